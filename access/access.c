@@ -33,7 +33,9 @@ const struct role_set *access_roles(struct access_control *a) {
     return s;
 }
 
-uint64_t access_generation(const struct access_control *a) { return atomic_load_explicit(&a->generation, memory_order_acquire); }
+uint64_t access_generation(const struct access_control *a) {
+    return atomic_load_explicit(&a->generation, memory_order_acquire);
+}
 
 /* Takes over the reference. */
 static const struct role_set *publish(struct access_control *a, const struct role_set *s) {
@@ -64,10 +66,14 @@ static int key_of(const char *name, struct buf *key) {
 
 static int check_size(const struct role_set *s, const struct role *r, struct err *e) {
     if (!*r->name) return err_invalid(e, "Role name can't be an empty string");
-    if (strlen(r->name) > ROLE_NAME_MAX) return err_invalid(e, "A role's name may have at most %d bytes", ROLE_NAME_MAX);
-    if (r->n_grants > ROLE_GRANTS_MAX) return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
-    if (r->n_member_of > ROLE_MEMBERSHIPS_MAX) return err_invalid(e, "A role may be a member of at most %d roles", ROLE_MEMBERSHIPS_MAX);
-    if (r->n_identities > ROLE_IDENTITIES_MAX) return err_invalid(e, "A role may have at most %d identities", ROLE_IDENTITIES_MAX);
+    if (strlen(r->name) > ROLE_NAME_MAX)
+        return err_invalid(e, "A role's name may have at most %d bytes", ROLE_NAME_MAX);
+    if (r->n_grants > ROLE_GRANTS_MAX)
+        return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
+    if (r->n_member_of > ROLE_MEMBERSHIPS_MAX)
+        return err_invalid(e, "A role may be a member of at most %d roles", ROLE_MEMBERSHIPS_MAX);
+    if (r->n_identities > ROLE_IDENTITIES_MAX)
+        return err_invalid(e, "A role may have at most %d identities", ROLE_IDENTITIES_MAX);
     if (s->n >= ROLES_MAX && !role_find(s, r->name)) return err_invalid(e, "There may be at most %d roles", ROLES_MAX);
     return 0;
 }
@@ -76,7 +82,8 @@ static int save(struct access_control *a, const struct role *r, struct err *e) {
     struct buf key, form;
     buf_init(&form, 0);
     role_encode(r, &form);
-    int rc = key_of(r->name, &key) || buf_failed(&form) ? err_nomem(e) : eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e);
+    int rc = key_of(r->name, &key) || buf_failed(&form) ? err_nomem(e)
+                                                        : eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e);
     buf_fini(&form);
     buf_fini(&key);
     return rc;
@@ -89,8 +96,10 @@ static int erase(struct access_control *a, const char *name, struct err *e) {
     return rc;
 }
 
-/* What is not seen by readers is not saved, and the other way round (A1): the new set is made first, the record written next. */
-static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r, struct err *e) {
+/* What is not seen by readers is not saved, and the other way round (A1): the new set is made
+ * first, the record written next. */
+static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r,
+                                          struct err *e) {
     const struct role_set *next = role_set_with(a->current, name, r);
     if (!next) err_nomem(e);
     for (uint32_t i = 0; next && r && i < r->n_member_of; i++)
@@ -107,7 +116,8 @@ const struct role_set *access_put(struct access_control *a, const struct role *r
 }
 
 /* The set with that role provided; NULL: err. */
-static const struct role_set *with_provided(const struct role_set *s, const char *name, const char *hash, struct err *e) {
+static const struct role_set *with_provided(const struct role_set *s, const char *name, const char *hash,
+                                            struct err *e) {
     const struct role *there = role_find(s, name);
     struct role r = there ? *there : (struct role){.name = name, .superuser = true};
     r.hash = hash;
@@ -140,7 +150,8 @@ int access_provide(struct access_control *a, const char *name, const char *hash,
 /* The role without its membership of a role, and without grants on resources that match; NULL: it has none of them. */
 typedef bool (*match_fn)(const void *arg, const char *resource);
 
-static const struct role *without(const struct role *r, const char *member_of, match_fn match, const void *arg, struct arena *a, struct err *e) {
+static const struct role *without(const struct role *r, const char *member_of, match_fn match, const void *arg,
+                                  struct arena *a, struct err *e) {
     struct role *out = ARENA_NEW(a, struct role);
     struct grant *grants = ARENA_ARRAY(a, r->n_grants ? r->n_grants : 1, struct grant);
     const char **names = ARENA_ARRAY(a, r->n_member_of ? r->n_member_of : 1, const char *);
@@ -259,7 +270,8 @@ static int make_first(struct access_control *a, struct err *e) {
     return access_put(a, &r, e) ? 0 : -1;
 }
 
-/* Those that are recorded and those of the operator's file, in the place of what was there: readers see the one set or the other. */
+/* Those that are recorded and those of the operator's file, in the place of what was there: readers
+ * see the one set or the other. */
 static int read_roles(struct access_control *a, struct err *e) {
     const struct role_set *set = role_set_empty();
     int got = set ? eng_meta_scan(a->eng, slice_str(key_prefix), load_one, &set, e) : err_nomem(e);

@@ -22,12 +22,15 @@ struct reader {
     struct err *e;
 };
 
-static int refuse(const struct reader *r, const char *why) { return err_set(r->e, ERR_CONFIG, "%s line %u: %s", r->path, r->line, why); }
+static int refuse(const struct reader *r, const char *why) {
+    return err_set(r->e, ERR_CONFIG, "%s line %u: %s", r->path, r->line, why);
+}
 
 static int take_user(struct reader *r, const char *name, const char *password) {
     char made[PASSWORD_HASH_MAX];
     enum password_form form = password_form(password);
-    if (form == PASSWORD_IS_TOO_SLOW) return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
+    if (form == PASSWORD_IS_TOO_SLOW)
+        return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
     if (!r->access) return 0;
     const char *hash = form == PASSWORD_IS_HASH ? password : made;
     if (hash == made && password_hash(password, made, r->e)) return -1;
@@ -46,8 +49,8 @@ static int take_key(struct reader *r, uint32_t n, char *const *words) {
         k->cap = cap;
     }
     struct access_key *key = &k->keys[k->n];
-    *key = (struct access_key){arena_strdup(&k->arena, words[1]), arena_strdup(&k->arena, words[2]), arena_strdup(&k->arena, words[3]),
-                               n > 4 ? arena_strdup(&k->arena, words[4]) : NULL};
+    *key = (struct access_key){arena_strdup(&k->arena, words[1]), arena_strdup(&k->arena, words[2]),
+                               arena_strdup(&k->arena, words[3]), n > 4 ? arena_strdup(&k->arena, words[4]) : NULL};
     if (!key->id || !key->secret || !key->role || (n > 4 && !key->token)) return err_nomem(r->e);
     k->n++;
     return 0;
@@ -56,11 +59,14 @@ static int take_key(struct reader *r, uint32_t n, char *const *words) {
 static int take_line(struct reader *r, char *line) {
     char *words[WORDS_MAX], *rest = NULL;
     uint32_t n = 0;
-    for (char *w = strtok_r(line, " \t\r\n", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t\r\n", &rest)) words[n++] = w;
+    for (char *w = strtok_r(line, " \t\r\n", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t\r\n", &rest))
+        words[n++] = w;
     if (!n || words[0][0] == '#') return 0;
-    if (!strcmp(words[0], "user")) return n == 3 ? take_user(r, words[1], words[2]) : refuse(r, "it must be: user NAME PASSWORD");
+    if (!strcmp(words[0], "user"))
+        return n == 3 ? take_user(r, words[1], words[2]) : refuse(r, "it must be: user NAME PASSWORD");
     if (!strcmp(words[0], "key"))
-        return n == 4 || n == 5 ? take_key(r, n, words) : refuse(r, "it must be: key ACCESS-KEY-ID SECRET NAME [SESSION-TOKEN]");
+        return n == 4 || n == 5 ? take_key(r, n, words)
+                                : refuse(r, "it must be: key ACCESS-KEY-ID SECRET NAME [SESSION-TOKEN]");
     return refuse(r, "a line begins with user, key or #");
 }
 
@@ -70,7 +76,8 @@ static int check_roles(struct reader *r) {
     int rc = 0;
     for (uint32_t i = 0; i < r->keys->n && !rc; i++)
         if (!role_find(roles, r->keys->keys[i].role))
-            rc = err_set(r->e, ERR_CONFIG, "%s: access key %s is for role %s, which there is not", r->path, r->keys->keys[i].id, r->keys->keys[i].role);
+            rc = err_set(r->e, ERR_CONFIG, "%s: access key %s is for role %s, which there is not", r->path,
+                         r->keys->keys[i].id, r->keys->keys[i].role);
     role_set_unref(roles);
     return rc;
 }

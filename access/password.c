@@ -37,7 +37,9 @@ static bool digest_of(const char *hash, const char *password, uint8_t out[DIGEST
     return ok;
 }
 
-static uint8_t *place_of(const uint8_t digest[DIGEST]) { return remembered.right[(digest[0] << 8 | digest[1]) % REMEMBERED]; }
+static uint8_t *place_of(const uint8_t digest[DIGEST]) {
+    return remembered.right[(digest[0] << 8 | digest[1]) % REMEMBERED];
+}
 
 bool password_is_remembered(const char *hash, const char *password) {
     uint8_t digest[DIGEST];
@@ -84,7 +86,9 @@ int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err 
 
 /* "$2a$10$": two digits tell the cost, each one more doubles the work; -1: it is no hash. */
 static int cost_of(const char *hash) {
-    if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) || !isdigit((unsigned char)hash[5])) return -1;
+    if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) ||
+        !isdigit((unsigned char)hash[5]))
+        return -1;
     return (hash[4] - '0') * 10 + hash[5] - '0';
 }
 

@@ -1,5 +1,6 @@
-/* Passwords: bcrypt, as Cassandra keeps them ("$2a$10$..."), so that HASHED PASSWORD takes what others have made. Slow on purpose: not on a loop.
- * What was right a moment ago is remembered (keyed hashes, in memory, bounded), so that a driver's many connections cost one bcrypt.
+/* Passwords: bcrypt, as Cassandra keeps them ("$2a$10$..."), so that HASHED PASSWORD takes what
+ * others have made. Slow on purpose: not on a loop. What was right a moment ago is remembered
+ * (keyed hashes, in memory, bounded), so that a driver's many connections cost one bcrypt.
  */
 #pragma once
 
@@ -7,7 +8,8 @@
 
 #include "base/err.h"
 
-/* A hash of the greatest cost takes seconds of the thread that all logins share: who may make roles could make it stand still. */
+/* A hash of the greatest cost takes seconds of the thread that all logins share: who may make roles
+ * could make it stand still. */
 enum { PASSWORD_HASH_MAX = 64, PASSWORD_COST_MAX = 14 };
 
 enum password_form { PASSWORD_IS_HASH, PASSWORD_IS_NO_HASH, PASSWORD_IS_TOO_SLOW };

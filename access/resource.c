@@ -77,10 +77,15 @@ void resource_show_text(const char *text, struct buf *out) {
 }
 
 bool resource_up(struct resource *r) {
-    static const int8_t above[RESOURCE_KINDS] = {
-        [RESOURCE_OF_ALL_KEYSPACES] = -1, [RESOURCE_OF_KEYSPACE] = RESOURCE_OF_ALL_KEYSPACES, [RESOURCE_OF_ALL_TABLES] = RESOURCE_OF_KEYSPACE,
-        [RESOURCE_OF_TABLE] = RESOURCE_OF_ALL_TABLES, [RESOURCE_OF_ALL_ROLES] = -1, [RESOURCE_OF_ROLE] = RESOURCE_OF_ALL_ROLES,
-        [RESOURCE_OF_ALL_FUNCTIONS] = -1, [RESOURCE_OF_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS, [RESOURCE_OF_ALL_MBEANS] = -1};
+    static const int8_t above[RESOURCE_KINDS] = {[RESOURCE_OF_ALL_KEYSPACES] = -1,
+                                                 [RESOURCE_OF_KEYSPACE] = RESOURCE_OF_ALL_KEYSPACES,
+                                                 [RESOURCE_OF_ALL_TABLES] = RESOURCE_OF_KEYSPACE,
+                                                 [RESOURCE_OF_TABLE] = RESOURCE_OF_ALL_TABLES,
+                                                 [RESOURCE_OF_ALL_ROLES] = -1,
+                                                 [RESOURCE_OF_ROLE] = RESOURCE_OF_ALL_ROLES,
+                                                 [RESOURCE_OF_ALL_FUNCTIONS] = -1,
+                                                 [RESOURCE_OF_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS,
+                                                 [RESOURCE_OF_ALL_MBEANS] = -1};
     if (above[r->kind] < 0) return false;
     r->kind = (enum resource_kind)above[r->kind];
     return true;

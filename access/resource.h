@@ -1,5 +1,6 @@
-/* Permissions, and what they are given on. A permission on a resource holds for all that is below it: a table is below all tables of its
- * keyspace, these below the keyspace, that below all keyspaces.
+/* Permissions, and what they are given on. A permission on a resource holds for all that is below
+ * it: a table is below all tables of its keyspace, these below the keyspace, that below all
+ * keyspaces.
  */
 #pragma once
 

@@ -88,13 +88,16 @@ int role_decode(const char *name, struct slice form, struct arena *a, struct rol
     out->member_of = get_names(&rd, a, ROLE_MEMBERSHIPS_MAX, &out->n_member_of);
     out->grants = get_grants(&rd, a, &out->n_grants);
     if (version == WITH_IDENTITIES) out->identities = get_names(&rd, a, ROLE_IDENTITIES_MAX, &out->n_identities);
-    if (out->name && !rd.bad && !rd_left(&rd) && version && version <= WITH_IDENTITIES && !(flags & ~(SUPERUSER | LOGIN))) return 0;
+    if (out->name && !rd.bad && !rd_left(&rd) && version && version <= WITH_IDENTITIES &&
+        !(flags & ~(SUPERUSER | LOGIN)))
+        return 0;
     return err_set(e, ERR_SERVER, "the record of role %s is damaged", name);
 }
 
 /* ---- changes ---- */
 
-int role_granted(const struct role *r, const char *resource, uint32_t add, uint32_t take, struct arena *a, struct role *out) {
+int role_granted(const struct role *r, const char *resource, uint32_t add, uint32_t take, struct arena *a,
+                 struct role *out) {
     struct grant *grants = ARENA_ARRAY(a, r->n_grants + 1, struct grant);
     uint32_t i = 0, n = 0;
     if (!grants) return -1;
@@ -112,7 +115,8 @@ int role_granted(const struct role *r, const char *resource, uint32_t add, uint3
 }
 
 /* The sorted names with another one or without it, in the arena. NULL: no memory. */
-static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has, struct arena *a) {
+static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has,
+                                     struct arena *a) {
     const char **names = ARENA_ARRAY(a, *n_of + 1, const char *);
     uint32_t i = 0, n = 0;
     if (!names) return NULL;

@@ -36,7 +36,10 @@ int sigv4_parse(struct slice token, struct sigv4_response *out, struct err *e) {
     const struct {
         const char *name;
         struct slice *value;
-    } fields[] = {{"signature=", &out->signature}, {"access_key=", &out->access_key}, {"amzdate=", &out->date}, {"session_token=", &out->session_token}};
+    } fields[] = {{"signature=", &out->signature},
+                  {"access_key=", &out->access_key},
+                  {"amzdate=", &out->date},
+                  {"session_token=", &out->session_token}};
     *out = (struct sigv4_response){0};
     while (token.n) {
         const uint8_t *comma = memchr(token.p, ',', token.n);
@@ -48,8 +51,10 @@ int sigv4_parse(struct slice token, struct sigv4_response *out, struct err *e) {
             if (part.n >= n && !memcmp(part.p, fields[i].name, n)) *fields[i].value = slice_of(part.p + n, part.n - n);
         }
     }
-    if (out->signature.n == SIGV4_SIGNATURE && out->access_key.n && out->access_key.n <= KEY_MAX && out->date.n) return 0;
-    return err_set(e, ERR_BAD_CREDENTIALS, "Authentication failure: the response must be signature=,access_key=,amzdate=[,session_token=]");
+    if (out->signature.n == SIGV4_SIGNATURE && out->access_key.n && out->access_key.n <= KEY_MAX && out->date.n)
+        return 0;
+    return err_set(e, ERR_BAD_CREDENTIALS,
+                   "Authentication failure: the response must be signature=,access_key=,amzdate=[,session_token=]");
 }
 
 static int number(const uint8_t *p, int digits) {
@@ -69,8 +74,12 @@ int64_t sigv4_time(struct slice date) {
         char want = i < sizeof(form) - 1 ? form[i] : 'd';
         if (want == 'd' ? date.p[i] < '0' || date.p[i] > '9' : date.p[i] != (uint8_t)want) return -1;
     }
-    struct tm tm = {.tm_year = number(date.p, 4) - 1900, .tm_mon = number(date.p + 5, 2) - 1, .tm_mday = number(date.p + 8, 2),
-                    .tm_hour = number(date.p + 11, 2), .tm_min = number(date.p + 14, 2), .tm_sec = number(date.p + 17, 2)};
+    struct tm tm = {.tm_year = number(date.p, 4) - 1900,
+                    .tm_mon = number(date.p + 5, 2) - 1,
+                    .tm_mday = number(date.p + 8, 2),
+                    .tm_hour = number(date.p + 11, 2),
+                    .tm_min = number(date.p + 14, 2),
+                    .tm_sec = number(date.p + 17, 2)};
     return timegm(&tm);
 }
 
@@ -97,7 +106,8 @@ static void put_escaped(struct buf *out, struct slice s) {
     }
 }
 
-static void put_canonical(struct buf *out, struct slice date, struct slice access_key, struct slice scope, const char nonce_hash[2 * DIGEST]) {
+static void put_canonical(struct buf *out, struct slice date, struct slice access_key, struct slice scope,
+                          const char nonce_hash[2 * DIGEST]) {
     buf_put_str(out, "PUT\n/authenticate\nX-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=");
     buf_put_slice(out, access_key);
     buf_put_str(out, "%2F");
@@ -108,7 +118,8 @@ static void put_canonical(struct buf *out, struct slice date, struct slice acces
     buf_put(out, nonce_hash, 2 * DIGEST);
 }
 
-static bool signing_key(const char *secret, struct slice day, struct slice region, struct slice service, uint8_t key[DIGEST]) {
+static bool signing_key(const char *secret, struct slice day, struct slice region, struct slice service,
+                        uint8_t key[DIGEST]) {
     struct buf first;
     buf_init(&first, 0);
     buf_put_str(&first, "AWS4");
@@ -139,7 +150,8 @@ static int sign_scope(const char *secret, struct slice scope, struct slice to_si
     return ok ? 0 : -1;
 }
 
-int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical, char out[SIGV4_SIGNATURE]) {
+int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical,
+                         char out[SIGV4_SIGNATURE]) {
     char hash[2 * DIGEST];
     struct buf to_sign;
     buf_init(&to_sign, 0);
@@ -151,8 +163,8 @@ int sigv4_sign_canonical(const char *secret, struct slice date, struct slice sco
     return ok ? 0 : -1;
 }
 
-int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region, const char nonce[SIGV4_NONCE],
-               char out[SIGV4_SIGNATURE]) {
+int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region,
+               const char nonce[SIGV4_NONCE], char out[SIGV4_SIGNATURE]) {
     char hash[2 * DIGEST];
     struct buf scope, text;
     if (sigv4_time(date) < 0) return -1;

@@ -1,5 +1,6 @@
-/* Logins with AWS Signature Version 4, as AWS's authentication plugins for the Cassandra drivers sign them (aws-sigv4-auth-cassandra-*):
- * the server's nonce is the payload of a presigned PUT to /authenticate of the service "cassandra".
+/* Logins with AWS Signature Version 4, as AWS's authentication plugins for the Cassandra drivers
+ * sign them (aws-sigv4-auth-cassandra-*): the server's nonce is the payload of a presigned PUT to
+ * /authenticate of the service "cassandra".
  */
 #pragma once
 
@@ -21,11 +22,13 @@ struct sigv4_response {
 };
 int sigv4_parse(struct slice token, struct sigv4_response *out, struct err *e) MUST_CHECK;
 /* The signature that is due: 64 hexadecimal digits. -1: date or key have no form that could be signed. */
-int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region, const char nonce[SIGV4_NONCE],
-               char out[SIGV4_SIGNATURE]) MUST_CHECK;
-/* The signature of a canonical request, and the hash that such a request names its payload by: 64 hexadecimal digits each. scope:
- * "20260102/us-east-1/cassandra/aws4_request". -1: the scope has another form. */
-int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical, char out[SIGV4_SIGNATURE]) MUST_CHECK;
+int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region,
+               const char nonce[SIGV4_NONCE], char out[SIGV4_SIGNATURE]) MUST_CHECK;
+/* The signature of a canonical request, and the hash that such a request names its payload by: 64
+ * hexadecimal digits each. scope: "20260102/us-east-1/cassandra/aws4_request". -1: the scope has
+ * another form. */
+int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical,
+                         char out[SIGV4_SIGNATURE]) MUST_CHECK;
 bool sigv4_hash(struct slice text, char out[SIGV4_SIGNATURE]) MUST_CHECK;
 /* Seconds since 1970 of a response's date, YYYY-MM-DDTHH:MM:SS.mmmZ; -1: it is none. */
 int64_t sigv4_time(struct slice date);

@@ -5,12 +5,14 @@
 #include "system_schema/row_out.h"
 
 #define YIELDS_AUTH(name) \
-    static int yield_auth_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+    static int yield_auth_##name(const struct virtual_context *ctx, const struct schema_table *table, \
+                                 virtual_row_fn row, void *arg)
 
 /* Calls emit for every role. */
 typedef int (*emit_fn)(struct row_out *ro, const struct role *r);
 
-static int each_role(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, emit_fn emit) {
+static int each_role(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg,
+                     emit_fn emit) {
     const struct system_auth *a = table->virt->owner;
     struct row_out ro;
     if (!a->access) return 0;
@@ -92,7 +94,10 @@ YIELDS_AUTH(identity_to_role) { return each_role(ctx, table, row, arg, emit_iden
 
 void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_TABLES]) {
 #define AUTH_TABLE(name_, comment_, columns_) \
-    tables[AUTH_TABLE_##name_] = (struct virtual_table){.keyspace = "system_auth", .name = #name_, .comment = comment_, .columns = columns_, \
+    tables[AUTH_TABLE_##name_] = (struct virtual_table){.keyspace = "system_auth", \
+                                                        .name = #name_, \
+                                                        .comment = comment_, \
+                                                        .columns = columns_, \
                                                         .virt = {.owner = a, .yield = yield_auth_##name_}};
 #include "access/system_auth.def"
 #undef AUTH_TABLE

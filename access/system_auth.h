@@ -1,4 +1,5 @@
-/* The keyspace system_auth, as Cassandra has it: the roles, to be read. Registered with the catalogue (system_schema/virtual.h). */
+/* The keyspace system_auth, as Cassandra has it: the roles, to be read. Registered with the
+ * catalogue (system_schema/virtual.h). */
 #pragma once
 
 #include "access/access.h"

@@ -119,7 +119,8 @@ void arena_reset(struct arena *a) {
 
 void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
     arena_let_go(a, m);
-    /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free and allocate each time. */
+    /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free
+     * and allocate each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
         struct arena_chunk *next = a->chunks->next;
         drop_chunk(a, a->chunks);

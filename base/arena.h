@@ -1,7 +1,8 @@
 /* Bump allocator: one per request, prepared statement or schema snapshot, freed as a whole.
  *
- * An arena has a limit in bytes, so that what a client sends cannot make the server grow without bound: past it every
- * allocation returns NULL, and the caller turns that into an error reply (err_nomem). Not thread-safe; one owner at a time.
+ * An arena has a limit in bytes, so that what a client sends cannot make the server grow without
+ * bound: past it every allocation returns NULL, and the caller turns that into an error reply
+ * (err_nomem). Not thread-safe; one owner at a time.
  *
  * X1. Nothing reads what was handed out before a reset, or between a mark and the rewind
  * to it. Arenas use that memory again, so in builds with the address sanitizer all memory of an
@@ -15,7 +16,8 @@
 #include "base/poison.h"
 #include "base/slice.h"
 
-/* What the arenas of all requests may hold together, beyond what each request has for itself (ARENA_OWN). Any thread. */
+/* What the arenas of all requests may hold together, beyond what each request has for itself
+ * (ARENA_OWN). Any thread. */
 struct arena_pool {
     _Atomic size_t held;
     size_t limit;
@@ -49,8 +51,8 @@ static inline void arena_init_in(struct arena *a, struct arena_share *share, siz
     a->share = share;
 }
 void arena_fini(struct arena *a);
-/* Frees all but the first chunk, so that the next request allocates nothing; that one, too, when it was made larger than
- * chunk_size for a large piece. Everything handed out is gone. */
+/* Frees all but the first chunk, so that the next request allocates nothing; that one, too, when it
+ * was made larger than chunk_size for a large piece. Everything handed out is gone. */
 void arena_reset(struct arena *a);
 
 /* A point to go back to: what was handed out after the mark is gone, what was handed out before it stays. */
@@ -74,8 +76,8 @@ static inline void arena_rewind(struct arena *a, struct arena_mark m) {
     a->used = m.used;
 }
 
-/* fn(p) is called when what was handed out just now is gone: for what is not the arena's memory but lives as long as what is. -1: no memory,
- * and fn is not called. */
+/* fn(p) is called when what was handed out just now is gone: for what is not the arena's memory but
+ * lives as long as what is. -1: no memory, and fn is not called. */
 int arena_own(struct arena *a, void (*fn)(void *p), void *p) MUST_CHECK;
 /* Calls them for all that was owned after the mark. What was handed out stays. */
 void arena_let_go(struct arena *a, struct arena_mark m);
@@ -85,7 +87,8 @@ void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon p
 MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
     enum { ALIGN = _Alignof(max_align_t) };
     size_t need = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (UNLIKELY(need < n || need > (size_t)(a->end - a->at) || need > a->limit - a->used || !a->at)) return arena_alloc_chunk(a, n);
+    if (UNLIKELY(need < n || need > (size_t)(a->end - a->at) || need > a->limit - a->used || !a->at))
+        return arena_alloc_chunk(a, n);
     void *p = a->at;
     unpoison(p, n);
     a->at += need;

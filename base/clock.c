@@ -41,10 +41,13 @@ static int64_t control_mono(struct clock *clock) {
     return moved(clock_mono_us(c->beneath), &c->mono_frozen, &c->mono_ahead);
 }
 
-static int64_t control_machine(struct clock *clock) { return clock_machine_us(((struct clock_control *)clock)->beneath); }
+static int64_t control_machine(struct clock *clock) {
+    return clock_machine_us(((struct clock_control *)clock)->beneath);
+}
 
 void clock_control_init(struct clock_control *c, struct clock *beneath) {
-    *c = (struct clock_control){.clock = {.wall_us = control_wall, .mono_us = control_mono, .machine_us = control_machine}, .beneath = beneath};
+    *c = (struct clock_control){
+        .clock = {.wall_us = control_wall, .mono_us = control_mono, .machine_us = control_machine}, .beneath = beneath};
     atomic_init(&c->wall_frozen, INT64_MIN);
     atomic_init(&c->mono_frozen, INT64_MIN);
     pthread_mutex_init(&c->lock, NULL);
@@ -60,8 +63,8 @@ void clock_control_listen(struct clock_control *c, clock_moved_cb cb, void *arg)
 
 static bool is_frozen(struct clock_control *c) { return atomic_load(&c->wall_frozen) != INT64_MIN; }
 
-/* The times at which it stands, or from which it goes on (some microseconds early: those that the move takes); the offset is there before
- * readers are sent to it. */
+/* The times at which it stands, or from which it goes on (some microseconds early: those that the
+ * move takes); the offset is there before readers are sent to it. */
 static void place(struct clock_control *c, int64_t wall_us, int64_t mono_us, bool frozen) {
     atomic_store(&c->wall_ahead, wall_us - clock_wall_us(c->beneath));
     atomic_store(&c->mono_ahead, mono_us - clock_mono_us(c->beneath));

@@ -24,8 +24,8 @@ uint32_t crc32c(uint32_t crc, struct slice s) {
     crc = ~crc;
     for (; end - p >= LANES; p += LANES) {
         uint32_t low = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
-        crc = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^ table[4][low >> 24] ^ table[3][p[4]] ^
-              table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+        crc = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^ table[4][low >> 24] ^
+              table[3][p[4]] ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
     }
     for (; p < end; p++) crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
     return ~crc;

@@ -1,10 +1,20 @@
-/* Fault points: a test arms one ("fail the Nth"), the code asks at the place that may fail. Off, it costs one relaxed load. */
+/* Fault points: a test arms one ("fail the Nth"), the code asks at the place that may fail. Off, it
+ * costs one relaxed load. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_BUSY, FAULT_KV_SYNC, FAULT_KV_COLD /* a read from memory alone finds that it is not there */, FAULT_DDL, FAULT_POINTS };
+enum fault_point {
+    FAULT_ALLOC,
+    FAULT_KV_READ,
+    FAULT_KV_WRITE,
+    FAULT_KV_BUSY,
+    FAULT_KV_SYNC,
+    FAULT_KV_COLD /* a read from memory alone finds that it is not there */,
+    FAULT_DDL,
+    FAULT_POINTS
+};
 
 enum { FAULT_ALWAYS = -1 };
 

@@ -3,7 +3,8 @@
 
 #include "base/slice.h"
 
-/* Of a static function that a hot one calls now and then: inlined there, its registers and its stack would be saved for every row. */
+/* Of a static function that a hot one calls now and then: inlined there, its registers and its
+ * stack would be saved for every row. */
 #define SELDOM __attribute__((noinline))
 
 /* memcpy of what is short mostly: two copies that overlap cost less than a call. */

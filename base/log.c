@@ -40,15 +40,18 @@ static int level_of(struct slice name) {
 
 static int take_part(struct levels *l, struct slice part, struct err *e) {
     const uint8_t *eq = memchr(part.p, '=', part.n);
-    struct slice room = slice_of(part.p, eq ? (size_t)(eq - part.p) : 0), name = eq ? slice_of(eq + 1, part.n - room.n - 1) : part;
+    struct slice room = slice_of(part.p, eq ? (size_t)(eq - part.p) : 0),
+                 name = eq ? slice_of(eq + 1, part.n - room.n - 1) : part;
     int level = level_of(name);
-    if (level < 0) return err_set(e, ERR_CONFIG, "'%.*s' is no level of the log: error, warn, info or debug", SLICE_FMT(name));
+    if (level < 0)
+        return err_set(e, ERR_CONFIG, "'%.*s' is no level of the log: error, warn, info or debug", SLICE_FMT(name));
     if (!eq) {
         l->all = (enum log_level)level;
         return 0;
     }
     if (!room.n || room.n >= ROOM_NAME_MAX || l->n == ROOMS_MAX)
-        return err_set(e, ERR_CONFIG, "levels of the log are given like info,engine=debug: at most %d rooms", ROOMS_MAX);
+        return err_set(e, ERR_CONFIG, "levels of the log are given like info,engine=debug: at most %d rooms",
+                       ROOMS_MAX);
     memcpy(l->rooms[l->n].name, room.p, room.n);
     l->rooms[l->n++].level = (enum log_level)level;
     return 0;
@@ -120,7 +123,8 @@ static void put_time(struct buf *out) {
     buf_printf(out, "%s.%03ldZ", text, t.tv_nsec / 1000000);
 }
 
-/* What a client sent may be in the text: it shall not make a line that looks like one of ours, nor move a terminal's cursor. */
+/* What a client sent may be in the text: it shall not make a line that looks like one of ours, nor
+ * move a terminal's cursor. */
 static void put_plain(struct buf *out, struct slice text) {
     for (size_t i = 0; i < text.n; i++) buf_u8(out, text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i]);
 }
@@ -136,7 +140,8 @@ static void put_line(struct buf *out, enum log_level level, struct slice room, s
     }
     buf_put_str(out, shape == LOG_JSON ? "{\"time\":\"" : "time=");
     put_time(out);
-    buf_printf(out, shape == LOG_JSON ? "\",\"level\":\"%s\",\"room\":\"%.*s\",\"text\":" : " level=%s room=%.*s text=", names[level], SLICE_FMT(room));
+    buf_printf(out, shape == LOG_JSON ? "\",\"level\":\"%s\",\"room\":\"%.*s\",\"text\":" : " level=%s room=%.*s text=",
+               names[level], SLICE_FMT(room));
     buf_json_str(out, text); /* logfmt quotes like JSON */
     buf_put_str(out, shape == LOG_JSON ? "}\n" : "\n");
 }

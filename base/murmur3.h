@@ -1,4 +1,5 @@
-/* Murmur3 x64 128 as Cassandra computes it: the bytes of the tail are sign-extended, unlike in the reference algorithm. */
+/* Murmur3 x64 128 as Cassandra computes it: the bytes of the tail are sign-extended, unlike in the
+ * reference algorithm. */
 #pragma once
 
 #include "base/slice.h"

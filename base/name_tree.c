@@ -1,7 +1,8 @@
 #include "base/name_tree.h"
 
-/* A leaf holds a name; any other node says which bit of which symbol tells the names on its left (0) from those on its right, all
- * of which agree before it. A name is a row of 9-bit symbols, bytes with a bit on top, and endless zeros behind them. */
+/* A leaf holds a name; any other node says which bit of which symbol tells the names on its left
+ * (0) from those on its right, all of which agree before it. A name is a row of 9-bit symbols,
+ * bytes with a bit on top, and endless zeros behind them. */
 struct name_node {
     bool is_leaf;
     uint16_t bit;
@@ -34,7 +35,9 @@ static struct name_node *new_leaf(struct name_tree *t, struct slice name, uint32
 }
 
 /* Does node n come before the place where two names part? */
-static bool is_above(const struct name_node *n, size_t at, uint32_t bit) { return !n->is_leaf && (n->at < at || (n->at == at && n->bit > bit)); }
+static bool is_above(const struct name_node *n, size_t at, uint32_t bit) {
+    return !n->is_leaf && (n->at < at || (n->at == at && n->bit > bit));
+}
 
 int name_tree_put(struct name_tree *t, struct slice name, uint32_t value) {
     const struct name_node *near = nearest(t, name);

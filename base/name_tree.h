@@ -1,8 +1,9 @@
 /* Finds a name among those put in before: a crit-bit tree in an arena.
  *
- * Statements, options and bound values name things as often as a client likes, and each name has to be told from all before it.
- * A step of the search costs the length of the name, whatever the other names are: no choice of names makes it slow, as collisions do a
- * hash table. Names are bytes, and may be empty. One thread; lives as long as the arena, which also must hold the names put in.
+ * Statements, options and bound values name things as often as a client likes, and each name has to
+ * be told from all before it. A step of the search costs the length of the name, whatever the other
+ * names are: no choice of names makes it slow, as collisions do a hash table. Names are bytes, and
+ * may be empty. One thread; lives as long as the arena, which also must hold the names put in.
  */
 #pragma once
 

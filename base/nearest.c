@@ -15,7 +15,8 @@ static unsigned distance(struct slice a, struct slice b) {
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= b.n; j++) {
             now[j] = least(least(before[j], now[j - 1]) + 1, before[j - 1] + (a.p[i - 1] != b.p[j - 1]));
-            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1]) now[j] = least(now[j], swapped[j - 2] + 1);
+            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1])
+                now[j] = least(now[j], swapped[j - 2] + 1);
         }
     }
     return rows[a.n % 3][b.n];

@@ -17,7 +17,9 @@ static uint32_t place_of(const struct object_list *l, uint32_t object) {
     return low;
 }
 
-static bool is_at(const struct object_list *l, uint32_t at, uint32_t object) { return at < l->n && object_of(l->items[at]) == object; }
+static bool is_at(const struct object_list *l, uint32_t at, uint32_t object) {
+    return at < l->n && object_of(l->items[at]) == object;
+}
 
 void *object_list_find(const struct object_list *l, uint32_t object) {
     uint32_t at = place_of(l, object);

@@ -1,5 +1,6 @@
-/* Things that are kept of objects of the catalogue, one of each, in the order of the objects' numbers. A thing is a struct that begins with its object's uint32_t.
- * Those that are in the list are their owner's. Not thread-safe. */
+/* Things that are kept of objects of the catalogue, one of each, in the order of the objects'
+ * numbers. A thing is a struct that begins with its object's uint32_t. Those that are in the list
+ * are their owner's. Not thread-safe. */
 #pragma once
 
 #include <stdbool.h>

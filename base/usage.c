@@ -3,7 +3,8 @@
 #include <stdio.h>
 
 int usage_format_of(const char *name) {
-    static const char *const names[USAGE_FORMATS] = {[USAGE_HELP] = "text", [USAGE_MAN] = "man", [USAGE_BASH] = "bash", [USAGE_ZSH] = "zsh", [USAGE_FISH] = "fish"};
+    static const char *const names[USAGE_FORMATS] = {
+        [USAGE_HELP] = "text", [USAGE_MAN] = "man", [USAGE_BASH] = "bash", [USAGE_ZSH] = "zsh", [USAGE_FISH] = "fish"};
     for (int f = 0; f < USAGE_FORMATS; f++)
         if (!strcmp(names[f], name)) return f;
     return -1;
@@ -11,7 +12,9 @@ int usage_format_of(const char *name) {
 
 /* ---- what is completed ---- */
 
-static bool is_path(const struct usage_flag *f) { return f->argument && (!strcmp(f->argument, "FILE") || !strcmp(f->argument, "DIR")); }
+static bool is_path(const struct usage_flag *f) {
+    return f->argument && (!strcmp(f->argument, "FILE") || !strcmp(f->argument, "DIR"));
+}
 
 /* Lower-case words with | between them, and not NAME or KS.TABLE=MODE. */
 static bool is_choice(const struct usage_flag *f) {
@@ -39,21 +42,27 @@ static void put_next_words(struct buf *out, const struct usage_program *p, const
 /* ---- help ---- */
 
 static void help_command(struct buf *out, const struct usage_program *p, const struct usage_command *c) {
-    if (*c->name) buf_printf(out, "%s %s: %s\n\nusage: %s %s %s\n\n", p->name, c->name, c->what, p->name, c->name, c->arguments);
+    if (*c->name)
+        buf_printf(out, "%s %s: %s\n\nusage: %s %s %s\n\n", p->name, c->name, c->what, p->name, c->name, c->arguments);
     for (uint32_t i = 0; i < c->n_flags; i++) {
         const struct usage_flag *f = &c->flags[i];
-        buf_printf(out, "  --%s%s%s\n        %s", f->name, f->argument ? " " : "", f->argument ? f->argument : "", f->help);
+        buf_printf(out, "  --%s%s%s\n        %s", f->name, f->argument ? " " : "", f->argument ? f->argument : "",
+                   f->help);
         buf_printf(out, f->otherwise && *f->otherwise ? " (%s)\n" : "%s\n", f->otherwise ? f->otherwise : "");
     }
     if (*c->name) buf_put_str(out, "  --help\n        this text\n");
-    else buf_put_str(out, "  --help[=text|man|bash|zsh|fish]\n        this text, or the same as a man page, or completion for a shell\n");
+    else
+        buf_put_str(out, "  --help[=text|man|bash|zsh|fish]\n        this text, or the same as a man page, or "
+                         "completion for a shell\n");
     if (c->n_examples) buf_put_str(out, "\nexamples:\n");
-    for (uint32_t i = 0; i < c->n_examples; i++) buf_printf(out, "  %s\n        %s\n", c->examples[i].line, c->examples[i].what);
+    for (uint32_t i = 0; i < c->n_examples; i++)
+        buf_printf(out, "  %s\n        %s\n", c->examples[i].line, c->examples[i].what);
 }
 
 static void help_end(struct buf *out, const struct usage_program *p) {
     buf_put_str(out, "\nexit code:");
-    for (uint32_t i = 0; i < p->n_exits; i++) buf_printf(out, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
+    for (uint32_t i = 0; i < p->n_exits; i++)
+        buf_printf(out, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
     buf_put_str(out, "\n");
 }
 
@@ -124,7 +133,8 @@ static void man_end(struct buf *out, const struct usage_program *p) {
 
 static void bash_begin(struct buf *out, const struct usage_program *p) {
     buf_printf(out, "# Completion of %s for bash, as %s --help=bash prints it.\n_%s() {\n", p->name, p->name, p->name);
-    buf_put_str(out, "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= words= values= paths= word i\n"
+    buf_put_str(out, "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= words= "
+                     "values= paths= word i\n"
                      "    [ \"$before\" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
                      "    [ \"$current\" = = ] && current=\n"
                      "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -160,8 +170,11 @@ static void bash_command(struct buf *out, const struct usage_program *p, const s
 }
 
 static void bash_end(struct buf *out, const struct usage_program *p) {
-    buf_printf(out, "    esac\n    if [ -n \"$paths\" ]; then COMPREPLY=($(compgen -f -- \"$current\")); else COMPREPLY=($(compgen -W \"$words $values\" -- \"$current\")); fi\n}\n"
-                    "complete -o filenames -F _%s %s\n", p->name, p->name);
+    buf_printf(out,
+               "    esac\n    if [ -n \"$paths\" ]; then COMPREPLY=($(compgen -f -- \"$current\")); else "
+               "COMPREPLY=($(compgen -W \"$words $values\" -- \"$current\")); fi\n}\n"
+               "complete -o filenames -F _%s %s\n",
+               p->name, p->name);
 }
 
 /* ---- zsh ---- */
@@ -176,9 +189,12 @@ static void put_zsh(struct buf *out, const char *text) {
 }
 
 static void zsh_begin(struct buf *out, const struct usage_program *p) {
-    buf_printf(out, "#compdef %s\n# Completion of %s for zsh, as %s --help=zsh prints it.\n_%s() {\n", p->name, p->name, p->name, p->name);
-    buf_put_str(out, "    local command= next= i\n    for ((i = 2; i < CURRENT; i++)); do\n        [[ $words[i] == -* ]] && break\n"
-                     "        command=\"${command:+$command }$words[i]\"\n    done\n    case $command in\n");
+    buf_printf(out, "#compdef %s\n# Completion of %s for zsh, as %s --help=zsh prints it.\n_%s() {\n", p->name, p->name,
+               p->name, p->name);
+    buf_put_str(
+        out,
+        "    local command= next= i\n    for ((i = 2; i < CURRENT; i++)); do\n        [[ $words[i] == -* ]] && break\n"
+        "        command=\"${command:+$command }$words[i]\"\n    done\n    case $command in\n");
     if (!p->n_commands) return;
     buf_put_str(out, "    '') compadd -- ");
     put_next_words(out, p, "");
@@ -214,7 +230,9 @@ static void zsh_command(struct buf *out, const struct usage_program *p, const st
     buf_put_str(out, "\\\n            '--help[what it does]' ;;\n");
 }
 
-static void zsh_end(struct buf *out, const struct usage_program *p) { buf_printf(out, "    esac\n}\n_%s \"$@\"\n", p->name); }
+static void zsh_end(struct buf *out, const struct usage_program *p) {
+    buf_printf(out, "    esac\n}\n_%s \"$@\"\n", p->name);
+}
 
 /* ---- fish: a line for each flag ---- */
 
@@ -237,7 +255,8 @@ static void put_fish_seen(struct buf *out, const char *command) {
 }
 
 static void fish_begin(struct buf *out, const struct usage_program *p) {
-    buf_printf(out, "# Completion of %s for fish, as %s --help=fish prints it.\ncomplete -c %s -f\n", p->name, p->name, p->name);
+    buf_printf(out, "# Completion of %s for fish, as %s --help=fish prints it.\ncomplete -c %s -f\n", p->name, p->name,
+               p->name);
     for (uint32_t i = 0; i < p->n_commands; i++) {
         const char *name = p->commands[i].name, *space = strrchr(name, ' ');
         buf_printf(out, "complete -c %s -n '", p->name);

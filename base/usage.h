@@ -1,7 +1,9 @@
-/* What a program says about its command line, from one description: help for people, a man page, completion for bash, zsh and fish.
+/* What a program says about its command line, from one description: help for people, a man page,
+ * completion for bash, zsh and fish.
  *
- * Life: usage_begin, usage_command for each command, usage_end, into one buffer. A program without sub-commands is one command whose name is "". Commands of
- * several words ("capacity size") are completed word by word.
+ * Life: usage_begin, usage_command for each command, usage_end, into one buffer. A program without
+ * sub-commands is one command whose name is "". Commands of several words ("capacity size") are
+ * completed word by word.
  */
 #pragma once
 
@@ -9,7 +11,8 @@
 
 enum usage_format { USAGE_HELP, USAGE_MAN, USAGE_BASH, USAGE_ZSH, USAGE_FISH, USAGE_FORMATS };
 
-/* argument: NULL: it takes none; FILE, DIR: completed with names of files or folders; a|b|c: with these words. otherwise: its default, may be NULL or "". */
+/* argument: NULL: it takes none; FILE, DIR: completed with names of files or folders; a|b|c: with
+ * these words. otherwise: its default, may be NULL or "". */
 struct usage_flag {
     const char *name, *argument, *help, *otherwise;
 };

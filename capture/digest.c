@@ -30,7 +30,8 @@ static uint64_t load_little(const uint8_t *p, size_t n) {
 }
 
 uint64_t capture_hash(const struct capture_key *k, struct slice s) {
-    uint64_t v[4] = {k->k0 ^ 0x736f6d6570736575, k->k1 ^ 0x646f72616e646f6d, k->k0 ^ 0x6c7967656e657261, k->k1 ^ 0x7465646279746573};
+    uint64_t v[4] = {k->k0 ^ 0x736f6d6570736575, k->k1 ^ 0x646f72616e646f6d, k->k0 ^ 0x6c7967656e657261,
+                     k->k1 ^ 0x7465646279746573};
     size_t whole = s.n & ~(size_t)7;
     for (size_t at = 0; at < whole; at += 8) take(v, load_little(s.p + at, 8));
     take(v, (uint64_t)s.n << 56 | load_little(s.p + whole, s.n & 7));

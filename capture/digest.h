@@ -1,9 +1,11 @@
-/* What stands in a capture instead of a request whose values shall not be known: how it was asked, the statements without their literals, and of each value its
- * length and a hash. Equal values of one capture have equal hashes, so that hot keys still show; the key of the hash is drawn when the capture begins and kept nowhere, so
- * that nobody can try values.
+/* What stands in a capture instead of a request whose values shall not be known: how it was asked,
+ * the statements without their literals, and of each value its length and a hash. Equal values of
+ * one capture have equal hashes, so that hot keys still show; the key of the hash is drawn when the
+ * capture begins and kept nowhere, so that nobody can try values.
  *
  *   consistency 2 | page size 4 | paging 1 | kind of batch 1 | statements 2 |
- *   each: id 16 (zeros: none) | text, without literals, when there is no id | values 2 | each: length 4 (negative as in the protocol) | hash 8
+ *   each: id 16 (zeros: none) | text, without literals, when there is no id | values 2 | each:
+ *   length 4 (negative as in the protocol) | hash 8
  */
 #pragma once
 

@@ -16,7 +16,8 @@ void capture_put_header(struct buf *out, const struct capture_header *h) {
     size_t at = out->n;
     buf_put(out, magic, sizeof(magic));
     buf_u16(out, CAPTURE_VERSION);
-    buf_u16(out, (uint16_t)((h->hashed ? FLAG_HASHED : 0) | (h->strict ? FLAG_STRICT : 0) | (h->cassandra ? FLAG_CASSANDRA : 0)));
+    buf_u16(out, (uint16_t)((h->hashed ? FLAG_HASHED : 0) | (h->strict ? FLAG_STRICT : 0) |
+                            (h->cassandra ? FLAG_CASSANDRA : 0)));
     buf_u8(out, h->size_model);
     buf_u8(out, h->write_size);
     buf_u32(out, h->timestamp_size);
@@ -59,7 +60,9 @@ static void put_payload(struct buf *out, const struct capture_header *h, const s
     }
 }
 
-static uint32_t checksum(const uint8_t *length, struct slice payload) { return crc32c(crc32c(0, slice_of(length, 4)), payload); }
+static uint32_t checksum(const uint8_t *length, struct slice payload) {
+    return crc32c(crc32c(0, slice_of(length, 4)), payload);
+}
 
 void capture_put_record(struct buf *out, const struct capture_header *h, const struct capture_record *r) {
     size_t at = out->n;
@@ -76,18 +79,29 @@ void capture_put_record(struct buf *out, const struct capture_header *h, const s
 int capture_get_header(struct slice file, struct capture_header *out, struct err *e) {
     struct rd in = rd_of(file);
     struct slice first = rd_bytes(&in, sizeof(magic));
-    if (!first.p || memcmp(first.p, magic, sizeof(magic))) return err_set(e, ERR_CONFIG, "offset 0: this is no capture");
+    if (!first.p || memcmp(first.p, magic, sizeof(magic)))
+        return err_set(e, ERR_CONFIG, "offset 0: this is no capture");
     uint16_t version = rd_u16(&in), flags = rd_u16(&in);
-    if (!in.bad && version != CAPTURE_VERSION) return err_set(e, ERR_CONFIG, "offset 8: a capture of version %u; this program reads version %d", version, CAPTURE_VERSION);
-    *out = (struct capture_header){.hashed = flags & FLAG_HASHED, .strict = flags & FLAG_STRICT, .cassandra = flags & FLAG_CASSANDRA, .size_model = rd_u8(&in)};
+    if (!in.bad && version != CAPTURE_VERSION)
+        return err_set(e, ERR_CONFIG, "offset 8: a capture of version %u; this program reads version %d", version,
+                       CAPTURE_VERSION);
+    *out = (struct capture_header){.hashed = flags & FLAG_HASHED,
+                                   .strict = flags & FLAG_STRICT,
+                                   .cassandra = flags & FLAG_CASSANDRA,
+                                   .size_model = rd_u8(&in)};
     out->write_size = rd_u8(&in);
     out->timestamp_size = rd_u32(&in);
     out->started_us = (int64_t)rd_u64(&in);
     out->part = rd_u32(&in);
     uint32_t crc = rd_u32(&in);
-    if (in.bad) return err_set(e, ERR_CONFIG, "offset 0: the header is cut off: %zu bytes of %d are there", file.n, CAPTURE_HEADER);
-    if (crc != crc32c(0, slice_of(file.p, CAPTURE_HEADER - 4))) return err_set(e, ERR_CONFIG, "offset 0: the header's checksum does not match");
-    return out->started_us < 0 || out->started_us > INT64_MAX / 2 ? err_set(e, ERR_CONFIG, "offset 0: the header has a time that cannot be") : 0;
+    if (in.bad)
+        return err_set(e, ERR_CONFIG, "offset 0: the header is cut off: %zu bytes of %d are there", file.n,
+                       CAPTURE_HEADER);
+    if (crc != crc32c(0, slice_of(file.p, CAPTURE_HEADER - 4)))
+        return err_set(e, ERR_CONFIG, "offset 0: the header's checksum does not match");
+    return out->started_us < 0 || out->started_us > INT64_MAX / 2
+               ? err_set(e, ERR_CONFIG, "offset 0: the header has a time that cannot be")
+               : 0;
 }
 
 static struct slice get_string(struct rd *in) {
@@ -117,7 +131,8 @@ static void get_request(struct rd *in, const struct capture_header *h, struct ca
     uint64_t outcome = rd_uvarint(in);
     if (outcome > UINT32_MAX) in->bad = true;
     q->outcome = (uint32_t)outcome;
-    uint64_t *const figures[] = {&q->read_halves, &q->write_halves, &q->static_halves, &q->row_bytes, &q->static_bytes, &q->rows_read, &q->rows_returned};
+    uint64_t *const figures[] = {&q->read_halves,  &q->write_halves, &q->static_halves, &q->row_bytes,
+                                 &q->static_bytes, &q->rows_read,    &q->rows_returned};
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) *figures[i] = get_figure(in);
     q->keyspace = get_string(in);
     q->body = get_string(in);
@@ -140,16 +155,24 @@ static bool get_payload(struct slice payload, const struct capture_header *h, st
     return !in.bad && !rd_left(&in);
 }
 
-ssize_t capture_get_record(struct slice file, uint64_t at, const struct capture_header *h, struct capture_record *out, struct err *e) {
+ssize_t capture_get_record(struct slice file, uint64_t at, const struct capture_header *h, struct capture_record *out,
+                           struct err *e) {
     struct rd in = rd_of(slice_of(file.p + at, file.n - at));
     uint32_t n = rd_u32(&in), crc = rd_u32(&in);
     *out = (struct capture_record){.at = at};
-    if (in.bad) return err_set(e, ERR_CONFIG, "offset %llu: a record is cut off: %zu bytes of its head are there", (unsigned long long)at, (size_t)(file.n - at));
-    if (n > CAPTURE_RECORD_MAX) return err_set(e, ERR_CONFIG, "offset %llu: a record of %u bytes cannot be", (unsigned long long)at, n);
+    if (in.bad)
+        return err_set(e, ERR_CONFIG, "offset %llu: a record is cut off: %zu bytes of its head are there",
+                       (unsigned long long)at, (size_t)(file.n - at));
+    if (n > CAPTURE_RECORD_MAX)
+        return err_set(e, ERR_CONFIG, "offset %llu: a record of %u bytes cannot be", (unsigned long long)at, n);
     if (rd_left(&in) < n)
-        return err_set(e, ERR_CONFIG, "offset %llu: a record is cut off: %zu bytes of %u are there", (unsigned long long)at, rd_left(&in), n);
+        return err_set(e, ERR_CONFIG, "offset %llu: a record is cut off: %zu bytes of %u are there",
+                       (unsigned long long)at, rd_left(&in), n);
     struct slice payload = rd_bytes(&in, n);
-    if (crc != checksum(file.p + at, payload)) return err_set(e, ERR_CONFIG, "offset %llu: a record's checksum does not match", (unsigned long long)at);
-    if (!get_payload(payload, h, out)) return err_set(e, ERR_CONFIG, "offset %llu: a record of kind %u cannot be read", (unsigned long long)at, n ? payload.p[0] : 0);
+    if (crc != checksum(file.p + at, payload))
+        return err_set(e, ERR_CONFIG, "offset %llu: a record's checksum does not match", (unsigned long long)at);
+    if (!get_payload(payload, h, out))
+        return err_set(e, ERR_CONFIG, "offset %llu: a record of kind %u cannot be read", (unsigned long long)at,
+                       n ? payload.p[0] : 0);
     return (ssize_t)(CAPTURE_RECORD_HEADER + n);
 }

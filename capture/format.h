@@ -1,18 +1,25 @@
-/* A capture: what clients asked a server, what came of it and what it was charged, one record after the other. All integers big-endian, or LEB128 where it says
- * uvarint; a string is a uvarint length and its bytes.
+/* A capture: what clients asked a server, what came of it and what it was charged, one record after
+ * the other. All integers big-endian, or LEB128 where it says uvarint; a string is a uvarint length
+ * and its bytes.
  *
- *   header   "TALLYCAP" | version 2 | flags 2 (1 hashed, 2 strict, 4 cassandra mode) | size model 1 | write size 1 | timestamp size 4 | started 8, microseconds since 1970 | part 4 | CRC-32C of it 4
+ *   header   "TALLYCAP" | version 2 | flags 2 (1 hashed, 2 strict, 4 cassandra mode) | size model 1
+ *            | write size 1 | timestamp size 4 | started 8, microseconds since 1970 | part 4 |
+ *            CRC-32C of it 4
  *   record   length 4 | CRC-32C of the length and the payload 4 | payload: kind 1 | ...
  *
- *     STATEMENT  id 16 | keyspace | text                what EXECUTEs and batches of this file name by its id; stands before the first that does
- *     REQUEST    began, after the header's moment | took, microseconds | connection | version 1 | flags of its envelope 1 | opcode 1 | marks 1 |
- *                outcome (0, or the code of its error) | read units x 2 | write units x 2 | static write units x 2 | bytes of rows | of static data |
+ *     STATEMENT  id 16 | keyspace | text                what EXECUTEs and batches of this file name
+ *                by its id; stands before the first that does
+ *     REQUEST    began, after the header's moment | took, microseconds | connection | version 1 |
+ *                flags of its envelope 1 | opcode 1 | marks 1 |
+ *                outcome (0, or the code of its error) | read units x 2 | write units x 2 | static
+ *                write units x 2 | bytes of rows | of static data |
  *                rows read | rows returned | keyspace of its session | body
  *     DROPPED    how many requests are missing here: they came faster than they could be written
  *     END        why it ends
  *
- * The body is the request's, as the native protocol has it (v3 to v5; with its custom payload when the flags say so). In a capture with hashed values (flag 1), and
- * of a statement that holds a password, it is instead what capture/digest.h says.
+ * The body is the request's, as the native protocol has it (v3 to v5; with its custom payload when
+ * the flags say so). In a capture with hashed values (flag 1), and of a statement that holds a
+ * password, it is instead what capture/digest.h says.
  */
 #pragma once
 
@@ -21,10 +28,17 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { CAPTURE_VERSION = 1, CAPTURE_HEADER = 8 + 2 + 2 + 1 + 1 + 4 + 8 + 4 + 4, CAPTURE_RECORD_HEADER = 8, CAPTURE_ID = 16, CAPTURE_RECORD_MAX = 257 << 20 };
+enum {
+    CAPTURE_VERSION = 1,
+    CAPTURE_HEADER = 8 + 2 + 2 + 1 + 1 + 4 + 8 + 4 + 4,
+    CAPTURE_RECORD_HEADER = 8,
+    CAPTURE_ID = 16,
+    CAPTURE_RECORD_MAX = 257 << 20
+};
 
 struct capture_header {
-    bool hashed, strict, cassandra; /* strict: what Amazon Keyspaces refuses was refused; cassandra: the server was in cassandra mode */
+    /* strict: what Amazon Keyspaces refuses was refused; cassandra: the server was in cassandra mode */
+    bool hashed, strict, cassandra;
     uint8_t size_model, write_size; /* of the server (metering/size/size.h) */
     uint32_t timestamp_size;
     int64_t started_us;
@@ -66,4 +80,5 @@ void capture_put_record(struct buf *out, const struct capture_header *header, co
 /* -1 and ERR_CONFIG: it is no capture, of a later version, or damaged. */
 int capture_get_header(struct slice file, struct capture_header *out, struct err *e) MUST_CHECK;
 /* The record that stands at the offset: its bytes, or -1 and ERR_CONFIG with what is wrong. It points into the file. */
-ssize_t capture_get_record(struct slice file, uint64_t at, const struct capture_header *header, struct capture_record *out, struct err *e) MUST_CHECK;
+ssize_t capture_get_record(struct slice file, uint64_t at, const struct capture_header *header,
+                           struct capture_record *out, struct err *e) MUST_CHECK;

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 /* The reason with the file in front. */
-static int name_file(const char *path, const struct err *why, struct err *e) { return err_set(e, ERR_CONFIG, "%s: %s", path, why->text); }
+static int name_file(const char *path, const struct err *why, struct err *e) {
+    return err_set(e, ERR_CONFIG, "%s: %s", path, why->text);
+}
 
 int capture_reader_of(struct capture_reader *r, const char *path, struct slice file, struct err *e) {
     struct err why = {0};
@@ -42,10 +44,13 @@ enum capture_got capture_reader_next(struct capture_reader *r, struct capture_re
     struct err why = {0};
     if (r->at >= r->file.n) {
         if (r->ended) return CAPTURE_GOT_END;
-        err_set(e, ERR_CONFIG, "%s: offset %llu: the capture has no last record: it was cut off here, or is still being written", r->path, (unsigned long long)r->at);
+        err_set(e, ERR_CONFIG,
+                "%s: offset %llu: the capture has no last record: it was cut off here, or is still being written",
+                r->path, (unsigned long long)r->at);
         return CAPTURE_GOT_DAMAGE;
     }
-    ssize_t n = r->ended ? err_set(&why, ERR_CONFIG, "offset %llu: there are bytes behind the last record", (unsigned long long)r->at)
+    ssize_t n = r->ended ? err_set(&why, ERR_CONFIG, "offset %llu: there are bytes behind the last record",
+                                   (unsigned long long)r->at)
                          : capture_get_record(r->file, r->at, &r->header, out, &why);
     if (n < 0) {
         (void)name_file(r->path, &why, e);

@@ -1,4 +1,5 @@
-/* Reads a capture from its file, record by record. What is damaged ends it, with file, offset and reason; the records before it are sound. One thread. */
+/* Reads a capture from its file, record by record. What is damaged ends it, with file, offset and
+ * reason; the records before it are sound. One thread. */
 #pragma once
 
 #include "capture/format.h"
@@ -18,6 +19,6 @@ int capture_reader_open(struct capture_reader *r, const char *path, struct err *
 /* Of bytes that the caller keeps; path is what errors name. */
 int capture_reader_of(struct capture_reader *r, const char *path, struct slice file, struct err *e) MUST_CHECK;
 void capture_reader_close(struct capture_reader *r);
-/* A record points into the file until the reader is closed. END: behind the record of that kind, which is given, too; a file that ends without one is
- * damaged: cut off, or still being written. */
+/* A record points into the file until the reader is closed. END: behind the record of that kind,
+ * which is given, too; a file that ends without one is damaged: cut off, or still being written. */
 enum capture_got capture_reader_next(struct capture_reader *r, struct capture_record *out, struct err *e);

@@ -9,7 +9,8 @@
 
 #include "base/log.h"
 
-/* Ids of statements that stand in the current file: open addressing, 0 is free. Emptied when it is half full: a statement may stand in a file twice. */
+/* Ids of statements that stand in the current file: open addressing, 0 is free. Emptied when it is
+ * half full: a statement may stand in a file twice. */
 enum { KNOWN = 1 << 14 };
 
 struct capture_recorder {
@@ -37,7 +38,9 @@ const struct capture_switch *capture_switch_of(const struct capture_recorder *r)
 
 static size_t queue_of(const struct capture_recorder *r) { return r->o.queue_bytes ? r->o.queue_bytes : CAPTURE_QUEUE; }
 /* Of each file. */
-static uint64_t file_max(const struct capture_recorder *r) { return r->status.rotates ? r->status.max_bytes / 2 : r->status.max_bytes; }
+static uint64_t file_max(const struct capture_recorder *r) {
+    return r->status.rotates ? r->status.max_bytes / 2 : r->status.max_bytes;
+}
 /* What may wait for the file: so little that the bound of the file holds whatever arrives. */
 static size_t pending_max(const struct capture_recorder *r) {
     size_t a = queue_of(r), b = (size_t)(file_max(r) / 4);
@@ -62,7 +65,9 @@ static bool learn(struct capture_recorder *r, struct slice id) {
     return true;
 }
 
-static void put(struct capture_recorder *r, const struct capture_record *record) { capture_put_record(&r->pending, &r->header, record); }
+static void put(struct capture_recorder *r, const struct capture_record *record) {
+    capture_put_record(&r->pending, &r->header, record);
+}
 
 static void put_dropped(struct capture_recorder *r) {
     const struct capture_record gap = {.kind = CAPTURE_DROPPED, .dropped = r->dropped_now};
@@ -77,7 +82,8 @@ static size_t size_of(const struct capture_statement *statements, size_t n, cons
     return bytes;
 }
 
-void capture_post(struct capture_recorder *r, const struct capture_statement *statements, size_t n, const struct capture_request *q) {
+void capture_post(struct capture_recorder *r, const struct capture_statement *statements, size_t n,
+                  const struct capture_request *q) {
     pthread_mutex_lock(&r->lock);
     bool on = atomic_load_explicit(&r->is.on, memory_order_relaxed);
     if (on && (buf_failed(&r->pending) || r->pending.n + size_of(statements, n, q) > pending_max(r))) {
@@ -86,7 +92,8 @@ void capture_post(struct capture_recorder *r, const struct capture_statement *st
     } else if (on) {
         put_dropped(r);
         for (size_t i = 0; i < n; i++)
-            if (learn(r, statements[i].id)) put(r, &(struct capture_record){.kind = CAPTURE_STATEMENT, .statement = statements[i]});
+            if (learn(r, statements[i].id))
+                put(r, &(struct capture_record){.kind = CAPTURE_STATEMENT, .statement = statements[i]});
         put(r, &(struct capture_record){.kind = CAPTURE_REQUEST, .request = *q});
         r->status.requests++;
         if (r->pending.n > pending_max(r) / 4) pthread_cond_signal(&r->more);
@@ -103,7 +110,9 @@ struct capture_key capture_key_of(struct capture_recorder *r) {
 
 /* ---- the writer ---- */
 
-static ssize_t write_some(struct capture_recorder *r, const void *p, size_t n) { return r->o.write ? r->o.write(r->fd, p, n) : write(r->fd, p, n); }
+static ssize_t write_some(struct capture_recorder *r, const void *p, size_t n) {
+    return r->o.write ? r->o.write(r->fd, p, n) : write(r->fd, p, n);
+}
 
 static int write_out(struct capture_recorder *r, struct slice s) {
     while (s.n) {
@@ -144,7 +153,8 @@ static void begin_part(struct capture_recorder *r) {
 static int rotate_file(struct capture_recorder *r, struct err *e) {
     char before[CAPTURE_PATH_MAX + 2];
     snprintf(before, sizeof(before), "%s.1", r->status.path);
-    if (rename(r->status.path, before)) return err_set(e, ERR_SERVER, "cannot rename the capture to %s: %s", before, strerror(errno));
+    if (rename(r->status.path, before))
+        return err_set(e, ERR_SERVER, "cannot rename the capture to %s: %s", before, strerror(errno));
     int fd = open_file(r->status.path, e);
     if (fd < 0) return -1;
     close(r->fd);
@@ -170,7 +180,9 @@ static void fail(struct capture_recorder *r, const char *what) {
     pthread_mutex_unlock(&r->lock);
 }
 
-static bool is_full(const struct capture_recorder *r) { return r->file_bytes + r->pending.n + pending_max(r) > file_max(r); }
+static bool is_full(const struct capture_recorder *r) {
+    return r->file_bytes + r->pending.n + pending_max(r) > file_max(r);
+}
 
 /* Waits for records, and takes them. true: they are the last ones of this file, or of all. */
 static bool take(struct capture_recorder *r, bool *rotates) {
@@ -210,7 +222,8 @@ static void *run(void *arg) {
         r->status.bytes = r->file_bytes;
         pthread_mutex_unlock(&r->lock);
     }
-    if (fsync(r->fd) && errno != EINVAL) log_error("the capture %s cannot be synced: %s", r->status.path, strerror(errno));
+    if (fsync(r->fd) && errno != EINVAL)
+        log_error("the capture %s cannot be synced: %s", r->status.path, strerror(errno));
     return NULL;
 }
 
@@ -253,13 +266,23 @@ void capture_recorder_free(struct capture_recorder *r) {
     free(r);
 }
 
-static void begin(struct capture_recorder *r, const char *path, const struct capture_wish *w, const struct capture_key *key) {
+static void begin(struct capture_recorder *r, const char *path, const struct capture_wish *w,
+                  const struct capture_key *key) {
     int64_t now = clock_wall_us(r->o.clock);
     pthread_mutex_lock(&r->lock);
-    r->status = (struct capture_status){.on = true, .rotates = w->rotates, .hashed = w->hashed, .max_bytes = w->max_bytes ? w->max_bytes : CAPTURE_FILE_DEFAULT, .started_us = now};
+    r->status = (struct capture_status){.on = true,
+                                        .rotates = w->rotates,
+                                        .hashed = w->hashed,
+                                        .max_bytes = w->max_bytes ? w->max_bytes : CAPTURE_FILE_DEFAULT,
+                                        .started_us = now};
     snprintf(r->status.path, sizeof(r->status.path), "%s", path);
-    r->header = (struct capture_header){.hashed = w->hashed, .strict = r->o.strict, .cassandra = r->o.cassandra, .size_model = r->o.size_model, .write_size = r->o.write_size,
-                                         .timestamp_size = r->o.timestamp_size, .started_us = now};
+    r->header = (struct capture_header){.hashed = w->hashed,
+                                        .strict = r->o.strict,
+                                        .cassandra = r->o.cassandra,
+                                        .size_model = r->o.size_model,
+                                        .write_size = r->o.write_size,
+                                        .timestamp_size = r->o.timestamp_size,
+                                        .started_us = now};
     r->key = *key;
     r->stopping = r->failed = false;
     r->dropped_now = r->n_known = 0;
@@ -274,7 +297,9 @@ static void begin(struct capture_recorder *r, const char *path, const struct cap
 static int start(struct capture_recorder *r, const char *path, const struct capture_wish *w, struct err *e) {
     if (atomic_load(&r->is.on)) return err_set(e, ERR_INVALID, "a capture is running already: %s", r->status.path);
     if (strlen(path) >= CAPTURE_PATH_MAX - 2) return err_set(e, ERR_INVALID, "the path of the capture is too long");
-    if (w->max_bytes && w->max_bytes < CAPTURE_FILE_MIN) return err_set(e, ERR_INVALID, "a capture may have %d bytes or more, not %llu", CAPTURE_FILE_MIN, (unsigned long long)w->max_bytes);
+    if (w->max_bytes && w->max_bytes < CAPTURE_FILE_MIN)
+        return err_set(e, ERR_INVALID, "a capture may have %d bytes or more, not %llu", CAPTURE_FILE_MIN,
+                       (unsigned long long)w->max_bytes);
     struct capture_key key;
     if (capture_key_random(&key, e)) return -1;
     join(r);

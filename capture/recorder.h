@@ -1,11 +1,14 @@
-/* Writes a capture while a server serves: requests are put into a buffer in memory by whoever has finished them, and a thread of its own writes the buffer to
- * the file.
+/* Writes a capture while a server serves: requests are put into a buffer in memory by whoever has
+ * finished them, and a thread of its own writes the buffer to the file.
  *
- * Bounds, and who pays: the buffer holds so many bytes; a request that finds no room in it is not recorded, and counted (a DROPPED record says how many are missing
- * where they are): the capture pays, never the client. The file holds so many bytes: then the capture ends, with its reason as the last record, or goes on
- * in a new file while the one before it stays as FILE.1 (each of at most half of the bytes). A disk that is full, or fails, ends the capture.
+ * Bounds, and who pays: the buffer holds so many bytes; a request that finds no room in it is not
+ * recorded, and counted (a DROPPED record says how many are missing where they are): the capture
+ * pays, never the client. The file holds so many bytes: then the capture ends, with its reason as
+ * the last record, or goes on in a new file while the one before it stays as FILE.1 (each of at
+ * most half of the bytes). A disk that is full, or fails, ends the capture.
  *
- * While none is running, capture_is_on is one load of a flag and nothing else is called. Any thread, but for new and free.
+ * While none is running, capture_is_on is one load of a flag and nothing else is called. Any
+ * thread, but for new and free.
  */
 #pragma once
 
@@ -60,10 +63,16 @@ struct capture_switch {
 };
 /* Of a recorder; r NULL: never on. */
 const struct capture_switch *capture_switch_of(const struct capture_recorder *r);
-static inline bool capture_is_on(const struct capture_switch *s) { return s && atomic_load_explicit(&s->on, memory_order_relaxed); }
-static inline bool capture_is_hashed(const struct capture_switch *s) { return atomic_load_explicit(&s->hashed, memory_order_relaxed); }
+static inline bool capture_is_on(const struct capture_switch *s) {
+    return s && atomic_load_explicit(&s->on, memory_order_relaxed);
+}
+static inline bool capture_is_hashed(const struct capture_switch *s) {
+    return atomic_load_explicit(&s->hashed, memory_order_relaxed);
+}
 
-/* Statements that the request names by their ids, and the request. What they point to is copied. Never waits for the disk. */
-void capture_post(struct capture_recorder *r, const struct capture_statement *statements, size_t n, const struct capture_request *q);
+/* Statements that the request names by their ids, and the request. What they point to is copied.
+ * Never waits for the disk. */
+void capture_post(struct capture_recorder *r, const struct capture_statement *statements, size_t n,
+                  const struct capture_request *q);
 /* The key of the values that are hashed. */
 struct capture_key capture_key_of(struct capture_recorder *r);

@@ -36,12 +36,13 @@ const char *arn_of_keyspace(struct call *c, const char *keyspace) {
 
 const char *arn_of_table(struct call *c, const char *keyspace, const char *table) {
     const struct node_info *n = catalog_node(c->o->catalog);
-    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s", n->region, n->account, keyspace, table);
+    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s", n->region, n->account, keyspace,
+                        table);
 }
 
 bool call_shows(const struct schema_keyspace *ks) {
-    return !ks->is_system || !strcmp(ks->name, "system") || !strcmp(ks->name, "system_schema") || !strcmp(ks->name, "system_schema_mcs") ||
-           !strcmp(ks->name, "system_multiregion_info");
+    return !ks->is_system || !strcmp(ks->name, "system") || !strcmp(ks->name, "system_schema") ||
+           !strcmp(ks->name, "system_schema_mcs") || !strcmp(ks->name, "system_multiregion_info");
 }
 
 int call_no_keyspace(struct call *c, const char *keyspace) {
@@ -51,7 +52,8 @@ int call_no_keyspace(struct call *c, const char *keyspace) {
 
 const struct schema_space *call_space(struct call *c, const char *keyspace) {
     for (uint32_t i = 0; keyspace && i < c->schema->n_spaces; i++)
-        if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace) && call_shows(c->schema->spaces[i]->keyspace)) return c->schema->spaces[i];
+        if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace) && call_shows(c->schema->spaces[i]->keyspace))
+            return c->schema->spaces[i];
     if (keyspace) call_no_keyspace(c, keyspace);
     return NULL;
 }
@@ -72,7 +74,8 @@ const struct schema_type *call_type(struct call *c, const char *keyspace, const 
     for (uint32_t i = 0; space && i < space->n_types; i++)
         if (!strcmp(space->types[i]->type->name, name)) return space->types[i];
     if (space) c->resource = arn_of_keyspace(c, keyspace);
-    if (space) call_fail(c, API_ResourceNotFoundException, "The type %s does not exist in keyspace %s.", name, keyspace);
+    if (space)
+        call_fail(c, API_ResourceNotFoundException, "The type %s does not exist in keyspace %s.", name, keyspace);
     return NULL;
 }
 
@@ -92,8 +95,8 @@ int call_check_creator(struct call *c, enum resource_kind kind, const char *keys
 
 int call_check_active(struct call *c, const char *what, const char *name, enum schema_status status) {
     if (status == SCHEMA_ACTIVE) return 0;
-    return call_fail(c, API_ConflictException, "The %s %s is %s; wait until it is %s.", what, name, schema_status_name(status),
-                     status == SCHEMA_DELETING ? "gone" : "ACTIVE");
+    return call_fail(c, API_ConflictException, "The %s %s is %s; wait until it is %s.", what, name,
+                     schema_status_name(status), status == SCHEMA_DELETING ? "gone" : "ACTIVE");
 }
 
 const char *type_text(struct call *c, const struct cql_type *t) {
@@ -115,9 +118,11 @@ int page_begin_at(struct call *c, struct page *p, const char *name, uint32_t roo
     *p = (struct page){.after = "", .room = room, .token = name};
     if (!token) return 0;
     unsigned char text[TOKEN_MAX + 4];
-    int n = token->text.n % 4 || token->text.n > TOKEN_MAX ? -1 : EVP_DecodeBlock(text, token->text.p, (int)token->text.n);
+    int n = token->text.n % 4 || token->text.n > TOKEN_MAX ? -1
+                                                           : EVP_DecodeBlock(text, token->text.p, (int)token->text.n);
     for (size_t i = token->text.n; n > 0 && i > 0 && token->text.p[i - 1] == '='; i--) n--;
-    if (n <= 0 || memchr(text, 0, (size_t)n)) return call_fail(c, invalid, "The %s is not one that this service gave.", name);
+    if (n <= 0 || memchr(text, 0, (size_t)n))
+        return call_fail(c, invalid, "The %s is not one that this service gave.", name);
     p->after = (const char *)arena_dup(c->arena, slice_of(text, (size_t)n)).p;
     return p->after ? 0 : call_nomem(c);
 }

@@ -1,5 +1,7 @@
-/* Smithy RPC v2 CBOR: texts and containers of definite and of indefinite length are read, those written are definite; a moment is seconds since 1970 behind
- * tag 1 (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). libcbor decodes items one by one; the tree is ours. */
+/* Smithy RPC v2 CBOR: texts and containers of definite and of indefinite length are read, those
+ * written are definite; a moment is seconds since 1970 behind tag 1
+ * (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). libcbor decodes items one
+ * by one; the tree is ours. */
 #include <cbor.h>
 
 #include "control_plane/document.h"
@@ -148,11 +150,30 @@ static void on_byte_pieces(void *arg) { check(arg, false); }
 static void on_tag(void *arg, uint64_t tag) { (void)arg, (void)tag; } /* a moment's number is taken without it, too */
 
 struct doc *cbor_read(struct arena *a, struct slice body, struct err *e) {
-    static const struct cbor_callbacks calls = {
-        .uint8 = on_u8, .uint16 = on_u16, .uint32 = on_u32, .uint64 = on_u64, .negint8 = on_n8, .negint16 = on_n16, .negint32 = on_n32, .negint64 = on_n64,
-        .byte_string = on_bytes, .byte_string_start = on_byte_pieces, .string = on_text, .string_start = on_pieces, .array_start = on_list,
-        .indef_array_start = on_endless_list, .map_start = on_map, .indef_map_start = on_endless_map, .tag = on_tag, .float2 = on_float, .float4 = on_float,
-        .float8 = on_double, .undefined = on_null, .null = on_null, .boolean = on_flag, .indef_break = on_break};
+    static const struct cbor_callbacks calls = {.uint8 = on_u8,
+                                                .uint16 = on_u16,
+                                                .uint32 = on_u32,
+                                                .uint64 = on_u64,
+                                                .negint8 = on_n8,
+                                                .negint16 = on_n16,
+                                                .negint32 = on_n32,
+                                                .negint64 = on_n64,
+                                                .byte_string = on_bytes,
+                                                .byte_string_start = on_byte_pieces,
+                                                .string = on_text,
+                                                .string_start = on_pieces,
+                                                .array_start = on_list,
+                                                .indef_array_start = on_endless_list,
+                                                .map_start = on_map,
+                                                .indef_map_start = on_endless_map,
+                                                .tag = on_tag,
+                                                .float2 = on_float,
+                                                .float4 = on_float,
+                                                .float8 = on_double,
+                                                .undefined = on_null,
+                                                .null = on_null,
+                                                .boolean = on_flag,
+                                                .indef_break = on_break};
     struct reader r = {.b = {.arena = a}};
     if (!body.n) body = slice_str("\xa0");
     buf_init(&r.text, body.n);
@@ -185,7 +206,9 @@ static void put_real(double x, struct buf *out) {
 
 static void put_whole(int64_t n, struct buf *out) {
     unsigned char form[9];
-    buf_put(out, form, n < 0 ? cbor_encode_negint((uint64_t)(-1 - n), form, sizeof(form)) : cbor_encode_uint((uint64_t)n, form, sizeof(form)));
+    buf_put(out, form,
+            n < 0 ? cbor_encode_negint((uint64_t)(-1 - n), form, sizeof(form))
+                  : cbor_encode_uint((uint64_t)n, form, sizeof(form)));
 }
 
 static void put_text(struct slice s, struct buf *out) {

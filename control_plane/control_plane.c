@@ -28,7 +28,8 @@ enum service_id {
 static const struct service {
     const char *target, *signing, *shapes, *json, *xmlns;
 } services[] = {
-#define SERVICE(id, target_, signing_, shapes_, json_, xmlns_) {.target = target_, .signing = signing_, .shapes = shapes_, .json = json_, .xmlns = xmlns_},
+#define SERVICE(id, target_, signing_, shapes_, json_, xmlns_) \
+    {.target = target_, .signing = signing_, .shapes = shapes_, .json = json_, .xmlns = xmlns_},
 #include "control_plane/service.def"
 };
 
@@ -55,10 +56,12 @@ static bool names_operation(const char *text, const char *between, struct asked 
     return false;
 }
 
-/* POST /service/KeyspacesService/operation/X; or POST / with X-Amz-Target: KeyspacesService.X, or with a form that has Action=X. */
+/* POST /service/KeyspacesService/operation/X; or POST / with X-Amz-Target: KeyspacesService.X, or
+ * with a form that has Action=X. */
 static struct asked what_is_asked(struct arena *a, const struct http_request *q) {
     static const char path[] = "/service/";
-    const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"), *type = http_header(q, "Content-Type");
+    const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"),
+               *type = http_header(q, "Content-Type");
     struct asked asked = {.operation = ""};
     bool post = !strcmp(q->method, "POST");
     if (begins(q->path, path) || (smithy && !strcmp(smithy, "rpc-v2-cbor"))) {
@@ -66,7 +69,9 @@ static struct asked what_is_asked(struct arena *a, const struct http_request *q)
         if (post && begins(q->path, path)) names_operation(q->path + sizeof(path) - 1, "/operation/", &asked);
     } else if (post && !names_operation(target, ".", &asked) && begins(type, "application/x-www-form-urlencoded")) {
         const char *action = form_find(a, q->body, "Action");
-        asked = (struct asked){.protocol = PROTOCOL_QUERY, .service = SERVICE_CLOUDWATCH, .operation = action ? action : ""};
+        asked = (struct asked){.protocol = PROTOCOL_QUERY,
+                               .service = SERVICE_CLOUDWATCH,
+                               .operation = action ? action : ""};
     }
     return asked;
 }
@@ -88,14 +93,16 @@ static const struct operation {
     enum shape_id input;
     int (*run)(struct call *c);
 } operations[] = {
-#define OPERATION(service_, name_, input_, run_) {.service = SERVICE_##service_, .name = #name_, .input = SHAPE_##input_, .run = op_##run_},
+#define OPERATION(service_, name_, input_, run_) \
+    {.service = SERVICE_##service_, .name = #name_, .input = SHAPE_##input_, .run = op_##run_},
 #include "control_plane/operation.def"
 #undef OPERATION
 };
 
 static const struct operation *operation_find(const struct asked *asked) {
     for (size_t i = 0; i < ARRAY_LEN(operations); i++)
-        if (operations[i].service == asked->service && !strcmp(operations[i].name, asked->operation)) return &operations[i];
+        if (operations[i].service == asked->service && !strcmp(operations[i].name, asked->operation))
+            return &operations[i];
     return NULL;
 }
 
@@ -109,10 +116,12 @@ static int run_shaped(const struct operation *op, struct call *c) {
     return rc || c->make.failed ? (c->err->set ? -1 : call_nomem(c)) : 0;
 }
 
-static int check_signature(const struct control_plane *p, const struct http_request *q, const char *service, struct call *c) {
+static int check_signature(const struct control_plane *p, const struct http_request *q, const char *service,
+                           struct call *c) {
     if (!p->o.keys) return 0;
     int64_t now = clock_wall_us(p->o.clock) / 1000000;
-    const struct access_key *key = signature_check(p->o.keys, p->o.region, service, q, now, c->arena, &c->error, c->err);
+    const struct access_key *key = signature_check(p->o.keys, p->o.region, service, q, now, c->arena, &c->error,
+                                                   c->err);
     if (!key) return -1;
     const struct role_set *roles = access_roles(p->o.access);
     bool known = role_find(roles, key->role) != NULL;
@@ -139,7 +148,8 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
                      types[asked->protocol].due);
 }
 
-static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked, struct call *c) {
+static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
+                    struct call *c) {
     const struct operation *op = operation_find(asked);
     if (check_signature(p, q, services[asked->service].signing, c)) return -1;
     if (!op)
@@ -158,10 +168,14 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
 static const struct api_error_info {
     const char *name;
     unsigned status;
-    const char *code, *of_query; /* what the query protocol calls it; the same with who is to blame, for clients that used to speak it */
+    /* what the query protocol calls it; the same with who is to blame, for clients that used to speak it */
+    const char *code, *of_query;
 } errors[] = {
 #define API_ERROR(name_, status_, code_) \
-    [API_##name_] = {.name = #name_, .status = status_, .code = code_, .of_query = (status_) < 500 ? code_ ";Sender" : code_ ";Receiver"},
+    [API_##name_] = {.name = #name_, \
+                     .status = status_, \
+                     .code = code_, \
+                     .of_query = (status_) < 500 ? code_ ";Sender" : code_ ";Receiver"},
 #include "control_plane/error.def"
 #undef API_ERROR
 };
@@ -189,8 +203,9 @@ static const char *request_id(struct arena *a) {
     uint8_t r[16];
     struct err none = {0};
     if (random_uuid(r, &none)) return ""; /* an answer without an id is one */
-    const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9],
-                                  r[10], r[11], r[12], r[13], r[14], r[15]);
+    const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1],
+                                  r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14],
+                                  r[15]);
     return id ? id : "";
 }
 
@@ -207,7 +222,8 @@ static void answer_error(struct call *c, const struct asked *asked, struct http_
     out->status = info->status;
     header(out, "x-amzn-ErrorType", info->name);
     if (asked->protocol == PROTOCOL_QUERY) {
-        form_write_error(service->xmlns, info->status < 500, info->code, c->err->text, request_id(c->arena), &out->body);
+        form_write_error(service->xmlns, info->status < 500, info->code, c->err->text, request_id(c->arena),
+                         &out->body);
         return;
     }
     struct doc_maker make = {.arena = c->arena};
@@ -236,7 +252,8 @@ static void respond(struct control_plane *p, const struct http_request *q, const
     struct arena arena;
     struct err e = {0};
     arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
-    struct call c = {.o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
+    struct call c = {
+        .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
     int rc;
     out->type = type_of(&asked);

@@ -1,6 +1,8 @@
-/* What a request or an answer of the API holds, whichever protocol it comes in: a tree in an arena. json.h and cbor.h read and write it.
+/* What a request or an answer of the API holds, whichever protocol it comes in: a tree in an arena.
+ * json.h and cbor.h read and write it.
  *
- * Bounded: DOCUMENT_DEPTH levels, DOCUMENT_NODES nodes; who sends more gets the form of a body that cannot be read.
+ * Bounded: DOCUMENT_DEPTH levels, DOCUMENT_NODES nodes; who sends more gets the form of a body that
+ * cannot be read.
  */
 #pragma once
 
@@ -35,15 +37,17 @@ const struct doc *doc_get(const struct doc *d, const char *name);
 /* The text of an entry, copied with a NUL; NULL: there is none, or no memory. */
 const char *doc_text(struct arena *a, const struct doc *d, const char *name);
 
-/* ---- making: each adds an entry to a map (name NULL: an item to a list) and gives it back. When to is NULL nothing is done: without memory the root
- * is NULL in the end, which doc_whole tells ---- */
+/* ---- making: each adds an entry to a map (name NULL: an item to a list) and gives it back. When
+ * to is NULL nothing is done: without memory the root is NULL in the end, which doc_whole tells
+ * ---- */
 
 struct doc_maker {
     struct arena *arena;
     bool failed;
 };
 struct doc *doc_put(struct doc_maker *m, struct doc *to, const char *name, enum doc_kind kind);
-void doc_put_text(struct doc_maker *m, struct doc *to, const char *name, const char *text); /* copied; NULL: nothing is put */
+/* copied; NULL: nothing is put */
+void doc_put_text(struct doc_maker *m, struct doc *to, const char *name, const char *text);
 void doc_put_whole(struct doc_maker *m, struct doc *to, const char *name, int64_t n);
 void doc_put_real(struct doc_maker *m, struct doc *to, const char *name, double d);
 void doc_put_flag(struct doc_maker *m, struct doc *to, const char *name, bool b);

@@ -29,7 +29,8 @@ static bool decode(struct arena *a, struct slice s, struct slice *out) {
     size_t n = 0;
     if (!to) return false;
     for (size_t i = 0; i < s.n; i++) {
-        int high = s.p[i] == '%' && i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1, low = high < 0 ? -1 : hex_digit(s.p[i + 2]);
+        int high = s.p[i] == '%' && i + 2 < s.n ? hex_digit(s.p[i + 1]) : -1,
+            low = high < 0 ? -1 : hex_digit(s.p[i + 2]);
         if (s.p[i] == '%' && low < 0) return false;
         to[n++] = s.p[i] == '+' ? ' ' : low < 0 ? s.p[i] : (uint8_t)(high << 4 | low);
         i += low < 0 ? 0 : 2;
@@ -182,7 +183,12 @@ static void put_value(const struct doc *d, struct buf *out) {
     case DOC_NULL: break;
     case DOC_FLAG: buf_put_str(out, d->flag ? "true" : "false"); break;
     case DOC_WHOLE: buf_printf(out, "%" PRId64, d->whole); break;
-    case DOC_REAL: isfinite(d->real) ? buf_printf(out, "%.17g", d->real) : buf_put_str(out, isnan(d->real) ? "NaN" : d->real < 0 ? "-Infinity" : "Infinity"); break;
+    case DOC_REAL:
+        isfinite(d->real) ? buf_printf(out, "%.17g", d->real)
+                          : buf_put_str(out, isnan(d->real) ? "NaN"
+                                             : d->real < 0  ? "-Infinity"
+                                                            : "Infinity");
+        break;
     case DOC_TEXT: put_escaped(d->text, out); break;
     case DOC_MOMENT:
         moment_write(d->whole, text);
@@ -193,14 +199,18 @@ static void put_value(const struct doc *d, struct buf *out) {
     }
 }
 
-void form_write_answer(const struct doc *d, const char *xmlns, const char *operation, const char *request_id, struct buf *out) {
+void form_write_answer(const struct doc *d, const char *xmlns, const char *operation, const char *request_id,
+                       struct buf *out) {
     buf_printf(out, "<%sResponse xmlns=\"%s\"><%sResult>", operation, xmlns, operation);
     put_items(d, out);
-    buf_printf(out, "</%sResult><ResponseMetadata><RequestId>%s</RequestId></ResponseMetadata></%sResponse>", operation, request_id, operation);
+    buf_printf(out, "</%sResult><ResponseMetadata><RequestId>%s</RequestId></ResponseMetadata></%sResponse>", operation,
+               request_id, operation);
 }
 
-void form_write_error(const char *xmlns, bool of_sender, const char *code, const char *message, const char *request_id, struct buf *out) {
-    buf_printf(out, "<ErrorResponse xmlns=\"%s\"><Error><Type>%s</Type><Code>%s</Code><Message>", xmlns, of_sender ? "Sender" : "Receiver", code);
+void form_write_error(const char *xmlns, bool of_sender, const char *code, const char *message, const char *request_id,
+                      struct buf *out) {
+    buf_printf(out, "<ErrorResponse xmlns=\"%s\"><Error><Type>%s</Type><Code>%s</Code><Message>", xmlns,
+               of_sender ? "Sender" : "Receiver", code);
     put_escaped(slice_str(message), out);
     buf_printf(out, "</Message></Error><RequestId>%s</RequestId></ErrorResponse>", request_id);
 }

@@ -1,4 +1,5 @@
-/* AWS JSON 1.0: moments are seconds since 1970, with a fraction (https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html). */
+/* AWS JSON 1.0: moments are seconds since 1970, with a fraction
+ * (https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,9 +38,16 @@ static int on_end(void *b) {
 }
 
 struct doc *json_read(struct arena *a, struct slice body, struct err *e) {
-    static const yajl_callbacks calls = {.yajl_null = on_null, .yajl_boolean = on_flag, .yajl_integer = on_whole, .yajl_double = on_real,
-                                         .yajl_string = on_text, .yajl_start_map = on_map, .yajl_map_key = on_name, .yajl_end_map = on_end,
-                                         .yajl_start_array = on_list, .yajl_end_array = on_end};
+    static const yajl_callbacks calls = {.yajl_null = on_null,
+                                         .yajl_boolean = on_flag,
+                                         .yajl_integer = on_whole,
+                                         .yajl_double = on_real,
+                                         .yajl_string = on_text,
+                                         .yajl_start_map = on_map,
+                                         .yajl_map_key = on_name,
+                                         .yajl_end_map = on_end,
+                                         .yajl_start_array = on_list,
+                                         .yajl_end_array = on_end};
     struct doc_builder b = {.arena = a};
     if (!body.n) body = slice_str("{}");
     yajl_handle parser = yajl_alloc(&calls, NULL, &b);

@@ -25,8 +25,10 @@ struct metric_want {
 
 typedef int (*metric_fn)(void *arg, const struct metric *m);
 
-/* each calls fn with every minute that is kept of what is wanted, in no order; -1 of fn ends it and is returned, or -1: err says why not. Waits for sizes of tables to be counted. */
+/* each calls fn with every minute that is kept of what is wanted, in no order; -1 of fn ends it and
+ * is returned, or -1: err says why not. Waits for sizes of tables to be counted. */
 struct metric_source {
     void *arg;
-    int (*each)(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn, void *fn_arg, struct err *e);
+    int (*each)(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn, void *fn_arg,
+                struct err *e);
 };

@@ -40,7 +40,9 @@ static int expect(struct parser *p, char sign) {
     return err_invalid(p->err, "'%c' is missing", sign);
 }
 
-static bool is_name_sign(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool is_name_sign(uint8_t c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 static struct slice take_name(struct parser *p) {
     const uint8_t *begin = p->at;
@@ -76,22 +78,30 @@ static void put_point(struct math_series *s, int64_t at, double value) {
     if (isfinite(value)) s->points[s->n++] = (struct math_point){.at = at, .value = value};
 }
 
-static int with_number(struct parser *p, binary_fn fn, const struct math_series *s, double number, bool number_first, struct math_series *out) {
+static int with_number(struct parser *p, binary_fn fn, const struct math_series *s, double number, bool number_first,
+                       struct math_series *out) {
     struct math_series *made = charge(p, s->n) ? NULL : new_series(p, 1, s->n, s->period);
     if (!made) return p->err->set ? -1 : no_memory(p);
-    for (uint32_t i = 0; i < s->n; i++) put_point(made, s->points[i].at, number_first ? fn(number, s->points[i].value) : fn(s->points[i].value, number));
+    for (uint32_t i = 0; i < s->n; i++)
+        put_point(made, s->points[i].at,
+                  number_first ? fn(number, s->points[i].value) : fn(s->points[i].value, number));
     *out = *made;
     return 0;
 }
 
 /* outer: a point of one alone counts, too. */
-static int join(struct parser *p, binary_fn fn, const struct math_series *x, const struct math_series *y, bool outer, struct math_series *out) {
-    struct math_series *made = charge(p, (uint64_t)x->n + y->n) ? NULL : new_series(p, 1, x->n + y->n, most(x->period, y->period));
+static int join(struct parser *p, binary_fn fn, const struct math_series *x, const struct math_series *y, bool outer,
+                struct math_series *out) {
+    struct math_series *made = charge(p, (uint64_t)x->n + y->n)
+                                   ? NULL
+                                   : new_series(p, 1, x->n + y->n, most(x->period, y->period));
     if (!made) return p->err->set ? -1 : no_memory(p);
     for (uint32_t i = 0, k = 0; i < x->n || k < y->n;) {
         const struct math_point *a = i < x->n ? &x->points[i] : NULL, *b = k < y->n ? &y->points[k] : NULL;
         if (a && b && a->at == b->at) put_point(made, a->at, fn(a->value, b->value));
-        else if (outer) put_point(made, a && (!b || a->at < b->at) ? a->at : b->at, a && (!b || a->at < b->at) ? a->value : b->value);
+        else if (outer)
+            put_point(made, a && (!b || a->at < b->at) ? a->at : b->at,
+                      a && (!b || a->at < b->at) ? a->value : b->value);
         bool first = a && (!b || a->at <= b->at), second = b && (!a || b->at <= a->at);
         i += first;
         k += second;
@@ -100,7 +110,8 @@ static int join(struct parser *p, binary_fn fn, const struct math_series *x, con
     return 0;
 }
 
-static int combine(struct parser *p, binary_fn fn, const struct operand *x, const struct operand *y, struct operand *out) {
+static int combine(struct parser *p, binary_fn fn, const struct operand *x, const struct operand *y,
+                   struct operand *out) {
     if (x->kind == NUMBER && y->kind == NUMBER) {
         *out = (struct operand){.kind = NUMBER, .number = fn(x->number, y->number)};
         return isfinite(out->number) ? 0 : err_invalid(p->err, "a number is divided by zero");
@@ -111,7 +122,8 @@ static int combine(struct parser *p, binary_fn fn, const struct operand *x, cons
     out->series = ARENA_ARRAY(p->arena, many->n + 1, struct math_series);
     if (!out->series) return no_memory(p);
     for (uint32_t i = 0; i < many->n; i++) {
-        const struct math_series *a = x->kind == LIST ? &x->series[i] : x->series, *b = y->kind == LIST ? &y->series[i] : y->series;
+        const struct math_series *a = x->kind == LIST ? &x->series[i] : x->series,
+                                 *b = y->kind == LIST ? &y->series[i] : y->series;
         int rc = y->kind == NUMBER   ? with_number(p, fn, a, y->number, false, &out->series[i])
                  : x->kind == NUMBER ? with_number(p, fn, b, x->number, true, &out->series[i])
                                      : join(p, fn, a, b, false, &out->series[i]);
@@ -138,8 +150,8 @@ static int aggregate(struct parser *p, binary_fn fn, bool mean, const struct ope
     for (uint32_t i = 0; i < x->n; i++) {
         struct math_series ones;
         if (join(p, fn, &all, &x->series[i], true, &all)) return -1;
-        if (mean && (with_number(p, multiply, &x->series[i], 0, false, &ones) || with_number(p, add, &ones, 1, false, &ones) ||
-                     join(p, add, &counts, &ones, true, &counts)))
+        if (mean && (with_number(p, multiply, &x->series[i], 0, false, &ones) ||
+                     with_number(p, add, &ones, 1, false, &ones) || join(p, add, &counts, &ones, true, &counts)))
             return -1;
     }
     *out = (struct operand){.kind = SERIES, .n = 1, .series = new_series(p, 1, 0, 0)};
@@ -148,10 +160,18 @@ static int aggregate(struct parser *p, binary_fn fn, bool mean, const struct ope
     return mean ? join(p, divide, &all, &counts, false, out->series) : 0;
 }
 
-static int sum_of(struct parser *p, const struct operand *x, struct operand *out) { return aggregate(p, add, false, x, out); }
-static int mean_of(struct parser *p, const struct operand *x, struct operand *out) { return aggregate(p, add, true, x, out); }
-static int least_of(struct parser *p, const struct operand *x, struct operand *out) { return aggregate(p, least, false, x, out); }
-static int most_of(struct parser *p, const struct operand *x, struct operand *out) { return aggregate(p, most, false, x, out); }
+static int sum_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return aggregate(p, add, false, x, out);
+}
+static int mean_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return aggregate(p, add, true, x, out);
+}
+static int least_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return aggregate(p, least, false, x, out);
+}
+static int most_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return aggregate(p, most, false, x, out);
+}
 
 static double absolute(double x, double unused) {
     (void)unused;
@@ -170,9 +190,15 @@ static int each_of(struct parser *p, binary_fn fn, const struct operand *x, stru
     const struct operand none = {.kind = NUMBER};
     return combine(p, fn, x, &none, out);
 }
-static int absolute_of(struct parser *p, const struct operand *x, struct operand *out) { return each_of(p, absolute, x, out); }
-static int upwards_of(struct parser *p, const struct operand *x, struct operand *out) { return each_of(p, upwards, x, out); }
-static int downwards_of(struct parser *p, const struct operand *x, struct operand *out) { return each_of(p, downwards, x, out); }
+static int absolute_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return each_of(p, absolute, x, out);
+}
+static int upwards_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return each_of(p, upwards, x, out);
+}
+static int downwards_of(struct parser *p, const struct operand *x, struct operand *out) {
+    return each_of(p, downwards, x, out);
+}
 
 static int period_of(struct parser *p, const struct operand *x, struct operand *out) {
     if (x->kind != SERIES) return err_invalid(p->err, "PERIOD is of one series");
@@ -198,7 +224,8 @@ static int fill_one(struct parser *p, const struct math_series *s, double number
 static int parse_fill(struct parser *p, struct operand *out) {
     struct operand x, number;
     if (parse_sum(p, &x) || expect(p, ',') || parse_sum(p, &number)) return -1;
-    if (x.kind == NUMBER || number.kind != NUMBER) return err_invalid(p->err, "FILL is of a series or a list, and a number");
+    if (x.kind == NUMBER || number.kind != NUMBER)
+        return err_invalid(p->err, "FILL is of a series or a list, and a number");
     *out = (struct operand){.kind = x.kind, .n = x.n, .series = ARENA_ARRAY(p->arena, x.n + 1, struct math_series)};
     if (!out->series) return no_memory(p);
     for (uint32_t i = 0; i < x.n; i++)
@@ -239,7 +266,10 @@ static int parse_call(struct parser *p, struct slice name, struct operand *out) 
         if (functions[i].parse) return functions[i].parse(p, out) || expect(p, ')') ? -1 : 0;
         return parse_sum(p, &x) || expect(p, ')') || functions[i].of(p, &x, out) ? -1 : 0;
     }
-    return err_invalid(p->err, "%.*s is not among the functions that Tally evaluates: SUM, AVG, MIN, MAX, ABS, CEIL, FLOOR, PERIOD, FILL, METRICS", SLICE_FMT(name));
+    return err_invalid(p->err,
+                       "%.*s is not among the functions that Tally evaluates: SUM, AVG, MIN, MAX, ABS, CEIL, FLOOR, "
+                       "PERIOD, FILL, METRICS",
+                       SLICE_FMT(name));
 }
 
 /* ---- expressions ---- */
@@ -247,7 +277,8 @@ static int parse_call(struct parser *p, struct slice name, struct operand *out) 
 static int parse_number(struct parser *p, struct operand *out) {
     char text[64];
     size_t n = 0;
-    while (p->at < p->end && n + 1 < sizeof(text) && ((*p->at >= '0' && *p->at <= '9') || *p->at == '.')) text[n++] = (char)*p->at++;
+    while (p->at < p->end && n + 1 < sizeof(text) && ((*p->at >= '0' && *p->at <= '9') || *p->at == '.'))
+        text[n++] = (char)*p->at++;
     text[n] = 0;
     char *end;
     *out = (struct operand){.kind = NUMBER, .number = strtod(text, &end)};
@@ -270,7 +301,9 @@ static int parse_list(struct parser *p, struct operand *out) {
 static int parse_name(struct parser *p, struct operand *out) {
     struct slice name = take_name(p);
     if (!name.n && p->at == p->end) return err_invalid(p->err, "it ends where an operand is due");
-    if (!name.n) return err_invalid(p->err, "an operand is due at byte %zu of what is left: '%c'", (size_t)(p->end - p->at), *p->at >= ' ' && *p->at < 127 ? *p->at : '?');
+    if (!name.n)
+        return err_invalid(p->err, "an operand is due at byte %zu of what is left: '%c'", (size_t)(p->end - p->at),
+                           *p->at >= ' ' && *p->at < 127 ? *p->at : '?');
     if (takes(p, '(')) return parse_call(p, name, out);
     const struct math_series *s = p->scope->find(p->scope->arg, name, p->err);
     if (!s) return -1;
@@ -325,14 +358,19 @@ static int parse_sum(struct parser *p, struct operand *out) {
     return 0;
 }
 
-int math_eval(struct arena *a, struct slice text, const struct math_scope *scope, struct math_series *out, struct err *e) {
+int math_eval(struct arena *a, struct slice text, const struct math_scope *scope, struct math_series *out,
+              struct err *e) {
     struct parser p = {.arena = a, .at = text.p, .end = text.p + text.n, .scope = scope, .err = e};
     struct operand x;
     if (parse_sum(&p, &x)) return -1;
     skip_blanks(&p);
-    if (p.at != p.end) return err_invalid(e, "'%.*s' is not understood", (int)(p.end - p.at < 40 ? p.end - p.at : 40), (const char *)p.at);
+    if (p.at != p.end)
+        return err_invalid(e, "'%.*s' is not understood", (int)(p.end - p.at < 40 ? p.end - p.at : 40),
+                           (const char *)p.at);
     if (x.kind == NUMBER) return err_invalid(e, "it comes to a number, and must come to a series");
-    if (x.kind == LIST) return err_invalid(e, "it comes to a list of series, and must come to one: take the SUM, AVG, MIN or MAX of it");
+    if (x.kind == LIST)
+        return err_invalid(e,
+                           "it comes to a list of series, and must come to one: take the SUM, AVG, MIN or MAX of it");
     *out = *x.series;
     return 0;
 }

@@ -14,7 +14,9 @@ int metric_check_permission(struct call *c) {
     bool may = role_permissions(roles, c->role, &on) & 1u << MAY_SELECT;
     role_set_unref(roles);
     if (may) return 0;
-    return call_fail(c, API_AccessDeniedException, "User %s has no SELECT permission on <table %s.%s> or any of its parents", c->role, on.keyspace, on.name);
+    return call_fail(c, API_AccessDeniedException,
+                     "User %s has no SELECT permission on <table %s.%s> or any of its parents", c->role, on.keyspace,
+                     on.name);
 }
 
 /* ---- what is asked ---- */
@@ -23,9 +25,12 @@ static double seconds_of(const struct doc *d) { return d->kind == DOC_REAL ? d->
 
 int metric_span_take(struct call *c, enum api_error invalid, struct metric_span *out) {
     enum { MINUTE = 60 };
-    const double start = seconds_of(doc_get(c->in, "StartTime")), end = seconds_of(doc_get(c->in, "EndTime")), most = 1e11;
-    if (!(start > -most && start < most && end > -most && end < most)) return call_fail(c, invalid, "The parameters StartTime and EndTime must be moments.");
-    if (!(start < end)) return call_fail(c, invalid, "The parameter StartTime must be less than the parameter EndTime.");
+    const double start = seconds_of(doc_get(c->in, "StartTime")), end = seconds_of(doc_get(c->in, "EndTime")),
+                 most = 1e11;
+    if (!(start > -most && start < most && end > -most && end < most))
+        return call_fail(c, invalid, "The parameters StartTime and EndTime must be moments.");
+    if (!(start < end))
+        return call_fail(c, invalid, "The parameter StartTime must be less than the parameter EndTime.");
     out->start = (int64_t)floor(start / MINUTE) * MINUTE;
     out->end = (int64_t)ceil(end / MINUTE) * MINUTE; /* a minute counts when it began before the end */
     return 0;
@@ -35,15 +40,25 @@ int metric_period_check(struct call *c, enum api_error invalid, int64_t period) 
     static const int64_t shorter[] = {1, 5, 10, 20, 30};
     for (size_t i = 0; i < ARRAY_LEN(shorter); i++)
         if (period == shorter[i]) return 0;
-    return period % 60 == 0 ? 0 : call_fail(c, invalid, "The parameter Period must be a value in the set [1, 5, 10, 20, 30] or a multiple of 60.");
+    return period % 60 == 0
+               ? 0
+               : call_fail(c, invalid,
+                           "The parameter Period must be a value in the set [1, 5, 10, 20, 30] or a multiple of 60.");
 }
 
 int metric_name_take(struct call *c, const struct doc *d, struct metric_name *out) {
-    const struct doc *namespace = doc_get(d, "Namespace"), *name = doc_get(d, "MetricName"), *dimensions = doc_get(d, "Dimensions");
-    *out = (struct metric_name){.known = namespace && slice_is(namespace->text, NAMESPACE) && name, .keyspace = "", .table = "", .operation = ""};
+    const struct doc *namespace = doc_get(d, "Namespace"), *name = doc_get(d, "MetricName"),
+                     *dimensions = doc_get(d, "Dimensions");
+    *out = (struct metric_name){.known = namespace && slice_is(namespace->text, NAMESPACE) && name,
+                                .keyspace = "",
+                                .table = "",
+                                .operation = ""};
     for (const struct doc *x = dimensions ? dimensions->first : NULL; x; x = x->next) {
         struct slice of = doc_get(x, "Name")->text;
-        const char **to = slice_is(of, "Keyspace") ? &out->keyspace : slice_is(of, "TableName") ? &out->table : slice_is(of, "Operation") ? &out->operation : NULL;
+        const char **to = slice_is(of, "Keyspace")    ? &out->keyspace
+                          : slice_is(of, "TableName") ? &out->table
+                          : slice_is(of, "Operation") ? &out->operation
+                                                      : NULL;
         const char *value = to ? doc_text(c->arena, x, "Value") : NULL;
         if (to && !value) return call_nomem(c);
         if (!to || **to) out->known = false;
@@ -75,7 +90,9 @@ static int take(void *arg, const struct metric *m) {
     struct reading *r = arg;
     struct metric_series *s = r->out;
     int64_t at = (int64_t)m->minute * 60, period = r->span->period;
-    if (strcmp(m->operation, r->name->operation) || at < r->span->start || at >= r->span->end || (r->unit && !slice_is(r->unit->text, m->unit))) return 0;
+    if (strcmp(m->operation, r->name->operation) || at < r->span->start || at >= r->span->end ||
+        (r->unit && !slice_is(r->unit->text, m->unit)))
+        return 0;
     if (s->n == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 64;
         struct metric_point *points = ARENA_ARRAY(r->c->arena, r->cap, struct metric_point);
@@ -84,7 +101,10 @@ static int take(void *arg, const struct metric *m) {
         s->points = points;
     }
     s->unit = m->unit;
-    s->points[s->n++] = (struct metric_point){.at = r->span->start + (at - r->span->start) / period * period, .sum = m->sum, .least = m->least, .most = m->most,
+    s->points[s->n++] = (struct metric_point){.at = r->span->start + (at - r->span->start) / period * period,
+                                              .sum = m->sum,
+                                              .least = m->least,
+                                              .most = m->most,
                                               .samples = m->samples};
     return 0;
 }
@@ -94,7 +114,8 @@ static int by_time(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-int metric_series_read(struct call *c, const struct metric_name *name, const struct metric_span *span, const struct doc *unit, struct metric_series *out) {
+int metric_series_read(struct call *c, const struct metric_name *name, const struct metric_span *span,
+                       const struct doc *unit, struct metric_series *out) {
     const struct metric_want want = {.name = name->name, .keyspace = name->keyspace, .table = name->table};
     struct reading r = {.c = c, .name = name, .span = span, .unit = unit, .out = out};
     const struct metric_source *source = &c->o->metrics;
@@ -114,8 +135,11 @@ int metric_series_read(struct call *c, const struct metric_name *name, const str
 
 /* ---- statistics ---- */
 
-static const char *const statistics[STATISTICS] = {[STATISTIC_SAMPLE_COUNT] = "SampleCount", [STATISTIC_AVERAGE] = "Average", [STATISTIC_SUM] = "Sum",
-                                                   [STATISTIC_MINIMUM] = "Minimum", [STATISTIC_MAXIMUM] = "Maximum"};
+static const char *const statistics[STATISTICS] = {[STATISTIC_SAMPLE_COUNT] = "SampleCount",
+                                                   [STATISTIC_AVERAGE] = "Average",
+                                                   [STATISTIC_SUM] = "Sum",
+                                                   [STATISTIC_MINIMUM] = "Minimum",
+                                                   [STATISTIC_MAXIMUM] = "Maximum"};
 
 enum metric_statistic metric_statistic_find(struct slice name) {
     int s = 0;

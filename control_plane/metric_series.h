@@ -1,7 +1,9 @@
-/* Metrics as CloudWatch's operations ask for them: what is asked, checked, and the datapoints of it. Inside control_plane only.
+/* Metrics as CloudWatch's operations ask for them: what is asked, checked, and the datapoints of
+ * it. Inside control_plane only.
  *
- * A metric is named by its namespace, name and dimensions, all of them; nothing is kept of any other. Minutes are gathered into periods, which begin at the start that
- * was asked for, rounded down to a minute.
+ * A metric is named by its namespace, name and dimensions, all of them; nothing is kept of any
+ * other. Minutes are gathered into periods, which begin at the start that was asked for, rounded
+ * down to a minute.
  */
 #pragma once
 
@@ -37,9 +39,17 @@ struct metric_series {
     struct metric_point *points; /* in order */
 };
 /* unit: of points that count, or NULL. -1: err. */
-int metric_series_read(struct call *c, const struct metric_name *name, const struct metric_span *span, const struct doc *unit, struct metric_series *out) MUST_CHECK;
+int metric_series_read(struct call *c, const struct metric_name *name, const struct metric_span *span,
+                       const struct doc *unit, struct metric_series *out) MUST_CHECK;
 
-enum metric_statistic { STATISTIC_SAMPLE_COUNT, STATISTIC_AVERAGE, STATISTIC_SUM, STATISTIC_MINIMUM, STATISTIC_MAXIMUM, STATISTICS };
+enum metric_statistic {
+    STATISTIC_SAMPLE_COUNT,
+    STATISTIC_AVERAGE,
+    STATISTIC_SUM,
+    STATISTIC_MINIMUM,
+    STATISTIC_MAXIMUM,
+    STATISTICS
+};
 /* STATISTICS: it is none of these. */
 enum metric_statistic metric_statistic_find(struct slice name);
 const char *metric_statistic_name(enum metric_statistic s);

@@ -14,7 +14,8 @@ static struct ast_prop_value *single_region(struct call *c) {
 static struct ast_prop_value *regions_of(struct call *c, const struct doc *regions) {
     struct ast_prop_value *map = tree_map(c);
     tree_put(c, map, "class", tree_text(c, "NetworkTopologyStrategy"));
-    for (const struct doc *r = regions->first; r; r = r->next) tree_put(c, map, (const char *)arena_dup(c->arena, r->text).p, tree_text(c, "3"));
+    for (const struct doc *r = regions->first; r; r = r->next)
+        tree_put(c, map, (const char *)arena_dup(c->arena, r->text).p, tree_text(c, "3"));
     return map;
 }
 
@@ -23,7 +24,8 @@ static struct ast_prop_value *replication(struct call *c, const struct doc *spec
     const struct doc *strategy = doc_get(spec, "replicationStrategy"), *regions = doc_get(spec, "regionList");
     bool several = strategy && slice_is(strategy->text, "MULTI_REGION");
     if (several == !!regions) return several ? regions_of(c, regions) : single_region(c);
-    if (several) call_fail(c, API_ValidationException, "A replicationSpecification of MULTI_REGION needs a regionList.");
+    if (several)
+        call_fail(c, API_ValidationException, "A replicationSpecification of MULTI_REGION needs a regionList.");
     else call_fail(c, API_ValidationException, "A replicationSpecification of SINGLE_REGION has no regionList.");
     return NULL;
 }
@@ -62,13 +64,16 @@ int op_create_keyspace(struct call *c) {
 static int check_keyspace(struct call *c, const char *name) {
     const struct schema_space *space = call_space(c, name);
     if (!space) return -1;
-    if (space->keyspace->is_system) return call_fail(c, API_ValidationException, "The keyspace %s is a system keyspace.", name);
+    if (space->keyspace->is_system)
+        return call_fail(c, API_ValidationException, "The keyspace %s is a system keyspace.", name);
     return 0;
 }
 
 int op_update_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
-    if (!name || check_keyspace(c, name) || call_check_active(c, "keyspace", name, call_space(c, name)->keyspace->status)) return -1;
+    if (!name || check_keyspace(c, name) ||
+        call_check_active(c, "keyspace", name, call_space(c, name)->keyspace->status))
+        return -1;
     struct ast_prop_value *map = replication(c, doc_get(c->in, "replicationSpecification"));
     struct ast_stmt *s = map ? statement(c, STMT_ALTER_KEYSPACE, name) : NULL;
     if (c->err->set) return -1;
@@ -84,8 +89,11 @@ int op_update_keyspace(struct call *c) {
 
 /* In the words by which Terraform knows that it is to try again (the same file). */
 static int check_quiet(struct call *c, const char *keyspace, const struct schema_table *t) {
-    if (t->status != SCHEMA_CREATING && t->status != SCHEMA_DELETING) return call_check_active(c, "table", t->name, t->status);
-    return call_fail(c, API_ConflictException, "The keyspace %s cannot be deleted: a table under it is currently being created or deleted (%s).", keyspace, t->name);
+    if (t->status != SCHEMA_CREATING && t->status != SCHEMA_DELETING)
+        return call_check_active(c, "table", t->name, t->status);
+    return call_fail(c, API_ConflictException,
+                     "The keyspace %s cannot be deleted: a table under it is currently being created or deleted (%s).",
+                     keyspace, t->name);
 }
 
 int op_delete_keyspace(struct call *c) {
@@ -108,12 +116,16 @@ static void put_keyspace(struct call *c, struct doc *to, const struct schema_key
     doc_put_text(&c->make, to, "resourceArn", arn_of_keyspace(c, ks->name));
     doc_put_text(&c->make, to, "replicationStrategy", several ? "MULTI_REGION" : "SINGLE_REGION");
     struct doc *regions = several ? doc_put(&c->make, to, "replicationRegions", DOC_LIST) : NULL;
-    for (uint32_t i = 1; regions && i < ks->n_replication; i++) doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
+    for (uint32_t i = 1; regions && i < ks->n_replication; i++)
+        doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
 }
 
-/* One without statuses of Regions is there once it can be used: that is how Terraform waits for it (terraform-provider-aws, internal/service/keyspaces/keyspace.go),
- * and when system_schema_mcs.keyspaces has it. */
-static bool is_usable(const struct schema_keyspace *ks) { return ks->status != SCHEMA_CREATING || schema_regions(ks) > 1; }
+/* One without statuses of Regions is there once it can be used: that is how Terraform waits for it
+ * (terraform-provider-aws, internal/service/keyspaces/keyspace.go), and when
+ * system_schema_mcs.keyspaces has it. */
+static bool is_usable(const struct schema_keyspace *ks) {
+    return ks->status != SCHEMA_CREATING || schema_regions(ks) > 1;
+}
 
 int op_get_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
@@ -137,7 +149,8 @@ int op_list_keyspaces(struct call *c) {
     struct doc *all = doc_put(&c->make, c->out, "keyspaces", DOC_LIST);
     for (uint32_t i = 0; i < c->schema->n_spaces; i++) {
         const struct schema_keyspace *ks = c->schema->spaces[i]->keyspace;
-        if (call_shows(ks) && is_usable(ks) && page_takes(c, &p, ks->name)) put_keyspace(c, doc_put(&c->make, all, NULL, DOC_MAP), ks);
+        if (call_shows(ks) && is_usable(ks) && page_takes(c, &p, ks->name))
+            put_keyspace(c, doc_put(&c->make, all, NULL, DOC_MAP), ks);
     }
     return 0;
 }

@@ -11,11 +11,16 @@
 static int take_span(struct call *c, struct metric_span *span) {
     enum { POINTS = 1440 };
     span->period = doc_get(c->in, "Period")->whole;
-    if (metric_span_take(c, API_InvalidParameterValueException, span) || metric_period_check(c, API_InvalidParameterValueException, span->period)) return -1;
+    if (metric_span_take(c, API_InvalidParameterValueException, span) ||
+        metric_period_check(c, API_InvalidParameterValueException, span->period))
+        return -1;
     int64_t points = (span->end - span->start) / span->period;
     if (points <= POINTS) return 0;
-    return call_fail(c, API_InvalidParameterCombinationException, "You have requested up to %" PRId64 " datapoints, which exceeds the limit of %d. You may reduce the "
-                     "datapoints requested by increasing Period, or decreasing the time range.", points, POINTS);
+    return call_fail(c, API_InvalidParameterCombinationException,
+                     "You have requested up to %" PRId64
+                     " datapoints, which exceeds the limit of %d. You may reduce the "
+                     "datapoints requested by increasing Period, or decreasing the time range.",
+                     points, POINTS);
 }
 
 static void put_point(struct call *c, struct doc *to, const struct metric_series *s, const struct metric_point *p) {
@@ -23,7 +28,8 @@ static void put_point(struct call *c, struct doc *to, const struct metric_series
     doc_put_moment(&c->make, d, "Timestamp", p->at * 1000);
     for (const struct doc *x = doc_get(c->in, "Statistics")->first; x; x = x->next) {
         enum metric_statistic of = metric_statistic_find(x->text);
-        if (!doc_get(d, metric_statistic_name(of))) doc_put_real(&c->make, d, metric_statistic_name(of), metric_statistic_of(p, of));
+        if (!doc_get(d, metric_statistic_name(of)))
+            doc_put_real(&c->make, d, metric_statistic_name(of), metric_statistic_of(p, of));
     }
     doc_put_text(&c->make, d, "Unit", s->unit);
 }
@@ -34,10 +40,14 @@ int op_get_metric_statistics(struct call *c) {
     struct metric_series series;
     if (metric_check_permission(c) || take_span(c, &span)) return -1;
     if (doc_get(c->in, "ExtendedStatistics"))
-        return call_fail(c, API_InvalidParameterValueException, "ExtendedStatistics: Tally keeps no samples, only their number, sum, least and most; ask for Statistics.");
+        return call_fail(
+            c, API_InvalidParameterValueException,
+            "ExtendedStatistics: Tally keeps no samples, only their number, sum, least and most; ask for Statistics.");
     if (!doc_get(c->in, "Statistics"))
-        return call_fail(c, API_InvalidParameterCombinationException, "At least one of the parameters Statistics and ExtendedStatistics must be specified.");
-    if (metric_name_take(c, c->in, &name) || metric_series_read(c, &name, &span, doc_get(c->in, "Unit"), &series)) return -1;
+        return call_fail(c, API_InvalidParameterCombinationException,
+                         "At least one of the parameters Statistics and ExtendedStatistics must be specified.");
+    if (metric_name_take(c, c->in, &name) || metric_series_read(c, &name, &span, doc_get(c->in, "Unit"), &series))
+        return -1;
     doc_put_text(&c->make, c->out, "Label", name.name);
     struct doc *points = doc_put(&c->make, c->out, "Datapoints", DOC_LIST);
     for (uint32_t i = 0; i < series.n; i++) put_point(c, points, &series, &series.points[i]);
@@ -69,7 +79,8 @@ static bool is_wanted(const struct call *c, const struct metric *m) {
     const struct doc *filters = doc_get(c->in, "Dimensions"), *name = doc_get(c->in, "MetricName");
     if (name && !slice_is(name->text, m->name)) return false;
     for (const struct doc *f = filters ? filters->first : NULL; f; f = f->next)
-        if (!fits(f, "Keyspace", m->keyspace) && !fits(f, "TableName", m->table) && !fits(f, "Operation", m->operation)) return false;
+        if (!fits(f, "Keyspace", m->keyspace) && !fits(f, "TableName", m->table) && !fits(f, "Operation", m->operation))
+            return false;
     return true;
 }
 
@@ -92,7 +103,9 @@ static int take(void *arg, const struct metric *m) {
     return 0;
 }
 
-static int by_key(const void *a, const void *b) { return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key); }
+static int by_key(const void *a, const void *b) {
+    return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key);
+}
 
 static void put_dimension(struct call *c, struct doc *to, const char *name, const char *value) {
     struct doc *d = *value ? doc_put(&c->make, to, NULL, DOC_MAP) : NULL;
@@ -118,12 +131,16 @@ int op_list_metrics(struct call *c) {
     const struct metric_want want = {.names_only = true};
     struct listing l = {.c = c};
     struct page page;
-    if (metric_check_permission(c) || page_begin_at(c, &page, "NextToken", ROOM, API_InvalidParameterValueException)) return -1;
+    if (metric_check_permission(c) || page_begin_at(c, &page, "NextToken", ROOM, API_InvalidParameterValueException))
+        return -1;
     c->error = API_InternalServerException;
-    if ((!namespace || slice_is(namespace->text, "AWS/Cassandra")) && source->each(source->arg, c->schema, &want, take, &l, c->err)) return -1;
+    if ((!namespace || slice_is(namespace->text, "AWS/Cassandra")) &&
+        source->each(source->arg, c->schema, &want, take, &l, c->err))
+        return -1;
     if (l.n) qsort(l.list, l.n, sizeof(*l.list), by_key);
     struct doc *metrics = doc_put(&c->make, c->out, "Metrics", DOC_LIST);
     for (uint32_t i = 0; i < l.n; i++)
-        if ((i == 0 || strcmp(l.list[i].key, l.list[i - 1].key)) && page_takes(c, &page, l.list[i].key)) put_listed(c, metrics, &l.list[i]);
+        if ((i == 0 || strcmp(l.list[i].key, l.list[i - 1].key)) && page_takes(c, &page, l.list[i].key))
+            put_listed(c, metrics, &l.list[i]);
     return 0;
 }

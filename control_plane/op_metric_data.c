@@ -12,7 +12,8 @@ struct query {
     const struct doc *d;
     const char *id, *label;
     bool returned;
-    enum { WAITING, UNDER_WAY, READ } state; /* of an expression that names itself, through others or not, it is still under way when it is asked */
+    /* of an expression that names itself, through others or not, it is still under way when it is asked */
+    enum { WAITING, UNDER_WAY, READ } state;
     struct math_series series;
 };
 
@@ -39,18 +40,25 @@ static int check_metric(struct call *c, const struct doc *stat) {
     const struct doc *name = doc_get(stat, "Stat");
     if (metric_period_check(c, API_ValidationError, doc_get(stat, "Period")->whole)) return -1;
     if (metric_statistic_find(name->text) != STATISTICS) return 0;
-    return call_fail(c, API_ValidationError, "The value %.*s for parameter Stat is not supported: Tally keeps no samples, only their SampleCount, Average, Sum, Minimum and Maximum.",
+    return call_fail(c, API_ValidationError,
+                     "The value %.*s for parameter Stat is not supported: Tally keeps no samples, only their "
+                     "SampleCount, Average, Sum, Minimum and Maximum.",
                      (int)(name->text.n < 64 ? name->text.n : 64), (const char *)name->text.p);
 }
 
 static int take_query(struct request *r, const struct doc *d, uint32_t i) {
     struct query *q = &r->queries[i];
     const struct doc *stat = doc_get(d, "MetricStat"), *returned = doc_get(d, "ReturnData");
-    *q = (struct query){.d = d, .id = doc_text(r->c->arena, d, "Id"), .returned = !returned || returned->flag, .label = doc_text(r->c->arena, d, "Label")};
+    *q = (struct query){.d = d,
+                        .id = doc_text(r->c->arena, d, "Id"),
+                        .returned = !returned || returned->flag,
+                        .label = doc_text(r->c->arena, d, "Label")};
     if (!q->id) return call_nomem(r->c);
     if (!is_id(q->id)) return invalid(r->c, i, ".Id is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$.");
     for (uint32_t k = 0; k < i; k++)
-        if (!strcmp(r->queries[k].id, q->id)) return call_fail(r->c, API_ValidationError, "The values for parameter id in MetricDataQueries are not unique.");
+        if (!strcmp(r->queries[k].id, q->id))
+            return call_fail(r->c, API_ValidationError,
+                             "The values for parameter id in MetricDataQueries are not unique.");
     if (!stat == !doc_get(d, "Expression")) return invalid(r->c, i, " must have either MetricStat or Expression.");
     return stat ? check_metric(r->c, stat) : 0;
 }
@@ -58,13 +66,17 @@ static int take_query(struct request *r, const struct doc *d, uint32_t i) {
 static int take_queries(struct request *r) {
     const struct doc *list = doc_get(r->c->in, "MetricDataQueries");
     bool any = false;
-    if (!list->n || list->n > QUERIES) return call_fail(r->c, API_ValidationError, "The collection MetricDataQueries must have from 1 to %d members.", QUERIES);
+    if (!list->n || list->n > QUERIES)
+        return call_fail(r->c, API_ValidationError, "The collection MetricDataQueries must have from 1 to %d members.",
+                         QUERIES);
     r->queries = ARENA_ARRAY(r->c->arena, list->n, struct query);
     if (!r->queries) return call_nomem(r->c);
     for (const struct doc *d = list->first; d; d = d->next, r->n++)
         if (take_query(r, d, r->n)) return -1;
     for (uint32_t i = 0; i < r->n; i++) any = any || r->queries[i].returned;
-    return any ? 0 : call_fail(r->c, API_ValidationError, "At least one of the MetricDataQueries must have ReturnData true.");
+    return any ? 0
+               : call_fail(r->c, API_ValidationError,
+                           "At least one of the MetricDataQueries must have ReturnData true.");
 }
 
 /* ---- series ---- */
@@ -78,10 +90,12 @@ static int read_metric(struct request *r, struct query *q, const struct doc *sta
     if (metric_name_take(r->c, doc_get(stat, "Metric"), &name)) return -1;
     name.known = name.known && (!account || slice_is(account->text, catalog_node(r->c->o->catalog)->account));
     if (metric_series_read(r->c, &name, &span, doc_get(stat, "Unit"), &series)) return -1;
-    q->series = (struct math_series){.period = span.period, .points = ARENA_ARRAY(r->c->arena, series.n + 1, struct math_point)};
+    q->series = (struct math_series){.period = span.period,
+                                     .points = ARENA_ARRAY(r->c->arena, series.n + 1, struct math_point)};
     if (!q->series.points) return call_nomem(r->c);
     for (uint32_t i = 0; i < series.n; i++)
-        q->series.points[q->series.n++] = (struct math_point){.at = series.points[i].at, .value = metric_statistic_of(&series.points[i], of)};
+        q->series.points[q->series.n++] = (struct math_point){.at = series.points[i].at,
+                                                              .value = metric_statistic_of(&series.points[i], of)};
     if (!q->label) q->label = name.name ? name.name : q->id;
     return 0;
 }
@@ -107,7 +121,8 @@ static const struct math_series *metric(void *arg, uint32_t i) {
 }
 
 static int read_expression(struct request *r, struct query *q) {
-    const struct math_scope scope = {.arg = r, .find = find, .metric = metric, .start = r->span.start, .end = r->span.end};
+    const struct math_scope scope = {
+        .arg = r, .find = find, .metric = metric, .start = r->span.start, .end = r->span.end};
     struct err why = {0};
     r->c->error = API_ValidationError;
     if (!q->label) q->label = q->id;
@@ -120,7 +135,8 @@ static int read_expression(struct request *r, struct query *q) {
 static int read_query(struct request *r, struct query *q) {
     const struct doc *stat = doc_get(q->d, "MetricStat");
     if (q->state == READ) return 0;
-    if (r->depth == MATH_DEPTH) return call_fail(r->c, API_ValidationError, "Expressions need each other over more than %d steps.", MATH_DEPTH);
+    if (r->depth == MATH_DEPTH)
+        return call_fail(r->c, API_ValidationError, "Expressions need each other over more than %d steps.", MATH_DEPTH);
     q->state = UNDER_WAY;
     r->depth++;
     if (stat ? read_metric(r, q, stat) : read_expression(r, q)) return -1;
@@ -133,7 +149,8 @@ static int read_query(struct request *r, struct query *q) {
 static int read_all(struct request *r) {
     for (int expressions = false; expressions <= true; expressions++)
         for (uint32_t i = 0; i < r->n; i++)
-            if ((doc_get(r->queries[i].d, "MetricStat") == NULL) == expressions && read_query(r, &r->queries[i])) return -1;
+            if ((doc_get(r->queries[i].d, "MetricStat") == NULL) == expressions && read_query(r, &r->queries[i]))
+                return -1;
     return 0;
 }
 
@@ -150,7 +167,8 @@ static int page_start(struct call *c, uint64_t *skip) {
 static void put_points(struct call *c, struct doc *d, const struct math_series *s, uint64_t from, uint64_t n) {
     const struct doc *scan = doc_get(c->in, "ScanBy");
     bool ascending = scan && slice_is(scan->text, "TimestampAscending");
-    struct doc *times = doc_put(&c->make, d, "Timestamps", DOC_LIST), *values = doc_put(&c->make, d, "Values", DOC_LIST);
+    struct doc *times = doc_put(&c->make, d, "Timestamps", DOC_LIST),
+               *values = doc_put(&c->make, d, "Values", DOC_LIST);
     for (uint64_t i = from; i < from + n; i++) {
         const struct math_point *p = &s->points[ascending ? i : s->n - 1 - i];
         doc_put_moment(&c->make, times, NULL, p->at * 1000);
@@ -166,7 +184,8 @@ static int answer(struct request *r, uint64_t skip, uint64_t room) {
         struct query *q = &r->queries[i];
         uint64_t end = before + q->series.n;
         if (!q->returned) continue;
-        uint64_t from = skip > before ? skip - before : 0, to = last < end ? (last > before ? last - before : 0) : q->series.n;
+        uint64_t from = skip > before ? skip - before : 0,
+                 to = last < end ? (last > before ? last - before : 0) : q->series.n;
         struct doc *d = doc_put(&c->make, results, NULL, DOC_MAP);
         doc_put_text(&c->make, d, "Id", q->id);
         doc_put_text(&c->make, d, "Label", q->label);
@@ -181,8 +200,12 @@ int op_get_metric_data(struct call *c) {
     struct request r = {.c = c};
     const struct doc *most = doc_get(c->in, "MaxDatapoints");
     uint64_t skip;
-    if (metric_check_permission(c) || metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) || page_start(c, &skip)) return -1;
+    if (metric_check_permission(c) || metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) ||
+        page_start(c, &skip))
+        return -1;
     if (most && (most->whole < 1 || most->whole > MATH_POINTS))
-        return call_fail(c, API_ValidationError, "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole, MATH_POINTS);
+        return call_fail(c, API_ValidationError,
+                         "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole,
+                         MATH_POINTS);
     return read_all(&r) ? -1 : answer(&r, skip, most ? (uint64_t)most->whole : MATH_POINTS);
 }

@@ -1,9 +1,13 @@
-/* Application Auto Scaling, of the service namespace cassandra: RegisterScalableTarget, DescribeScalableTargets, DeregisterScalableTarget, PutScalingPolicy,
- * DescribeScalingPolicies, DeleteScalingPolicy (https://docs.aws.amazon.com/autoscaling/application/APIReference/Welcome.html).
+/* Application Auto Scaling, of the service namespace cassandra: RegisterScalableTarget,
+ * DescribeScalableTargets, DeregisterScalableTarget, PutScalingPolicy, DescribeScalingPolicies,
+ * DeleteScalingPolicy
+ * (https://docs.aws.amazon.com/autoscaling/application/APIReference/Welcome.html).
  *
- * They are another way to say a table's AUTOSCALING_SETTINGS: a target is registered when there are some and they are not disabled, its policy is their target value. So
- * what is set here is in system_schema_mcs, and the other way round. Beside them stands what only this service knows, as settings of the table that CQL does not name:
- * read_scaling.policy_name, and when target and policy were made. The service is not the table's: the table stays ACTIVE meanwhile.
+ * They are another way to say a table's AUTOSCALING_SETTINGS: a target is registered when there are
+ * some and they are not disabled, its policy is their target value. So what is set here is in
+ * system_schema_mcs, and the other way round. Beside them stands what only this service knows, as
+ * settings of the table that CQL does not name: read_scaling.policy_name, and when target and
+ * policy were made. The service is not the table's: the table stays ACTIVE meanwhile.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,9 +28,11 @@ struct target {
 static const struct {
     const char *dimension, *metric, *update, *group, *beside;
 } kinds[2] = {
-    {"cassandra:table:ReadCapacityUnits", "CassandraReadCapacityUtilization", "provisioned_read_capacity_autoscaling_update",
+    {"cassandra:table:ReadCapacityUnits", "CassandraReadCapacityUtilization",
+     "provisioned_read_capacity_autoscaling_update",
      "autoscaling_settings.provisioned_read_capacity_autoscaling_update.", "read_scaling"},
-    {"cassandra:table:WriteCapacityUnits", "CassandraWriteCapacityUtilization", "provisioned_write_capacity_autoscaling_update",
+    {"cassandra:table:WriteCapacityUnits", "CassandraWriteCapacityUtilization",
+     "provisioned_write_capacity_autoscaling_update",
      "autoscaling_settings.provisioned_write_capacity_autoscaling_update.", "write_scaling"},
 };
 
@@ -46,7 +52,8 @@ static const char *beside(const struct target *x, const char *key) {
 
 static bool is_registered(const struct target *x) {
     const char *disabled = setting(x, "autoscaling_disabled");
-    return (setting(x, "minimum_units") || setting(x, "maximum_units") || setting(x, POLICY "target_value")) && !(disabled && !strcmp(disabled, "true"));
+    return (setting(x, "minimum_units") || setting(x, "maximum_units") || setting(x, POLICY "target_value")) &&
+           !(disabled && !strcmp(disabled, "true"));
 }
 
 static bool has_policy(const struct target *x) { return is_registered(x) && setting(x, POLICY "target_value"); }
@@ -75,7 +82,8 @@ static const char *resource_of(struct call *c, const struct schema_table *t) {
 
 static const struct schema_table *table_of(struct call *c, const char *resource) {
     static const char before[] = "keyspace/", between[] = "/table/";
-    const char *name = resource + sizeof(before) - 1, *at = strncmp(resource, before, sizeof(before) - 1) ? NULL : strstr(name, between);
+    const char *name = resource + sizeof(before) - 1,
+               *at = strncmp(resource, before, sizeof(before) - 1) ? NULL : strstr(name, between);
     if (!at || !at[sizeof(between) - 1]) return NULL;
     const char *keyspace = (const char *)arena_dup(c->arena, slice_of(name, (size_t)(at - name))).p;
     const struct schema_table *t = keyspace ? call_table(c, keyspace, at + sizeof(between) - 1) : NULL;
@@ -86,10 +94,14 @@ static const struct schema_table *table_of(struct call *c, const char *resource)
 static int take_target(struct call *c, struct target *out) {
     struct err none = {0}, *err = c->err;
     const struct doc *dimension = doc_get(c->in, "ScalableDimension");
-    *out = (struct target){.write = slice_is(dimension->text, kinds[1].dimension), .resource = call_text(c, "ResourceId")};
+    *out = (struct target){.write = slice_is(dimension->text, kinds[1].dimension),
+                           .resource = call_text(c, "ResourceId")};
     if (!out->resource) return -1;
-    if (!asks(c, "ServiceNamespace", "cassandra") || !slice_is(dimension->text, kinds[out->write].dimension) || strncmp(out->resource, "keyspace/", 9))
-        return call_fail(c, API_ValidationException, "Unsupported service namespace, resource type or scalable dimension: Tally has cassandra, keyspace/K/table/T and %s, %s.",
+    if (!asks(c, "ServiceNamespace", "cassandra") || !slice_is(dimension->text, kinds[out->write].dimension) ||
+        strncmp(out->resource, "keyspace/", 9))
+        return call_fail(c, API_ValidationException,
+                         "Unsupported service namespace, resource type or scalable dimension: Tally has cassandra, "
+                         "keyspace/K/table/T and %s, %s.",
                          kinds[0].dimension, kinds[1].dimension);
     c->err = &none;
     out->t = table_of(c, out->resource);
@@ -98,8 +110,10 @@ static int take_target(struct call *c, struct target *out) {
 }
 
 static int no_target(struct call *c, const struct target *x) {
-    return call_fail(c, API_ObjectNotFoundException, "No scalable target registered for service namespace: cassandra, resource ID: %s, scalable dimension: %s", x->resource,
-                     kinds[x->write].dimension);
+    return call_fail(
+        c, API_ObjectNotFoundException,
+        "No scalable target registered for service namespace: cassandra, resource ID: %s, scalable dimension: %s",
+        x->resource, kinds[x->write].dimension);
 }
 
 static int take_registered(struct call *c, struct target *out) {
@@ -112,16 +126,20 @@ static int take_registered(struct call *c, struct target *out) {
 static const char *arn_of_target(struct call *c, const struct target *x) {
     const struct node_info *n = catalog_node(c->o->catalog);
     const uint8_t *id = x->t->id;
-    return arena_printf(c->arena, "arn:aws:application-autoscaling:%s:%s:scalable-target/%04x%02x%02x%02x%02x%02x%02x%02x%02x", n->region, n->account, 0x1ec0 + x->write, id[0],
-                        id[1], id[2], id[3], id[4], id[5], id[6], id[7]);
+    return arena_printf(c->arena,
+                        "arn:aws:application-autoscaling:%s:%s:scalable-target/%04x%02x%02x%02x%02x%02x%02x%02x%02x",
+                        n->region, n->account, 0x1ec0 + x->write, id[0], id[1], id[2], id[3], id[4], id[5], id[6],
+                        id[7]);
 }
 
 static const char *arn_of_policy(struct call *c, const struct target *x, const char *name) {
     const struct node_info *n = catalog_node(c->o->catalog);
     const uint8_t *id = x->t->id;
-    return arena_printf(c->arena, "arn:aws:autoscaling:%s:%s:scalingPolicy:%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x:resource/cassandra/%s:policyName/%s",
-                        n->region, n->account, id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15], x->resource,
-                        name);
+    return arena_printf(c->arena,
+                        "arn:aws:autoscaling:%s:%s:scalingPolicy:%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%"
+                        "02x%02x%02x%02x:resource/cassandra/%s:policyName/%s",
+                        n->region, n->account, id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9],
+                        id[10], id[11], id[12], id[13], id[14], id[15], x->resource, name);
 }
 
 /* ---- changes ---- */
@@ -129,15 +147,21 @@ static const char *arn_of_policy(struct call *c, const struct target *x, const c
 /* What a target is to be. */
 struct wanted {
     const char *minimum, *maximum;                         /* NULL: it is registered no more */
-    const char *target, *out_cooldown, *in_cooldown, *still; /* target NULL: it has no policy; still: is not made less */
+    /* target NULL: it has no policy; still: is not made less */
+    const char *target, *out_cooldown, *in_cooldown, *still;
     const char *name;                                      /* of the policy; NULL: nobody gave one */
     const char *made, *policy_made;
 };
 
 static struct wanted as_it_is(const struct target *x) {
-    return (struct wanted){.minimum = setting(x, "minimum_units"), .maximum = setting(x, "maximum_units"), .target = setting(x, POLICY "target_value"),
-                           .out_cooldown = setting(x, POLICY "scale_out_cooldown"), .in_cooldown = setting(x, POLICY "scale_in_cooldown"),
-                           .still = setting(x, POLICY "disable_scale_in"), .name = beside(x, "policy_name"), .made = beside(x, "made_ms"),
+    return (struct wanted){.minimum = setting(x, "minimum_units"),
+                           .maximum = setting(x, "maximum_units"),
+                           .target = setting(x, POLICY "target_value"),
+                           .out_cooldown = setting(x, POLICY "scale_out_cooldown"),
+                           .in_cooldown = setting(x, POLICY "scale_in_cooldown"),
+                           .still = setting(x, POLICY "disable_scale_in"),
+                           .name = beside(x, "policy_name"),
+                           .made = beside(x, "made_ms"),
                            .policy_made = beside(x, "policy_made_ms")};
 }
 
@@ -165,7 +189,8 @@ static struct ast_prop_value *settings_map(struct call *c, const struct target *
     if (w->target) tree_put(c, map, "scaling_policy", policy_map(c, w));
     for (uint32_t i = 0; i < x->t->n_options; i++) {
         const char *name = x->t->options[i].name;
-        if (!strncmp(name, group, strlen(group)) && !strncmp(name + strlen(group), "replica_updates.", 16)) put(c, map, name + strlen(group), x->t->options[i].value);
+        if (!strncmp(name, group, strlen(group)) && !strncmp(name + strlen(group), "replica_updates.", 16))
+            put(c, map, name + strlen(group), x->t->options[i].value);
     }
     tree_put(c, all, kinds[x->write].update, map);
     return all;
@@ -182,19 +207,25 @@ static int change(struct call *c, const struct target *x, const struct wanted *w
     s[n++] = (struct ast_beside_setting){.name = of};
     if (w->name) s[n++] = (struct ast_beside_setting){arena_printf(c->arena, "%s.policy_name", of), w->name};
     if (w->made) s[n++] = (struct ast_beside_setting){arena_printf(c->arena, "%s.made_ms", of), w->made};
-    if (w->policy_made) s[n++] = (struct ast_beside_setting){arena_printf(c->arena, "%s.policy_made_ms", of), w->policy_made};
+    if (w->policy_made)
+        s[n++] = (struct ast_beside_setting){arena_printf(c->arena, "%s.policy_made_ms", of), w->policy_made};
     for (uint32_t i = 0; i < n; i++)
         if (!s[i].name) return call_nomem(c);
-    stmt->alter_table = (struct ast_alter_table){.table = {x->t->keyspace->name, x->t->name}, .op = ALTER_TABLE_WITH, .beside = {.at_once = true, .n = n, .settings = s}};
+    stmt->alter_table = (struct ast_alter_table){.table = {x->t->keyspace->name, x->t->name},
+                                                 .op = ALTER_TABLE_WITH,
+                                                 .beside = {.at_once = true, .n = n, .settings = s}};
     tree_add_map(c, &stmt->alter_table.props, "autoscaling_settings", settings_map(c, x, w));
     return tree_run(c, stmt);
 }
 
-static const char *now_text(struct call *c) { return arena_printf(c->arena, "%" PRId64, clock_wall_us(c->o->clock) / 1000); }
+static const char *now_text(struct call *c) {
+    return arena_printf(c->arena, "%" PRId64, clock_wall_us(c->o->clock) / 1000);
+}
 
 static const char *number_text(struct call *c, const struct doc *d, const char *otherwise) {
     if (!d) return otherwise;
-    return d->kind == DOC_REAL ? arena_printf(c->arena, "%.15g", d->real) : arena_printf(c->arena, "%" PRId64, d->whole);
+    return d->kind == DOC_REAL ? arena_printf(c->arena, "%.15g", d->real)
+                               : arena_printf(c->arena, "%" PRId64, d->whole);
 }
 
 /* ---- targets ---- */
@@ -202,8 +233,13 @@ static const char *number_text(struct call *c, const struct doc *d, const char *
 static int refuse_suspended(struct call *c) {
     const struct doc *state = doc_get(c->in, "SuspendedState");
     for (const struct doc *d = state ? state->first : NULL; d; d = d->next)
-        if (d->flag) return call_fail(c, API_ValidationException, "SuspendedState: Tally cannot suspend auto scaling; deregister the target, or delete its policy.");
-    return doc_get(c->in, "Tags") ? call_fail(c, API_ValidationException, "Tags: Tally keeps none of scalable targets; tag the table.") : 0;
+        if (d->flag)
+            return call_fail(
+                c, API_ValidationException,
+                "SuspendedState: Tally cannot suspend auto scaling; deregister the target, or delete its policy.");
+    return doc_get(c->in, "Tags")
+               ? call_fail(c, API_ValidationException, "Tags: Tally keeps none of scalable targets; tag the table.")
+               : 0;
 }
 
 int op_register_scalable_target(struct call *c) {
@@ -213,7 +249,9 @@ int op_register_scalable_target(struct call *c) {
     struct wanted w = is_registered(&x) ? as_it_is(&x) : (struct wanted){.made = now_text(c)};
     w.minimum = number_text(c, doc_get(c->in, "MinCapacity"), w.minimum);
     w.maximum = number_text(c, doc_get(c->in, "MaxCapacity"), w.maximum);
-    if (!w.minimum || !w.maximum) return call_fail(c, API_ValidationException, "MinCapacity and MaxCapacity are required to register a new scalable target.");
+    if (!w.minimum || !w.maximum)
+        return call_fail(c, API_ValidationException,
+                         "MinCapacity and MaxCapacity are required to register a new scalable target.");
     if (strtoll(w.minimum, NULL, 10) > strtoll(w.maximum, NULL, 10))
         return call_fail(c, API_ValidationException, "Maximum capacity cannot be less than minimum capacity");
     if (change(c, &x, &w)) return -1;
@@ -234,7 +272,8 @@ static void put_place(struct call *c, struct doc *d, const struct target *x) {
 }
 
 static void put_target(struct call *c, struct doc *to, const struct target *x) {
-    static const char *const states[] = {"DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended"};
+    static const char *const states[] = {"DynamicScalingInSuspended", "DynamicScalingOutSuspended",
+                                         "ScheduledScalingSuspended"};
     const char *minimum = setting(x, "minimum_units"), *maximum = setting(x, "maximum_units");
     struct schema_autoscaling a;
     schema_autoscaling(x->t, x->write ? SCHEMA_WRITE_CAPACITY : SCHEMA_READ_CAPACITY, &a);
@@ -242,8 +281,11 @@ static void put_target(struct call *c, struct doc *to, const struct target *x) {
     put_place(c, d, x);
     doc_put_whole(&c->make, d, "MinCapacity", minimum ? strtoll(minimum, NULL, 10) : a.minimum_units);
     doc_put_whole(&c->make, d, "MaxCapacity", maximum ? strtoll(maximum, NULL, 10) : a.maximum_units);
-    doc_put_text(&c->make, d, "RoleARN", arena_printf(c->arena, "arn:aws:iam::%s:role/aws-service-role/cassandra.application-autoscaling.amazonaws.com/"
-                                                      "AWSServiceRoleForApplicationAutoScaling_CassandraTable", catalog_node(c->o->catalog)->account));
+    doc_put_text(&c->make, d, "RoleARN",
+                 arena_printf(c->arena,
+                              "arn:aws:iam::%s:role/aws-service-role/cassandra.application-autoscaling.amazonaws.com/"
+                              "AWSServiceRoleForApplicationAutoScaling_CassandraTable",
+                              catalog_node(c->o->catalog)->account));
     doc_put_moment(&c->make, d, "CreationTime", made_ms(x, "made_ms"));
     struct doc *suspended = doc_put(&c->make, d, "SuspendedState", DOC_MAP);
     for (size_t i = 0; i < ARRAY_LEN(states); i++) doc_put_flag(&c->make, suspended, states[i], false);
@@ -253,19 +295,26 @@ static void put_target(struct call *c, struct doc *to, const struct target *x) {
 /* ---- policies ---- */
 
 static int check_policy(struct call *c, const struct target *x, const struct doc *tracking) {
-    const struct doc *type = doc_get(c->in, "PolicyType"), *metric = doc_get(doc_get(tracking, "PredefinedMetricSpecification"), "PredefinedMetricType");
-    if (!has_policy(x) && !type) return call_fail(c, API_ValidationException, "PolicyType is required to create a scaling policy.");
+    const struct doc *type = doc_get(c->in, "PolicyType"),
+                     *metric = doc_get(doc_get(tracking, "PredefinedMetricSpecification"), "PredefinedMetricType");
+    if (!has_policy(x) && !type)
+        return call_fail(c, API_ValidationException, "PolicyType is required to create a scaling policy.");
     if ((type && !slice_is(type->text, "TargetTrackingScaling")) || !tracking)
-        return call_fail(c, API_ValidationException, "Amazon Keyspaces tables have policies of the type TargetTrackingScaling, with a TargetTrackingScalingPolicyConfiguration.");
+        return call_fail(c, API_ValidationException,
+                         "Amazon Keyspaces tables have policies of the type TargetTrackingScaling, with a "
+                         "TargetTrackingScalingPolicyConfiguration.");
     if (!metric || !slice_is(metric->text, kinds[x->write].metric))
-        return call_fail(c, API_ValidationException, "A policy of %s needs the PredefinedMetricType %s; Tally follows no other metric.", kinds[x->write].dimension,
-                         kinds[x->write].metric);
+        return call_fail(c, API_ValidationException,
+                         "A policy of %s needs the PredefinedMetricType %s; Tally follows no other metric.",
+                         kinds[x->write].dimension, kinds[x->write].metric);
     if (!has_policy(x) || asks(c, "PolicyName", policy_name(x))) return 0;
-    return call_fail(c, API_ValidationException, "Only one TargetTrackingScaling policy for a given metric specification is allowed.");
+    return call_fail(c, API_ValidationException,
+                     "Only one TargetTrackingScaling policy for a given metric specification is allowed.");
 }
 
 int op_put_scaling_policy(struct call *c) {
-    const struct doc *tracking = doc_get(c->in, "TargetTrackingScalingPolicyConfiguration"), *still = doc_get(tracking, "DisableScaleIn");
+    const struct doc *tracking = doc_get(c->in, "TargetTrackingScalingPolicyConfiguration"),
+                     *still = doc_get(tracking, "DisableScaleIn");
     struct target x;
     if (take_registered(c, &x) || check_policy(c, &x, tracking)) return -1;
     struct wanted w = as_it_is(&x);
@@ -286,7 +335,9 @@ int op_delete_scaling_policy(struct call *c) {
     struct target x;
     if (take_target(c, &x)) return -1;
     if (!x.t || !has_policy(&x) || !asks(c, "PolicyName", policy_name(&x)))
-        return call_fail(c, API_ObjectNotFoundException, "No scaling policy found for service namespace: cassandra, resource ID: %s, scalable dimension: %s, policy name: %s",
+        return call_fail(c, API_ObjectNotFoundException,
+                         "No scaling policy found for service namespace: cassandra, resource ID: %s, scalable "
+                         "dimension: %s, policy name: %s",
                          x.resource, kinds[x.write].dimension, call_text(c, "PolicyName"));
     struct wanted w = as_it_is(&x);
     w.target = w.name = w.policy_made = NULL;
@@ -294,7 +345,8 @@ int op_delete_scaling_policy(struct call *c) {
 }
 
 static void put_policy(struct call *c, struct doc *to, const struct target *x) {
-    const char *in = setting(x, POLICY "scale_in_cooldown"), *out = setting(x, POLICY "scale_out_cooldown"), *still = setting(x, POLICY "disable_scale_in");
+    const char *in = setting(x, POLICY "scale_in_cooldown"), *out = setting(x, POLICY "scale_out_cooldown"),
+               *still = setting(x, POLICY "disable_scale_in");
     struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
     doc_put_text(&c->make, d, "PolicyARN", arn_of_policy(c, x, policy_name(x)));
     doc_put_text(&c->make, d, "PolicyName", policy_name(x));
@@ -302,7 +354,8 @@ static void put_policy(struct call *c, struct doc *to, const struct target *x) {
     doc_put_text(&c->make, d, "PolicyType", "TargetTrackingScaling");
     struct doc *tracking = doc_put(&c->make, d, "TargetTrackingScalingPolicyConfiguration", DOC_MAP);
     doc_put_real(&c->make, tracking, "TargetValue", strtod(setting(x, POLICY "target_value"), NULL));
-    doc_put_text(&c->make, doc_put(&c->make, tracking, "PredefinedMetricSpecification", DOC_MAP), "PredefinedMetricType", kinds[x->write].metric);
+    doc_put_text(&c->make, doc_put(&c->make, tracking, "PredefinedMetricSpecification", DOC_MAP),
+                 "PredefinedMetricType", kinds[x->write].metric);
     if (out) doc_put_whole(&c->make, tracking, "ScaleOutCooldown", strtoll(out, NULL, 10));
     if (in) doc_put_whole(&c->make, tracking, "ScaleInCooldown", strtoll(in, NULL, 10));
     if (still) doc_put_flag(&c->make, tracking, "DisableScaleIn", !strcmp(still, "true"));
@@ -319,9 +372,12 @@ static bool is_among(const struct doc *list, const char *name) {
     return d || !list || !list->n;
 }
 
-static bool fits_target(const struct call *c, const struct target *x) { return is_among(doc_get(c->in, "ResourceIds"), x->resource) && is_registered(x); }
+static bool fits_target(const struct call *c, const struct target *x) {
+    return is_among(doc_get(c->in, "ResourceIds"), x->resource) && is_registered(x);
+}
 static bool fits_policy(const struct call *c, const struct target *x) {
-    return has_policy(x) && asks(c, "ResourceId", x->resource) && is_among(doc_get(c->in, "PolicyNames"), policy_name(x));
+    return has_policy(x) && asks(c, "ResourceId", x->resource) &&
+           is_among(doc_get(c->in, "PolicyNames"), policy_name(x));
 }
 
 /* Both kinds of every table, as far as they fit. */
@@ -330,8 +386,10 @@ static int list(struct call *c, const char *member, bool (*fits)(const struct ca
     enum { ROOM = 50 };
     const struct doc *room = doc_get(c->in, "MaxResults");
     struct page page;
-    if (room && (room->whole < 1 || room->whole > ROOM)) return call_fail(c, API_ValidationException, "MaxResults must be from 1 to %d.", ROOM);
-    if (page_begin_at(c, &page, "NextToken", room ? (uint32_t)room->whole : ROOM, API_InvalidNextTokenException)) return -1;
+    if (room && (room->whole < 1 || room->whole > ROOM))
+        return call_fail(c, API_ValidationException, "MaxResults must be from 1 to %d.", ROOM);
+    if (page_begin_at(c, &page, "NextToken", room ? (uint32_t)room->whole : ROOM, API_InvalidNextTokenException))
+        return -1;
     struct doc *all = doc_put(&c->make, c->out, member, DOC_LIST);
     for (uint32_t i = 0; asks(c, "ServiceNamespace", "cassandra") && i < c->schema->n_spaces; i++) {
         const struct schema_space *space = c->schema->spaces[i];
@@ -343,7 +401,8 @@ static int list(struct call *c, const char *member, bool (*fits)(const struct ca
                 x.write = write;
                 const char *key = arena_printf(c->arena, "%s/%d", x.resource, write);
                 if (!key) return call_nomem(c);
-                if (asks(c, "ScalableDimension", kinds[write].dimension) && fits(c, &x) && page_takes(c, &page, key)) put_one(c, all, &x);
+                if (asks(c, "ScalableDimension", kinds[write].dimension) && fits(c, &x) && page_takes(c, &page, key))
+                    put_one(c, all, &x);
             }
         }
     }

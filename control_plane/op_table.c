@@ -21,7 +21,8 @@ static int add_columns(struct call *c, const struct doc *list, struct ast_column
 static const char **names_of(struct call *c, const struct doc *list, uint32_t *n) {
     const char **names = ARENA_ARRAY(c->arena, (list ? list->n : 0) + 1, const char *);
     *n = 0;
-    for (const struct doc *d = names && list ? list->first : NULL; d; d = d->next) names[(*n)++] = doc_text(c->arena, d, "name");
+    for (const struct doc *d = names && list ? list->first : NULL; d; d = d->next)
+        names[(*n)++] = doc_text(c->arena, d, "name");
     if (!names) call_nomem(c);
     return names;
 }
@@ -32,7 +33,8 @@ static int mark_statics(struct call *c, struct ast_create_table *t, const struct
         uint32_t i = 0;
         while (name && i < t->n_columns && strcmp(t->columns[i].name, name) != 0) i++;
         if (!name) return call_nomem(c);
-        if (i == t->n_columns) return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
+        if (i == t->n_columns)
+            return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
         t->columns[i].is_static = true;
     }
     return 0;
@@ -42,7 +44,8 @@ static int take_order(struct call *c, struct ast_create_table *t, const struct d
     struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
     uint32_t n = 0;
     for (const struct doc *d = order && keys ? keys->first : NULL; d; d = d->next, n++)
-        order[n] = (struct ast_ordering){.column = t->clustering[n], .desc = slice_is(doc_get(d, "orderBy")->text, "DESC")};
+        order[n] = (struct ast_ordering){.column = t->clustering[n],
+                                         .desc = slice_is(doc_get(d, "orderBy")->text, "DESC")};
     t->props.n_order = n;
     t->props.order = order;
     return order ? 0 : call_nomem(c);
@@ -77,7 +80,8 @@ static int check_new(struct call *c, const char *keyspace, const char *name) {
 }
 
 int op_create_table(struct call *c) {
-    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName"), *comment = doc_text(c->arena, doc_get(c->in, "comment"), "message");
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName"),
+               *comment = doc_text(c->arena, doc_get(c->in, "comment"), "message");
     struct ast_stmt *s = tree_new(c, STMT_CREATE_TABLE);
     if (!keyspace || !name || check_new(c, keyspace, name)) return -1;
     if (s) {
@@ -104,9 +108,11 @@ int op_update_table(struct call *c) {
     if (!s) return call_nomem(c);
     struct ast_alter_table *t = &s->alter_table;
     *t = (struct ast_alter_table){.table = {keyspace, name}, .op = columns ? ALTER_TABLE_ADD : ALTER_TABLE_WITH};
-    if (table_settings_props(c, &t->props) || (columns && add_columns(c, columns, &t->columns, &t->n_columns))) return -1;
+    if (table_settings_props(c, &t->props) || (columns && add_columns(c, columns, &t->columns, &t->n_columns)))
+        return -1;
     if (!columns && !t->props.n) return call_fail(c, API_ValidationException, "The request changes nothing.");
-    if (columns && t->props.n) return call_fail(c, API_ValidationException, "A request may change one setting of a table, or add columns.");
+    if (columns && t->props.n)
+        return call_fail(c, API_ValidationException, "A request may change one setting of a table, or add columns.");
     return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
 }
 
@@ -136,7 +142,8 @@ int op_restore_table(struct call *c) {
     const struct doc *moment = doc_get(c->in, "restoreTimestamp");
     struct ast_stmt *s = tree_new(c, STMT_RESTORE_TABLE);
     struct ast_other *other = ARENA_NEW(c->arena, struct ast_other);
-    if (!keyspace || !name || !from_keyspace || !from || check_new(c, keyspace, name) || !call_space(c, from_keyspace)) return -1;
+    if (!keyspace || !name || !from_keyspace || !from || check_new(c, keyspace, name) || !call_space(c, from_keyspace))
+        return -1;
     if (!s || !other) return call_nomem(c);
     s->other = other;
     other->restore.table = (struct ast_name){keyspace, name};
@@ -169,13 +176,19 @@ static void put_key(struct call *c, struct doc *to, const struct schema_column *
 
 static void put_definition(struct call *c, const struct schema_table *t) {
     struct doc *d = doc_put(&c->make, c->out, "schemaDefinition", DOC_MAP);
-    struct doc *all = doc_put(&c->make, d, "allColumns", DOC_LIST), *partition = doc_put(&c->make, d, "partitionKeys", DOC_LIST);
-    struct doc *clustering = doc_put(&c->make, d, "clusteringKeys", DOC_LIST), *statics = doc_put(&c->make, d, "staticColumns", DOC_LIST);
+    struct doc *all = doc_put(&c->make, d, "allColumns", DOC_LIST),
+               *partition = doc_put(&c->make, d, "partitionKeys", DOC_LIST);
+    struct doc *clustering = doc_put(&c->make, d, "clusteringKeys", DOC_LIST),
+               *statics = doc_put(&c->make, d, "staticColumns", DOC_LIST);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = &t->columns[i];
         put_column(c, all, col);
         if (col->kind != COLUMN_REGULAR)
-            put_key(c, col->kind == COLUMN_PARTITION_KEY ? partition : col->kind == COLUMN_CLUSTERING ? clustering : statics, col);
+            put_key(c,
+                    col->kind == COLUMN_PARTITION_KEY ? partition
+                    : col->kind == COLUMN_CLUSTERING  ? clustering
+                                                      : statics,
+                    col);
     }
 }
 
@@ -201,7 +214,9 @@ int op_get_table_auto_scaling_settings(struct call *c) {
     if (!t) return -1;
     schema_capacity(t, &k);
     if (k.mode != SCHEMA_PROVISIONED)
-        return call_fail(c, API_ValidationException, "Auto scaling is for tables of provisioned capacity; %s.%s is on-demand.", t->keyspace->name, t->name);
+        return call_fail(c, API_ValidationException,
+                         "Auto scaling is for tables of provisioned capacity; %s.%s is on-demand.", t->keyspace->name,
+                         t->name);
     put_names(c, t);
     table_scaling_put(c, t);
     return 0;

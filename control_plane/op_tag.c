@@ -19,7 +19,8 @@ static int find(struct call *c, struct resource_name *out) {
     const char *arn = call_text(c, "resourceArn");
     const char *prefix = arena_printf(c->arena, "arn:aws:cassandra:%s:%s:", n->region, n->account);
     if (!arn || !prefix) return call_nomem(c);
-    if (strncmp(arn, prefix, strlen(prefix)) || strncmp(arn + strlen(prefix), before, sizeof(before) - 1)) return no_resource(c, arn);
+    if (strncmp(arn, prefix, strlen(prefix)) || strncmp(arn + strlen(prefix), before, sizeof(before) - 1))
+        return no_resource(c, arn);
     const char *name = arn + strlen(prefix) + sizeof(before) - 1, *rest = name + strcspn(name, "/");
     bool of_table = !strncmp(rest, table, sizeof(table) - 1) && rest[sizeof(table) - 1];
     if (!of_table && *rest && strcmp(rest, "/") != 0) return no_resource(c, arn);
@@ -35,15 +36,19 @@ static struct ast_stmt *statement(struct call *c, const struct resource_name *r,
     struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
     struct ast_stmt *s = tree_new(c, r->table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);
     if (s && r->table)
-        s->alter_table = (struct ast_alter_table){.table = {r->keyspace, r->table}, .op = add ? ALTER_TABLE_ADD_TAGS : ALTER_TABLE_DROP_TAGS, .tags = tags};
-    else if (s) s->keyspace = (struct ast_keyspace){.name = r->keyspace, .add_tags = add, .drop_tags = !add, .tags = tags};
+        s->alter_table = (struct ast_alter_table){.table = {r->keyspace, r->table},
+                                                  .op = add ? ALTER_TABLE_ADD_TAGS : ALTER_TABLE_DROP_TAGS,
+                                                  .tags = tags};
+    else if (s)
+        s->keyspace = (struct ast_keyspace){.name = r->keyspace, .add_tags = add, .drop_tags = !add, .tags = tags};
     return s;
 }
 
 static int change(struct call *c, bool add) {
     struct resource_name r;
     if (find(c, &r)) return -1;
-    enum schema_status status = r.table ? call_table(c, r.keyspace, r.table)->status : call_space(c, r.keyspace)->keyspace->status;
+    enum schema_status status = r.table ? call_table(c, r.keyspace, r.table)->status
+                                        : call_space(c, r.keyspace)->keyspace->status;
     if (call_check_active(c, r.table ? "table" : "keyspace", r.table ? r.table : r.keyspace, status)) return -1;
     return tree_run(c, statement(c, &r, add));
 }

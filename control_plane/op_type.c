@@ -87,6 +87,7 @@ int op_list_types(struct call *c) {
     if (!space || page_begin(c, &p)) return -1;
     struct doc *all = doc_put(&c->make, c->out, "types", DOC_LIST);
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (page_takes(c, &p, space->types[i]->type->name)) doc_put_text(&c->make, all, NULL, space->types[i]->type->name);
+        if (page_takes(c, &p, space->types[i]->type->name))
+            doc_put_text(&c->make, all, NULL, space->types[i]->type->name);
     return 0;
 }

@@ -23,12 +23,15 @@ struct shape {
 #define PRINTABLE "\\p{Print}+"
 
 static const struct shape shapes[SHAPES] = {
-#define TEXT(name, least_, most_, pattern_) [SHAPE_##name] = {.kind = TEXTUAL, .least = least_, .most = most_, .pattern = pattern_},
+#define TEXT(name, least_, most_, pattern_) \
+    [SHAPE_##name] = {.kind = TEXTUAL, .least = least_, .most = most_, .pattern = pattern_},
 #define ENUM(name, values_) [SHAPE_##name] = {.kind = CHOICE, .values = values_},
-#define NUMBER(name, whole_, least_, most_) [SHAPE_##name] = {.kind = NUMERIC, .whole = whole_, .least = least_, .most = most_},
+#define NUMBER(name, whole_, least_, most_) \
+    [SHAPE_##name] = {.kind = NUMERIC, .whole = whole_, .least = least_, .most = most_},
 #define FLAG(name) [SHAPE_##name] = {.kind = BOOLEAN},
 #define MOMENT(name) [SHAPE_##name] = {.kind = TIME},
-#define LIST(name, of_, least_, most_) [SHAPE_##name] = {.kind = LISTING, .of = SHAPE_##of_, .least = least_, .most = most_},
+#define LIST(name, of_, least_, most_) \
+    [SHAPE_##name] = {.kind = LISTING, .of = SHAPE_##of_, .least = least_, .most = most_},
 #define DICTIONARY(name, key_, value_) [SHAPE_##name] = {.kind = NAMED, .key = SHAPE_##key_, .of = SHAPE_##value_},
 #define STRUCTURE(name) [SHAPE_##name] = {.kind = MAPPING},
 #include "control_plane/shape.def"
@@ -41,7 +44,8 @@ struct member {
 };
 
 static const struct member members[] = {
-#define MEMBER(of_, name_, shape_, required_) {.of = SHAPE_##of_, .shape = SHAPE_##shape_, .name = #name_, .required = required_},
+#define MEMBER(of_, name_, shape_, required_) \
+    {.of = SHAPE_##of_, .shape = SHAPE_##shape_, .name = #name_, .required = required_},
 #include "control_plane/shape.def"
 };
 
@@ -59,7 +63,9 @@ enum { FOUND_MOST = 10, VALUE_SHOWN = 256 };
 
 static void put_value(const struct doc *d, struct buf *out) {
     switch (d ? d->kind : DOC_NULL) {
-    case DOC_TEXT: buf_printf(out, "'%.*s'", (int)(d->text.n < VALUE_SHOWN ? d->text.n : VALUE_SHOWN), (const char *)d->text.p); break;
+    case DOC_TEXT:
+        buf_printf(out, "'%.*s'", (int)(d->text.n < VALUE_SHOWN ? d->text.n : VALUE_SHOWN), (const char *)d->text.p);
+        break;
     case DOC_WHOLE: buf_printf(out, "'%" PRId64 "'", d->whole); break;
     case DOC_REAL: buf_printf(out, "'%g'", d->real); break;
     case DOC_LIST: buf_put_str(out, "'[]'"); break;
@@ -83,7 +89,8 @@ static void find_bound(struct check *c, const struct doc *d, const char *what, i
 
 static size_t enter(struct check *c, const char *name, int64_t index) {
     size_t n = strlen(c->path);
-    if (name) snprintf(c->path + n, sizeof(c->path) - n, "%s%c%s", n ? "." : "", tolower((unsigned char)*name), name + 1);
+    if (name)
+        snprintf(c->path + n, sizeof(c->path) - n, "%s%c%s", n ? "." : "", tolower((unsigned char)*name), name + 1);
     else snprintf(c->path + n, sizeof(c->path) - n, ".%" PRId64 ".member", index);
     return n;
 }
@@ -105,7 +112,8 @@ static bool fits_pattern(const char *pattern, const struct doc *d) {
     char whole[256], text[8192];
     regex_t r;
     snprintf(whole, sizeof(whole), "^(%s)$", posix_of(pattern));
-    if (d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n) || regcomp(&r, whole, REG_EXTENDED | REG_NOSUB)) return false;
+    if (d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n) || regcomp(&r, whole, REG_EXTENDED | REG_NOSUB))
+        return false;
     memcpy(text, d->text.p, d->text.n);
     text[d->text.n] = 0;
     bool fits = regexec(&r, text, 0, NULL, 0) == 0;
@@ -210,7 +218,9 @@ enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct 
     check_doc(&c, shape, d);
     bool found = c.n_found > 0;
     if (c.other_kind) err_invalid(e, "A member has a value of another type than the model gives it");
-    else if (found) err_invalid(e, "%u validation error%s detected: %.*s", c.n_found, c.n_found == 1 ? "" : "s", SLICE_FMT(buf_slice(&c.found)));
+    else if (found)
+        err_invalid(e, "%u validation error%s detected: %.*s", c.n_found, c.n_found == 1 ? "" : "s",
+                    SLICE_FMT(buf_slice(&c.found)));
     buf_fini(&c.found);
     return c.other_kind ? SHAPE_OF_OTHER_KIND : found ? SHAPE_INVALID : SHAPE_FITS;
 }
@@ -253,7 +263,12 @@ static void settle_text(const struct shape *s, struct doc *d) {
 static void settle_list(struct doc *d) {
     const struct doc *numbered = doc_get(d, "member");
     if (d->kind != DOC_MAP || d->n != 1 || !numbered || numbered->kind != DOC_MAP) return;
-    *d = (struct doc){.kind = DOC_LIST, .name = d->name, .n = numbered->n, .first = numbered->first, .last = numbered->last, .next = d->next};
+    *d = (struct doc){.kind = DOC_LIST,
+                      .name = d->name,
+                      .n = numbered->n,
+                      .first = numbered->first,
+                      .last = numbered->last,
+                      .next = d->next};
 }
 
 void shape_settle_texts(enum shape_id id, struct doc *d) {

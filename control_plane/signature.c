@@ -91,11 +91,13 @@ static bool put_canonical(struct buf *out, const struct http_request *q, struct 
     return !buf_failed(out);
 }
 
-static bool is_signed(const struct http_request *q, const struct authorization *z, const char *date, const char *secret) {
+static bool is_signed(const struct http_request *q, const struct authorization *z, const char *date,
+                      const char *secret) {
     char due[SIGV4_SIGNATURE];
     struct buf canonical;
     buf_init(&canonical, 1 << 20);
-    bool ok = put_canonical(&canonical, q, z->headers) && !sigv4_sign_canonical(secret, slice_str(date), z->scope, buf_slice(&canonical), due);
+    bool ok = put_canonical(&canonical, q, z->headers) &&
+              !sigv4_sign_canonical(secret, slice_str(date), z->scope, buf_slice(&canonical), due);
     buf_fini(&canonical);
     return ok && !CRYPTO_memcmp(due, z->signature.p, sizeof(due));
 }
@@ -130,24 +132,31 @@ static bool has_token(const struct access_key *key, const struct http_request *q
 }
 
 /* A key that is not known takes as long as one that is. */
-const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service, const struct http_request *q,
-                                         int64_t now_s, struct arena *a, enum api_error *error, struct err *e) {
+const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
+                                         const struct http_request *q, int64_t now_s, struct arena *a,
+                                         enum api_error *error, struct err *e) {
     const char *authorization = http_header(q, "Authorization"), *date = http_header(q, "X-Amz-Date");
     struct authorization z;
-    if (!authorization) return refuse(error, API_MissingAuthenticationTokenException, e, "Missing Authentication Token");
+    if (!authorization)
+        return refuse(error, API_MissingAuthenticationTokenException, e, "Missing Authentication Token");
     if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers_meaning(&z, q))
         return refuse(error, API_IncompleteSignatureException, e,
                       "The Authorization header must be AWS4-HMAC-SHA256 with Credential, SignedHeaders (host, "
                       "x-amz-date and, where it is sent, x-amz-target among them) and Signature, beside X-Amz-Date");
     const struct access_key *key = access_key_find(keys, z.key);
     bool same = is_signed(q, &z, date, key ? key->secret : "");
-    if (!key || !has_token(key, q)) return refuse(error, API_UnrecognizedClientException, e, "The security token included in the request is invalid.");
+    if (!key || !has_token(key, q))
+        return refuse(error, API_UnrecognizedClientException, e,
+                      "The security token included in the request is invalid.");
     if (!same)
         return refuse(error, API_InvalidSignatureException, e,
-                      "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.");
+                      "The request signature we calculated does not match the signature you provided. Check your AWS "
+                      "Secret Access Key and signing method.");
     if (!is_scope(z.scope, date, region, service, a))
-        return refuse(error, API_InvalidSignatureException, e, "Credential should be scoped to a valid region and to the service.");
+        return refuse(error, API_InvalidSignatureException, e,
+                      "Credential should be scoped to a valid region and to the service.");
     if (llabs(time_of(date) - now_s) > SIGV4_SKEW_S)
-        return refuse(error, API_InvalidSignatureException, e, "Signature expired: X-Amz-Date is more than 15 minutes from the time of the server");
+        return refuse(error, API_InvalidSignatureException, e,
+                      "Signature expired: X-Amz-Date is more than 15 minutes from the time of the server");
     return key;
 }

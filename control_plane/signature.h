@@ -1,5 +1,7 @@
-/* AWS Signature Version 4 of an HTTP request (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html): the
- * Authorization header, the time window of fifteen minutes, the session token. Inside control_plane only.
+/* AWS Signature Version 4 of an HTTP request
+ * (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html): the
+ * Authorization header, the time window of fifteen minutes, the session token. Inside control_plane
+ * only.
  */
 #pragma once
 
@@ -8,5 +10,6 @@
 #include "http/listener.h"
 
 /* The key that has signed the request for the service. NULL: *error and e say why not. now_s: since 1970. */
-const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service, const struct http_request *q,
-                                         int64_t now_s, struct arena *a, enum api_error *error, struct err *e) MUST_CHECK;
+const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
+                                         const struct http_request *q, int64_t now_s, struct arena *a,
+                                         enum api_error *error, struct err *e) MUST_CHECK;

@@ -8,7 +8,8 @@
 /* ---- to properties ---- */
 
 /* A member's value under another name, when it is there. */
-static void copy(struct call *c, const struct doc *from, const char *member, struct ast_prop_value *to, const char *key) {
+static void copy(struct call *c, const struct doc *from, const char *member, struct ast_prop_value *to,
+                 const char *key) {
     const struct doc *d = doc_get(from, member);
     if (!d) return;
     if (d->kind == DOC_TEXT) tree_put(c, to, key, tree_text(c, (const char *)arena_dup(c->arena, d->text).p));
@@ -21,20 +22,23 @@ struct pair {
     const char *member, *key;
 };
 
-static void put_group(struct call *c, struct ast_prop_value *properties, const char *key, const struct doc *spec, const struct pair *pairs, size_t n) {
+static void put_group(struct call *c, struct ast_prop_value *properties, const char *key, const struct doc *spec,
+                      const struct pair *pairs, size_t n) {
     struct ast_prop_value *group = spec ? tree_map(c) : NULL;
     for (size_t i = 0; group && i < n; i++) copy(c, spec, pairs[i].member, group, pairs[i].key);
     if (group && group->n) tree_put(c, properties, key, group);
 }
 
 /* CDC is on or off by an option of its own, and what it shows by a property. */
-static int put_stream(struct call *c, struct ast_props *props, struct ast_prop_value *properties, const struct doc *spec) {
+static int put_stream(struct call *c, struct ast_props *props, struct ast_prop_value *properties,
+                      const struct doc *spec) {
     static const struct pair pairs[] = {{"viewType", "view_type"}, {"propagateTags", "propagate_tags"}};
     const struct doc *status = doc_get(spec, "status");
     if (!status) return 0;
     bool on = slice_is(status->text, "ENABLED");
     if (!on && !slice_is(status->text, "DISABLED"))
-        return call_fail(c, API_ValidationException, "The status of a cdcSpecification can be set to ENABLED or DISABLED.");
+        return call_fail(c, API_ValidationException,
+                         "The status of a cdcSpecification can be set to ENABLED or DISABLED.");
     tree_add_prop(c, props, "cdc", tree_text(c, on ? "true" : "false"));
     struct ast_prop_value *group = tree_map(c), *tags = tree_tags(c, doc_get(spec, "tags"));
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) copy(c, spec, pairs[i].member, group, pairs[i].key);
@@ -44,10 +48,15 @@ static int put_stream(struct call *c, struct ast_props *props, struct ast_prop_v
 }
 
 static struct ast_prop_value *scaling_of(struct call *c, const struct doc *settings) {
-    static const struct pair outer[] = {{"autoScalingDisabled", "autoscaling_disabled"}, {"minimumUnits", "minimum_units"}, {"maximumUnits", "maximum_units"}};
-    static const struct pair inner[] = {{"disableScaleIn", "disable_scale_in"}, {"scaleInCooldown", "scale_in_cooldown"},
-                                        {"scaleOutCooldown", "scale_out_cooldown"}, {"targetValue", "target_value"}};
-    const struct doc *tracking = doc_get(doc_get(settings, "scalingPolicy"), "targetTrackingScalingPolicyConfiguration");
+    static const struct pair outer[] = {{"autoScalingDisabled", "autoscaling_disabled"},
+                                        {"minimumUnits", "minimum_units"},
+                                        {"maximumUnits", "maximum_units"}};
+    static const struct pair inner[] = {{"disableScaleIn", "disable_scale_in"},
+                                        {"scaleInCooldown", "scale_in_cooldown"},
+                                        {"scaleOutCooldown", "scale_out_cooldown"},
+                                        {"targetValue", "target_value"}};
+    const struct doc *tracking = doc_get(doc_get(settings, "scalingPolicy"),
+                                         "targetTrackingScalingPolicyConfiguration");
     struct ast_prop_value *map = tree_map(c), *policy = tree_map(c);
     for (size_t i = 0; i < ARRAY_LEN(outer); i++) copy(c, settings, outer[i].member, map, outer[i].key);
     put_group(c, policy, "target_tracking_scaling_policy_configuration", tracking, inner, ARRAY_LEN(inner));
@@ -55,15 +64,19 @@ static struct ast_prop_value *scaling_of(struct call *c, const struct doc *setti
     return map;
 }
 
-static const char *region_of(struct call *c, const struct doc *replica) { return doc_text(c->arena, replica, "region"); }
+static const char *region_of(struct call *c, const struct doc *replica) {
+    return doc_text(c->arena, replica, "region");
+}
 
 /* Read settings of other Regions stand below those of this one. */
 static void put_scaling(struct call *c, struct ast_props *props, const struct doc *in) {
     const struct doc *spec = doc_get(in, "autoScalingSpecification"), *replicas = doc_get(in, "replicaSpecifications");
-    const struct doc *read = doc_get(spec, "readCapacityAutoScaling"), *write = doc_get(spec, "writeCapacityAutoScaling");
+    const struct doc *read = doc_get(spec, "readCapacityAutoScaling"),
+                     *write = doc_get(spec, "writeCapacityAutoScaling");
     struct ast_prop_value *all = tree_map(c), *reads = read ? scaling_of(c, read) : tree_map(c), *regions = tree_map(c);
     for (const struct doc *r = replicas ? replicas->first : NULL; r; r = r->next)
-        if (doc_get(r, "readCapacityAutoScaling")) tree_put(c, regions, region_of(c, r), scaling_of(c, doc_get(r, "readCapacityAutoScaling")));
+        if (doc_get(r, "readCapacityAutoScaling"))
+            tree_put(c, regions, region_of(c, r), scaling_of(c, doc_get(r, "readCapacityAutoScaling")));
     if (regions && regions->n) tree_put(c, reads, "replica_updates", regions);
     if (reads && reads->n) tree_put(c, all, "provisioned_read_capacity_autoscaling_update", reads);
     if (write) tree_put(c, all, "provisioned_write_capacity_autoscaling_update", scaling_of(c, write));
@@ -87,16 +100,22 @@ static const struct doc *either(const struct doc *in, const char *name, const ch
 }
 
 int table_settings_props(struct call *c, struct ast_props *props) {
-    static const struct pair capacity[] = {{"throughputMode", "throughput_mode"}, {"readCapacityUnits", "read_capacity_units"},
+    static const struct pair capacity[] = {{"throughputMode", "throughput_mode"},
+                                           {"readCapacityUnits", "read_capacity_units"},
                                            {"writeCapacityUnits", "write_capacity_units"}};
     static const struct pair encryption[] = {{"type", "encryption_type"}, {"kmsKeyIdentifier", "kms_key_identifier"}};
     static const struct pair status[] = {{"status", "status"}};
-    static const struct pair warm[] = {{"readUnitsPerSecond", "read_units_per_second"}, {"writeUnitsPerSecond", "write_units_per_second"}};
+    static const struct pair warm[] = {{"readUnitsPerSecond", "read_units_per_second"},
+                                       {"writeUnitsPerSecond", "write_units_per_second"}};
     const struct doc *in = c->in, *ttl = doc_get(in, "defaultTimeToLive");
     struct ast_prop_value *all = tree_map(c);
-    put_group(c, all, "capacity_mode", either(in, "capacitySpecification", "capacitySpecificationOverride"), capacity, ARRAY_LEN(capacity));
-    put_group(c, all, "encryption_specification", either(in, "encryptionSpecification", "encryptionSpecificationOverride"), encryption, ARRAY_LEN(encryption));
-    put_group(c, all, "point_in_time_recovery", either(in, "pointInTimeRecovery", "pointInTimeRecoveryOverride"), status, 1);
+    put_group(c, all, "capacity_mode", either(in, "capacitySpecification", "capacitySpecificationOverride"), capacity,
+              ARRAY_LEN(capacity));
+    put_group(c, all, "encryption_specification",
+              either(in, "encryptionSpecification", "encryptionSpecificationOverride"), encryption,
+              ARRAY_LEN(encryption));
+    put_group(c, all, "point_in_time_recovery", either(in, "pointInTimeRecovery", "pointInTimeRecoveryOverride"),
+              status, 1);
     put_group(c, all, "ttl", doc_get(in, "ttl"), status, 1);
     put_group(c, all, "client_side_timestamps", doc_get(in, "clientSideTimestamps"), status, 1);
     put_group(c, all, "warm_throughput", doc_get(in, "warmThroughputSpecification"), warm, ARRAY_LEN(warm));
@@ -110,7 +129,9 @@ int table_settings_props(struct call *c, struct ast_props *props) {
 
 /* ---- from a table ---- */
 
-static const char *option(const struct schema_table *t, const char *name) { return option_find(t->options, t->n_options, name); }
+static const char *option(const struct schema_table *t, const char *name) {
+    return option_find(t->options, t->n_options, name);
+}
 
 static struct doc *put_status(struct call *c, struct doc *to, const char *name, bool on) {
     struct doc *d = doc_put(&c->make, to, name, DOC_MAP);
@@ -153,13 +174,16 @@ static void put_replicas_summary(struct call *c, const struct schema_table *t) {
     struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
     for (uint32_t i = 1; all && i < ks->n_replication; i++) {
         const char *region = ks->replication[i].name;
-        const char *name = arena_printf(c->arena, "custom_properties.replica_updates.%s.read_capacity_units", region), *units = name ? option(t, name) : NULL;
+        const char *name = arena_printf(c->arena, "custom_properties.replica_updates.%s.read_capacity_units", region),
+                   *units = name ? option(t, name) : NULL;
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
         doc_put_text(&c->make, one, "region", region);
         doc_put_text(&c->make, one, "status", schema_status_name(t->status));
         put_capacity(c, one, t);
         put_warm(c, one, t);
-        struct doc *read = units && one ? (struct doc *)doc_get(doc_get(one, "capacitySpecification"), "readCapacityUnits") : NULL;
+        struct doc *read = units && one
+                               ? (struct doc *)doc_get(doc_get(one, "capacitySpecification"), "readCapacityUnits")
+                               : NULL;
         if (read) read->whole = strtoll(units, NULL, 10);
     }
 }
@@ -172,7 +196,8 @@ void table_settings_put(struct call *c, const struct schema_table *t) {
     doc_put_text(m, d, "type", encryption ? encryption : "AWS_OWNED_KMS_KEY");
     doc_put_text(m, d, "kmsKeyIdentifier", option(t, "custom_properties.encryption_specification.kms_key_identifier"));
     d = put_status(c, c->out, "pointInTimeRecovery", schema_has_pitr(t));
-    if (t->history) doc_put_moment(m, d, "earliestRestorableTimestamp", catalog_restorable_since(c->o->catalog, t->history) / 1000);
+    if (t->history)
+        doc_put_moment(m, d, "earliestRestorableTimestamp", catalog_restorable_since(c->o->catalog, t->history) / 1000);
     if (schema_has_ttl(t)) put_status(c, c->out, "ttl", true);
     doc_put_whole(m, c->out, "defaultTimeToLive", t->default_ttl);
     d = doc_put(m, c->out, "comment", DOC_MAP);
@@ -185,9 +210,13 @@ void table_settings_put(struct call *c, const struct schema_table *t) {
 
 /* ---- auto scaling ---- */
 
-static void put_scaling_of(struct call *c, struct doc *to, const char *name, const struct schema_table *t, const char *prefix) {
+static void put_scaling_of(struct call *c, struct doc *to, const char *name, const struct schema_table *t,
+                           const char *prefix) {
     enum { ROOM = 8 };
-    const char *keys[ROOM] = {"autoscaling_disabled", "minimum_units", "maximum_units", "scaling_policy.target_tracking_scaling_policy_configuration.target_value",
+    const char *keys[ROOM] = {"autoscaling_disabled",
+                              "minimum_units",
+                              "maximum_units",
+                              "scaling_policy.target_tracking_scaling_policy_configuration.target_value",
                               "scaling_policy.target_tracking_scaling_policy_configuration.scale_in_cooldown",
                               "scaling_policy.target_tracking_scaling_policy_configuration.scale_out_cooldown",
                               "scaling_policy.target_tracking_scaling_policy_configuration.disable_scale_in"};
@@ -201,7 +230,8 @@ static void put_scaling_of(struct call *c, struct doc *to, const char *name, con
     if (values[1]) doc_put_whole(&c->make, d, "minimumUnits", strtoll(values[1], NULL, 10));
     if (values[2]) doc_put_whole(&c->make, d, "maximumUnits", strtoll(values[2], NULL, 10));
     if (!values[3]) return;
-    struct doc *policy = doc_put(&c->make, doc_put(&c->make, d, "scalingPolicy", DOC_MAP), "targetTrackingScalingPolicyConfiguration", DOC_MAP);
+    struct doc *policy = doc_put(&c->make, doc_put(&c->make, d, "scalingPolicy", DOC_MAP),
+                                 "targetTrackingScalingPolicyConfiguration", DOC_MAP);
     doc_put_flag(&c->make, policy, "disableScaleIn", values[6] && !strcmp(values[6], "true"));
     doc_put_whole(&c->make, policy, "scaleInCooldown", values[4] ? strtoll(values[4], NULL, 10) : 0);
     doc_put_whole(&c->make, policy, "scaleOutCooldown", values[5] ? strtoll(values[5], NULL, 10) : 0);
@@ -212,13 +242,16 @@ void table_scaling_put(struct call *c, const struct schema_table *t) {
     static const char read[] = "autoscaling_settings.provisioned_read_capacity_autoscaling_update.";
     const struct schema_keyspace *ks = t->keyspace;
     struct doc *spec = doc_put(&c->make, c->out, "autoScalingSpecification", DOC_MAP);
-    put_scaling_of(c, spec, "writeCapacityAutoScaling", t, "autoscaling_settings.provisioned_write_capacity_autoscaling_update.");
+    put_scaling_of(c, spec, "writeCapacityAutoScaling", t,
+                   "autoscaling_settings.provisioned_write_capacity_autoscaling_update.");
     put_scaling_of(c, spec, "readCapacityAutoScaling", t, read);
     struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
     for (uint32_t i = 1; all && i < ks->n_replication; i++) {
         const char *prefix = arena_printf(c->arena, "%sreplica_updates.%s.", read, ks->replication[i].name);
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
         doc_put_text(&c->make, one, "region", ks->replication[i].name);
-        if (prefix) put_scaling_of(c, doc_put(&c->make, one, "autoScalingSpecification", DOC_MAP), "readCapacityAutoScaling", t, prefix);
+        if (prefix)
+            put_scaling_of(c, doc_put(&c->make, one, "autoScalingSpecification", DOC_MAP), "readCapacityAutoScaling", t,
+                           prefix);
     }
 }

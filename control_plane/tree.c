@@ -69,7 +69,8 @@ struct ast_prop_value *tree_tags(struct call *c, const struct doc *tags) {
 /* ---- running ---- */
 
 static enum api_error error_of(const struct err *e) {
-    static const char *const quotas[] = {"keyspaces-quota", "tables-quota", "concurrent-ddl", "concurrent-restores", "schema-size", "table-capacity", "account-capacity"};
+    static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
+                                         "schema-size",     "table-capacity", "account-capacity"};
     for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
         if (e->rule && !strcmp(e->rule, quotas[i])) return API_ServiceQuotaExceededException;
     switch (e->code) {
@@ -116,8 +117,16 @@ int tree_run(struct call *c, struct ast_stmt *s) {
     struct row_sink sink = {no_rows, no_row, no_restart, no_bytes};
     struct cql_session session = {.protocol_version = 4, .role = c->role};
     struct op_cost cost = {.arena = c->arena, .size_model = c->o->size_model};
-    struct cql_request r = {.kind = REQUEST_QUERY, .db = c->o->db, .session = &session, .arena = c->arena, .err = c->err, .cost = &cost, .sink = &sink,
-                            .now_us = clock_wall_us(c->o->clock), .blocking = true, .tree = s,
+    struct cql_request r = {.kind = REQUEST_QUERY,
+                            .db = c->o->db,
+                            .session = &session,
+                            .arena = c->arena,
+                            .err = c->err,
+                            .cost = &cost,
+                            .sink = &sink,
+                            .now_us = clock_wall_us(c->o->clock),
+                            .blocking = true,
+                            .tree = s,
                             .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
     if (!s || c->make.failed) return call_nomem(c);
     r.query = s->source = text_of(c, s);

@@ -1,6 +1,8 @@
-/* Statements as trees, made of what the API was asked, and run as CQL runs those that it has parsed. Inside control_plane only.
+/* Statements as trees, made of what the API was asked, and run as CQL runs those that it has
+ * parsed. Inside control_plane only.
  *
- * Makers return NULL without memory, and take NULL: the statement is NULL in the end, which tree_run tells.
+ * Makers return NULL without memory, and take NULL: the statement is NULL in the end, which
+ * tree_run tells.
  */
 #pragma once
 

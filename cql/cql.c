@@ -21,13 +21,15 @@ static int open_sizes(struct cql_db *db, struct err *e) {
     return 0;
 }
 
-int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
-                             struct table_size *out, struct err *e) {
+int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
+                             const struct virtual_patience *patience, struct table_size *out, struct err *e) {
     int64_t now_us = clock_wall_us(db->options.clock);
     return table_billable_bytes(db->sizes, schema, t, now_us, patience, out, e);
 }
 
-int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes) { return table_billable_last(db->sizes, t, bytes); }
+int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes) {
+    return table_billable_last(db->sizes, t, bytes);
+}
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     struct cql_db *db = calloc(1, sizeof(*db));
@@ -141,8 +143,15 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     struct ast_stmt *ast = r->tree ? r->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
-    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err,
-                        .permit = cql_permit, .asked_by = r};
+    struct compile c = {.arena = r->arena,
+                        .schema = r->schema,
+                        .keyspace = keyspace,
+                        .binds = binds,
+                        .compat = compat_in(r, &r->db->options.compat),
+                        .now_us = r->now_us,
+                        .err = r->err,
+                        .permit = cql_permit,
+                        .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
     if (!s) blame_table(r, c.tables);
     return s;
@@ -191,7 +200,8 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     return statement_run(r, s);
 }
 
-/* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are described each time. */
+/* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are
+ * described each time. */
 static void compare_metadata(struct cql_request *r) {
     struct slice known = r->params.result_metadata_id;
     if (!r->statement || r->result.kind != RESULT_ROWS || !known.p) return;
@@ -200,7 +210,8 @@ static void compare_metadata(struct cql_request *r) {
 }
 
 /* Statements of a batch are numbered apart: each has markers and values of its own. */
-static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace, struct write_item *out) {
+static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace,
+                           struct write_item *out) {
     if (item->query.p) {
         out->statement = compile_once(r, item->query, keyspace);
     } else {
@@ -212,7 +223,8 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
     out->n_values = item->n_values;
     out->values = item->values;
     if (item->n_values == out->statement->binds.n) return 0;
-    return err_invalid(r->err, "There were %u markers(?) in CQL but %u bound variables", out->statement->binds.n, item->n_values);
+    return err_invalid(r->err, "There were %u markers(?) in CQL but %u bound variables", out->statement->binds.n,
+                       item->n_values);
 }
 
 /* What Cassandra asks of the statements of a batch when it has read them all. */
@@ -220,7 +232,8 @@ static int check_batch(struct cql_request *r, const struct write_item *items) {
     for (uint32_t i = 0; i < r->n_items; i++) {
         enum stmt_kind kind = items[i].statement->kind;
         if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
-            return err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+            return err_invalid(r->err,
+                               "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
     }
     for (uint32_t i = 0; i < r->n_items; i++)
         if (cql_permit(r, items[i].statement)) return -1;
@@ -263,7 +276,8 @@ static enum cql_outcome run_batch(struct cql_request *r) {
 /* Rows that a failed sync has disowned are still there to be read: whoever reads is told. */
 static enum cql_outcome say_disowned(struct cql_request *r, enum cql_outcome outcome) {
     if (LIKELY(outcome != CQL_DONE || r->result.kind != RESULT_ROWS || !eng_failed(r->db->options.eng))) return outcome;
-    return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED : outcome;
+    return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED
+                                                                                                        : outcome;
 }
 
 enum cql_outcome cql_run_more(struct cql_request *r) {

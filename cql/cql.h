@@ -1,14 +1,16 @@
 /* CQL from text or a prepared id to rows, without knowing the protocol.
  *
- * Life of a request: native_protocol fills a cql_request (arena, clock reading, session, options, a row sink) and calls
- * cql_run on a loop with blocking false. The answer is one of: DONE, the result is in the request; COMMIT, the same, but it
- * may be sent only when what it writes is durable; OFFLOAD, nothing was done: call again on a blocking thread
- * with blocking true (cold data, DDL, LWT), which thread work_class says; FAILED, err says why. There a long read answers AGAIN
- * after every bounded part: cql_run_more goes on with it, so that others get their turn between.
+ * Life of a request: native_protocol fills a cql_request (arena, clock reading, session, options, a
+ * row sink) and calls cql_run on a loop with blocking false. The answer is one of: DONE, the result
+ * is in the request; COMMIT, the same, but it may be sent only when what it writes is durable;
+ * OFFLOAD, nothing was done: call again on a blocking thread with blocking true (cold data, DDL,
+ * LWT), which thread work_class says; FAILED, err says why. There a long read answers AGAIN after
+ * every bounded part: cql_run_more goes on with it, so that others get their turn between.
  *
- * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit asks whether it may be, and cql_apply
- * makes the change. Whoever calls cql_run calls one of cql_apply and cql_abandon after it, on the same thread: a write that read first holds
- * its partitions' locks until then. (The sequence of all that is native_protocol/sequence.c.)
+ * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit asks
+ * whether it may be, and cql_apply makes the change. Whoever calls cql_run calls one of cql_apply
+ * and cql_abandon after it, on the same thread: a write that read first holds its partitions' locks
+ * until then. (The sequence of all that is native_protocol/sequence.c.)
  */
 #pragma once
 
@@ -19,10 +21,11 @@
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CHECK;
 void cql_db_free(struct cql_db *db);
 
-/* What a table comes to as it is stored, expired data until it is removed, by the size model of the options: exact for all that was acknowledged before. Reads
- * what has changed since the last question: not on a loop. schema: the current one, which t is in. */
-int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
-                             struct table_size *out, struct err *e) MUST_CHECK;
+/* What a table comes to as it is stored, expired data until it is removed, by the size model of the
+ * options: exact for all that was acknowledged before. Reads what has changed since the last
+ * question: not on a loop. schema: the current one, which t is in. */
+int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
+                             const struct virtual_patience *patience, struct table_size *out, struct err *e) MUST_CHECK;
 /* That of the last question, at once on any thread: when it was asked, in microseconds since 1970; 0: never yet. */
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
@@ -33,8 +36,9 @@ enum cql_outcome cql_run_more(struct cql_request *r);
 bool cql_admits(const struct cql_db *db);
 /* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
 int cql_admit(struct cql_request *r) MUST_CHECK;
-/* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch (nothing on FAILED); on a thread that may block it is
- * committed. outcome is cql_run's; returned is it, FAILED, or AGAIN (a change of the schema that takes its time). */
+/* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch
+ * (nothing on FAILED); on a thread that may block it is committed. outcome is cql_run's; returned
+ * is it, FAILED, or AGAIN (a change of the schema that takes its time). */
 enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome);
 /* A planned unlogged batch over several partitions is cut to the first half of its partitions, in the
  * order of their tokens, and op_cost to what that costs. Before cql_admit. */

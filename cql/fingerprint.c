@@ -6,17 +6,27 @@
 #include "cql/syntax/token.h"
 #include "cql/syntax/grammar.h"
 
-enum { TOKENS_MAX = 4000 }; /* it is made on the event loop, which a statement of hundreds of kilobytes must not hold up */
+/* it is made on the event loop, which a statement of hundreds of kilobytes must not hold up */
+enum { TOKENS_MAX = 4000 };
 
 static bool is_value(uint16_t code) {
     switch (code) {
-    case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION: case T_UUID: case T_HEX: case T_QMARK: return true;
+    case T_STRING:
+    case T_INTEGER:
+    case T_FLOAT:
+    case T_BOOLEAN:
+    case T_DURATION:
+    case T_UUID:
+    case T_HEX:
+    case T_QMARK: return true;
     default: return false;
     }
 }
 
 static bool joins(uint8_t c) { return c == '(' || c == '.' || c == '[' || c == '<'; }
-static bool is_joined(uint8_t c) { return c == ')' || c == ',' || c == '.' || c == ']' || c == ';' || c == '>' || c == '('; }
+static bool is_joined(uint8_t c) {
+    return c == ')' || c == ',' || c == '.' || c == ']' || c == ';' || c == '>' || c == '(';
+}
 
 struct writer {
     char *at, *start;

@@ -43,5 +43,6 @@ bool loop_share_exceeded(struct cql_request *r) {
 
 bool loop_share_exceeded_by_values(struct cql_request *r, const struct cql_statement *s) {
     if (r->blocking || !s->works_on_values) return false;
-    return bytes_of(r->params.values, r->params.n_values) > VALUE_BYTES_MAX && leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
+    return bytes_of(r->params.values, r->params.n_values) > VALUE_BYTES_MAX &&
+           leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
 }

@@ -1,8 +1,9 @@
-/* What one request may ask of the loop it arrived on: a longer one is run by a worker, so that whoever shares the loop is not kept
- * waiting. Parsing and compiling cost about as much as the text is long (tests/unit/cql/test_growth.c), a batch as its items,
- * and values of collections as their elements, which are checked and put in order. Reading and printing a number takes longer than it has digits,
- * so large values leave the loop, too, where a function or JSON may print or read them; those that are stored do when they are met
- * (cql/read/engine_source.c). */
+/* What one request may ask of the loop it arrived on: a longer one is run by a worker, so that
+ * whoever shares the loop is not kept waiting. Parsing and compiling cost about as much as the text
+ * is long (tests/unit/cql/test_growth.c), a batch as its items, and values of collections as their
+ * elements, which are checked and put in order. Reading and printing a number takes longer than it
+ * has digits, so large values leave the loop, too, where a function or JSON may print or read them;
+ * those that are stored do when they are met (cql/read/engine_source.c). */
 #pragma once
 
 #include "cql/request/statement.h"

@@ -15,11 +15,14 @@ struct permit_need {
     struct resource on;
 };
 
-static struct resource table_of(const struct schema_table *t) { return (struct resource){RESOURCE_OF_TABLE, t->keyspace->name, t->name}; }
+static struct resource table_of(const struct schema_table *t) {
+    return (struct resource){RESOURCE_OF_TABLE, t->keyspace->name, t->name};
+}
 
 /* Tables that every driver and tool reads. */
 static bool is_readable_by_all(const struct schema_table *t) {
-    static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces", "system_schema_mcs", "system_multiregion_info"};
+    static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces",
+                                            "system_schema_mcs", "system_multiregion_info"};
     static const char *const of_system[] = {"local", "peers", "peers_v2"};
     if (!t->keyspace->is_system) return false;
     for (size_t i = 0; i < ARRAY_LEN(keyspaces); i++)
@@ -65,7 +68,10 @@ static struct permit_need need_of(const struct cql_statement *s) {
     case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE:
         return (struct permit_need){.permissions = 1u << MAY_CREATE, .on = {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN,
             .keyspace = s->plan}};
-    case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: case STMT_DROP_INDEX: case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
+    case STMT_DROP_FUNCTION:
+    case STMT_DROP_AGGREGATE:
+    case STMT_DROP_INDEX:
+    case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
     case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
     case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
     case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return (struct permit_need){0};
@@ -78,7 +84,8 @@ static struct permit_need need_of(const struct cql_statement *s) {
 /* ---- asking ---- */
 
 /* The answer to the session's newest question, while no role has changed. */
-static bool is_remembered(const struct cql_session *s, uint64_t generation, const struct cql_statement *of, uint32_t needed) {
+static bool is_remembered(const struct cql_session *s, uint64_t generation, const struct cql_statement *of,
+                          uint32_t needed) {
     return of->table && s->permitted.generation == generation && !(needed & ~s->permitted.permissions) &&
            !memcmp(s->permitted.table, of->table->id, sizeof(s->permitted.table));
 }
@@ -92,7 +99,8 @@ static void remember(struct cql_session *s, uint64_t generation, const struct cq
 
 static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct permit_need *need) {
     struct access_control *access = r->db->options.access;
-    static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER, MAY_DROP, MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
+    static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER,  MAY_DROP,
+                                               MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
     uint64_t generation = access_generation(access);
     struct asker a;
     if (!need->superuser && is_remembered(r->session, generation, s, need->permissions)) return 0;
@@ -147,7 +155,9 @@ static int grant_all(struct cql_request *r, const struct resource *on) {
     bool there = catalog_has_object(r->db->options.catalog, r->result.change.object);
     const struct role *role = there ? role_find(roles, r->session->role) : NULL;
     int rc = 0;
-    if (buf_failed(&text) || (role && role_granted(role, (const char *)text.p, resource_permissions(on), 0, r->arena, &next))) rc = err_nomem(r->err);
+    if (buf_failed(&text) ||
+        (role && role_granted(role, (const char *)text.p, resource_permissions(on), 0, r->arena, &next)))
+        rc = err_nomem(r->err);
     else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
     access_end(access);
     buf_fini(&text);
@@ -159,5 +169,6 @@ int cql_permit_creator(struct cql_request *r) {
     if (LIKELY(!r->db->options.access) || !s || r->result.kind != RESULT_SCHEMA_CHANGE || !r->session->role) return 0;
     if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
     const struct catalog_change *c = s->plan;
-    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE, c->keyspace, c->name});
+    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
+                                           c->keyspace, c->name});
 }

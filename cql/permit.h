@@ -1,4 +1,5 @@
-/* Who may run what: the one place that is asked, for every statement and for each of a batch. Statements about roles ask themselves (cql/roles). */
+/* Who may run what: the one place that is asked, for every statement and for each of a batch.
+ * Statements about roles ask themselves (cql/roles). */
 #pragma once
 
 #include "cql/request/statement.h"

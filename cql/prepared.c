@@ -106,7 +106,8 @@ static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) 
     while (p && memcmp(p->info.id, id, 16)) p = atomic_load(&p->next);
     if (p) atomic_fetch_add(&p->refs, 1);
     atomic_fetch_sub(&s->readers, 1);
-    if (p && !atomic_load_explicit(&p->used, memory_order_relaxed)) atomic_store_explicit(&p->used, true, memory_order_relaxed);
+    if (p && !atomic_load_explicit(&p->used, memory_order_relaxed))
+        atomic_store_explicit(&p->used, true, memory_order_relaxed);
     return p;
 }
 
@@ -283,7 +284,8 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
     return NULL;
 }
 
-static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query, const char *keyspace, struct err *e) {
+static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query,
+                                         const char *keyspace, struct err *e) {
     struct cql_prepared *p = calloc(1, sizeof(*p));
     if (!p) {
         err_nomem(e);
@@ -295,8 +297,14 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     struct compat compat = db->options.compat;
     if (ast && compat_check_prepare(&compat, ast, e) == 0 && make_id(p, ast, e) == 0) {
         struct bind_specs binds = {0};
-        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .compat = db->options.compat, .prepares = true,
-                            .now_us = clock_wall_us(db->options.clock), .err = e};
+        struct compile c = {.arena = &p->arena,
+                            .schema = schema,
+                            .keyspace = p->keyspace,
+                            .binds = &binds,
+                            .compat = db->options.compat,
+                            .prepares = true,
+                            .now_us = clock_wall_us(db->options.clock),
+                            .err = e};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);
         if (p->statement) hold(p->statement);
@@ -310,7 +318,8 @@ static int unprepared(struct err *e, struct slice id) {
     char hex[33];
     for (int i = 0; i < 16; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", i < (int)id.n ? id.p[i] : 0);
     err_set(e, ERR_UNPREPARED,
-            "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has been restarted?) or "
+            "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has "
+            "been restarted?) or "
             "you have prepared too many queries and it has been evicted from the internal cache)",
             hex);
     if (id.n == 16) memcpy(e->detail.prepared_id, id.p, 16);
@@ -319,7 +328,8 @@ static int unprepared(struct err *e, struct slice id) {
 
 /* ---- what a change of the schema does ---- */
 
-/* HOLDS: as it is. OTHERWISE: the same columns, but its text is to be compiled again. VOID: a table is gone, or has other columns. */
+/* HOLDS: as it is. OTHERWISE: the same columns, but its text is to be compiled again. VOID: a table
+ * is gone, or has other columns. */
 enum fate { HOLDS, OTHERWISE, VOID };
 
 static enum fate fate_of(const struct cql_prepared *p, const struct schema *now) {
@@ -335,7 +345,9 @@ static enum fate fate_of(const struct cql_prepared *p, const struct schema *now)
 static bool uses(const struct cql_prepared *p, const struct schema_change *change) {
     for (const struct table_use *use = p->statement->tables; use; use = use->next) {
         if (strcmp(use->table->keyspace->name, change->keyspace) != 0) continue;
-        if (change->target == TARGET_KEYSPACE || change->target == TARGET_TYPE || strcmp(use->table->name, change->name) == 0) return true;
+        if (change->target == TARGET_KEYSPACE || change->target == TARGET_TYPE ||
+            strcmp(use->table->name, change->name) == 0)
+            return true;
     }
     return false;
 }
@@ -388,7 +400,9 @@ static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
 
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) {
     struct cql_prepared *p = id.n == 16 ? lookup(db->prepared, id.p) : NULL;
-    if (p && UNLIKELY(atomic_load_explicit(&p->checked, memory_order_relaxed) != catalog_generation(db->options.catalog))) p = renew(db, p);
+    if (p &&
+        UNLIKELY(atomic_load_explicit(&p->checked, memory_order_relaxed) != catalog_generation(db->options.catalog)))
+        p = renew(db, p);
     if (!p) unprepared(e, id);
     return p;
 }

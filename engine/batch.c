@@ -1,4 +1,5 @@
-/* A batch of deltas: encoded as they come, handed to the store at the commit, which knows what each row was written with. */
+/* A batch of deltas: encoded as they come, handed to the store at the commit, which knows what each
+ * row was written with. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -29,7 +30,8 @@ struct write {
     bool replaces;           /* what stood there does not show any more */
     uint32_t group;          /* those of one are written together */
     uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
-    bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
+    /* the row is to be folded after the commit, the range tombstones of the partition settled */
+    bool fold;
 };
 
 /* A row of the row cache that a write of this round was laid on: what it was before, from at on. */
@@ -107,9 +109,15 @@ void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg) {
 
 /* ---- stripes of a batch ---- */
 
-int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) { return b->eng->kv->one_writer ? engi_stripes_try(b->eng, &b->locked, part) : -1; }
-void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part) { engi_stripes_give_back(b->eng, &b->locked, part); }
-bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) { return engi_stripes_have(&b->locked, part); }
+int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) {
+    return b->eng->kv->one_writer ? engi_stripes_try(b->eng, &b->locked, part) : -1;
+}
+void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part) {
+    engi_stripes_give_back(b->eng, &b->locked, part);
+}
+bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) {
+    return engi_stripes_have(&b->locked, part);
+}
 
 static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
     uint64_t h = ((uint64_t)part->token ^ part->table) + (uint64_t)kind;
@@ -123,7 +131,8 @@ void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_
     b->written[i / 64] |= 1ull << (i % 64);
 }
 
-bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind,
+                           struct slice ck) {
     uint32_t i = written_bit(part, kind, ck);
     return b->written[i / 64] >> (i % 64) & 1;
 }
@@ -201,7 +210,9 @@ static void describe(const struct eng_row *row, struct write *w) {
     uint8_t flags = 0;
     for (uint32_t i = 0; i < row->n_cells; i++) flags |= row->cells[i].flags;
     if (row->del_ts != ENG_NO_TS) w->marks |= 1 << ENGI_MARK_ROWS;
-    if (flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION | ENG_CELL_EXPIRING) || row->live_expiry != ENG_NO_EXPIRY) w->marks |= 1 << ENGI_MARK_DEAD;
+    if (flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION | ENG_CELL_EXPIRING) ||
+        row->live_expiry != ENG_NO_EXPIRY)
+        w->marks |= 1 << ENGI_MARK_DEAD;
     if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
@@ -243,28 +254,30 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
 
 int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
                   struct err *e) {
-    if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
+    if (part->key.n > UINT16_MAX)
+        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
     b->key.n = 0;
     engi_key_row(&b->key, part, delta->kind, delta->ck);
     return add(b, part->table, delta, cost, e);
 }
 
 /* The key is in b->key. n_prefix: as in struct write. */
-static int add_tombstone(struct eng_batch *b, uint32_t n_prefix, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
-                         struct err *e) {
+static int add_tombstone(struct eng_batch *b, uint32_t n_prefix, const struct eng_part *part, int64_t ts, int64_t now,
+                         struct op_cost *cost, struct err *e) {
     struct eng_row row;
     eng_row_init(&row, ENG_ROW, slice_of("", 0));
     row.del_ts = ts;
     row.del_at = now;
-    if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
+    if (part->key.n > UINT16_MAX)
+        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
     if (add(b, part->table, &row, cost, e)) return -1;
     b->writes[b->n_writes - 1].n_prefix = n_prefix;
     b->writes[b->n_writes - 1].marks = 1 << ENGI_MARK_COVER;
     return 0;
 }
 
-int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
-                           struct op_cost *cost, struct err *e) {
+int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts,
+                           int64_t now, struct op_cost *cost, struct err *e) {
     struct engi_interval interval;
     arena_reset(&b->arena);
     if (engi_interval_of(range, &b->arena, &interval)) return err_nomem(e);
@@ -279,8 +292,8 @@ int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, con
     return add_tombstone(b, (uint32_t)n, part, ts, now, cost, e);
 }
 
-int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
-                               struct err *e) {
+int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now,
+                               struct op_cost *cost, struct err *e) {
     b->key.n = 0;
     engi_key_kind(&b->key, part, ENGI_PARTITION_DELETION);
     return add_tombstone(b, 0, part, ts, now, cost, e);
@@ -329,7 +342,9 @@ size_t eng_batch_bytes(const struct eng_batch *b) { return b->bytes.n + b->n_wri
 
 /* ---- the commit ---- */
 
-static struct slice key_of(const struct eng_batch *b, const struct write *w) { return slice_of(b->bytes.p + w->at, w->n_key); }
+static struct slice key_of(const struct eng_batch *b, const struct write *w) {
+    return slice_of(b->bytes.p + w->at, w->n_key);
+}
 
 static void raise_columns(struct engi_table *t, uint32_t n) {
     uint32_t seen = atomic_load_explicit(&t->columns, memory_order_relaxed);
@@ -358,7 +373,8 @@ static int note_marks(struct eng_batch *b, struct engi_table *t, const struct wr
     return 0;
 }
 
-/* Whether the delta reconciles with all that its row was ever written with to itself. Asks for the slot last: then it is claimed. */
+/* Whether the delta reconciles with all that its row was ever written with to itself. Asks for the
+ * slot last: then it is claimed. */
 static bool replaces(struct eng_batch *b, const struct engi_table *t, struct write *w) {
     struct eng *eng = b->eng;
     if (!w->covers_below || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
@@ -440,7 +456,9 @@ static void end_turns(struct eng_batch *b) {
 static void take_out(struct eng_batch *b, size_t i) {
     const struct write *w = &b->writes[i];
     struct taken_out *o = NULL;
-    if (b->taken_bytes.n < TAKEN_OUT_BYTES_MAX && !reserve((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken))) o = &b->taken[b->n_taken];
+    if (b->taken_bytes.n < TAKEN_OUT_BYTES_MAX &&
+        !reserve((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken)))
+        o = &b->taken[b->n_taken];
     if (UNLIKELY(!o)) {
         engi_row_cache_forget(b->eng, w->hash, key_of(b, w));
         return;
@@ -462,7 +480,8 @@ static void bring_back(struct eng_batch *b) {
         struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
         b->value.n = 0;
         if (!w->replaces && !o->absent) {
-            if (eng_row_merge(slice_of(b->taken_bytes.p + o->at, o->n), value, &b->value) || buf_failed(&b->value)) break;
+            if (eng_row_merge(slice_of(b->taken_bytes.p + o->at, o->n), value, &b->value) || buf_failed(&b->value))
+                break;
             value = buf_slice(&b->value);
         }
         engi_row_cache_bring_back(b->eng, &o->look, key, value);
@@ -575,9 +594,11 @@ static bool puts_off(struct eng_batch *b) {
     return engi_slot_note_end(&b->eng->slots, b->met, &b->note);
 }
 
-_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED, "the store's answers and the engine's are told apart");
+_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED,
+               "the store's answers and the engine's are told apart");
 
-/* Through the gate. *n: how many were written. 0, -1, KV_BUSY or ENG_MET; neither gate nor slot is held while anybody waits for room. */
+/* Through the gate. *n: how many were written. 0, -1, KV_BUSY or ENG_MET; neither gate nor slot is
+ * held while anybody waits for room. */
 static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *gate = &b->eng->gate.gates[b->gate].lock;
     pthread_rwlock_rdlock(gate);
@@ -615,12 +636,14 @@ static int write_patiently(struct eng_batch *b, struct err *e) {
         if (kv_wait_for_room(eng->kv, e)) return -1;
         if ((rc = engi_commit_check(eng, e))) return rc;
     }
-    if (!rc && atomic_load_explicit(&eng->waiting_since_us, memory_order_relaxed)) atomic_store(&eng->waiting_since_us, 0);
+    if (!rc && atomic_load_explicit(&eng->waiting_since_us, memory_order_relaxed))
+        atomic_store(&eng->waiting_since_us, 0);
     return rc;
 }
 
 static int contended(struct err *e) {
-    err_set(e, ERR_WRITE_TIMEOUT, "CAS operation timed out: another server has written under the same lock; nothing was written");
+    err_set(e, ERR_WRITE_TIMEOUT,
+            "CAS operation timed out: another server has written under the same lock; nothing was written");
     e->detail = (struct err_detail){.required = 1, .contentions = 1, .write_type = "CAS"};
     return -1;
 }

@@ -1,9 +1,12 @@
-/* The commit thread: syncs the log again and again while anybody waits, and publishes how far it got.
+/* The commit thread: syncs the log again and again while anybody waits, and publishes how far it
+ * got.
  *
- * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h). A loop whose clients all wait for a sync has nothing else to do and makes it itself (eng_sync_here):
- * nobody has to be woken for it, nor to be told of it. One thread syncs at a time, whose turn it is.
- * A sequence is given after the store took the write, so whatever is written when a sync begins is in the log it syncs.
- * After a sync that failed nothing is acknowledged and nothing written, until the store has put everything on disk another way.
+ * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h). A loop
+ * whose clients all wait for a sync has nothing else to do and makes it itself (eng_sync_here):
+ * nobody has to be woken for it, nor to be told of it. One thread syncs at a time, whose turn it
+ * is. A sequence is given after the store took the write, so whatever is written when a sync begins
+ * is in the log it syncs. After a sync that failed nothing is acknowledged and nothing written,
+ * until the store has put everything on disk another way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +37,8 @@ static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
     err_clear(&e);
-    uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written); /* in this order: who has asked has written */
+    /* in this order: who has asked has written */
+    uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written);
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
     int64_t begun_us = clock_machine_us(&clock_real);
     pthread_mutex_lock(&c->lock);
@@ -71,9 +75,12 @@ static void gather(struct engi_commit *c) {
     atomic_store(&c->enough, 0);
 }
 
-static bool has_work(const struct engi_commit *c) { return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable); }
+static bool has_work(const struct engi_commit *c) {
+    return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable);
+}
 
-/* Waits, with the lock held, until there is something to sync, and for those who come back. synced: the thread has; else a loop syncs, and wakes it when it does so no more. False: nothing came for
+/* Waits, with the lock held, until there is something to sync, and for those who come back. synced:
+ * the thread has; else a loop syncs, and wakes it when it does so no more. False: nothing came for
  * a while. */
 static bool wait_for_work(struct engi_commit *c, bool synced) {
     if (synced) gather(c);
@@ -92,7 +99,8 @@ static void heal(struct eng *eng) {
     publish(eng, seq, false);
 }
 
-/* Nobody waits: what was acknowledged early is synced when its period is over, and what is synced is noted outside of the log. */
+/* Nobody waits: what was acknowledged early is synced when its period is over, and what is synced
+ * is noted outside of the log. */
 static void idle(struct eng *eng, int64_t synced_us) {
     if (eng_failed(eng)) {
         heal(eng);
@@ -135,7 +143,8 @@ int engi_commit_start(struct eng *eng, struct err *e) {
     pthread_cond_init(&c->work, &attr);
     pthread_cond_init(&c->done, NULL);
     pthread_condattr_destroy(&attr);
-    if (pthread_create(&c->thread, NULL, run, eng)) return err_set(e, ERR_SERVER, "the commit thread cannot be started");
+    if (pthread_create(&c->thread, NULL, run, eng))
+        return err_set(e, ERR_SERVER, "the commit thread cannot be started");
     c->running = true;
     return 0;
 }
@@ -186,7 +195,8 @@ static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
     uint64_t asked;
     bool first = ask(c, seq, n, &asked);
     uint64_t enough = atomic_load(&c->enough);
-    bool last = asked - n < enough; /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
+    /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
+    bool last = asked - n < enough;
     if (asked >= enough && (first || last)) wake(c);
 }
 
@@ -214,7 +224,8 @@ static int64_t sync_us(struct engi_commit *c) {
     return us;
 }
 
-/* To wake the commit thread and to be woken by it takes some 60 us: next to what a sync of a slow disk takes, nothing. */
+/* To wake the commit thread and to be woken by it takes some 60 us: next to what a sync of a slow
+ * disk takes, nothing. */
 bool eng_sync_here(struct eng *eng) {
     enum { SHORT_US = 500 };
     struct engi_commit *c = &eng->commit;
@@ -235,7 +246,10 @@ void eng_wake_sync(struct eng *eng) {
 }
 
 int engi_commit_check(const struct eng *eng, struct err *e) {
-    return eng_failed(eng) ? err_set(e, ERR_SERVER, "the log could not be synced; no write is acknowledged until the rows are on disk anew") : 0;
+    return eng_failed(eng)
+               ? err_set(e, ERR_SERVER,
+                         "the log could not be synced; no write is acknowledged until the rows are on disk anew")
+               : 0;
 }
 
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {

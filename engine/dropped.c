@@ -27,7 +27,9 @@ static void free_list(struct engi_retired *r) { free(r); }
 static bool same(const struct engi_dropped *d, uint32_t n, const struct eng_dropped *items) {
     if (!d) return n == 0;
     bool all = d->n == n;
-    for (uint32_t i = 0; i < n && all; i++) all = d->items[i].column == items[i].column && d->items[i].ts == items[i].ts && d->items[i].gone == items[i].gone;
+    for (uint32_t i = 0; i < n && all; i++)
+        all = d->items[i].column == items[i].column && d->items[i].ts == items[i].ts &&
+              d->items[i].gone == items[i].gone;
     return all;
 }
 

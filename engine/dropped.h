@@ -16,7 +16,8 @@ struct engi_dropped {
     struct eng_dropped items[]; /* by column */
 };
 
-/* Takes out of a row as it was decoded what the list hides. as_stored: the row is written back, with what a column that comes again would have. */
+/* Takes out of a row as it was decoded what the list hides. as_stored: the row is written back,
+ * with what a column that comes again would have. */
 void engi_dropped_take(const struct engi_dropped *d, struct eng_row *row, bool as_stored);
 static inline void engi_dropped_hide(const struct engi_dropped *d, struct eng_row *row, bool as_stored) {
     if (UNLIKELY(d != NULL) && row->n_cells) engi_dropped_take(d, row, as_stored);

@@ -10,7 +10,8 @@ int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out) {
 }
 
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
-                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
+                   struct err *e) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
@@ -31,7 +32,8 @@ static int load_mark(void *arg, struct slice key, struct slice value, struct err
     uint16_t place = t ? load_u16(key.p + 8) : 0;
     if (!t || place >= ENGI_MARKS * ENGI_BUCKETS) return 0;
     if (place == engi_mark_place(ENGI_MARK_OLD_ROWS, 0)) {
-        for (uint16_t i = 0; i < ENGI_BUCKETS; i++) engi_mark_put(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, i), true);
+        for (uint16_t i = 0; i < ENGI_BUCKETS; i++)
+            engi_mark_put(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, i), true);
         return 0;
     }
     engi_mark_put(t->marks.set, place, true);
@@ -66,7 +68,8 @@ static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
 uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
     uint64_t n = cache_stat(eng, stat) + atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
     for (int i = 0; i < ENGI_GATES && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
-        n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges, memory_order_relaxed);
+        n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges,
+                                  memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITS) n += atomic_load_explicit(&eng->slots.waits, memory_order_relaxed);
     if (stat == ENG_STAT_TABLES) n += atomic_load_explicit(&eng->tables.n, memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITED) n += atomic_load_explicit(&eng->slots.waited_us, memory_order_relaxed);
@@ -183,11 +186,19 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_init(&eng->expiry_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
-    struct kv_options kv = {.data_dir = o->data_dir, .shared = o->shared, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+    struct kv_options kv = {.data_dir = o->data_dir,
+                            .shared = o->shared,
+                            .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .write_through = o->durability != ENG_FSYNC,
-                            .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
+                            .block_cache_bytes = o->block_cache_bytes,
+                            .memtable_bytes = o->memtable_bytes,
+                            .memtables = ENG_MEMTABLES,
                             .background_jobs = o->background_jobs,
-                            .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .near_len = ENGI_KEY_NEAR, .filter = engi_purge};
+                            .arg = eng,
+                            .merge = engi_merge,
+                            .prefix_len = engi_prefix_len,
+                            .near_len = ENGI_KEY_NEAR,
+                            .filter = engi_purge};
     eng->shared = o->shared || o->beside;
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
@@ -243,7 +254,9 @@ static int meta_add(struct eng *eng, struct kv_batch *b, const struct eng_meta_c
     buf_init(&key, 0);
     engi_key_table(&key, ENGI_TABLE_META);
     buf_put_slice(&key, change->key);
-    int rc = buf_failed(&key) ? -1 : change->deleted ? ops->batch_delete(b, buf_slice(&key)) : ops->batch_put(b, buf_slice(&key), change->value);
+    int rc = buf_failed(&key)  ? -1
+             : change->deleted ? ops->batch_delete(b, buf_slice(&key))
+                               : ops->batch_put(b, buf_slice(&key), change->value);
     buf_fini(&key);
     return rc ? err_nomem(e) : 0;
 }
@@ -288,7 +301,8 @@ int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *ar
     buf_put_slice(&from, prefix);
     store_u32(to, ENGI_TABLE_META + 1);
     err_clear(e);
-    int rc = buf_failed(&from) ? err_nomem(e) : engi_scan_keys(eng, NULL, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
+    int rc = buf_failed(&from) ? err_nomem(e)
+                               : engi_scan_keys(eng, NULL, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
     buf_fini(&from);
     return rc && !e->set ? 0 : rc; /* past the last name with the prefix is no error */
 }

@@ -22,7 +22,8 @@ void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash) {
     if (engi_slot_claim_free(&eng->slots, hash)) {
         /* The writer may be a loop: what is on disk only is left alone. */
         if (ops->get(eng->kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
-            if (!ops->batch_put(b, key, value.bytes) && !ops->write(eng->kv, b, false, &e)) engi_count(eng, ENG_STAT_FOLDS);
+            if (!ops->batch_put(b, key, value.bytes) && !ops->write(eng->kv, b, false, &e))
+                engi_count(eng, ENG_STAT_FOLDS);
             ops->release(eng->kv, &value);
         }
         engi_slot_release(&eng->slots, hash);

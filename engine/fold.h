@@ -1,9 +1,10 @@
-/* Folding: a row that is written again and again in a short time is written back as one value, or every read of it would
- * merge all that waits. Private to engine/.
+/* Folding: a row that is written again and again in a short time is written back as one value, or
+ * every read of it would merge all that waits. Private to engine/.
  *
- * A write counts its row in a small table; one in ENGI_FOLD_AFTER writes of the same row asks for a fold after its commit, which
- * claims the row's slot from its read to its put, so that no operand comes between. (RocksDB's max_successive_merges does the same,
- * and makes every insert 1.7 times dearer.)
+ * A write counts its row in a small table; one in ENGI_FOLD_AFTER writes of the same row asks for a
+ * fold after its commit, which claims the row's slot from its read to its put, so that no operand
+ * comes between. (RocksDB's max_successive_merges does the same, and makes every insert 1.7 times
+ * dearer.)
  */
 #pragma once
 

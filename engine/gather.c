@@ -2,10 +2,14 @@
 
 enum { RESTS_MAX = 64, SYNC_US_MAX = 10000 };
 
-bool engi_gather_waits(const struct engi_gather *g, uint64_t asked, int64_t now_us) { return asked < g->enough && now_us < g->until_us; }
+bool engi_gather_waits(const struct engi_gather *g, uint64_t asked, int64_t now_us) {
+    return asked < g->enough && now_us < g->until_us;
+}
 
 /* Three of four are enough to go on with it. */
-static bool was_in_vain(const struct engi_gather *g, uint64_t asked) { return (asked - g->asked) * 4 < (g->enough - g->asked) * 3; }
+static bool was_in_vain(const struct engi_gather *g, uint64_t asked) {
+    return (asked - g->asked) * 4 < (g->enough - g->asked) * 3;
+}
 
 void engi_gather_begin(struct engi_gather *g, uint64_t asked) {
     if (g->enough && !was_in_vain(g, asked)) g->rests = 0;

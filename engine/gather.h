@@ -1,8 +1,11 @@
 /* How long who syncs waits before. Private to engine/, under the lock of who uses it, pure.
  *
- * Clients that wait for each answer write again a moment after it. A sync that begins at once has those who came during the last one; whoever was answered by that comes too late, waits for it, and
- * then for the next: two syncs a write. One that begins a moment later has all of them. So after a sync (engi_gather_end) the next one waits until as many ask as it has answered and as asked
- * meanwhile, at most as long as a sync takes. Where they do not come back it begins at once for some syncs, twice as many each time that it was waited in vain.
+ * Clients that wait for each answer write again a moment after it. A sync that begins at once has
+ * those who came during the last one; whoever was answered by that comes too late, waits for it,
+ * and then for the next: two syncs a write. One that begins a moment later has all of them. So
+ * after a sync (engi_gather_end) the next one waits until as many ask as it has answered and as
+ * asked meanwhile, at most as long as a sync takes. Where they do not come back it begins at once
+ * for some syncs, twice as many each time that it was waited in vain.
  */
 #pragma once
 

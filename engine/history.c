@@ -58,11 +58,12 @@ static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, 
     return slice_of(key, LOG_KEY);
 }
 
-int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key, struct slice delta,
-                     struct buf *scratch) {
+int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
+                     struct slice delta, struct buf *scratch) {
     uint8_t at[LOG_KEY];
     int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
-    struct slice name = log_key(at, h->id, us, atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
+    struct slice name = log_key(at, h->id, us,
+                                atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
     assert(us > atomic_load(&h->floor_us)); /* invariant 9 */
     scratch->n = 0;
     buf_u32(scratch, (uint32_t)(key.n - 4));
@@ -91,7 +92,8 @@ static int write_floor(struct eng *eng, uint32_t history, int64_t us, struct err
     struct kv_batch *b = eng->kv->ops->batch_new(eng->kv);
     if (!b) return err_nomem(e);
     store_u64(value, (uint64_t)us);
-    int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e) : kv_write_patiently(eng->kv, b, e);
+    int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
+                                                                                  : kv_write_patiently(eng->kv, b, e);
     b->ops->batch_free(b);
     return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
 }
@@ -173,7 +175,8 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
     if (set_history(eng, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(eng);
     struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
-    int64_t now_us = clock_wall_us(eng->clock) - !copy; /* what an empty table gets in this very microsecond counts as later */
+    /* what an empty table gets in this very microsecond counts as later */
+    int64_t now_us = clock_wall_us(eng->clock) - !copy;
     int rc = copy && !at ? err_nomem(e) : 0;
     if (at) {
         rc = engi_ingest_at(eng, history, eng, table, at, e);
@@ -297,7 +300,8 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
     uint8_t first[LOG_KEY], last[LOG_KEY];
     struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
     if (!copy.load) return -1;
-    int rc = engi_scan_keys(from, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0), copy_record, &copy, e);
+    int rc = engi_scan_keys(from, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0),
+                            copy_record, &copy, e);
     if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
     copy.load->ops->load_free(copy.load);
     return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
@@ -336,7 +340,10 @@ static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e)
 
 static int replay_all(struct replay *p, struct err *e) {
     uint8_t from[LOG_KEY], to[LOG_KEY];
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = p->at, .lower = log_key(from, p->history, 1, 0), .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY,
+                                .snapshot = p->at,
+                                .lower = log_key(from, p->history, 1, 0),
+                                .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
     struct kv_iter *it = p->eng->kv->ops->iter_new(p->eng->kv, &spec, e);
     if (!it) return -1;
     int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;

@@ -1,6 +1,8 @@
-/* A ceiling of timestamps that is recorded in the store ahead of what is written: all that a restart knows of them. Private to engine/.
+/* A ceiling of timestamps that is recorded in the store ahead of what is written: all that a
+ * restart knows of them. Private to engine/.
  *
- * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling recorded there. The batch that would
+ * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling
+ *              recorded there. The batch that would
  * break it carries the next ceiling, a step ahead, so that one batch in many pays for a record.
  */
 #pragma once
@@ -12,7 +14,8 @@
 struct kv_batch;
 
 enum engi_horizon_kind {
-    ENGI_HORIZON_NEWEST, /* every timestamp, whoever gave it, but those that a mark of far ones stands for (engine/marks.h) */
+    /* every timestamp, whoever gave it, but those that a mark of far ones stands for (engine/marks.h) */
+    ENGI_HORIZON_NEWEST,
     ENGI_HORIZON_CLOCK,  /* those that this server gave out (engine/write_clock.h) */
 };
 
@@ -26,7 +29,8 @@ struct engi_horizon {
 };
 
 void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step);
-/* Adds to the batch whatever must be recorded before ts may be written; *ceiling is to be told once the batch is in the store. */
+/* Adds to the batch whatever must be recorded before ts may be written; *ceiling is to be told once
+ * the batch is in the store. */
 int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling) MUST_CHECK;
 void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling);
 /* A record found when the engine is opened; false: it is not one of this kind. */

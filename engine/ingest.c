@@ -1,7 +1,9 @@
-/* A table of one engine's store taken into another's: a checkpoint brought back, or a table under a new id.
+/* A table of one engine's store taken into another's: a checkpoint brought back, or a table under a
+ * new id.
  *
- * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded (engine/kv.h, load_new), which is all
- * or nothing: invariants 1 (engine/horizon.h) and 4 (engine/marks.h) hold whenever it ends.
+ * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded
+ * (engine/kv.h, load_new), which is all or nothing: invariants 1 (engine/horizon.h) and 4
+ * (engine/marks.h) hold whenever it ends.
  */
 #include "engine/row_codec.h"
 #include "engine/store.h"
@@ -53,21 +55,24 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
 }
 
 /* [lead][table] up to [lead][table + 1]; without a lead for rows. */
-static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table, struct err *e) {
+static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table,
+                struct err *e) {
     uint8_t ends[2][8];
     size_t skip = marks ? 0 : 4;
     for (uint32_t i = 0; i < 2; i++) {
         store_u32(ends[i], ENGI_TABLE_MARKS);
         store_u32(ends[i] + 4, table + i);
     }
-    return engi_scan_keys(from, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip), marks ? take_mark : take_row, in, e);
+    return engi_scan_keys(from, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip),
+                          marks ? take_mark : take_row, in, e);
 }
 
 /* Durably. */
 static int write_marks(struct ingest *in, struct err *e) {
     struct eng *to = in->to;
     int64_t ceiling = INT64_MIN;
-    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling)) return err_nomem(e);
+    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling))
+        return err_nomem(e);
     if (kv_write_patiently(to->kv, in->marks, e)) return -1;
     engi_horizon_recorded(&to->newest, ceiling);
     return engi_commit_wait(to, engi_commit_next_seq(to), e);

@@ -133,7 +133,9 @@ int engi_range_read(struct slice rest, struct engi_interval *out) {
     return r.bad || form > ENGI_SETTLED ? -1 : 0;
 }
 
-static bool begins_with(struct slice s, struct slice prefix) { return s.n >= prefix.n && slice_eq(slice_of(s.p, prefix.n), prefix); }
+static bool begins_with(struct slice s, struct slice prefix) {
+    return s.n >= prefix.n && slice_eq(slice_of(s.p, prefix.n), prefix);
+}
 
 bool eng_slice_has(const struct eng_slice *s, struct slice ck) {
     const struct eng_bound *from = &s->from, *to = &s->to;

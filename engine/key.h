@@ -3,10 +3,11 @@
  *   [u32 table][u64 token, sign flipped][u16 n][n bytes partition key] [u8 kind][clustering key]
  *    `------------------------ prefix of the partition ------------'
  *
- * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its static row, its range
- * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 what buckets of tables may hold
- * (engine/marks.h) and the horizons (engine/horizon.h), table 2 whose turn it is on a stripe where a store has several writers:
- * [u32 2][u16 stripe]; table 3 the logs of tables with a history (engine/history.h).
+ * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its
+ * static row, its range tombstones, its rows in clustering order. Table 0 holds the catalogue's
+ * named records, table 1 what buckets of tables may hold (engine/marks.h) and the horizons
+ * (engine/horizon.h), table 2 whose turn it is on a stripe where a store has several writers: [u32
+ * 2][u16 stripe]; table 3 the logs of tables with a history (engine/history.h).
  */
 #pragma once
 
@@ -31,9 +32,12 @@ struct eng_part engi_prefix_part(struct slice prefix);
 /* Of 256, for what a part of a table's partitions may hold (engine/marks.h). */
 static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }
 /* That of a key of a partition's record. */
-static inline uint16_t engi_bucket_of_key(struct slice key) { return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63))); }
+static inline uint16_t engi_bucket_of_key(struct slice key) {
+    return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63)));
+}
 
-/* Bytes of a key that say where it lies, more or less: its table, and one of the 256 parts of its tokens. A table begins with fewer. */
+/* Bytes of a key that say where it lies, more or less: its table, and one of the 256 parts of its
+ * tokens. A table begins with fewer. */
 enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
@@ -44,10 +48,11 @@ struct engi_interval {
 
 /* What a slice means in bytes; memory for changed bounds comes from the arena. 0, or -1: out of memory. */
 int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
-/* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign flipped][u32 n][from][u8 no end][to]
- * (ENGI_LOOSE_OLD: without the timestamp), so that those newer than a partition's deletion stand together, and writing one
- * again changes nothing. Settled, disjoint: [u8 ENGI_SETTLED][u8 no end][to] with the start in the value, so that the first
- * one behind a place is the one that may cover it. */
+/* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign
+ * flipped][u32 n][from][u8 no end][to] (ENGI_LOOSE_OLD: without the timestamp), so that those newer
+ * than a partition's deletion stand together, and writing one again changes nothing. Settled,
+ * disjoint: [u8 ENGI_SETTLED][u8 no end][to] with the start in the value, so that the first one
+ * behind a place is the one that may cover it. */
 enum engi_range_form { ENGI_LOOSE_OLD, ENGI_LOOSE, ENGI_SETTLED };
 /* The value of each is a row with nothing but a deletion. prefix: the partition's. */
 void engi_key_loose(struct buf *out, struct slice prefix, const struct engi_interval *range, int64_t ts);

@@ -1,12 +1,15 @@
-/* An ordered key-value store as a table of functions: all that the engine asks of RocksDB, and that another store must give.
+/* An ordered key-value store as a table of functions: all that the engine asks of RocksDB, and that
+ * another store must give.
  *
- * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator belongs to one thread at
- * a time. A batch is written atomically, but nothing above relies on atomicity across partitions. merge(key, operand) means
- * value = combine(value, operand), and the store may do it whenever it likes, in any grouping.
+ * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator
+ * belongs to one thread at a time. A batch is written atomically, but nothing above relies on
+ * atomicity across partitions. merge(key, operand) means value = combine(value, operand), and the
+ * store may do it whenever it likes, in any grouping.
  *
- * A store says whether it has one writer: then what its only engine has written and read since it was opened is all that there is, and
- * the engine may prove things from memory (which rows may be put blindly, where nothing was deleted, how new anything is). When
- * it has not, those proofs are off, and who reads before it writes puts a condition on the write.
+ * A store says whether it has one writer: then what its only engine has written and read since it
+ * was opened is all that there is, and the engine may prove things from memory (which rows may be
+ * put blindly, where nothing was deleted, how new anything is). When it has not, those proofs are
+ * off, and who reads before it writes puts a condition on the write.
  */
 #pragma once
 
@@ -16,19 +19,23 @@
 #include "base/poison.h"
 #include "engine/tier.h"
 
-/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there, or behind many deleted keys; the store wants writers to wait;
- * a condition of the write does not hold. */
+/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there, or
+ * behind many deleted keys; the store wants writers to wait; a condition of the write does not
+ * hold. */
 enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
-/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or lose the rest. LOOK: refuse it, and touch nothing. */
+/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or
+ * lose the rest. LOOK: refuse it, and touch nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 enum { KV_NEAR_MAX = 8 };
 
-/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most so many in one move, for nobody else is served meanwhile. In sum it passes that for each of the rows that a
- * loop reads at a time (CACHE_ROWS_MAX of engine/scan.c): some 30 ms where all are dense, which they are not for long. */
+/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most
+ * so many in one move, for nobody else is served meanwhile. In sum it passes that for each of the
+ * rows that a loop reads at a time (CACHE_ROWS_MAX of engine/scan.c): some 30 ms where all are
+ * dense, which they are not for long. */
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
@@ -38,15 +45,18 @@ struct kv_options {
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
-    bool write_through; /* every write reaches the operating system before it returns: it survives the end of this process */
-    const char *rows; /* of stores that keep files: the folder in data_dir to open, which becomes the store; NULL: the one that is */
+    /* every write reaches the operating system before it returns: it survives the end of this process */
+    bool write_through;
+    /* of stores that keep files: the folder in data_dir to open, which becomes the store; NULL: the one that is */
+    const char *rows;
     void *arg; /* of the functions below; they are called on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
-    /* Keys that have so many first bytes in common lie near one another: where the next one goes is sought from where the last one went. At most KV_NEAR_MAX; 0: it is not. A store that holds too many
-     * such places for that to pay when it is opened does without. */
+    /* Keys that have so many first bytes in common lie near one another: where the next one goes is
+     * sought from where the last one went. At most KV_NEAR_MAX; 0: it is not. A store that holds
+     * too many such places for that to pay when it is opened does without. */
     size_t near_len;
     /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
@@ -113,13 +123,15 @@ struct kv_ops {
     int (*get)(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
     void (*release)(struct kv *kv, struct kv_value *value);
 
-    /* Several keys at one moment (snapshot NULL: now). 0: found[i] says which values are there, each to be released; -1, KV_INCOMPLETE: none is. */
-    int (*get_many)(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
-                    bool *found, struct err *e);
+    /* Several keys at one moment (snapshot NULL: now). 0: found[i] says which values are there,
+     * each to be released; -1, KV_INCOMPLETE: none is. */
+    int (*get_many)(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
+                    uint32_t n, struct kv_value *values, bool *found, struct err *e);
     struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
     void (*snapshot_free)(struct kv *kv, struct kv_snapshot *s);
 
-    struct kv_iter *(*iter_new)(struct kv *kv, const struct kv_iter_spec *spec, struct err *e); /* sees one moment of the store */
+    /* sees one moment of the store */
+    struct kv_iter *(*iter_new)(struct kv *kv, const struct kv_iter_spec *spec, struct err *e);
     /* 1: on a key, 0: at the end, -1, KV_INCOMPLETE. The key is used by the seeks only. */
     int (*iter_move)(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e);
     void (*iter_free)(struct kv_iter *it);
@@ -129,13 +141,15 @@ struct kv_ops {
     int (*batch_put)(struct kv_batch *b, struct slice key, struct slice value);
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
-    int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to); /* from is shorter than near_len, or that is 0 */
-    /* The write succeeds only if the key has that value then, or (NULL) none. In a store with one writer the caller holds off its own other
-     * writes to the key. */
+    /* from is shorter than near_len, or that is 0 */
+    int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
+    /* The write succeeds only if the key has that value then, or (NULL) none. In a store with one
+     * writer the caller holds off its own other writes to the key. */
     int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
     void (*batch_clear)(struct kv_batch *b);
-    /* Visible on return, durable after sync. 0, -1, or nothing was written and the batch is as it was: KV_BUSY, KV_CHANGED. With patience it sleeps
-     * a little when the store wants writes slowed down; otherwise it never blocks. */
+    /* Visible on return, durable after sync. 0, -1, or nothing was written and the batch is as it
+     * was: KV_BUSY, KV_CHANGED. With patience it sleeps a little when the store wants writes slowed
+     * down; otherwise it never blocks. */
     int (*write)(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
     /* Whether a write may be tried again after KV_BUSY. */
     bool (*has_room)(struct kv *kv);
@@ -143,20 +157,25 @@ struct kv_ops {
     bool (*ailing)(struct kv *kv, char *why, size_t size);
     /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
     int (*sync)(struct kv *kv, bool to_disk, struct err *e);
-    /* After a sync that failed, by the same thread: everything written is on disk all the same, in files that the failure has not
-     * touched. -1: not yet. A second sync would be no proof: it may succeed and have lost what the first one lost. */
+    /* After a sync that failed, by the same thread: everything written is on disk all the same, in
+     * files that the failure has not touched. -1: not yet. A second sync would be no proof: it may
+     * succeed and have lost what the first one lost. */
     int (*heal)(struct kv *kv, struct err *e);
-    /* By the same thread after a sync to disk of which others have been told: what is to be noted outside of the log, when it is time. */
+    /* By the same thread after a sync to disk of which others have been told: what is to be noted
+     * outside of the log, when it is time. */
     void (*synced)(struct kv *kv);
-    /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the log how far it must be whole, and, when that has been noted already, has rows
-     * put into files that a start would have to take from the log one by one. */
+    /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the
+     * log how far it must be whole, and, when that has been noted already, has rows put into files
+     * that a start would have to take from the log one by one. */
     void (*settle)(struct kv *kv);
-    /* Now and then, by one thread: so many keys were deleted since the last call. Once KV_DENSE were, in however many calls, what stands for them leaves memory, and what lies together in table files those as well, so that readers do not
-     * pass it for long. Waits for none of it. */
+    /* Now and then, by one thread: so many keys were deleted since the last call. Once KV_DENSE
+     * were, in however many calls, what stands for them leaves memory, and what lies together in
+     * table files those as well, so that readers do not pass it for long. Waits for none of it. */
     void (*tidy)(struct kv *kv, uint64_t deleted);
 
-    /* Life of a load: new, add in ascending order of keys, finish, free. The store has nothing from the first key to the last one. Nothing of
-     * it is visible before finish, which is all or nothing, and durable on return; without it, free leaves no trace. Blocking, long. */
+    /* Life of a load: new, add in ascending order of keys, finish, free. The store has nothing from
+     * the first key to the last one. Nothing of it is visible before finish, which is all or
+     * nothing, and durable on return; without it, free leaves no trace. Blocking, long. */
     struct kv_load *(*load_new)(struct kv *kv, struct err *e);
     int (*load_add)(struct kv_load *l, struct slice key, struct slice value, struct err *e);
     int (*load_finish)(struct kv_load *l, struct err *e);
@@ -172,12 +191,15 @@ struct kv_ops {
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     /* What files take of the keys in [from, to), more or less. */
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
-    int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */
+    /* frees whole files at once, then deletes */
+    int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
 
-    /* fn is called when another writer has changed something in [lower, upper); never, in a store with one writer. Until the store is closed. */
+    /* fn is called when another writer has changed something in [lower, upper); never, in a store
+     * with one writer. Until the store is closed. */
     int (*watch)(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e);
-    /* Another store, which holds what this one does at one moment: in o->data_dir, where there is none yet, or in memory. NULL: e says why. */
+    /* Another store, which holds what this one does at one moment: in o->data_dir, where there is
+     * none yet, or in memory. NULL: e says why. */
     struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
 };
 
@@ -200,5 +222,7 @@ struct kv_verify {
     int (*taken)(void *arg, struct kv *kv, struct err *e);
     void *arg;
 };
-/* Reads every block of every file of a store that nobody has open, with its checksum, and changes nothing. -1: no memory. */
-int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) MUST_CHECK;
+/* Reads every block of every file of a store that nobody has open, with its checksum, and changes
+ * nothing. -1: no memory. */
+int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v,
+                      struct err *e) MUST_CHECK;

@@ -22,7 +22,9 @@ static int failed(char *text, const char *what, struct err *e) {
 }
 
 static int make_path(char path[PATH_MAX], const char *folder, const char *name, struct err *e) {
-    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX ? 0 : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX
+               ? 0
+               : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
 }
 
 /* ---- the folder ---- */
@@ -34,7 +36,8 @@ static int look_at_folder(const char *folder, struct err *e) {
     if (make_path(path, folder, marker, e)) return -1;
     if (!stat(path, &st)) return 1;
     DIR *dir = opendir(folder);
-    if (!dir) return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (!dir)
+        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", folder, strerror(errno));
     int others = 0;
     for (struct dirent *x; (x = readdir(dir));) others += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
     closedir(dir);
@@ -43,7 +46,8 @@ static int look_at_folder(const char *folder, struct err *e) {
 
 static int write_marker(const char *folder, struct err *e) {
     char path[PATH_MAX];
-    if (mkdir(folder, 0700) && errno != EEXIST) return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", folder, strerror(errno));
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", folder, strerror(errno));
     if (make_path(path, folder, marker, e)) return -1;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool written = fd >= 0 && write(fd, title, sizeof(title) - 1) == (ssize_t)sizeof(title) - 1 && !fsync(fd);
@@ -101,8 +105,10 @@ static rocksdb_backup_engine_t *open_folder(const char *folder, struct err *e) {
 }
 
 static void take_info(const rocksdb_backup_engine_info_t *info, int i, struct eng_backup *out) {
-    *out = (struct eng_backup){.number = rocksdb_backup_engine_info_backup_id(info, i), .made_s = rocksdb_backup_engine_info_timestamp(info, i),
-                               .bytes = rocksdb_backup_engine_info_size(info, i), .files = rocksdb_backup_engine_info_number_files(info, i)};
+    *out = (struct eng_backup){.number = rocksdb_backup_engine_info_backup_id(info, i),
+                               .made_s = rocksdb_backup_engine_info_timestamp(info, i),
+                               .bytes = rocksdb_backup_engine_info_size(info, i),
+                               .files = rocksdb_backup_engine_info_number_files(info, i)};
 }
 
 /* ---- making one ---- */
@@ -184,13 +190,17 @@ static int sum_file(const char *path, uint32_t *sum, struct err *e) {
 
 /* A line of a meta file: a name below the folder, "crc32" and the sum in decimal; other words may follow. */
 static int verify_line(const char *folder, char *line, struct err *e) {
-    char path[PATH_MAX], *rest, *name = strtok_r(line, " \n", &rest), *word = strtok_r(NULL, " \n", &rest), *number = strtok_r(NULL, " \n", &rest);
+    char path[PATH_MAX], *rest, *name = strtok_r(line, " \n", &rest), *word = strtok_r(NULL, " \n", &rest),
+                                *number = strtok_r(NULL, " \n", &rest);
     uint32_t sum;
     char *end = NULL;
     unsigned long want = number ? strtoul(number, &end, 10) : 0;
-    if (!number || *end || strcmp(word, "crc32") || strstr(name, "..")) return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
+    if (!number || *end || strcmp(word, "crc32") || strstr(name, ".."))
+        return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
     if (make_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
-    return sum == want ? 0 : err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied", path, sum, want);
+    return sum == want ? 0
+                       : err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied",
+                                 path, sum, want);
 }
 
 static int verify_lines(const char *folder, FILE *f, struct err *e) {
@@ -199,7 +209,8 @@ static int verify_lines(const char *folder, FILE *f, struct err *e) {
     for (int i = 0; n < 0 && fgets(line, sizeof(line), f); i++) {
         char *end;
         long value = strtol(line, &end, 10);
-        if (i >= 2 && *end == '\n' && end != line) n = value; /* behind the time, the sequence and words of other kinds */
+        /* behind the time, the sequence and words of other kinds */
+        if (i >= 2 && *end == '\n' && end != line) n = value;
     }
     for (int rc; seen < n && fgets(line, sizeof(line), f); seen++)
         if ((rc = verify_line(folder, line, e))) return rc;
@@ -224,7 +235,8 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
     fclose(f);
     if (!rc) return 0;
     snprintf(why, sizeof(why), "%s", inner.text);
-    return err_set(e, ERR_SERVER, "backup %u is not whole: %s%s%s", number, strstr(why, " is damaged") ? "" : path, strstr(why, " is damaged") ? "" : ": ", why);
+    return err_set(e, ERR_SERVER, "backup %u is not whole: %s%s%s", number, strstr(why, " is damaged") ? "" : path,
+                   strstr(why, " is damaged") ? "" : ": ", why);
 }
 
 /* ---- back again ---- */
@@ -232,7 +244,8 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
 int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) {
     char rows[PATH_MAX], *text = NULL;
     if (need_backups(folder, e) || make_path(rows, data_dir, "rows", e)) return -1;
-    if (mkdir(data_dir, 0700) && errno != EEXIST) return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", data_dir, strerror(errno));
+    if (mkdir(data_dir, 0700) && errno != EEXIST)
+        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", data_dir, strerror(errno));
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
     rocksdb_restore_options_t *o = rocksdb_restore_options_create();

@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "engine/kv_log.h"
 
-static const char remedy[] = "Restore the data folder from a copy; or, to go on with what stands before the damage and lose the rest, start once "
+static const char remedy[] = "Restore the data folder from a copy; or, to go on with what stands before the damage and "
+                             "lose the rest, start once "
                              "with --on-damage cut";
 
 /* ---- the MANIFEST: which logs are still needed ---- */
@@ -27,10 +28,23 @@ static void skip_new_file(struct rd *r) {
     while (!r->bad && varint(r) != TERMINATE) skip_bytes(r);
 }
 
-/* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. What is not known ends the reading. */
+/* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. What is not
+ * known ends the reading. */
 static void read_edit(struct slice edit, uint64_t *log_number) {
-    enum { COMPARATOR = 1, LOG_NUMBER, NEXT_FILE, LAST_SEQUENCE, COMPACT_CURSOR, DELETED_FILE, PREV_LOG_NUMBER = 9, MIN_LOG, NEW_FILE = 103,
-           COLUMN_FAMILY = 200, MAX_COLUMN_FAMILY = 203, SAFE_TO_IGNORE = 1 << 13 };
+    enum {
+        COMPARATOR = 1,
+        LOG_NUMBER,
+        NEXT_FILE,
+        LAST_SEQUENCE,
+        COMPACT_CURSOR,
+        DELETED_FILE,
+        PREV_LOG_NUMBER = 9,
+        MIN_LOG,
+        NEW_FILE = 103,
+        COLUMN_FAMILY = 200,
+        MAX_COLUMN_FAMILY = 203,
+        SAFE_TO_IGNORE = 1 << 13
+    };
     struct rd r = rd_of(edit);
     while (rd_left(&r) && !r.bad) {
         uint64_t tag = varint(&r), a;
@@ -39,7 +53,12 @@ static void read_edit(struct slice edit, uint64_t *log_number) {
             a = varint(&r);
             if (!r.bad && a > *log_number) *log_number = a;
             break;
-        case NEXT_FILE: case LAST_SEQUENCE: case PREV_LOG_NUMBER: case MIN_LOG: case COLUMN_FAMILY: case MAX_COLUMN_FAMILY: varint(&r); break;
+        case NEXT_FILE:
+        case LAST_SEQUENCE:
+        case PREV_LOG_NUMBER:
+        case MIN_LOG:
+        case COLUMN_FAMILY:
+        case MAX_COLUMN_FAMILY: varint(&r); break;
         case COMPARATOR: skip_bytes(&r); break;
         case COMPACT_CURSOR: varint(&r), skip_bytes(&r); break;
         case DELETED_FILE: varint(&r), varint(&r); break;
@@ -55,14 +74,19 @@ static int cut(const char *path, uint64_t at, uint64_t size, struct err *e) {
     if (at == size) return 0;
     log_warn("%s: %" PRIu64 " bytes after byte %" PRIu64 " cannot be read and are cut off", path, size - at, at);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = fd >= 0 && !ftruncate(fd, (off_t)at) && !fsync(fd) ? 0 : err_set(e, ERR_CONFIG, "cannot cut %s: %s", path, strerror(errno));
+    int rc = fd >= 0 && !ftruncate(fd, (off_t)at) && !fsync(fd)
+                 ? 0
+                 : err_set(e, ERR_CONFIG, "cannot cut %s: %s", path, strerror(errno));
     if (fd >= 0) close(fd);
     return rc;
 }
 
-/* What stands behind its last whole record was never in force: a crash has torn it, or left sectors of it out, with whole records behind them. What the stamp has seen must be whole, and other damage in front of
- * a whole record is not a crash's. RocksDB would refuse such an end, so it is cut off. */
-static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_number, struct err *e) {
+/* What stands behind its last whole record was never in force: a crash has torn it, or left sectors
+ * of it out, with whole records behind them. What the stamp has seen must be whole, and other
+ * damage in front of a whole record is not a crash's. RocksDB would refuse such an end, so it is
+ * cut off. */
+static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_number,
+                          struct err *e) {
     char path[PATH_MAX];
     uint64_t number = 0, bytes = 0;
     struct kv_log l;
@@ -70,8 +94,11 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
     if (kv_stamp_manifest(folder, &number, &bytes, e) < 0) return -1;
     snprintf(path, sizeof(path), "%s/MANIFEST-%06" PRIu64, folder, number);
     if (stamp && number < stamp->manifest)
-        return err_set(e, ERR_CONFIG, "%s is in force, but number %" PRIu64 " was already: the files of the store are not of one moment. Restore the data "
-                       "folder from a copy", path, stamp->manifest);
+        return err_set(e, ERR_CONFIG,
+                       "%s is in force, but number %" PRIu64
+                       " was already: the files of the store are not of one moment. Restore the data "
+                       "folder from a copy",
+                       path, stamp->manifest);
     if (kv_log_open(&l, path, e)) return -1;
     uint64_t needed = stamp && number == stamp->manifest ? stamp->manifest_bytes : 1, whole = 0;
     enum kv_log_got got;
@@ -84,8 +111,11 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
     kv_log_close(&l);
     if (got == KV_LOG_FAILED || more < 0) return -1;
     if (whole >= needed && (!more || hole)) return bad && damage != KV_DAMAGE_LOOK ? cut(path, whole, l.size, e) : 0;
-    return err_set(e, ERR_CONFIG, "%s is damaged: it is whole up to byte %" PRIu64 " and was known to be so up to %" PRIu64
-                   ". It says which files hold the rows, so nothing can be cut off: restore the data folder from a copy", path, whole, needed);
+    return err_set(
+        e, ERR_CONFIG,
+        "%s is damaged: it is whole up to byte %" PRIu64 " and was known to be so up to %" PRIu64
+        ". It says which files hold the rows, so nothing can be cut off: restore the data folder from a copy",
+        path, whole, needed);
 }
 
 /* ---- the logs ---- */
@@ -124,7 +154,8 @@ static void log_path(char path[PATH_MAX], const struct check *c, uint64_t number
     snprintf(path, PATH_MAX, "%s/%06" PRIu64 ".log", c->folder, number);
 }
 
-static int look_at_later(const struct check *c, const struct kv_stamp *found, uint32_t from, struct behind *b, struct err *e) {
+static int look_at_later(const struct check *c, const struct kv_stamp *found, uint32_t from, struct behind *b,
+                         struct err *e) {
     char path[PATH_MAX];
     for (uint32_t i = from; i < found->n_logs; i++) {
         struct kv_log l;
@@ -149,12 +180,15 @@ static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t 
 }
 
 /* The log at index i is whole up to `whole` only: refuses, or cuts there and empties the later logs. */
-static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole, const struct behind *b, struct err *e) {
+static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole,
+                  const struct behind *b, struct err *e) {
     char path[PATH_MAX];
     uint64_t known = known_bytes(c->stamp, found->logs[i].number);
     log_path(path, c, found->logs[i].number);
     if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, known))
-        return err_set(e, ERR_CONFIG, "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s", path, whole, remedy);
+        return err_set(e, ERR_CONFIG,
+                       "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s",
+                       path, whole, remedy);
     if (c->damage == KV_DAMAGE_LOOK) return 0;
     int rc = cut(path, whole, found->logs[i].bytes, e);
     for (i++; !rc && i < found->n_logs; i++) {
@@ -206,22 +240,30 @@ static int check_missing(const struct check *c, const struct kv_stamp *found, ui
 
 static int check_identity(const struct check *c, const struct kv_stamp *found, struct err *e) {
     if (!c->stamp || !strcmp(c->stamp->store, found->store)) return 0;
-    return err_set(e, ERR_CONFIG, "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a copy, all of it from the same one",
+    return err_set(e, ERR_CONFIG,
+                   "%s/IDENTITY says %s, but the store of this data folder is %s. Restore the data folder from a copy, "
+                   "all of it from the same one",
                    c->folder, *found->store ? found->store : "nothing", c->stamp->store);
 }
 
 /* There is no CURRENT: a new folder, or one that lost it. */
 static int check_absent(const struct check *c, const struct kv_stamp *found, struct err *e) {
     if (c->stamp)
-        return err_set(e, ERR_CONFIG, "%s holds no store (its file CURRENT is missing), but there was one. Restore the data folder from a copy; to begin "
-                       "with an empty store, remove the whole data folder", c->folder);
+        return err_set(e, ERR_CONFIG,
+                       "%s holds no store (its file CURRENT is missing), but there was one. Restore the data folder "
+                       "from a copy; to begin "
+                       "with an empty store, remove the whole data folder",
+                       c->folder);
     for (uint32_t i = 0; i < found->n_logs; i++)
         if (found->logs[i].bytes)
-            return err_set(e, ERR_CONFIG, "%s/CURRENT is missing, but there are logs of a store. Restore the data folder from a copy", c->folder);
+            return err_set(e, ERR_CONFIG,
+                           "%s/CURRENT is missing, but there are logs of a store. Restore the data folder from a copy",
+                           c->folder);
     return 0;
 }
 
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out, struct err *e) {
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out,
+             struct err *e) {
     struct check c = {.folder = folder, .stamp = stamp, .damage = damage};
     struct kv_stamp found;
     uint64_t log_number = 0;

@@ -1,9 +1,12 @@
-/* Whether a store on disk is whole, looked at before RocksDB opens it, which would go on with what it finds and delete the rest.
+/* Whether a store on disk is whole, looked at before RocksDB opens it, which would go on with what
+ * it finds and delete the rest.
  *
- * Refused, with the file and what can be done: a store that is not the stamp's (engine/kv_stamp.h) or is gone; a MANIFEST or a log
- * that is shorter than the stamp knows, or missing; damage in what the stamp knows of a MANIFEST, or in front of a whole record of it that is no sector which never reached the disk; damage in a log in front of
- * anything that was on disk when it was written (engine/kv_log.h).
- * Accepted: a tail of the MANIFEST or of the logs that never was known to be on disk, torn, full of zeros or of garbage. It is cut off.
+ * Refused, with the file and what can be done: a store that is not the stamp's (engine/kv_stamp.h)
+ * or is gone; a MANIFEST or a log that is shorter than the stamp knows, or missing; damage in what
+ * the stamp knows of a MANIFEST, or in front of a whole record of it that is no sector which never
+ * reached the disk; damage in a log in front of anything that was on disk when it was written
+ * (engine/kv_log.h). Accepted: a tail of the MANIFEST or of the logs that never was known to be on
+ * disk, torn, full of zeros or of garbage. It is cut off.
  */
 #pragma once
 
@@ -12,8 +15,10 @@
 
 struct kv_found {
     bool store;          /* there is one to open; false: one may be made */
-    uint64_t range_from; /* bytes of the longest key that a range begins with which is deleted in its logs; 0: none is */
+    /* bytes of the longest key that a range begins with which is deleted in its logs; 0: none is */
+    uint64_t range_from;
 };
 
 /* stamp NULL: the folder never had one. */
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out, struct err *e) MUST_CHECK;
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out,
+             struct err *e) MUST_CHECK;

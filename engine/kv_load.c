@@ -36,7 +36,8 @@ static int make_path(char path[PATH_MAX], const char *data_dir, const char *name
 struct kv_load *kv_load_new(const struct kv_load_spec *spec, struct err *e) {
     char path[PATH_MAX];
     if (make_path(path, spec->data_dir, "", e)) return NULL;
-    if (mkdir(path, 0700) && errno != EEXIST) return err_set(e, ERR_SERVER, "cannot make the folder %s: %s", path, strerror(errno)), NULL;
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return err_set(e, ERR_SERVER, "cannot make the folder %s: %s", path, strerror(errno)), NULL;
     struct load *l = calloc(1, sizeof(*l));
     if (!l) return err_nomem(e), NULL;
     l->load.ops = spec->ops;
@@ -109,7 +110,8 @@ int kv_load_clean(const char *data_dir, struct err *e) {
     char path[PATH_MAX], file[PATH_MAX];
     if (make_path(path, data_dir, "", e)) return -1;
     DIR *dir = opendir(path);
-    if (!dir) return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", path, strerror(errno));
+    if (!dir)
+        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", path, strerror(errno));
     int rc = 0;
     for (const struct dirent *d; !rc && (d = readdir(dir));) {
         if (d->d_name[0] == '.') continue;

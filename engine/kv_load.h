@@ -1,6 +1,8 @@
-/* A load into RocksDB: the pairs go into table files beside the store, which takes the files over as they are, all at once. Private to engine/.
+/* A load into RocksDB: the pairs go into table files beside the store, which takes the files over
+ * as they are, all at once. Private to engine/.
  *
- * The files lie in the data folder's loading/; what a crash has left there is removed when the store is opened.
+ * The files lie in the data folder's loading/; what a crash has left there is removed when the
+ * store is opened.
  */
 #pragma once
 

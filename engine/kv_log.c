@@ -8,12 +8,24 @@
 
 #include "base/crc32c.h"
 
-enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_DELETE = 0, TAG_PUT = 1, TAG_MERGE = 2, TAG_NOTE = 3, TAG_RANGE = 15 };
+enum {
+    BLOCK = 32768,
+    HEAD = 7,
+    SECTOR = 512,
+    BATCH_HEAD = 12,
+    TAG_DELETE = 0,
+    TAG_PUT = 1,
+    TAG_MERGE = 2,
+    TAG_NOTE = 3,
+    TAG_RANGE = 15
+};
 enum { FULL = 1, FIRST, MIDDLE, LAST };
 
 static const char note_magic[8] = {'t', 'a', 'l', 'l', 'y', '-', 'o', 'k'};
 
-static uint32_t le32(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint32_t le32(const uint8_t *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
 static uint64_t le64(const uint8_t *p) { return le32(p) | (uint64_t)le32(p + 4) << 32; }
 
 void kv_log_note(uint8_t note[KV_LOG_NOTE], uint64_t synced) {
@@ -92,13 +104,15 @@ static enum kv_log_got next_piece(struct kv_log *l, struct piece *piece, struct 
     return KV_LOG_RECORD;
 }
 
-/* The longest key that a range begins with which the entries delete, wherever they stand: RocksDB joins batches of several threads into one record. */
+/* The longest key that a range begins with which the entries delete, wherever they stand: RocksDB
+ * joins batches of several threads into one record. */
 static uint64_t longest_from(struct slice entries) {
     struct rd r = rd_of(entries);
     uint64_t longest = 0;
     while (rd_left(&r)) {
         uint8_t tag = rd_u8(&r);
-        if (tag > TAG_NOTE && tag != TAG_RANGE) return UINT64_MAX; /* not written by this store, so far as is known: it may be anything */
+        /* not written by this store, so far as is known: it may be anything */
+        if (tag > TAG_NOTE && tag != TAG_RANGE) return UINT64_MAX;
         uint64_t first = rd_uvarint(&r);
         rd_bytes(&r, first);
         if (tag == TAG_PUT || tag == TAG_MERGE || tag == TAG_RANGE) rd_bytes(&r, rd_uvarint(&r));
@@ -118,7 +132,8 @@ static void describe(struct kv_log *l, struct kv_log_record *r) {
     uint32_t count = le32(s.p + 8);
     r->last = r->first + count - (count > 0);
     const uint8_t *tail = s.p + s.n - TAIL;
-    if (s.n >= BATCH_HEAD + TAIL && tail[0] == TAG_NOTE && tail[1] == KV_LOG_NOTE && !memcmp(tail + 2, note_magic, sizeof(note_magic)))
+    if (s.n >= BATCH_HEAD + TAIL && tail[0] == TAG_NOTE && tail[1] == KV_LOG_NOTE &&
+        !memcmp(tail + 2, note_magic, sizeof(note_magic)))
         r->synced = le64(tail + 10);
 }
 
@@ -145,8 +160,9 @@ enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct er
     return KV_LOG_RECORD;
 }
 
-/* Whether the rest of the first sector or all of another is zeros. What was synced ends with a record, mostly in the middle of a sector: where that is
- * not written again, but those behind it are, its rest stays as it was. */
+/* Whether the rest of the first sector or all of another is zeros. What was synced ends with a
+ * record, mostly in the middle of a sector: where that is not written again, but those behind it
+ * are, its rest stays as it was. */
 static bool zero_sector(const struct kv_log *l, uint64_t from, uint64_t to) {
     static const uint8_t zeros[SECTOR];
     for (uint64_t at = from, end; at < to; at = end) {

@@ -1,14 +1,19 @@
-/* RocksDB's log files, read before RocksDB reads them: none of its recovery modes tells a torn tail from damage in the middle.
+/* RocksDB's log files, read before RocksDB reads them: none of its recovery modes tells a torn tail
+ * from damage in the middle.
  *
- * A log is blocks of 32 KiB. A block holds pieces, drawn below; a record is one FULL piece, or FIRST, MIDDLE..., LAST; what is
- * left of a block with less than seven bytes is unused. The MANIFEST has the same form.
+ * A log is blocks of 32 KiB. A block holds pieces, drawn below; a record is one FULL piece, or
+ * FIRST, MIDDLE..., LAST; what is left of a block with less than seven bytes is unused. The
+ * MANIFEST has the same form.
  *
- *     [u32 masked CRC-32C of type and bytes][u16 length][u8 type: 1 FULL, 2 FIRST, 3 MIDDLE, 4 LAST][bytes]     little-endian
+ *     [u32 masked CRC-32C of type and bytes][u16 length][u8 type: 1 FULL, 2 FIRST, 3 MIDDLE, 4
+ *     LAST][bytes]     little-endian
  *
- * A record of a log is a write batch: [u64 sequence][u32 count][entries]. The last entry of ours is a note that RocksDB skips:
- * [u8 3][u8 16]["tally-ok"][u64 synced]: every sequence up to that one was on disk when the batch was written. So the
- * log itself proves how far it must be whole, up to its newest records. Other entries: [u8 0][key], deleted; [u8 1][key][value], put; [u8 2][key][operand], merged; [u8 15][from][to], a
- * range deleted; each of these is [varint n][n bytes].
+ * A record of a log is a write batch: [u64 sequence][u32 count][entries]. The last entry of ours is
+ * a note that RocksDB skips: [u8 3][u8 16]["tally-ok"][u64 synced]: every sequence up to that one
+ * was on disk when the batch was written. So the log itself proves how far it must be whole, up to
+ * its newest records. Other entries: [u8 0][key], deleted; [u8 1][key][value], put; [u8
+ * 2][key][operand], merged; [u8 15][from][to], a range deleted; each of these is [varint n][n
+ * bytes].
  */
 #pragma once
 
@@ -21,7 +26,8 @@ struct kv_log_record {
     uint64_t at, end;     /* where it is in the file */
     uint64_t first, last; /* sequences; of logs only */
     uint64_t synced;      /* of its note; 0: it has none */
-    uint64_t range_from;  /* of logs only: bytes of the longest key that a range begins with which it deletes; 0: it deletes none */
+    /* of logs only: bytes of the longest key that a range begins with which it deletes; 0: it deletes none */
+    uint64_t range_from;
     struct slice bytes;   /* until the next call */
 };
 
@@ -41,8 +47,9 @@ void kv_log_close(struct kv_log *l);
 enum kv_log_got { KV_LOG_RECORD, KV_LOG_END, KV_LOG_BAD, KV_LOG_FAILED };
 /* BAD: there is no whole record at r->at; the file goes on. FAILED: it cannot be read. */
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e);
-/* After BAD: goes to the next piece that is whole. 1: there is one, 0: none, -1. hole: what is between may be sectors that never
- * reached the disk (one of zeros is in it, or the zeros behind what the first one held before). */
+/* After BAD: goes to the next piece that is whole. 1: there is one, 0: none, -1. hole: what is
+ * between may be sectors that never reached the disk (one of zeros is in it, or the zeros behind
+ * what the first one held before). */
 int kv_log_resync(struct kv_log *l, bool *hole, struct err *e) MUST_CHECK;
 
 /* The bytes of a note. */

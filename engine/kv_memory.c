@@ -1,8 +1,11 @@
-/* The store of tests and of servers without a data folder: a skip list of versioned values under one lock.
+/* The store of tests and of servers without a data folder: a skip list of versioned values under
+ * one lock.
  *
- * Merges are done when they are written. A write makes versions with the next sequence, all or none of them; an iterator sees those up to
- * the sequence it began at. Versions that nobody can see any more go with the next write of their key, or when snapshots end.
- * Several handles may share one store (kv_memory_share): then none of them is its only writer, and each hears of the writes of the others.
+ * Merges are done when they are written. A write makes versions with the next sequence, all or none
+ * of them; an iterator sees those up to the sequence it began at. Versions that nobody can see any
+ * more go with the next write of their key, or when snapshots end. Several handles may share one
+ * store (kv_memory_share): then none of them is its only writer, and each hears of the writes of
+ * the others.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -180,7 +183,8 @@ static uint64_t oldest_snapshot(const struct store *s) {
     return seq;
 }
 
-/* Frees what nobody can see: versions below the one that the oldest snapshot sees, and a node whose deletion they all see. */
+/* Frees what nobody can see: versions below the one that the oldest snapshot sees, and a node whose
+ * deletion they all see. */
 static void trim(struct store *s, struct node *n, uint64_t oldest) {
     struct version *v = n->newest;
     while (v && v->seq > oldest) v = v->older;
@@ -276,10 +280,16 @@ static int batch_op(struct kv_batch *b, enum op op, struct slice key, struct sli
     return -1;
 }
 
-static int batch_put(struct kv_batch *b, struct slice key, struct slice value) { return batch_op(b, OP_PUT, key, value); }
-static int batch_merge(struct kv_batch *b, struct slice key, struct slice operand) { return batch_op(b, OP_MERGE, key, operand); }
+static int batch_put(struct kv_batch *b, struct slice key, struct slice value) {
+    return batch_op(b, OP_PUT, key, value);
+}
+static int batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
+    return batch_op(b, OP_MERGE, key, operand);
+}
 static int batch_delete(struct kv_batch *b, struct slice key) { return batch_op(b, OP_DELETE, key, slice_of("", 0)); }
-static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) { return batch_op(b, OP_DELETE_RANGE, from, to); }
+static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+    return batch_op(b, OP_DELETE_RANGE, from, to);
+}
 static int batch_expect(struct kv_batch *b, struct slice key, const struct slice *value) {
     return value ? batch_op(b, OP_EXPECT, key, *value) : batch_op(b, OP_EXPECT_ABSENT, key, slice_of("", 0));
 }
@@ -322,7 +332,8 @@ static int delete_node(struct node *n, uint64_t seq, struct err *e) {
 
 static int delete_range(struct store *s, struct slice from, struct slice to, uint64_t seq, struct err *e) {
     int rc = 0;
-    for (struct node *n = find(s, from, NULL); n && !rc && slice_cmp(n->key, to) < 0; n = n->next[0]) rc = delete_node(n, seq, e);
+    for (struct node *n = find(s, from, NULL); n && !rc && slice_cmp(n->key, to) < 0; n = n->next[0])
+        rc = delete_node(n, seq, e);
     return rc;
 }
 
@@ -453,7 +464,9 @@ static void load_free(struct kv_load *load) {
 
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct kv_batch *b = batch_new(kv);
-    int rc = b && !batch_delete_range(b, from, to) ? write_ops((struct memory *)kv, buf_slice(&((struct memory_batch *)b)->ops), e) : err_nomem(e);
+    int rc = b && !batch_delete_range(b, from, to)
+                 ? write_ops((struct memory *)kv, buf_slice(&((struct memory_batch *)b)->ops), e)
+                 : err_nomem(e);
     if (b) batch_free(b);
     return rc;
 }
@@ -506,8 +519,8 @@ static void release(struct kv *kv, struct kv_value *value) {
     free(value->handle);
 }
 
-static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
-                    bool *found, struct err *e) {
+static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
+                    uint32_t n, struct kv_value *values, bool *found, struct err *e) {
     struct store *s = store_of(kv);
     uint32_t i = 0;
     int rc = 0;
@@ -530,7 +543,8 @@ static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot 
 static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct memory_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
-    *it = (struct memory_iter){.it.ops = kv->ops, .s = store_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
+    *it = (struct memory_iter){
+        .it.ops = kv->ops, .s = store_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
     buf_init(&it->key, 0);
     buf_init(&it->value, 0);
     buf_init(&it->sought, 0);
@@ -558,7 +572,8 @@ static struct node *target(struct memory_iter *it, enum kv_move move, struct sli
 }
 
 static bool in_bounds(const struct memory_iter *it, const struct node *n) {
-    return n && n != it->s->head && (!it->lower.p || slice_cmp(n->key, it->lower) >= 0) && (!it->upper.p || slice_cmp(n->key, it->upper) < 0);
+    return n && n != it->s->head && (!it->lower.p || slice_cmp(n->key, it->lower) >= 0) &&
+           (!it->upper.p || slice_cmp(n->key, it->upper) < 0);
 }
 
 static bool stand_on(struct memory_iter *it, enum kv_move move, struct slice sought) {
@@ -717,7 +732,9 @@ static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct e
     pthread_mutex_lock(&s->lock);
     for (struct node *n = s->head->next[0]; n && !rc; n = n->next[0]) {
         const struct version *v = current(n);
-        if (v) rc = put_value((struct memory *)copy, &(struct op_record){.op = OP_PUT, .key = n->key, .value = buf_slice(&v->value)}, 0, e);
+        if (v)
+            rc = put_value((struct memory *)copy,
+                           &(struct op_record){.op = OP_PUT, .key = n->key, .value = buf_slice(&v->value)}, 0, e);
     }
     pthread_mutex_unlock(&s->lock);
     if (!rc) return copy;
@@ -726,13 +743,44 @@ static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct e
 }
 
 static const struct kv_ops memory_ops = {
-    .close = close_store, .get = get, .release = release, .get_many = get_many, .snapshot_new = snapshot_new, .snapshot_free = snapshot_free,
-    .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
-    .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .tidy = tidy,
-    .load_new = load_new, .load_add = load_add, .load_finish = load_finish, .load_free = load_free,
-    .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
+    .close = close_store,
+    .get = get,
+    .release = release,
+    .get_many = get_many,
+    .snapshot_new = snapshot_new,
+    .snapshot_free = snapshot_free,
+    .iter_new = iter_new,
+    .iter_move = iter_move,
+    .iter_free = iter_free,
+    .batch_new = batch_new,
+    .batch_free = batch_free,
+    .batch_put = batch_put,
+    .batch_merge = batch_merge,
+    .batch_delete = batch_delete,
+    .batch_delete_range = batch_delete_range,
+    .batch_expect = batch_expect,
+    .batch_clear = batch_clear,
+    .write = write_batch,
+    .has_room = has_room,
+    .ailing = ailing,
+    .sync = sync_log,
+    .synced = synced,
+    .heal = heal,
+    .settle = settle,
+    .tidy = tidy,
+    .load_new = load_new,
+    .load_add = load_add,
+    .load_finish = load_finish,
+    .load_free = load_free,
+    .save = save,
+    .retire = retire,
+    .iterators = iterators,
+    .backup = backup,
+    .bytes = bytes,
+    .drop_range = drop_range,
+    .compact = compact,
+    .watch = watch,
+    .checkpoint = checkpoint,
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {

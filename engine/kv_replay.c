@@ -14,7 +14,9 @@ static uint64_t bytes_of_logs(const struct kv_stamp *found) {
     return n;
 }
 
-/* Of a memtable: few rows are sorted faster than many, each, and their memory is taken again for the next ones. A long log is not made so many files of that writers would have to wait for compactions. */
+/* Of a memtable: few rows are sorted faster than many, each, and their memory is taken again for
+ * the next ones. A long log is not made so many files of that writers would have to wait for
+ * compactions. */
 static size_t sorted_at_once(const rocksdb_options_t *options, uint64_t bytes) {
     enum { OF = 4, FILES = 8 };
     size_t part = rocksdb_options_get_write_buffer_size((rocksdb_options_t *)(uintptr_t)options) / OF;

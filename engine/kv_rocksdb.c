@@ -1,10 +1,13 @@
 /* The store on RocksDB's C API (Debian's 7.8.3 and later).
  *
- * The log is written without sync and, with Debian's RocksDB, with manual_wal_flush: sync() is the only way to disk, so that one thread pays for
- * all writers. unordered_write must stay off with it: together they deadlock on the first write (7.8.3).
+ * The log is written without sync and, with Debian's RocksDB, with manual_wal_flush: sync() is the
+ * only way to disk, so that one thread pays for all writers. unordered_write must stay off with it:
+ * together they deadlock on the first write (7.8.3).
  *
- * In the data folder: rows/ (RocksDB's; or rows.N, when a saved state was put back: engine/kv_state.h) and tally.stamp, which says which folder it is and
- * what it must hold (engine/kv_stamp.h). Before RocksDB opens it, it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
+ * In the data folder: rows/ (RocksDB's; or rows.N, when a saved state was put back:
+ * engine/kv_state.h) and tally.stamp, which says which folder it is and what it must hold
+ * (engine/kv_stamp.h). Before RocksDB opens it, it is checked (engine/kv_check.h): what RocksDB
+ * then finds has no torn end, so that it may be asked to be strict.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,9 +32,11 @@
 #include "engine/kv_replay.h"
 #include "engine/kv_trim.h"
 
-/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was
- * full would have to be started again. There every write reaches the operating system before it returns, which costs nothing that shows. Before, the fewer writes can meet a sync that
- * fails, the better: Debian's aborts where they do. */
+/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7
+ * (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was full would have to
+ * be started again. There every write reaches the operating system before it returns, which costs
+ * nothing that shows. Before, the fewer writes can meet a sync that fails, the better: Debian's
+ * aborts where they do. */
 enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
 
 struct rocks {
@@ -51,7 +56,8 @@ struct rocks {
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     _Atomic uint64_t loads;  /* begun */
-    _Atomic uint32_t filters; /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
+    /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
+    _Atomic uint32_t filters;
     struct kv_trim trim;
     /* Of the thread that syncs. */
     uint64_t deleted;        /* keys, since it was flushed for them; of the thread that tidies */
@@ -139,9 +145,11 @@ static int batch_delete(struct kv_batch *b, struct slice key) {
     return 0;
 }
 
-/* Whether a range may be deleted that begins there. A memtable remembers under the first bytes of a key (all keys that have so many) where that key went in, and RocksDB does so for
- * rows and for deleted ranges alike, which are two lists (MemTable::Add, 7.8.3): a place in one of them is none in the other, and looking for it there ends the process. A range that begins
- * with a shorter key has no part in that. */
+/* Whether a range may be deleted that begins there. A memtable remembers under the first bytes of a
+ * key (all keys that have so many) where that key went in, and RocksDB does so for rows and for
+ * deleted ranges alike, which are two lists (MemTable::Add, 7.8.3): a place in one of them is none
+ * in the other, and looking for it there ends the process. A range that begins with a shorter key
+ * has no part in that. */
 static bool begins_short(size_t near_len, struct slice from) { return !near_len || from.n < near_len; }
 
 static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
@@ -181,7 +189,8 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
     return hold ? 0 : KV_CHANGED;
 }
 
-/* RocksDB's counters of what a thread does, one look at a key at a time: nobody reads them. The level is the calling thread's. */
+/* RocksDB's counters of what a thread does, one look at a key at a time: nobody reads them. The
+ * level is the calling thread's. */
 static void count_nothing(void) {
     enum { DISABLE = 1 };
     rocksdb_set_perf_level(DISABLE);
@@ -208,7 +217,8 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
         rocksdb_free(text);
         return KV_BUSY;
     }
-    if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed))) atomic_store(&r->write_failed, text != NULL);
+    if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed)))
+        atomic_store(&r->write_failed, text != NULL);
     if (text) atomic_store(&r->log_suspect, true);
     return text ? failed(text, "the store cannot be written", e) : 0;
 }
@@ -221,7 +231,8 @@ static int try_write(struct rocks *r, struct err *e) {
     return rc == -1 ? -1 : 0;
 }
 
-/* Debian's RocksDB aborts when a log is written to after that has failed. Its writes look whether it has; to flush the log does not. */
+/* Debian's RocksDB aborts when a log is written to after that has failed. Its writes look whether
+ * it has; to flush the log does not. */
 static int check_log(struct rocks *r, struct err *e) {
     if (LIKELY(!atomic_load_explicit(&r->log_suspect, memory_order_relaxed))) return 0;
     atomic_store(&r->log_suspect, false);
@@ -275,8 +286,10 @@ static int flush_failed(struct rocks *r, char *text, const char *what, struct er
     return failed(text, what, e);
 }
 
-/* Rows that were only in the log go from memory into table files, and a new log begins. A full disk newer RocksDBs do that for by themselves, every five seconds, once nothing runs in the background:
- * a flush that is asked for meanwhile fails after a second, and one each second keeps them from it for good. */
+/* Rows that were only in the log go from memory into table files, and a new log begins. A full disk
+ * newer RocksDBs do that for by themselves, every five seconds, once nothing runs in the
+ * background: a flush that is asked for meanwhile fails after a second, and one each second keeps
+ * them from it for good. */
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -348,7 +361,9 @@ static void synced(struct kv *kv) {
     if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) renew_stamp(r);
 }
 
-static size_t memtable_bytes(const struct rocks *r) { return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20; }
+static size_t memtable_bytes(const struct rocks *r) {
+    return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20;
+}
 
 /* Nobody waits for it to end. RocksDB waits before it begins while one file or one memtable more
  * would make it slow down writers: the caller is a thread that may wait. */
@@ -383,8 +398,8 @@ static void settle(struct kv *kv) {
     else if (!r->sync_failed) flush_at_rest(r);
 }
 
-/* RocksDB counts the errors of its background work and never takes one back: whether the newest one still matters is found out by writing
- * a note to the log. */
+/* RocksDB counts the errors of its background work and never takes one back: whether the newest one
+ * still matters is found out by writing a note to the log. */
 static bool ailing(struct kv *kv, char *why, size_t size) {
     struct rocks *r = (struct rocks *)kv;
     uint64_t errors = 0;
@@ -399,7 +414,8 @@ static bool ailing(struct kv *kv, char *why, size_t size) {
 
 /* ---- reads ---- */
 
-static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice key, struct kv_value *value, struct err *e) {
+static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice key, struct kv_value *value,
+                  struct err *e) {
     char *text = NULL;
     count_nothing();
     rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(r->db, options, chars(key), key.n, &text);
@@ -441,7 +457,8 @@ static int write_nothing(struct rocks *r, struct err *e) {
     return rc;
 }
 
-/* A file that went to the last level as it was has its deletions still. RocksDB looks for those that are older than the last write when a snapshot is let go, and compacts them. */
+/* A file that went to the last level as it was has its deletions still. RocksDB looks for those
+ * that are older than the last write when a snapshot is let go, and compacts them. */
 static void tidy(struct kv *kv, uint64_t deleted) {
     struct rocks *r = (struct rocks *)kv;
     struct err e = {0};
@@ -465,8 +482,8 @@ static rocksdb_readoptions_t *read_options(enum eng_tier tier) {
     return o;
 }
 
-static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
-                    bool *found, struct err *e) {
+static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
+                    uint32_t n, struct kv_value *values, bool *found, struct err *e) {
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     if (kv_is_cold(tier)) return KV_INCOMPLETE;
     struct kv_snapshot *own = at ? NULL : snapshot_new(kv);
@@ -492,8 +509,10 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     it->read = read_options(spec->tier);
     if (spec->snapshot) rocksdb_readoptions_set_snapshot(it->read, spec->snapshot->s);
     if (!spec->one_prefix) rocksdb_readoptions_set_total_order_seek(it->read, 1);
-    /* RocksDB 7.8.3 forgets that a block could not be read where it then passes what a range deletion covers, and at the end of a file; the
-     * iterator is at its end as if nothing was there (https://github.com/facebook/rocksdb/pull/11786, 11782; mended in 8.5.2). Not so without them. */
+    /* RocksDB 7.8.3 forgets that a block could not be read where it then passes what a range
+     * deletion covers, and at the end of a file; the iterator is at its end as if nothing was there
+     * (https://github.com/facebook/rocksdb/pull/11786, 11782; mended in 8.5.2). Not so without
+     * them. */
     if (spec->undeleted) rocksdb_readoptions_set_ignore_range_deletions(it->read, 1);
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
@@ -539,11 +558,17 @@ static void iter_free(struct kv_iter *iter) {
 
 static struct kv_load *load_new(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
-    return kv_load_new(&(struct kv_load_spec){.ops = kv->ops, .db = r->db, .options = r->options, .data_dir = r->o.data_dir,
-                                              .number = atomic_fetch_add(&r->loads, 1)}, e);
+    return kv_load_new(&(struct kv_load_spec){.ops = kv->ops,
+                                              .db = r->db,
+                                              .options = r->options,
+                                              .data_dir = r->o.data_dir,
+                                              .number = atomic_fetch_add(&r->loads, 1)},
+                       e);
 }
 
-static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) { return kv_trim_bytes(((struct rocks *)kv)->db, from, to); }
+static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
+    return kv_trim_bytes(((struct rocks *)kv)->db, from, to);
+}
 
 /* Into the batch, so many of them: 1: there are more, 0, -1. */
 static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from, struct err *e) {
@@ -642,15 +667,19 @@ struct operands {
     const size_t *sizes;
 };
 
-static int merge_two(const struct rocks *r, struct slice a, struct slice b, struct buf *out) { return r->o.merge(r->o.arg, a, b, out) || buf_failed(out) ? -1 : 0; }
+static int merge_two(const struct rocks *r, struct slice a, struct slice b, struct buf *out) {
+    return r->o.merge(r->o.arg, a, b, out) || buf_failed(out) ? -1 : 0;
+}
 
-/* Halves first: many small ones are put together before they meet anything large, and each byte is written a logarithm of times. The result is in out, or, of one alone,
- * where it is. p NULL: damaged. */
+/* Halves first: many small ones are put together before they meet anything large, and each byte is
+ * written a logarithm of times. The result is in out, or, of one alone, where it is. p NULL:
+ * damaged. */
 static struct slice fold_operands(const struct operands *o, int from, int n, struct buf *out) {
     if (n == 1) return slice_at(o->at[from], o->sizes[from]);
     struct buf halves[2];
     for (int i = 0; i < 2; i++) buf_init(&halves[i], 0);
-    struct slice a = fold_operands(o, from, n / 2, &halves[0]), b = fold_operands(o, from + n / 2, n - n / 2, &halves[1]);
+    struct slice a = fold_operands(o, from, n / 2, &halves[0]),
+                 b = fold_operands(o, from + n / 2, n - n / 2, &halves[1]);
     int rc = !a.p || !b.p || merge_two(o->r, a, b, out);
     for (int i = 0; i < 2; i++) buf_fini(&halves[i]);
     return rc ? (struct slice){0} : buf_slice(out);
@@ -663,8 +692,8 @@ static char *give(struct buf *out, bool whole, unsigned char *ok, size_t *len) {
     return (char *)out->p;
 }
 
-static char *partial_merge(void *state, const char *key, size_t key_len, const char *const *ops, const size_t *lens, int n,
-                           unsigned char *ok, size_t *len) {
+static char *partial_merge(void *state, const char *key, size_t key_len, const char *const *ops, const size_t *lens,
+                           int n, unsigned char *ok, size_t *len) {
     (void)key, (void)key_len;
     struct buf out;
     buf_init(&out, 0);
@@ -673,8 +702,8 @@ static char *partial_merge(void *state, const char *key, size_t key_len, const c
     return give(&out, all.p != NULL, ok, len);
 }
 
-static char *full_merge(void *state, const char *key, size_t key_len, const char *value, size_t value_len, const char *const *ops,
-                        const size_t *lens, int n, unsigned char *ok, size_t *len) {
+static char *full_merge(void *state, const char *key, size_t key_len, const char *value, size_t value_len,
+                        const char *const *ops, const size_t *lens, int n, unsigned char *ok, size_t *len) {
     if (!value) return partial_merge(state, key, key_len, ops, lens, n, ok, len);
     struct buf folded, out;
     buf_init(&folded, 0);
@@ -703,8 +732,8 @@ struct filter {
     bool whole;
 };
 
-static unsigned char filter_value(void *state, int level, const char *key, size_t key_len, const char *value, size_t value_len,
-                                  char **new_value, size_t *new_len, unsigned char *changed) {
+static unsigned char filter_value(void *state, int level, const char *key, size_t key_len, const char *value,
+                                  size_t value_len, char **new_value, size_t *new_len, unsigned char *changed) {
     struct filter *f = state;
     (void)level;
     *changed = 0;
@@ -767,12 +796,15 @@ static const char *prefix_name(void *state) {
 
 /* ---- opening ---- */
 
-/* Of blocks: XXH3, which costs a fraction of CRC-32C where that is computed in software, as in Debian's RocksDB. Format 5 is read by every RocksDB since 6.6, this sum since 6.27: a folder
- * goes from one that Tally is built with to another and back. */
+/* Of blocks: XXH3, which costs a fraction of CRC-32C where that is computed in software, as in
+ * Debian's RocksDB. Format 5 is read by every RocksDB since 6.6, this sum since 6.27: a folder goes
+ * from one that Tally is built with to another and back. */
 static void set_table_options(struct rocks *r) {
     enum { XXH3 = 4 };
     rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
-    rocksdb_block_based_options_set_block_size(t, 8 << 10); /* a read of a row that is not in memory unpacks one; half of it again would double what indexes take, for 7 % of such a read */
+    /* a read of a row that is not in memory unpacks one; half of it again would double what indexes
+     * take, for 7 % of such a read */
+    rocksdb_block_based_options_set_block_size(t, 8 << 10);
     rocksdb_block_based_options_set_checksum(t, XXH3);
     rocksdb_block_based_options_set_format_version(t, 5);
     rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(10));
@@ -783,12 +815,18 @@ static void set_table_options(struct rocks *r) {
     rocksdb_block_based_options_destroy(t);
 }
 
-/* Levels are sized from the last one, so that each holds a tenth of the next and nine tenths of all rows lie in one place, once. What is compacted is written anew in pieces as large as a file and
- * what lies below it, and only then do the old ones go: small files need little room meanwhile. Those of deeper levels are larger, for there are many of them. */
+/* Levels are sized from the last one, so that each holds a tenth of the next and nine tenths of all
+ * rows lie in one place, once. What is compacted is written anew in pieces as large as a file and
+ * what lies below it, and only then do the old ones go: small files need little room meanwhile.
+ * Those of deeper levels are larger, for there are many of them. */
 static void set_levels(struct rocks *r) {
-    enum { FLUSHED = 2, FIRST = 2, FILES = 8, GROWTH = 2 }; /* files before they are compacted; a memtable's part that the first level holds, and one file of it; how much larger files of the next one are */
-    int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
-                          rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression}; /* flushed files, then the first level that is in use and those below */
+    /* files before they are compacted; a memtable's part that the first level holds, and one file
+     * of it; how much larger files of the next one are */
+    enum { FLUSHED = 2, FIRST = 2, FILES = 8, GROWTH = 2 };
+    int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression,
+                          rocksdb_lz4_compression,
+                          /* flushed files, then the first level that is in use and those below */
+                          rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
     rocksdb_options_set_compression_per_level(r->options, compression, 7);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(r->options, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(r->options, FLUSHED);
@@ -802,35 +840,42 @@ static void set_options(struct rocks *r) {
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
     rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
-    if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null"); /* which is no folder: RocksDB goes on without a log of its own */
+    /* which is no folder: RocksDB goes on without a log of its own */
+    if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, memtable_bytes(r));
     rocksdb_options_set_max_write_buffer_number(o, r->o.memtables ? r->o.memtables : 4);
-    rocksdb_options_set_arena_block_size(o, r->o.memtable_bytes && r->o.memtable_bytes < 8 << 20 ? r->o.memtable_bytes / 8 : 1 << 20);
+    rocksdb_options_set_arena_block_size(o, r->o.memtable_bytes && r->o.memtable_bytes < 8 << 20
+                                                ? r->o.memtable_bytes / 8
+                                                : 1 << 20);
     set_levels(r);
     rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
-    /* of the log and the manifest this much is allocated ahead, where RocksDB takes 1.1 memtables, which a log seldom fills, and 4 MB; it ends no log: with one column family
-       that follows from the memtable's size (rocksdb/options.h) */
+    /* of the log and the manifest this much is allocated ahead, where RocksDB takes 1.1 memtables,
+     * which a log seldom fills, and 4 MB; it ends no log: with one column family that follows from
+     * the memtable's size (rocksdb/options.h) */
     rocksdb_options_set_max_total_wal_size(o, AHEAD);
     rocksdb_options_set_manifest_preallocation_size(o, AHEAD);
     rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
-    rocksdb_options_set_info_log_level(o, 4); /* fatal: Debian's RocksDB aborts at the next line when one could not be written, on a full disk say */
+    /* fatal: Debian's RocksDB aborts at the next line when one could not be written, on a full disk say */
+    rocksdb_options_set_info_log_level(o, 4);
     rocksdb_options_set_merge_operator(
         o, rocksdb_mergeoperator_create(r, keep_state, full_merge, partial_merge, free_merged, merge_name));
     if (r->o.prefix_len)
         rocksdb_options_set_prefix_extractor(
             o, rocksdb_slicetransform_create(r, keep_state, prefix_of, has_prefix, IN_RANGE prefix_name));
-    if (r->o.rows || r->view) { /* who puts a state back waits: no thread for each of a few files, no look at what every file holds */
+    /* who puts a state back waits: no thread for each of a few files, no look at what every file holds */
+    if (r->o.rows || r->view) {
         rocksdb_options_set_max_file_opening_threads(o, 1);
         rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
     }
     if (r->o.filter)
         rocksdb_options_set_compaction_filter_factory(
             o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
-    rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE); /* readers would pass those of a quiet store for ever */
+    /* readers would pass those of a quiet store for ever */
+    rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE);
     set_table_options(r);
 }
 
@@ -868,11 +913,44 @@ static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct e
 }
 
 static const struct kv_ops rocks_ops = {
-    .close = close_store, .get = get, .release = release, .get_many = get_many, .snapshot_new = snapshot_new, .snapshot_free = snapshot_free, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
-    .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
-    .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .tidy = tidy, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
+    .close = close_store,
+    .get = get,
+    .release = release,
+    .get_many = get_many,
+    .snapshot_new = snapshot_new,
+    .snapshot_free = snapshot_free,
+    .iter_new = iter_new,
+    .iter_move = iter_move,
+    .iter_free = iter_free,
+    .batch_new = batch_new,
+    .batch_free = batch_free,
+    .batch_put = batch_put,
+    .batch_merge = batch_merge,
+    .batch_delete = batch_delete,
+    .batch_delete_range = batch_delete_range,
+    .batch_expect = batch_expect,
+    .batch_clear = batch_clear,
+    .watch = watch,
+    .checkpoint = checkpoint,
+    .load_new = load_new,
+    .load_add = kv_load_add,
+    .load_finish = kv_load_finish,
+    .load_free = kv_load_free,
+    .write = write_batch,
+    .has_room = has_room,
+    .ailing = ailing,
+    .sync = sync_log,
+    .synced = synced,
+    .heal = heal,
+    .settle = settle,
+    .tidy = tidy,
+    .save = save,
+    .retire = retire,
+    .iterators = iterators,
+    .backup = backup,
+    .bytes = bytes,
+    .drop_range = drop_range,
+    .compact = compact,
 };
 
 /* ---- places that memtables remember (near_len) ---- */
@@ -893,7 +971,8 @@ static bool next_beginning(uint8_t *p, size_t n) {
     return n > 0;
 }
 
-/* How many beginnings of n bytes keys have, or most of them. What cannot be read is told to who asks for it later, and what is read leaves nothing in the cache. */
+/* How many beginnings of n bytes keys have, or most of them. What cannot be read is told to who
+ * asks for it later, and what is read leaves nothing in the cache. */
 static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
     uint8_t at[KV_NEAR_MAX] = {0};
     size_t found = 0;
@@ -915,8 +994,9 @@ static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
     return found;
 }
 
-/* Whether what is stored may have more places than a quarter of a memtable holds: written evenly, each of its rows would make one that no other is sought from. Keys that differ in the last of the first near_len
- * bytes alone are taken to have a place for each value of it. */
+/* Whether what is stored may have more places than a quarter of a memtable holds: written evenly,
+ * each of its rows would make one that no other is sought from. Keys that differ in the last of the
+ * first near_len bytes alone are taken to have a place for each value of it. */
 static bool has_many_places(struct rocks *r) {
     enum { OF = 4, PLACE = 300, VALUES = 256 };
     size_t may = memtable_bytes(r) / OF / (PLACE * VALUES);
@@ -950,9 +1030,12 @@ static int open_store(struct rocks *r, struct err *e) {
     int stamped = r->o.rows ? 0 : kv_stamp_read(r->stamp_path, &r->stamp, e);
     if (stamped < 0) return -1;
     const char *rows = r->o.rows ? r->o.rows : stamped ? r->stamp.rows : "rows";
-    if (snprintf(r->rows, sizeof(r->rows), "%s/%s", folder, rows) >= (int)sizeof(r->rows)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(r->rows, sizeof(r->rows), "%s/%s", folder, rows) >= (int)sizeof(r->rows))
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (stamped && kv_state_clean(folder, rows, e)) return -1;
-    if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &found, e)) return -1;
+    if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) ||
+        kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &found, e))
+        return -1;
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !found.store);
     count_nothing();
@@ -996,14 +1079,16 @@ struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struc
         kv_trim_init(&r->trim, r->db);
         return &r->kv;
     }
-    (void)failed(text, r->o.damage == KV_DAMAGE_LOOK ? "the store cannot be opened" : "the saved state cannot be opened", e);
+    (void)failed(text,
+                 r->o.damage == KV_DAMAGE_LOOK ? "the store cannot be opened" : "the saved state cannot be opened", e);
     close_store(&r->kv);
     return NULL;
 }
 
 /* ---- looked through ---- */
 
-/* From where the iterator stands to last (NULL: the end), or to the first block that cannot be read. takes: not for the blocks alone. False: damaged. */
+/* From where the iterator stands to last (NULL: the end), or to the first block that cannot be
+ * read. takes: not for the blocks alone. False: damaged. */
 static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const struct kv_verify *v, bool takes) {
     char *text = NULL;
     for (; rocksdb_iter_valid(i); rocksdb_iter_next(i)) {

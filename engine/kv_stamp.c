@@ -40,8 +40,11 @@ static int read_text(const char *path, char *text, size_t size, struct err *e) {
 /* ---- reading a stamp ---- */
 
 static int damaged(const char *path, struct err *e) {
-    return err_set(e, ERR_CONFIG, "%s is damaged: it says what the store beside it must hold. Restore the data folder from a copy; or, when only this "
-                   "file was hurt, remove it: the store is then taken as it is found", path);
+    return err_set(e, ERR_CONFIG,
+                   "%s is damaged: it says what the store beside it must hold. Restore the data folder from a copy; "
+                   "or, when only this "
+                   "file was hurt, remove it: the store is then taken as it is found",
+                   path);
 }
 
 static bool take_line(char **text, const char *key, char **rest) {
@@ -77,7 +80,8 @@ static bool read_fields(char *text, struct kv_stamp *s) {
     snprintf(s->rows, sizeof(s->rows), "%s", named ? rest : "rows");
     if (!take_line(&text, "manifest", &rest) || !two_numbers(rest, &s->manifest, &s->manifest_bytes)) return false;
     for (; take_line(&text, "log", &rest); s->n_logs++)
-        if (s->n_logs == KV_STAMP_LOGS_MAX || !two_numbers(rest, &s->logs[s->n_logs].number, &s->logs[s->n_logs].bytes)) return false;
+        if (s->n_logs == KV_STAMP_LOGS_MAX || !two_numbers(rest, &s->logs[s->n_logs].number, &s->logs[s->n_logs].bytes))
+            return false;
     return take_line(&text, "sum", &rest) && !*text;
 }
 
@@ -95,7 +99,9 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
     unsigned long format = strtoul(rest, &end, 10);
     if (*end || !format) return damaged(path, e);
     if (format > KV_FORMAT)
-        return err_set(e, ERR_CONFIG, "%s says that the data folder has format %lu; this tallyd reads formats up to %d. Start the newer tallyd that wrote it",
+        return err_set(e, ERR_CONFIG,
+                       "%s says that the data folder has format %lu; this tallyd reads formats up to %d. Start the "
+                       "newer tallyd that wrote it",
                        path, format, KV_FORMAT);
     return fits && read_fields(at, stamp) ? 1 : damaged(path, e);
 }
@@ -133,11 +139,14 @@ static int write_synced(const char *path, struct slice bytes, struct err *e) {
 int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
     char fresh[PATH_MAX], text[STAMP_MAX];
     bool named = *s->rows && strcmp(s->rows, "rows");
-    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh)) return err_set(e, ERR_CONFIG, "the path %s is too long", path);
-    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n", stamp_title, KV_FORMAT, s->store,
-                                named ? "rows " : "", named ? s->rows : "", named ? "\n" : "", s->manifest, s->manifest_bytes);
+    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", path);
+    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n",
+                                stamp_title, KV_FORMAT, s->store, named ? "rows " : "", named ? s->rows : "",
+                                named ? "\n" : "", s->manifest, s->manifest_bytes);
     for (uint32_t i = 0; i < s->n_logs; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number, s->logs[i].bytes);
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number,
+                              s->logs[i].bytes);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "sum %08x\n", crc32c(0, slice_of(text, n)));
     if (write_synced(fresh, slice_of(text, n), e)) return -1;
     if (rename(fresh, path)) return cannot("replace", path, e);
@@ -149,7 +158,8 @@ int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
 static int file_bytes(const char *folder, const char *name, uint64_t *bytes, struct err *e) {
     char path[PATH_MAX];
     struct stat st;
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
     if (stat(path, &st)) return errno == ENOENT ? 0 : cannot("look at", path, e);
     *bytes = (uint64_t)st.st_size;
     return 1;
@@ -157,11 +167,13 @@ static int file_bytes(const char *folder, const char *name, uint64_t *bytes, str
 
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) {
     char path[PATH_MAX], text[64];
-    if (snprintf(path, sizeof(path), "%s/CURRENT", folder) >= (int)sizeof(path)) return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    if (snprintf(path, sizeof(path), "%s/CURRENT", folder) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
     int got = read_text(path, text, sizeof(text), e);
     if (got <= 0) return got;
     text[strcspn(text, "\n")] = 0;
-    if (sscanf(text, "MANIFEST-%" SCNu64, number) != 1) return err_set(e, ERR_CONFIG, "%s is damaged: it names no MANIFEST", path);
+    if (sscanf(text, "MANIFEST-%" SCNu64, number) != 1)
+        return err_set(e, ERR_CONFIG, "%s is damaged: it names no MANIFEST", path);
     got = file_bytes(folder, text, bytes, e);
     if (got == 0) return err_set(e, ERR_CONFIG, "%s/%s is missing, which CURRENT names", folder, text);
     return got;
@@ -183,7 +195,8 @@ static int take_logs(const char *folder, struct kv_stamp *s, struct err *e) {
         if (sscanf(entry->d_name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || entry->d_name[end]) continue;
         int got = file_bytes(folder, entry->d_name, &log.bytes, e);
         if (got < 0) rc = -1;
-        else if (got && s->n_logs == KV_STAMP_LOGS_MAX) rc = err_set(e, ERR_CONFIG, "%s holds more than %d logs", folder, KV_STAMP_LOGS_MAX);
+        else if (got && s->n_logs == KV_STAMP_LOGS_MAX)
+            rc = err_set(e, ERR_CONFIG, "%s holds more than %d logs", folder, KV_STAMP_LOGS_MAX);
         else if (got) s->logs[s->n_logs++] = log;
     }
     closedir(dir);
@@ -194,7 +207,8 @@ static int take_logs(const char *folder, struct kv_stamp *s, struct err *e) {
 int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
     char path[PATH_MAX], id[256] = "";
     *s = (struct kv_stamp){0};
-    if (snprintf(path, sizeof(path), "%s/IDENTITY", folder) >= (int)sizeof(path)) return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    if (snprintf(path, sizeof(path), "%s/IDENTITY", folder) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
     if (read_text(path, id, sizeof(id), e) < 0) return -1;
     id[strcspn(id, "\n")] = 0;
     snprintf(s->store, sizeof(s->store), "%.*s", KV_STORE_ID_MAX - 1, id);

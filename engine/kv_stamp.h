@@ -1,16 +1,17 @@
 /* The stamp of a data folder: a small file beside RocksDB's folder that says what must be in there.
  *
- * RocksDB takes an empty folder for a new store, a log that is gone for one that it deleted, and a MANIFEST cut short for one that it
- * was writing. The stamp remembers: the format of the folder, whose store it is, how long the
- * MANIFEST was, and which logs there were with how many bytes that are known to be on disk. It is
- * replaced whole (written beside, synced, renamed, folder synced): after the store is opened, before
- * a sync says for the first time that something in a log is on disk, when the MANIFEST has grown,
- * every few seconds while there are writes, and when the store is closed. So a log that is emptied
- * or goes is always missed; of one that is cut at the end of a record, what was written within the
- * last seconds is not.
+ * RocksDB takes an empty folder for a new store, a log that is gone for one that it deleted, and a
+ * MANIFEST cut short for one that it was writing. The stamp remembers: the format of the folder,
+ * whose store it is, how long the MANIFEST was, and which logs there were with how many bytes that
+ * are known to be on disk. It is replaced whole (written beside, synced, renamed, folder synced):
+ * after the store is opened, before a sync says for the first time that something in a log is on
+ * disk, when the MANIFEST has grown, every few seconds while there are writes, and when the store
+ * is closed. So a log that is emptied or goes is always missed; of one that is cut at the end of a
+ * record, what was written within the last seconds is not.
  *
  *     tally-data
- *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for tables that have such keys
+ *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for
+ *                           tables that have such keys
  *     store 6f1c…            RocksDB's IDENTITY
  *     rows rows.3            the folder of the store; without the line: rows (engine/kv_state.h)
  *     manifest 5 1342        number, bytes

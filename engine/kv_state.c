@@ -10,10 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int cannot(const char *what, const char *path, struct err *e) { return err_set(e, ERR_SERVER, "cannot %s %s: %s", what, path, strerror(errno)); }
+static int cannot(const char *what, const char *path, struct err *e) {
+    return err_set(e, ERR_SERVER, "cannot %s %s: %s", what, path, strerror(errno));
+}
 
 static int join(char path[PATH_MAX], const char *folder, const char *name, struct err *e) {
-    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX ? 0 : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX
+               ? 0
+               : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
 }
 
 int kv_state_check_name(const char *name, struct err *e) {
@@ -72,7 +76,8 @@ static int copy_bytes(int from, int to) {
 }
 
 static int copy_file(const char *from, const char *to, struct err *e) {
-    int in = open(from, O_RDONLY | O_CLOEXEC), out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int rc = out >= 0 && !copy_bytes(in, out) ? 0 : cannot("copy to", to, e);
     if (in >= 0) close(in);
     if (out >= 0) close(out);
@@ -89,7 +94,8 @@ static int take_file(const char *from, const char *to, const char *name, struct 
 }
 
 /* Calls fn for every name in a folder but . and .. ; 0 when there is no such folder. */
-static int each_name(const char *path, int (*fn)(void *arg, const char *name, struct err *e), void *arg, struct err *e) {
+static int each_name(const char *path, int (*fn)(void *arg, const char *name, struct err *e), void *arg,
+                     struct err *e) {
     DIR *dir = opendir(path);
     int rc = 0;
     if (!dir) return errno == ENOENT ? 0 : cannot("read the folder", path, e);
@@ -142,7 +148,8 @@ struct clean {
 static int clean_one(void *arg, const char *name, struct err *e) {
     const struct clean *c = arg;
     char path[PATH_MAX];
-    bool stale = c->rows ? !strncmp(name, "rows", 4) && (!name[4] || name[4] == '.') && strcmp(name, c->rows) : strchr(name, '.') != NULL;
+    bool stale = c->rows ? !strncmp(name, "rows", 4) && (!name[4] || name[4] == '.') && strcmp(name, c->rows)
+                         : strchr(name, '.') != NULL;
     if (!stale) return 0;
     return join(path, c->data_dir, name, e) || kv_state_remove(path, e) ? -1 : 0;
 }

@@ -18,7 +18,9 @@ uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to) {
     return text ? 0 : n;
 }
 
-static bool much_is_left(rocksdb_t *db, struct slice from, struct slice to) { return kv_trim_bytes(db, from, to) > WORTH_IT; }
+static bool much_is_left(rocksdb_t *db, struct slice from, struct slice to) {
+    return kv_trim_bytes(db, from, to) > WORTH_IT;
+}
 
 static void compact(rocksdb_t *db, struct slice from, struct slice to) {
     rocksdb_compactoptions_t *o = rocksdb_compactoptions_create();

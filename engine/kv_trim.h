@@ -1,8 +1,12 @@
-/* Gives back what dropped ranges still hold on disk: files that hold other tables' keys, too, and all of level 0, which file deletion does not touch.
+/* Gives back what dropped ranges still hold on disk: files that hold other tables' keys, too, and
+ * all of level 0, which file deletion does not touch.
  *
- * A range that was deleted is compacted on a thread of its own, one after the other, so that neither the thread that dropped it waits nor readers
- * pass the deletion's mark for long. RocksDB looks for the levels that have something of the range when it begins: what another compaction had in hand then, and has taken to a lower level since, is there still, below
- * the mark. So what is left is looked at, and compacted again. The thread is there while there is something to do. Private to engine/.
+ * A range that was deleted is compacted on a thread of its own, one after the other, so that
+ * neither the thread that dropped it waits nor readers pass the deletion's mark for long. RocksDB
+ * looks for the levels that have something of the range when it begins: what another compaction had
+ * in hand then, and has taken to a lower level since, is there still, below the mark. So what is
+ * left is looked at, and compacted again. The thread is there while there is something to do.
+ * Private to engine/.
  */
 #pragma once
 
@@ -28,7 +32,8 @@ struct kv_trim {
 };
 
 void kv_trim_init(struct kv_trim *t, rocksdb_t *db);
-/* The range, keys of at most KV_TRIM_KEY bytes, has been deleted. When little of it is left, or there are too many at once, ordinary compactions give back its space. */
+/* The range, keys of at most KV_TRIM_KEY bytes, has been deleted. When little of it is left, or
+ * there are too many at once, ordinary compactions give back its space. */
 void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to);
 /* About what table files hold of a range. */
 uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to);

@@ -1,9 +1,11 @@
-/* What a bucket of a table's partitions may hold, so that reads and writes need not ask the store, in memory and as records there:
- * [u32 ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket]. Private to engine/.
+/* What a bucket of a table's partitions may hold, so that reads and writes need not ask the store,
+ * in memory and as records there: [u32 ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket].
+ * Private to engine/.
  *
- * Invariant 4: a mark is set in memory before anybody can see what it stands for, and is in the store with it or before it. A commit
- * notes its marks while it holds the gate; the reclaimer, which takes a mark away when it has found a bucket clean, shuts the gate
- * and asks whether the mark was touched since it began.
+ * Invariant 4: a mark is set in memory before anybody can see what it stands for, and is in the
+ *              store with it or before it. A commit
+ * notes its marks while it holds the gate; the reclaimer, which takes a mark away when it has found
+ * a bucket clean, shuts the gate and asks whether the mark was touched since it began.
  */
 #pragma once
 
@@ -22,7 +24,12 @@ enum engi_mark {
     ENGI_MARK_FAR,       /* timestamps far ahead of the clock, which the horizon leaves out */
     ENGI_MARKS,
 };
-enum { ENGI_MARK_RECORD = 10 /* bytes */, ENGI_BUCKETS = 256, ENGI_MARK_WORDS = ENGI_MARKS * ENGI_BUCKETS / 64, ENGI_GATES = 8 };
+enum {
+    ENGI_MARK_RECORD = 10 /* bytes */,
+    ENGI_BUCKETS = 256,
+    ENGI_MARK_WORDS = ENGI_MARKS * ENGI_BUCKETS / 64,
+    ENGI_GATES = 8
+};
 
 struct engi_marks {
     _Atomic uint64_t set[ENGI_MARK_WORDS];
@@ -30,7 +37,9 @@ struct engi_marks {
     _Atomic uint64_t recorded[ENGI_MARK_WORDS]; /* in the store */
 };
 
-static inline uint16_t engi_mark_place(enum engi_mark mark, uint16_t bucket) { return (uint16_t)(mark * ENGI_BUCKETS + bucket); }
+static inline uint16_t engi_mark_place(enum engi_mark mark, uint16_t bucket) {
+    return (uint16_t)(mark * ENGI_BUCKETS + bucket);
+}
 static inline bool engi_mark_has(const _Atomic uint64_t *words, uint16_t place) {
     return atomic_load_explicit(&words[place / 64], memory_order_acquire) >> (place % 64) & 1;
 }
@@ -39,7 +48,8 @@ static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool o
     if (on) atomic_fetch_or(&words[place / 64], bit);
     else atomic_fetch_and(&words[place / 64], ~bit);
 }
-/* Notes it in memory; true: it is still to be recorded. A far timestamp of this run is known to its slot: only the next run needs the mark. */
+/* Notes it in memory; true: it is still to be recorded. A far timestamp of this run is known to its
+ * slot: only the next run needs the mark. */
 static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
     if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
     if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);

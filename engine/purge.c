@@ -1,15 +1,20 @@
-/* What compaction may drop: expired cells and tombstones older than gc_grace_seconds, under which nothing can resurface.
+/* What compaction may drop: expired cells and tombstones older than gc_grace_seconds, under which
+ * nothing can resurface.
  *
- * The store asks only while it rewrites all of its files, for values without a younger operand in any of them. Younger
- * operands can then be in memory alone, written since the engine was opened: so nothing is dropped whose timestamp is not
- * below every timestamp that the table was written with since. Records of range and partition deletions are kept. In other compactions
- * nothing can be dropped: a younger operand may be in a file that takes no part. There the reclaimer (engine/reclaim.h) does it.
+ * The store asks only while it rewrites all of its files, for values without a younger operand in
+ * any of them. Younger operands can then be in memory alone, written since the engine was opened:
+ * so nothing is dropped whose timestamp is not below every timestamp that the table was written
+ * with since. Records of range and partition deletions are kept. In other compactions nothing can
+ * be dropped: a younger operand may be in a file that takes no part. There the reclaimer
+ * (engine/reclaim.h) does it.
  */
 #include "engine/purge.h"
 
 #include "engine/store.h"
 
-static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) { return ts < l->before_ts && since < l->before_seconds; }
+static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) {
+    return ts < l->before_ts && since < l->before_seconds;
+}
 
 static bool is_mortal(const struct eng_cell *c) { return rowi_is_deletion(c) || c->flags & ENG_CELL_EXPIRING; }
 
@@ -39,7 +44,8 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     *p = (struct engi_purged){.newest_ts = ENG_NO_TS};
     if (rowi_open(&r, value)) return -1;
     struct rowi_head head = r.head;
-    struct rowi_shadow shadow = {.row_ts = head.del_ts > l->covered_ts ? head.del_ts : l->covered_ts, .column_ts = ENG_NO_TS};
+    struct rowi_shadow shadow = {.row_ts = head.del_ts > l->covered_ts ? head.del_ts : l->covered_ts,
+                                 .column_ts = ENG_NO_TS};
     purge_head(l, &head, p);
     rowi_begin(&w, out, &head);
     while ((got = rowi_next(&r, &c)) > 0) {
@@ -97,5 +103,6 @@ int64_t engi_purge_from(struct slice value) {
 }
 
 bool engi_may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from) {
-    return from != INT64_MAX && from < engi_table_now(eng, t) - atomic_load_explicit(&t->gc_grace, memory_order_relaxed);
+    return from != INT64_MAX &&
+           from < engi_table_now(eng, t) - atomic_load_explicit(&t->gc_grace, memory_order_relaxed);
 }

@@ -6,8 +6,8 @@ enum { KEY_ON_STACK = 512, KEPT_BYTES_MAX = 4096, CELLS_CHUNK = 4096 };
 static void *memory(uint8_t *stack, size_t n, struct arena *a) { return n <= KEY_ON_STACK ? stack : arena_alloc(a, n); }
 
 /* The row's key, on the stack when it fits; p NULL on an error. */
-static struct slice row_key(uint8_t *stack, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct arena *a,
-                            struct err *e) {
+static struct slice row_key(uint8_t *stack, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
+                            struct arena *a, struct err *e) {
     size_t n = engi_key_row_size(part, kind, ck);
     if (part->key.n > UINT16_MAX) {
         err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
@@ -30,9 +30,10 @@ static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
 
 /* ---- what is read and where it is kept ----
  *
- * A small value is copied into the caller's arena, and its cells go there. A large one stays pinned in the store, or is copied beside the
- * arena, as its cells are: the arena owns both, and they do not count towards its limit. So a row may be larger than what a request may
- * take of memory, as long as nobody puts it together in one piece. */
+ * A small value is copied into the caller's arena, and its cells go there. A large one stays pinned
+ * in the store, or is copied beside the arena, as its cells are: the arena owns both, and they do
+ * not count towards its limit. So a row may be larger than what a request may take of memory, as
+ * long as nobody puts it together in one piece. */
 
 struct held {
     struct kv *kv;
@@ -86,7 +87,8 @@ static int keep_value(struct eng *eng, struct kv_value *value, struct arena *a, 
     return 0;
 }
 
-static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t now, struct eng_row *row, struct op_cost *cost, struct err *e) {
+static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t now, struct eng_row *row,
+                   struct op_cost *cost, struct err *e) {
     if (eng_row_decode(s->bytes, s->cells, row, e)) return -1;
     row->newest_ts = newest_of(row, del_ts);
     if (cost) {
@@ -155,9 +157,12 @@ static int walk_head(struct walk *w, struct err *e) {
     return keep_statics(w, e) ? -1 : walk_next(w, e);
 }
 
-static bool on_loose(const struct walk *w) { return kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix); }
+static bool on_loose(const struct walk *w) {
+    return kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix);
+}
 
-/* Those that are newer than the partition's deletion: they stand behind the older ones, which are passed over at once. */
+/* Those that are newer than the partition's deletion: they stand behind the older ones, which are
+ * passed over at once. */
 static int walk_loose(struct walk *w, int got, struct err *e) {
     struct engi_tomb tomb;
     bool passed_over = w->partition_ts == ENG_NO_TS;
@@ -198,11 +203,15 @@ static int walk_to_row(struct walk *w, struct err *e) {
 }
 
 /* An iterator over the partition of the key. end: memory of the prefix's length and one more, which lives as long. */
-static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struct slice key, uint8_t *end, struct err *e) {
+static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struct slice key, uint8_t *end,
+                                      struct err *e) {
     size_t prefix = engi_prefix_len(key);
     memcpy(end, key.p, prefix);
     end[prefix] = ENGI_PAST;
-    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = true, .upper = slice_of(end, prefix + 1)};
+    struct kv_iter_spec spec = {.tier = tier,
+                                .one_prefix = true,
+                                .undeleted = true,
+                                .upper = slice_of(end, prefix + 1)};
     return eng->kv->ops->iter_new(eng->kv, &spec, e);
 }
 
@@ -216,19 +225,27 @@ static void end_walk(struct eng *eng, struct walk *w, int got, struct op_cost *c
     if (cost && got != ENG_INCOMPLETE) cost->tombstones += w->passed;
     buf_fini(&w->seek);
     w->it->ops->iter_free(w->it);
-    if (got >= 0 && w->loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w->prefix, e)) err_clear(e); /* the next one has it easier */
+    /* the next one has it easier */
+    if (got >= 0 && w->loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w->prefix, e)) err_clear(e);
 }
 
 /* Nothing that the partition's deletion covers is a marker of its own. */
-static uint8_t markers_met(const struct walk *w) { return (uint8_t)((w->partition_ts != ENG_NO_TS) + (w->del_ts > w->partition_ts)); }
+static uint8_t markers_met(const struct walk *w) {
+    return (uint8_t)((w->partition_ts != ENG_NO_TS) + (w->del_ts > w->partition_ts));
+}
 
 /* Tombstones and row come from one moment of the store, so that a row is never seen without what deleted its past. */
-static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, struct slice ck, int64_t now, struct arena *a,
-                       struct eng_row *row, struct op_cost *cost, struct err *e) {
+static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, struct slice ck, int64_t now,
+                       struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
     size_t prefix = engi_prefix_len(key);
     uint8_t stack[KEY_ON_STACK], *end = memory(stack, prefix + 1, a);
     if (!end) return err_nomem(e);
-    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS,
+    struct walk w = {.eng = eng,
+                     .tier = tier,
+                     .key = key,
+                     .prefix = slice_of(key.p, prefix),
+                     .ck = ck,
+                     .del_ts = ENG_NO_TS,
                      .partition_ts = ENG_NO_TS};
     if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
     struct stored stored;
@@ -243,7 +260,8 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
 }
 
 /* From the row cache, or from the store and into it. 1, 0, -1, INCOMPLETE */
-static int get_stored(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, struct arena *a, struct stored *out, struct err *e) {
+static int get_stored(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, struct arena *a,
+                      struct stored *out, struct err *e) {
     struct kv_value value;
     struct engi_row_look look;
     int got = eng->row_cache ? engi_row_cache_find(eng, t, key, a, &look, &out->bytes) : ENGI_ROW_CACHE_MISS;
@@ -257,8 +275,8 @@ static int get_stored(struct eng *eng, struct engi_table *t, enum eng_tier tier,
     return got;
 }
 
-static int get_plain(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, int64_t now, struct arena *a, struct eng_row *row,
-                     struct op_cost *cost, struct err *e) {
+static int get_plain(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, int64_t now,
+                     struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
     struct stored stored;
     int got = get_stored(eng, t, tier, key, a, &stored, e);
     if (got <= 0) return got;
@@ -266,8 +284,8 @@ static int get_plain(struct eng *eng, struct engi_table *t, enum eng_tier tier, 
     return resolve(&stored, key.n, ENG_NO_TS, now, row, cost, e);
 }
 
-static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice key, int64_t now, struct arena *a,
-                   struct eng_row *row, struct op_cost *cost, struct err *e) {
+static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice key, int64_t now,
+                   struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
     struct eng_row empty = *row;
     struct op_cost before = {0};
     if (cost) before = *cost;
@@ -283,8 +301,9 @@ static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *p
     return get_deleted(eng, tier, key, row->ck, now, a, row, cost, e);
 }
 
-int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
-                int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
+int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind,
+                struct slice ck, int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost,
+                struct err *e) {
     uint8_t stack[KEY_ON_STACK];
     eng_row_init(row, kind, ck);
     struct slice key = row_key(stack, part, kind, ck, a, e);
@@ -306,7 +325,8 @@ static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pa
     return 0;
 }
 
-static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost, struct err *e) {
+static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost,
+                        struct err *e) {
     w->statics.dropped = engi_dropped_of(engi_table(w->eng, load_u32(w->key.p)));
     if (row) row->dropped = w->statics.dropped;
     if (w->statics.bytes.p) {
@@ -328,7 +348,8 @@ struct pair_look {
 };
 
 /* Both as they were at one moment, or false; *got: whether there is a row. */
-static bool find_pair(struct walk *w, struct engi_table *t, struct arena *a, struct pair_look *l, struct stored *row, int *got) {
+static bool find_pair(struct walk *w, struct engi_table *t, struct arena *a, struct pair_look *l, struct stored *row,
+                      int *got) {
     struct eng *eng = w->eng;
     struct slice statics;
     l->row.table = l->statics.table = NULL;
@@ -338,7 +359,8 @@ static bool find_pair(struct walk *w, struct engi_table *t, struct arena *a, str
     l->statics_key = slice_of(l->key, w->prefix.n + 1);
     *got = engi_row_cache_find(eng, t, w->key, a, &l->row, &row->bytes);
     int has_statics = engi_row_cache_find(eng, t, l->statics_key, a, &l->statics, &statics);
-    if (*got == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(eng, &l->row)) return false;
+    if (*got == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(eng, &l->row))
+        return false;
     row->cells = a;
     if (has_statics) w->statics = (struct stored){.bytes = statics, .cells = a};
     w->statics_key_n = l->statics_key.n;
@@ -350,7 +372,8 @@ static void fill_pair(const struct walk *w, const struct pair_look *l, const str
     engi_row_cache_fill(w->eng, &l->statics, l->statics_key, w->statics.bytes.p ? &w->statics.bytes : NULL);
 }
 
-static int pair_from_store(struct walk *w, struct arena *a, int64_t now, struct eng_pair *out, struct op_cost *cost, struct pair_look *l, struct err *e) {
+static int pair_from_store(struct walk *w, struct arena *a, int64_t now, struct eng_pair *out, struct op_cost *cost,
+                           struct pair_look *l, struct err *e) {
     uint8_t stack[KEY_ON_STACK], *end = memory(stack, w->prefix.n + 1, a);
     struct stored stored;
     if (!end) return err_nomem(e);
@@ -366,16 +389,22 @@ static int pair_from_store(struct walk *w, struct arena *a, int64_t now, struct 
     return got;
 }
 
-int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now, struct arena *a,
-                 struct eng_pair *out, struct op_cost *cost, struct err *e) {
+int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now,
+                 struct arena *a, struct eng_pair *out, struct op_cost *cost, struct err *e) {
     uint8_t stack[KEY_ON_STACK];
     *out = (struct eng_pair){.has_row = false};
     eng_row_init(&out->row, ENG_ROW, ck);
     eng_row_init(&out->statics, ENG_STATIC, slice_of("", 0));
     struct slice key = row_key(stack, part, ENG_ROW, ck, a, e);
     if (!key.p) return -1;
-    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, engi_prefix_len(key)), .ck = ck, .del_ts = ENG_NO_TS,
-                     .partition_ts = ENG_NO_TS, .statics_arena = a};
+    struct walk w = {.eng = eng,
+                     .tier = tier,
+                     .key = key,
+                     .prefix = slice_of(key.p, engi_prefix_len(key)),
+                     .ck = ck,
+                     .del_ts = ENG_NO_TS,
+                     .partition_ts = ENG_NO_TS,
+                     .statics_arena = a};
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, part->table);
     struct pair_look look;

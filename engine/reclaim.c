@@ -76,14 +76,18 @@ static int seek_to(struct pass *p, enum engi_kind kind, struct err *e) {
     return p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e);
 }
 
-static int next(struct pass *p, struct err *e) { return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e); }
+static int next(struct pass *p, struct err *e) {
+    return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e);
+}
 
 static bool in_partition(const struct pass *p) {
     return p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
 }
 
 static enum engi_kind kind_at(const struct pass *p) { return p->it->key.p[p->prefix.n]; }
-static struct slice rest_at(const struct pass *p) { return slice_of(p->it->key.p + p->prefix.n + 1, p->it->key.n - p->prefix.n - 1); }
+static struct slice rest_at(const struct pass *p) {
+    return slice_of(p->it->key.p + p->prefix.n + 1, p->it->key.n - p->prefix.n - 1);
+}
 
 /* ---- rows ---- */
 
@@ -111,7 +115,8 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
     int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
     if (rc) rc = err_nomem(e);
     else rc = ops->write(p->eng->kv, b, false, e);
-    if (rc == KV_BUSY) rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
+    if (rc == KV_BUSY)
+        rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     ops->batch_free(b);
     if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
     if (!rc && !value) p->eng->reclaim.removed++;
@@ -135,7 +140,9 @@ static int rewrite(struct pass *p, struct slice key, uint64_t hash, struct engi_
     int got = ops->get(p->eng->kv, ENG_TIER_ANY, key, &value, e);
     if (got <= 0) return got;
     p->value.n = 0;
-    int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged) ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
+    int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged)
+                 ? err_set(e, ERR_SERVER, "a stored row is damaged")
+                 : 0;
     struct slice left = buf_slice(&p->value);
     if (!rc && purged->dropped) engi_row_cache_forget(p->eng, hash, key);
     if (!rc && purged->dropped) rc = write_one(p, key, purged->empty ? NULL : &left, e);
@@ -170,7 +177,8 @@ static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
     struct engi_purged purged;
     p->limits.covered_ts = covered_ts;
     p->value.n = 0;
-    if (engi_purge_row(&p->limits, p->it->value, &p->value, &purged)) return err_set(e, ERR_SERVER, "a stored row is damaged");
+    if (engi_purge_row(&p->limits, p->it->value, &p->value, &purged))
+        return err_set(e, ERR_SERVER, "a stored row is damaged");
     if (purged.newest_ts >= p->eng->newest.opened) raise_slot(p, purged.newest_ts);
     if (!purged.dropped) note_left(p, &purged);
     else if (clean_row(p, p->it->key, e)) return -1;
@@ -184,8 +192,10 @@ static int covered_at(struct pass *p, int64_t *ts, struct err *e) {
         buf_put_slice(&p->seek, p->it->key);
         if (buf_failed(&p->seek)) return err_nomem(e);
         size_t n = p->prefix.n + 1;
-        int rc = engi_window_load(&p->window, p->it, buf_slice(&p->prefix), slice_of(p->seek.p + n, p->seek.n - n), false, e);
-        if (rc || (rc = p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e)) <= 0) return rc < 0 ? rc : err_set(e, ERR_SERVER, "a row is gone");
+        int rc = engi_window_load(&p->window, p->it, buf_slice(&p->prefix), slice_of(p->seek.p + n, p->seek.n - n),
+                                  false, e);
+        if (rc || (rc = p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e)) <= 0)
+            return rc < 0 ? rc : err_set(e, ERR_SERVER, "a row is gone");
         ck = rest_at(p);
     }
     *ts = engi_tombs_at(&p->tombs, ck);
@@ -324,7 +334,8 @@ static int visit_bucket(struct pass *p, struct err *e) {
 static void begin_bucket(struct pass *p) {
     memset(p->left, 0, sizeof(p->left));
     engi_gate_shut(&p->eng->gate);
-    for (int m = 0; m < ENGI_MARKS; m++) engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
+    for (int m = 0; m < ENGI_MARKS; m++)
+        engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
     p->ceiling = atomic_load(&p->eng->newest.ceiling);
     engi_gate_open(&p->eng->gate);
 }
@@ -393,8 +404,11 @@ static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool who
     int64_t now = clock_wall_us(eng->clock) / 1000000;
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) return err_nomem(e);
-    *p = (struct pass){.eng = eng, .t = t, .paced = paced,
-                       .limits = {.before_ts = INT64_MAX, .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)}};
+    *p = (struct pass){.eng = eng,
+                       .t = t,
+                       .paced = paced,
+                       .limits = {.before_ts = INT64_MAX,
+                                  .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)}};
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);
@@ -495,7 +509,8 @@ int engi_reclaim_start(struct eng *eng, struct err *e) {
     struct engi_reclaim *r = &eng->reclaim;
     atomic_store(&r->stop, false);
     if (!r->rows_per_second) return 0;
-    if (pthread_create(&r->thread, NULL, run, eng)) return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
+    if (pthread_create(&r->thread, NULL, run, eng))
+        return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
     r->running = true;
     return 0;
 }

@@ -1,11 +1,14 @@
-/* Reclaiming: a pass over the buckets that are marked to hold deletions or expiring data, which takes away what is dead and old
- * enough, and the marks with it, so that what a deletion switched off heals. Private to engine/.
+/* Reclaiming: a pass over the buckets that are marked to hold deletions or expiring data, which
+ * takes away what is dead and old enough, and the marks with it, so that what a deletion switched
+ * off heals. Private to engine/.
  *
- * A compaction sees a part of what a row is made of, so it cannot tell what an older write may resurface from. The reclaimer reads
- * the whole row under a claim of its slot and writes it back without what is dead; gc_grace after they were made deletions of
- * ranges and partitions go, when all that they cover is gone. Compactions then drop the bytes. It is bounded to a pace in rows a
- * second, holds nothing while it waits, and comes by a table's buckets once in an eighth of its gc_grace; by those where a read had to
- * pass many rows that a deletion covers, in its next round, so that the same rows are not passed again and again.
+ * A compaction sees a part of what a row is made of, so it cannot tell what an older write may
+ * resurface from. The reclaimer reads the whole row under a claim of its slot and writes it back
+ * without what is dead; gc_grace after they were made deletions of ranges and partitions go, when
+ * all that they cover is gone. Compactions then drop the bytes. It is bounded to a pace in rows a
+ * second, holds nothing while it waits, and comes by a table's buckets once in an eighth of its
+ * gc_grace; by those where a read had to pass many rows that a deletion covers, in its next round,
+ * so that the same rows are not passed again and again.
  */
 #pragma once
 

@@ -16,7 +16,9 @@ int rowi_cell_order(const struct eng_cell *a, const struct eng_cell *b) {
 }
 
 /* 2: tombstone, 1: expiring, 0: live for ever; the higher wins when the timestamps are equal. */
-static int mortality(const struct eng_cell *c) { return rowi_is_deletion(c) ? 2 : c->flags & ENG_CELL_EXPIRING ? 1 : 0; }
+static int mortality(const struct eng_cell *c) {
+    return rowi_is_deletion(c) ? 2 : c->flags & ENG_CELL_EXPIRING ? 1 : 0;
+}
 
 int rowi_cell_rank(const struct eng_cell *a, const struct eng_cell *b) {
     int c = cmp_i64(a->ts, b->ts);
@@ -87,8 +89,13 @@ int eng_row_merge(struct slice a, struct slice b, struct buf *out) {
 }
 
 static struct rowi_head head_of(const struct eng_row *r) {
-    return (struct rowi_head){.live_ts = r->live_ts, .live_ttl = r->live_ttl, .live_expiry = r->live_expiry, .del_ts = r->del_ts,
-                              .del_at = r->del_at, .key_image = r->key_image, .n_cells = r->n_cells};
+    return (struct rowi_head){.live_ts = r->live_ts,
+                              .live_ttl = r->live_ttl,
+                              .live_expiry = r->live_expiry,
+                              .del_ts = r->del_ts,
+                              .del_at = r->del_at,
+                              .key_image = r->key_image,
+                              .n_cells = r->n_cells};
 }
 
 int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) {
@@ -105,8 +112,17 @@ int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *
         ca += order <= 0;
         cb += order >= 0;
     }
-    *out = (struct eng_row){.kind = a->kind, .ck = a->ck, .key_image = head.key_image, .live_ts = head.live_ts, .live_ttl = head.live_ttl,
-                            .live_expiry = head.live_expiry, .del_ts = head.del_ts, .del_at = head.del_at, .newest_ts = ENG_NO_TS, .n_cells = n, .cells = cells};
+    *out = (struct eng_row){.kind = a->kind,
+                            .ck = a->ck,
+                            .key_image = head.key_image,
+                            .live_ts = head.live_ts,
+                            .live_ttl = head.live_ttl,
+                            .live_expiry = head.live_expiry,
+                            .del_ts = head.del_ts,
+                            .del_at = head.del_at,
+                            .newest_ts = ENG_NO_TS,
+                            .n_cells = n,
+                            .cells = cells};
     return 0;
 }
 

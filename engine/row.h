@@ -1,8 +1,10 @@
-/* A row as the engine keeps it: liveness, deletion and a sorted list of cells; and the reconciliation of two of them.
+/* A row as the engine keeps it: liveness, deletion and a sorted list of cells; and the
+ * reconciliation of two of them.
  *
- * The same form is a stored row, a delta that a statement writes, and a merge operand. Reconciling is Cassandra's
- * (newest timestamp wins; on a tie a tombstone beats a value, the later expiry beats the earlier, the greater value beats the
- * smaller) and is associative, commutative and idempotent: tests/unit/engine proves it. Bytes only: columns are numbers.
+ * The same form is a stored row, a delta that a statement writes, and a merge operand. Reconciling
+ * is Cassandra's (newest timestamp wins; on a tie a tombstone beats a value, the later expiry beats
+ * the earlier, the greater value beats the smaller) and is associative, commutative and idempotent:
+ * tests/unit/engine proves it. Bytes only: columns are numbers.
  */
 #pragma once
 
@@ -15,14 +17,16 @@
 #define ENG_NO_EXPIRY INT64_MAX
 #define ENG_NEVER_EXPIRES INT64_MIN /* as now: nothing has expired yet */
 #define ENG_COVERED (-1) /* as del_at: del_ts is that of a deletion which covers the row, and not its own */
-#define ENG_AS_STORED (INT64_MIN + 1) /* as now, of eng_row_get: nothing is dropped; del_ts is the newest deletion that covers the row, its own or another */
+/* as now, of eng_row_get: nothing is dropped; del_ts is the newest deletion that covers the row, its own or another */
+#define ENG_AS_STORED (INT64_MIN + 1)
 
 enum eng_row_kind { ENG_STATIC, ENG_ROW };
 
 enum eng_cell_flags {
     ENG_CELL_TOMBSTONE = 1,        /* deleted at expiry (local deletion time); no value */
     ENG_CELL_EXPIRING = 2,         /* has ttl; gone at expiry */
-    ENG_CELL_COMPLEX_DELETION = 4, /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
+    /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
+    ENG_CELL_COMPLEX_DELETION = 4,
     ENG_CELL_HAS_PATH = 8,         /* element of a non-frozen collection or UDT */
     ENG_CELL_EXPIRED = 16,         /* of a resolved row's cells behind n_cells alone */
 };
@@ -33,32 +37,41 @@ struct eng_cell {
     int64_t ts;      /* microseconds */
     int32_t ttl;     /* seconds; 0: none */
     int64_t expiry;  /* seconds since 1970: when an expiring cell ends, when a tombstone was made; else ENG_NO_EXPIRY */
-    struct slice path;  /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field index u16 */
+    /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field index u16 */
+    struct slice path;
     struct slice value; /* wire form */
 };
 
 struct eng_row {
     enum eng_row_kind kind;
     struct slice ck;        /* clustering key form; empty for the static row */
-    struct slice key_image; /* clustering values as written (each [int length][bytes]), when ck does not decode to them; else p NULL */
+    /* clustering values as written (each [int length][bytes]), when ck does not decode to them; else p NULL */
+    struct slice key_image;
     int64_t live_ts;        /* row marker of INSERT; ENG_NO_TS: none */
     int32_t live_ttl;
     int64_t live_expiry;
     int64_t del_ts; /* row deletion; ENG_NO_TS: none */
     int64_t del_at; /* seconds, when it was made */
-    /* Of a delta alone. It sets every column with an id below this, which are all that its writer knows of, so that it hides
-     * whatever older write the row has; 0: it leaves columns out. */
+    /* Of a delta alone. It sets every column with an id below this, which are all that its writer
+     * knows of, so that it hides whatever older write the row has; 0: it leaves columns out. */
     uint32_t covers_below;
-    int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
-    /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
+    /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
+    int64_t newest_ts;
+    /* As decoded: each cell is the value of another column, without a path or a TTL, all with the
+     * first one's timestamp. False says nothing. */
     bool plain;
     bool laid_out; /* its values are in an eng_layout, and there are no cells */
     uint32_t n_cells;
     uint32_t n_stored;    /* n_cells as decoded */
-    uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
+    /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
+    uint32_t n_expired;
     bool marker_expired;  /* and so has the row marker */
-    uint32_t n_deletions; /* of a resolved row: deletions that stand in it, covered by no other: of it, of its columns (of a collection of which no element is left), of elements */
-    uint8_t n_markers;    /* eng_row_get: records of deletions, one of the partition and one of a range, that cover its place, be there a row or not */
+    /* of a resolved row: deletions that stand in it, covered by no other: of it, of its columns (of
+     * a collection of which no element is left), of elements */
+    uint32_t n_deletions;
+    /* eng_row_get: records of deletions, one of the partition and one of a range, that cover its
+     * place, be there a row or not */
+    uint8_t n_markers;
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 
@@ -74,10 +87,18 @@ struct eng_layout {
 };
 
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
-    *r = (struct eng_row){.kind = kind, .ck = ck, .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS, .newest_ts = ENG_NO_TS};
+    *r = (struct eng_row){.kind = kind,
+                          .ck = ck,
+                          .live_ts = ENG_NO_TS,
+                          .live_expiry = ENG_NO_EXPIRY,
+                          .del_ts = ENG_NO_TS,
+                          .newest_ts = ENG_NO_TS};
 }
-/* Of a row that eng_row_get has found: it is all that is stored of it, and nothing covers it, so that with ENG_AS_STORED it is the same. */
-static inline bool eng_row_is_as_stored(const struct eng_row *r) { return r->n_cells == r->n_stored && r->del_ts == ENG_NO_TS && !r->n_markers && !r->marker_expired; }
+/* Of a row that eng_row_get has found: it is all that is stored of it, and nothing covers it, so
+ * that with ENG_AS_STORED it is the same. */
+static inline bool eng_row_is_as_stored(const struct eng_row *r) {
+    return r->n_cells == r->n_stored && r->del_ts == ENG_NO_TS && !r->n_markers && !r->marker_expired;
+}
 
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
@@ -85,13 +106,15 @@ void eng_row_encode(const struct eng_row *r, struct buf *out);
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of equal column and path the winner stays. */
 void eng_row_sort(struct eng_row *r);
-/* out = reconcile(a, b), straight from and to stored form. In which order they came matters to the key's image alone: it is that of a, which was
- * written first. -1: damaged bytes. */
+/* out = reconcile(a, b), straight from and to stored form. In which order they came matters to the
+ * key's image alone: it is that of a, which was written first. -1: damaged bytes. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
-/* The same of rows that are decoded and not resolved: *out is what they come to, with its cells in the arena; paths and values stay where a and b have them. -1: no memory. */
+/* The same of rows that are decoded and not resolved: *out is what they come to, with its cells in
+ * the arena; paths and values stay where a and b have them. -1: no memory. */
 int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) MUST_CHECK;
 
-/* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition
- * deletion, or ENG_NO_TS), expired and deleted cells, dead liveness. Counts passed tombstones. Returns whether the row is
- * visible: live liveness or at least one live cell (a static row: at least one cell). */
+/* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion
+ * or by del_ts (the newest covering range or partition deletion, or ENG_NO_TS), expired and deleted
+ * cells, dead liveness. Counts passed tombstones. Returns whether the row is visible: live liveness
+ * or at least one live cell (a static row: at least one cell). */
 bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *tombstones);

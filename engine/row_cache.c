@@ -10,10 +10,20 @@
 #include "engine/purge.h"
 #include "engine/store.h"
 
-enum { WORD = 8, HEAD = 4 /* words */, WAYS = 7, RING_LEAST = 32 << 10, RING_MOST = 64 << 20, SHARDS_WANTED = 32, MOVES_MAX = 8, SPINS = 64 };
+enum {
+    WORD = 8,
+    HEAD = 4 /* words */,
+    WAYS = 7,
+    RING_LEAST = 32 << 10,
+    RING_MOST = 64 << 20,
+    SHARDS_WANTED = 32,
+    MOVES_MAX = 8,
+    SPINS = 64
+};
 enum { BYTES_PER_BUCKET = 512, BYTES_PER_DOOR = 64 /* of the ring */ };
 enum { ENTRY_MAX = HEAD + (ENGI_ROW_CACHE_KEY_MAX + ENGI_ROW_CACHE_VALUE_MAX) / WORD + 2, GAP = 2 * ENTRY_MAX };
-_Static_assert(RING_LEAST / WORD >= GAP + 2 * ENTRY_MAX, "the largest entry fits into the smallest ring, wherever that ends");
+_Static_assert(RING_LEAST / WORD >= GAP + 2 * ENTRY_MAX,
+               "the largest entry fits into the smallest ring, wherever that ends");
 enum { ABSENT = 1, PAD = 2 };
 
 /* ---- what a bucket says of an entry ---- */
@@ -24,7 +34,9 @@ enum { ABSENT = 1, PAD = 2 };
 
 static uint64_t tag_of(uint64_t hash) { return hash >> 26 << (POSITION_BITS + 1); }
 static uint64_t place_of(uint64_t hash, uint64_t position) { return tag_of(hash) | (position & POSITION_MASK) << 1; }
-static bool has_tag(uint64_t place, uint64_t hash) { return place && place >> (POSITION_BITS + 1) == tag_of(hash) >> (POSITION_BITS + 1); }
+static bool has_tag(uint64_t place, uint64_t hash) {
+    return place && place >> (POSITION_BITS + 1) == tag_of(hash) >> (POSITION_BITS + 1);
+}
 static uint64_t position_of(uint64_t place) { return place >> 1 & POSITION_MASK; }
 static bool is_same(uint64_t a, uint64_t b) { return (a | READ_SINCE) == (b | READ_SINCE); }
 
@@ -54,12 +66,18 @@ struct engi_row_cache {
 
 static size_t words_of(size_t bytes) { return (bytes + WORD - 1) / WORD; }
 
-static struct shard *shard_of(struct engi_row_cache *c, uint64_t hash) { return &c->shards[((hash >> 32) * c->n_shards) >> 32]; }
-static struct bucket *bucket_of(const struct engi_row_cache *c, const struct shard *s, uint64_t hash) { return &s->buckets[hash >> 8 & (c->n_buckets - 1)]; }
+static struct shard *shard_of(struct engi_row_cache *c, uint64_t hash) {
+    return &c->shards[((hash >> 32) * c->n_shards) >> 32];
+}
+static struct bucket *bucket_of(const struct engi_row_cache *c, const struct shard *s, uint64_t hash) {
+    return &s->buckets[hash >> 8 & (c->n_buckets - 1)];
+}
 
 /* ---- memory ---- */
 
-static size_t shard_bytes(size_t ring) { return ring + ring / BYTES_PER_BUCKET * sizeof(struct bucket) + ring / BYTES_PER_DOOR + sizeof(struct shard); }
+static size_t shard_bytes(size_t ring) {
+    return ring + ring / BYTES_PER_BUCKET * sizeof(struct bucket) + ring / BYTES_PER_DOOR + sizeof(struct shard);
+}
 
 struct engi_row_cache *engi_row_cache_new(size_t bytes) {
     size_t ring = RING_LEAST;
@@ -67,7 +85,10 @@ struct engi_row_cache *engi_row_cache_new(size_t bytes) {
     uint32_t n = (uint32_t)(bytes / shard_bytes(ring));
     struct engi_row_cache *c = n ? calloc(1, sizeof(*c) + n * sizeof(c->shards[0])) : NULL;
     if (!c) return NULL;
-    *c = (struct engi_row_cache){.n_shards = n, .ring_words = ring / WORD, .n_buckets = ring / BYTES_PER_BUCKET, .n_door = ring / BYTES_PER_DOOR};
+    *c = (struct engi_row_cache){.n_shards = n,
+                                 .ring_words = ring / WORD,
+                                 .n_buckets = ring / BYTES_PER_BUCKET,
+                                 .n_door = ring / BYTES_PER_DOOR};
     size_t each = ring + c->n_buckets * sizeof(struct bucket) + c->n_door;
     uint8_t *p = c->memory = calloc(n + 1, each);
     if (!p) {
@@ -101,7 +122,9 @@ static void lock(struct bucket *b) {
 
 static void unlock(struct bucket *b) { atomic_store_explicit(&b->lock, 0, memory_order_release); }
 
-static uint64_t place_at(const struct bucket *b, int i) { return atomic_load_explicit(&b->places[i], memory_order_acquire); }
+static uint64_t place_at(const struct bucket *b, int i) {
+    return atomic_load_explicit(&b->places[i], memory_order_acquire);
+}
 
 static void set_place(struct shard *s, struct bucket *b, int i, uint64_t place) {
     assert(atomic_load_explicit(&b->lock, memory_order_relaxed));
@@ -113,7 +136,8 @@ static void set_place(struct shard *s, struct bucket *b, int i, uint64_t place) 
 
 /* ---- entries ----
  *
- * Words are read with acquire and written with release: who reads a word that was written over sees that the bucket has let go of its entry. */
+ * Words are read with acquire and written with release: who reads a word that was written over sees
+ * that the bucket has let go of its entry. */
 
 struct entry {
     const _Atomic uint64_t *words;
@@ -127,13 +151,18 @@ static void write_word(_Atomic uint64_t *w, uint64_t v) { atomic_store_explicit(
 static struct entry entry_at(const struct engi_row_cache *c, const struct shard *s, uint64_t position) {
     const _Atomic uint64_t *w = s->ring + (position & (c->ring_words - 1));
     uint64_t head = word(w);
-    return (struct entry){.words = w, .n = head & 0xffff, .key_n = head >> 16 & 0xffff, .value_n = head >> 32 & 0xffff, .flags = (uint32_t)(head >> 48)};
+    return (struct entry){.words = w,
+                          .n = head & 0xffff,
+                          .key_n = head >> 16 & 0xffff,
+                          .value_n = head >> 32 & 0xffff,
+                          .flags = (uint32_t)(head >> 48)};
 }
 
 /* Of one that may be written over just now: whether it can be read at all. */
 static bool is_sound(const struct engi_row_cache *c, const struct shard *s, const struct entry *x) {
     size_t left = c->ring_words - (size_t)(x->words - s->ring);
-    return x->value_n <= ENGI_ROW_CACHE_VALUE_MAX && x->key_n <= ENGI_ROW_CACHE_KEY_MAX && HEAD + words_of(x->key_n) + words_of(x->value_n) <= left;
+    return x->value_n <= ENGI_ROW_CACHE_VALUE_MAX && x->key_n <= ENGI_ROW_CACHE_KEY_MAX &&
+           HEAD + words_of(x->key_n) + words_of(x->value_n) <= left;
 }
 
 static uint64_t word_from(const uint8_t *p, size_t n) {
@@ -164,7 +193,9 @@ static uint8_t *copy_value(const struct entry *x, struct arena *a) {
 
 /* ---- tables ---- */
 
-static uint64_t generation_of(const struct engi_table *t) { return atomic_load_explicit(&t->row_cache, memory_order_acquire); }
+static uint64_t generation_of(const struct engi_table *t) {
+    return atomic_load_explicit(&t->row_cache, memory_order_acquire);
+}
 
 void engi_row_cache_shut(struct engi_table *t) {
     if (t) atomic_fetch_add(&t->row_cache, ((uint64_t)1 << 32) + 1);
@@ -191,7 +222,8 @@ static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, 
 }
 
 /* The entry of one place of the bucket, copied; MISS: it is another row's, or is gone. */
-static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) {
+static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struct slice key, struct arena *a,
+                struct engi_row_look *look, struct slice *value) {
     uint64_t place = place_at(b, i);
     if (!has_tag(place, look->hash)) return ENGI_ROW_CACHE_MISS;
     struct entry x = entry_at(eng->row_cache, s, position_of(place));
@@ -199,16 +231,20 @@ static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struc
     int64_t from = (int64_t)word(x.words + 2);
     uint64_t generation = word(x.words + 3);
     uint8_t *copy = x.flags & ABSENT ? NULL : copy_value(&x, a);
-    if (!is_same(place_at(b, i), place) || generation != look->generation || engi_may_be_purged(eng, look->table, from)) return ENGI_ROW_CACHE_MISS;
+    if (!is_same(place_at(b, i), place) || generation != look->generation || engi_may_be_purged(eng, look->table, from))
+        return ENGI_ROW_CACHE_MISS;
     if (!copy && !(x.flags & ABSENT)) return ENGI_ROW_CACHE_MISS; /* no memory: the store's read says so */
     uint64_t seen = place & ~READ_SINCE;
-    if (!(place & READ_SINCE)) (void)atomic_compare_exchange_strong_explicit(&b->places[i], &seen, place | READ_SINCE, memory_order_relaxed, memory_order_relaxed);
+    if (!(place & READ_SINCE))
+        (void)atomic_compare_exchange_strong_explicit(&b->places[i], &seen, place | READ_SINCE, memory_order_relaxed,
+                                                      memory_order_relaxed);
     look->place = place | READ_SINCE;
     *value = slice_of(copy, x.value_n);
     return copy != NULL;
 }
 
-int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) {
+int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a,
+                        struct engi_row_look *look, struct slice *value) {
     if (!begin_look(eng, t, key, look)) return ENGI_ROW_CACHE_MISS;
     struct shard *s = shard_of(eng->row_cache, look->hash);
     struct bucket *b = bucket_of(eng->row_cache, s, look->hash);
@@ -230,7 +266,9 @@ bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *loo
 
 /* ---- forgetting ---- */
 
-void engi_row_cache_fetch(struct engi_row_cache *c, uint64_t hash) { __builtin_prefetch(bucket_of(c, shard_of(c, hash), hash), 1); }
+void engi_row_cache_fetch(struct engi_row_cache *c, uint64_t hash) {
+    __builtin_prefetch(bucket_of(c, shard_of(c, hash), hash), 1);
+}
 
 static int find_position(const struct bucket *b, uint64_t hash, uint64_t position) {
     for (int i = 0; i < WAYS; i++)
@@ -239,7 +277,8 @@ static int find_position(const struct bucket *b, uint64_t hash, uint64_t positio
 }
 
 /* The bucket is locked, so that none of its entries is written over. */
-static int find_key(const struct engi_row_cache *c, const struct shard *s, const struct bucket *b, uint64_t hash, struct slice key) {
+static int find_key(const struct engi_row_cache *c, const struct shard *s, const struct bucket *b, uint64_t hash,
+                    struct slice key) {
     for (int i = 0; i < WAYS; i++) {
         uint64_t place = place_at(b, i);
         if (!has_tag(place, hash)) continue;
@@ -262,8 +301,10 @@ void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key) {
 }
 
 /* Of an entry that is not written over meanwhile. False: it is not what the store answers, or may not be for long. */
-static bool copy_out(struct eng *eng, const struct engi_row_look *look, const struct entry *x, struct buf *out, bool *absent) {
-    if (word(x->words + 3) != look->generation || engi_may_be_purged(eng, look->table, (int64_t)word(x->words + 2))) return false;
+static bool copy_out(struct eng *eng, const struct engi_row_look *look, const struct entry *x, struct buf *out,
+                     bool *absent) {
+    if (word(x->words + 3) != look->generation || engi_may_be_purged(eng, look->table, (int64_t)word(x->words + 2)))
+        return false;
     const _Atomic uint64_t *from = x->words + HEAD + words_of(x->key_n);
     uint8_t *to = buf_reserve(out, words_of(x->value_n) * WORD);
     if (!to) return false;
@@ -276,7 +317,8 @@ static bool copy_out(struct eng *eng, const struct engi_row_look *look, const st
     return true;
 }
 
-bool engi_row_cache_take_out(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out, bool *absent, struct engi_row_look *look) {
+bool engi_row_cache_take_out(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out,
+                             bool *absent, struct engi_row_look *look) {
     struct engi_row_cache *c = eng->row_cache;
     uint64_t slot = engi_slot_state(&eng->slots, hash);
     assert(!engi_slot_is_free(slot)); /* invariant 6 (b) */
@@ -288,7 +330,10 @@ bool engi_row_cache_take_out(struct eng *eng, struct engi_table *t, uint64_t has
     int i = find_key(c, s, b, hash, key);
     if (i >= 0) {
         struct entry x = entry_at(c, s, position_of(place_at(b, i)));
-        *look = (struct engi_row_look){.table = t, .hash = hash, .slot = engi_slot_left(slot), .generation = t ? generation_of(t) : 0};
+        *look = (struct engi_row_look){.table = t,
+                                       .hash = hash,
+                                       .slot = engi_slot_left(slot),
+                                       .generation = t ? generation_of(t) : 0};
         known = t && engi_slot_is_alone(slot) && copy_out(eng, look, &x, out, absent);
         set_place(s, b, i, 0);
     }
@@ -309,7 +354,9 @@ void engi_row_cache_clear(struct engi_row_cache *c) {
 
 /* ---- bringing in; the shard is locked ---- */
 
-static uint64_t left_to_end(const struct engi_row_cache *c, uint64_t position) { return c->ring_words - (position & (c->ring_words - 1)); }
+static uint64_t left_to_end(const struct engi_row_cache *c, uint64_t position) {
+    return c->ring_words - (position & (c->ring_words - 1));
+}
 
 /* What an entry of n words takes where it does not fit into the rest of the ring: that, too. */
 static uint64_t room_for(const struct engi_row_cache *c, const struct shard *s, size_t n) {
@@ -352,7 +399,8 @@ static void pass_oldest(struct engi_row_cache *c, struct shard *s, bool moves) {
 /* With a gap beyond it, into which the oldest is moved. */
 static void make_room(struct engi_row_cache *c, struct shard *s, size_t n) {
     for (int moves = 0;; moves++) {
-        uint64_t used = atomic_load_explicit(&s->head, memory_order_relaxed) - atomic_load_explicit(&s->tail, memory_order_relaxed);
+        uint64_t used = atomic_load_explicit(&s->head, memory_order_relaxed) -
+                        atomic_load_explicit(&s->tail, memory_order_relaxed);
         if (c->ring_words - used >= room_for(c, s, n) + GAP) return;
         pass_oldest(c, s, moves < MOVES_MAX);
     }
@@ -366,8 +414,10 @@ static _Atomic uint64_t *write_bytes(_Atomic uint64_t *w, struct slice s) {
     return w;
 }
 
-static void write_entry(_Atomic uint64_t *w, const struct engi_row_look *look, struct slice key, const struct slice *value, size_t n, int64_t from) {
-    write_word(w, n | (uint64_t)key.n << 16 | (uint64_t)(value ? value->n : 0) << 32 | (uint64_t)(value ? 0 : ABSENT) << 48);
+static void write_entry(_Atomic uint64_t *w, const struct engi_row_look *look, struct slice key,
+                        const struct slice *value, size_t n, int64_t from) {
+    write_word(w, n | (uint64_t)key.n << 16 | (uint64_t)(value ? value->n : 0) << 32 |
+                      (uint64_t)(value ? 0 : ABSENT) << 48);
     write_word(w + 1, look->hash);
     write_word(w + 2, (uint64_t)from);
     write_word(w + 3, look->generation);
@@ -386,13 +436,14 @@ static int choose_place(struct bucket *b) {
     return i;
 }
 
-/* Invariant 6 (a) and (c): who writes a row of the slot, or changes the table, does so after the bucket was unlocked, and takes it out again; or before it
- * was locked, and that is seen. */
+/* Invariant 6 (a) and (c): who writes a row of the slot, or changes the table, does so after the
+ * bucket was unlocked, and takes it out again; or before it was locked, and that is seen. */
 static bool is_current(const struct eng *eng, const struct engi_row_look *look) {
     return engi_slot_state(&eng->slots, look->hash) == look->slot && generation_of(look->table) == look->generation;
 }
 
-static void bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key, const struct slice *value, int64_t from) {
+static void bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
+                     const struct slice *value, int64_t from) {
     struct engi_row_cache *c = eng->row_cache;
     struct bucket *b = bucket_of(c, s, look->hash);
     size_t n = HEAD + words_of(key.n) + (value ? words_of(value->n) : 0);
@@ -405,7 +456,8 @@ static void bring_in(struct eng *eng, struct shard *s, const struct engi_row_loo
     unlock(b);
 }
 
-/* Whether a read has missed the row before, as far as is known: what is read once does not drive out what is read again and again. */
+/* Whether a read has missed the row before, as far as is known: what is read once does not drive
+ * out what is read again and again. */
 static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t hash) {
     _Atomic uint8_t *door = &s->door[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (c->n_door - 1)];
     uint8_t mine = (uint8_t)hash;
@@ -415,22 +467,27 @@ static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t
 }
 
 /* Unless another thread is bringing something in. */
-static void try_bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key, const struct slice *value) {
+static void try_bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
+                         const struct slice *value) {
     int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
     if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
     bring_in(eng, s, look, key, value, from);
     pthread_mutex_unlock(&s->lock);
 }
 
-void engi_row_cache_bring_back(struct eng *eng, const struct engi_row_look *look, struct slice key, struct slice value) {
-    if (value.n <= ENGI_ROW_CACHE_VALUE_MAX && !engi_row_cache_is_shut(look->generation)) try_bring_in(eng, shard_of(eng->row_cache, look->hash), look, key, &value);
+void engi_row_cache_bring_back(struct eng *eng, const struct engi_row_look *look, struct slice key,
+                               struct slice value) {
+    if (value.n <= ENGI_ROW_CACHE_VALUE_MAX && !engi_row_cache_is_shut(look->generation))
+        try_bring_in(eng, shard_of(eng->row_cache, look->hash), look, key, &value);
 }
 
-void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key, const struct slice *value) {
+void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key,
+                         const struct slice *value) {
     if (!look->table || look->place) return;
     struct shard *s = shard_of(eng->row_cache, look->hash);
     atomic_fetch_add_explicit(&s->misses, 1, memory_order_relaxed);
-    if (!look->fills || (value && value->n > ENGI_ROW_CACHE_VALUE_MAX) || !was_missed(eng->row_cache, s, look->hash)) return;
+    if (!look->fills || (value && value->n > ENGI_ROW_CACHE_VALUE_MAX) || !was_missed(eng->row_cache, s, look->hash))
+        return;
     try_bring_in(eng, s, look, key, value);
 }
 
@@ -440,7 +497,8 @@ struct engi_row_cache_stats engi_row_cache_stats(const struct engi_row_cache *c)
     struct engi_row_cache_stats sum = {0};
     for (uint32_t i = 0; c && i < c->n_shards; i++) {
         const struct shard *s = &c->shards[i];
-        uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed), head = atomic_load_explicit(&s->head, memory_order_relaxed);
+        uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed),
+                 head = atomic_load_explicit(&s->head, memory_order_relaxed);
         sum.hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
         sum.misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
         sum.rows += atomic_load_explicit(&s->rows, memory_order_relaxed);

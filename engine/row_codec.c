@@ -2,7 +2,15 @@
 
 #include "base/hot.h"
 
-enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15, HEAD_MIN_BYTES = 10 };
+enum {
+    VERSION = 1,
+    HEAD_LIVE = 1,
+    HEAD_LIVE_TTL = 2,
+    HEAD_DELETED = 4,
+    HEAD_KEY_IMAGE = 8,
+    HEAD_ALL = 15,
+    HEAD_MIN_BYTES = 10
+};
 enum { CELL_KINDS = 15, CELL_SAME_TS = 16, CELL_SAME_TTL = 32, CELL_MIN_BYTES = 3 };
 enum { UVARINT_MOST = 10 };
 
@@ -66,7 +74,8 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) {
     int64_t ts = rd->head.base;
     for (; n < left && (size_t)(end - p) >= CELL_MIN_BYTES; n++) {
         uint32_t step = p[1], size = p[2];
-        if (p[0] != CELL_SAME_TS || (step | size) >= 0x80 || (step == 0 && n) || (size_t)(end - p) - CELL_MIN_BYTES < size || column > UINT32_MAX - step)
+        if (p[0] != CELL_SAME_TS || (step | size) >= 0x80 || (step == 0 && n) ||
+            (size_t)(end - p) - CELL_MIN_BYTES < size || column > UINT32_MAX - step)
             break;
         column += step;
         p += CELL_MIN_BYTES;
@@ -91,9 +100,11 @@ static void clear_values(struct eng_layout *to) {
     for (uint32_t i = to->from; i < to->to; i++) to->values[i] = value_null();
 }
 
-/* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more; an empty last one is left to others. The shape is
- * what it was found to be, if there is room for it, and every cell has a place. */
-static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to, struct rowi_shape *shape) {
+/* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more;
+ * an empty last one is left to others. The shape is what it was found to be, if there is room for
+ * it, and every cell has a place. */
+static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to,
+                          struct rowi_shape *shape) {
     const uint32_t form = 0xFF808000, plain = (uint32_t)CELL_SAME_TS << 24;
     const uint16_t *places = to->places;
     struct value *restrict values = to->values;
@@ -128,7 +139,8 @@ static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, stru
     return true;
 }
 
-static bool lay_out_any(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to, struct rowi_shape *shape) {
+static bool lay_out_any(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to,
+                        struct rowi_shape *shape) {
     uint32_t columns = to->to - to->from;
     if (n != columns) clear_values(to);
     if (!lay_out_cells(p, end, n, to, shape)) return false;
@@ -161,7 +173,8 @@ SELDOM static bool lay_out(struct slice bytes, struct eng_layout *to, struct row
 static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, const struct rowi_shape *shape) {
     const uint8_t *p = bytes.p, *end = p + bytes.n, *last = end - CELL_MIN_BYTES; /* where a cell may begin */
     uint32_t n = shape->n, sizes = 0;
-    if (bytes.n < HEAD_MIN_BYTES + 2 || load_u16(p) != (VERSION << 8 | HEAD_LIVE) || load_u16(p + HEAD_MIN_BYTES) != n) return false;
+    if (bytes.n < HEAD_MIN_BYTES + 2 || load_u16(p) != (VERSION << 8 | HEAD_LIVE) || load_u16(p + HEAD_MIN_BYTES) != n)
+        return false;
     p += HEAD_MIN_BYTES + 2;
     for (uint32_t i = 0; i < n; i++) {
         uint16_t head;
@@ -198,10 +211,12 @@ static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, ui
     return NULL;
 }
 
-/* A short value of a column without a path or a TTL, whatever its timestamp: most cells of a row that was updated. False: it is another one, and nothing was read. */
+/* A short value of a column without a path or a TTL, whatever its timestamp: most cells of a row
+ * that was updated. False: it is another one, and nothing was read. */
 static inline bool next_value(struct rowi_reader *rd, struct eng_cell *c) {
     const uint8_t *p = rd->r.p, *end = rd->r.end;
-    if (UNLIKELY(end - p < CELL_MIN_BYTES || p[0] & ~CELL_SAME_TS || p[1] > 0x7f || p[1] > UINT32_MAX - rd->column)) return false;
+    if (UNLIKELY(end - p < CELL_MIN_BYTES || p[0] & ~CELL_SAME_TS || p[1] > 0x7f || p[1] > UINT32_MAX - rd->column))
+        return false;
     uint32_t column = rd->column + p[1];
     uint64_t since = 0;
     p = *p & CELL_SAME_TS ? p + 2 : uvarint_at(p + 2, end, &since);
@@ -278,7 +293,8 @@ static uint8_t head_flags(const struct rowi_head *h) {
 static void put_head(struct rowi_writer *w) {
     const struct rowi_head *h = &w->head;
     w->head_written = true;
-    uint8_t flags = head_flags(h), *from = buf_reserve(w->out, HEAD_MIN_BYTES + 7 * UVARINT_MOST + h->key_image.n), *p = from;
+    uint8_t flags = head_flags(h), *from = buf_reserve(w->out, HEAD_MIN_BYTES + 7 * UVARINT_MOST + h->key_image.n),
+            *p = from;
     if (!p) return;
     *p++ = VERSION;
     *p++ = flags;

@@ -1,18 +1,19 @@
-/* The stored form of a row, cell by cell: what encoding, decoding and merging share. Private to engine/.
+/* The stored form of a row, cell by cell: what encoding, decoding and merging share. Private to
+ * engine/.
  *
  *   [u8 version = 1][u8 flags][i64 base timestamp]
  *   LIVE:      [zigzag ts - base]  and with LIVE_TTL: [uvarint ttl][zigzag expiry]
  *   DELETED:   [zigzag ts - base][zigzag local deletion time]
- *   KEY_IMAGE: [uvarint n][n bytes]
- *   [uvarint number of cells], then each cell:
- *   [u8 flags: 4 bits of eng_cell_flags, SAME_TS, SAME_TTL][uvarint column - previous column]
+ *   KEY_IMAGE: [uvarint n][n bytes] [uvarint number of cells], then each cell: [u8 flags: 4 bits of
+ *   eng_cell_flags, SAME_TS, SAME_TTL][uvarint column - previous column]
  *   [zigzag ts - base]            unless SAME_TS
  *   [uvarint ttl][zigzag expiry]  expiring, unless SAME_TTL (as the row's liveness); a deletion has the expiry alone
  *   [uvarint n][path]             HAS_PATH
  *   [uvarint n][value]            unless it is a deletion
  *
- * The base is the liveness timestamp, else the row deletion's, else the first cell's, so that the cells of one statement
- * cost no timestamp at all. The number of cells may be padded (0x85 0x00), so that a merge can write it before it knows it.
+ * The base is the liveness timestamp, else the row deletion's, else the first cell's, so that the
+ * cells of one statement cost no timestamp at all. The number of cells may be padded (0x85 0x00),
+ * so that a merge can write it before it knows it.
  */
 #pragma once
 
@@ -38,24 +39,27 @@ struct rowi_reader {
 int rowi_open(struct rowi_reader *rd, struct slice bytes) MUST_CHECK;
 /* 1: *cell filled (it points into the bytes), 0: no more, -1: damaged. */
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
-/* Passes cells that are short values of one column each without a TTL, whatever their timestamps; rowi_next reads the rest. */
+/* Passes cells that are short values of one column each without a TTL, whatever their timestamps;
+ * rowi_next reads the rest. */
 void rowi_pass_values(struct rowi_reader *rd);
-/* Reads on while cells are short values of one column each with the row's timestamp and nothing else, which is nearly every row as a whole.
- * How many were read; rowi_next reads the rest. */
+/* Reads on while cells are short values of one column each with the row's timestamp and nothing
+ * else, which is nearly every row as a whole. How many were read; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
 enum { ROWI_SHAPE_CELLS = 32 };
 
-/* The cells of the row that was laid out last, if it has a marker: what each begins with, up to the size of its value, as it lies there, and where that went. */
+/* The cells of the row that was laid out last, if it has a marker: what each begins with, up to the
+ * size of its value, as it lies there, and where that went. */
 struct rowi_shape {
     uint32_t n; /* 0: it says nothing */
     uint16_t heads[ROWI_SHAPE_CELLS];
     struct value *values[ROWI_SHAPE_CELLS];
 };
 
-/* A row that has a marker without a TTL or none, is not deleted, and has plain cells: lays its values out, and fills in r. False: it is
- * another one, or damaged; the values are anything then. Shape and r are those of the call before, to which the values were left as it laid them out, or r is not
- * laid_out. */
+/* A row that has a marker without a TTL or none, is not deleted, and has plain cells: lays its
+ * values out, and fills in r. False: it is another one, or damaged; the values are anything then.
+ * Shape and r are those of the call before, to which the values were left as it laid them out, or r
+ * is not laid_out. */
 bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) MUST_CHECK;
 
 struct rowi_writer {
@@ -73,7 +77,8 @@ void rowi_end(struct rowi_writer *w);
 
 /* By column, complex deletion first, path bytes. */
 int rowi_cell_order(const struct eng_cell *a, const struct eng_cell *b);
-/* Of two cells of the same column and path: > 0 when a wins, < 0 when b does, 0 when they are the same. A total order. */
+/* Of two cells of the same column and path: > 0 when a wins, < 0 when b does, 0 when they are the
+ * same. A total order. */
 int rowi_cell_rank(const struct eng_cell *a, const struct eng_cell *b);
 
 /* The deletions of a row that its cells are passed by. */
@@ -83,8 +88,9 @@ struct rowi_shadow {
     uint32_t column;
 };
 
-/* Whether a deletion of the same row covers the cell; cells come in order. Dropping it keeps merging associative: whatever
- * the cell would have beaten later has no newer timestamp, so the same deletion covers that too. */
+/* Whether a deletion of the same row covers the cell; cells come in order. Dropping it keeps
+ * merging associative: whatever the cell would have beaten later has no newer timestamp, so the
+ * same deletion covers that too. */
 bool rowi_shadowed(struct rowi_shadow *s, const struct eng_cell *c);
 
 static inline bool rowi_is_deletion(const struct eng_cell *c) {

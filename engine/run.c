@@ -8,7 +8,15 @@
 #include "engine/purge.h"
 #include "engine/store.h"
 
-enum { SHARDS_MOST = 32, SHARD_LEAST = 16 << 10, RUNS_OF_SHARD = 4 /* of the largest, at least */, BYTES_PER_HEAD = 4096, BYTES_PER_DOOR = 1024, MISSES_LEAST = 2, MISSES_MOST = 64 };
+enum {
+    SHARDS_MOST = 32,
+    SHARD_LEAST = 16 << 10,
+    RUNS_OF_SHARD = 4 /* of the largest, at least */,
+    BYTES_PER_HEAD = 4096,
+    BYTES_PER_DOOR = 1024,
+    MISSES_LEAST = 2,
+    MISSES_MOST = 64
+};
 
 struct engi_run_shard {
     pthread_mutex_t lock; /* of what follows */
@@ -21,8 +29,12 @@ struct engi_run_shard {
     char apart_too[64];
 };
 
-static struct engi_run_shard *shard_of(struct engi_runs *r, uint64_t hash) { return &r->shards[(hash >> 32) * r->n_shards >> 32]; }
-static struct engi_run **head_of(const struct engi_runs *r, const struct engi_run_shard *s, uint64_t hash) { return &s->heads[hash & (r->n_heads - 1)]; }
+static struct engi_run_shard *shard_of(struct engi_runs *r, uint64_t hash) {
+    return &r->shards[(hash >> 32) * r->n_shards >> 32];
+}
+static struct engi_run **head_of(const struct engi_runs *r, const struct engi_run_shard *s, uint64_t hash) {
+    return &s->heads[hash & (r->n_heads - 1)];
+}
 
 /* ---- memory ---- */
 
@@ -48,7 +60,8 @@ struct engi_runs *engi_runs_new(size_t bytes) {
     size_t each = bytes / r->n_shards;
     r->n_heads = power_of_two(each / BYTES_PER_HEAD);
     r->n_doors = power_of_two(each / BYTES_PER_DOOR);
-    r->most = each - r->n_heads * sizeof(struct engi_run *) - r->n_doors * sizeof(uint64_t) - sizeof(struct engi_run_shard);
+    r->most = each - r->n_heads * sizeof(struct engi_run *) - r->n_doors * sizeof(uint64_t) -
+              sizeof(struct engi_run_shard);
     r->run_most = r->most / RUNS_OF_SHARD < ENGI_RUN_MAX ? r->most / RUNS_OF_SHARD : ENGI_RUN_MAX;
     r->shards = calloc(r->n_shards, sizeof(*r->shards));
     int rc = r->shards ? 0 : -1;
@@ -128,13 +141,15 @@ struct door { uint64_t tag, entered, misses, need, loop; };
 
 static struct door door_at(const struct engi_run_look *l) {
     uint64_t v = atomic_load_explicit(l->door, memory_order_relaxed), tag = l->place >> 48;
-    struct door d = {.tag = v >> 48, .entered = v >> 16 & 0xffffffff, .misses = v >> 8 & 0xff, .need = v >> 1 & 0x7f, .loop = v & 1};
+    struct door d = {
+        .tag = v >> 48, .entered = v >> 16 & 0xffffffff, .misses = v >> 8 & 0xff, .need = v >> 1 & 0x7f, .loop = v & 1};
     return d.tag == tag && d.need ? d : (struct door){.tag = tag, .need = MISSES_LEAST};
 }
 
 /* What two threads note at once may be lost. */
 static void set_door(const struct engi_run_look *l, const struct door *d) {
-    atomic_store_explicit(l->door, d->tag << 48 | d->entered << 16 | d->misses << 8 | d->need << 1 | d->loop, memory_order_relaxed);
+    atomic_store_explicit(l->door, d->tag << 48 | d->entered << 16 | d->misses << 8 | d->need << 1 | d->loop,
+                          memory_order_relaxed);
 }
 
 bool engi_run_is_due(const struct engi_run_look *l, enum eng_tier tier) {
@@ -180,7 +195,9 @@ static bool begin_look(struct eng *eng, const struct engi_run_want *w, struct en
     return true;
 }
 
-static bool has(const struct engi_run *r, struct slice from, struct slice to) { return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0; }
+static bool has(const struct engi_run *r, struct slice from, struct slice to) {
+    return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0;
+}
 
 /* Of one that is not whole: whether it has where the scan begins, and something of it. */
 static bool has_begin(const struct engi_run *r, const struct engi_run_want *w) {
@@ -193,7 +210,8 @@ static bool is_valid(const struct eng *eng, const struct engi_run *r, const stru
     return r->state == l->state && r->generation == l->generation && !engi_may_be_purged(eng, l->table, r->purged_from);
 }
 
-static struct engi_run *choose(struct eng *eng, struct engi_run_shard *s, const struct engi_run_want *w, const struct engi_run_look *l) {
+static struct engi_run *choose(struct eng *eng, struct engi_run_shard *s, const struct engi_run_want *w,
+                               const struct engi_run_look *l) {
     struct engi_run *best = NULL;
     for (struct engi_run *r = *head_of(eng->runs, s, l->hash), *next; r; r = next) {
         next = r->next;
@@ -228,7 +246,8 @@ struct engi_run *engi_run_find(struct eng *eng, const struct engi_run_want *want
 bool engi_run_holds(const struct eng *eng, const struct engi_run_look *l) {
     struct engi_runs *r = eng->runs;
     if (atomic_load_explicit(&r->epoch, memory_order_acquire) != l->epoch) return false; /* its table is gone */
-    return atomic_load_explicit(l->ward, memory_order_acquire) == l->state && atomic_load_explicit(&l->table->row_cache, memory_order_acquire) == l->generation;
+    return atomic_load_explicit(l->ward, memory_order_acquire) == l->state &&
+           atomic_load_explicit(&l->table->row_cache, memory_order_acquire) == l->generation;
 }
 
 void engi_run_count(struct eng *eng, const struct engi_run_look *l, bool hit) {
@@ -260,7 +279,10 @@ void engi_run_draft_fini(struct engi_run_draft *d) {
     buf_fini(&d->hi);
 }
 
-static size_t size_of(const struct engi_run_draft *d) { return sizeof(struct engi_run) + d->lo.n + d->hi.n + sizeof(uint32_t) /* of which 3 may be before the ends */ + d->ends.n + d->rows.n; }
+static size_t size_of(const struct engi_run_draft *d) {
+    return sizeof(struct engi_run) + d->lo.n + d->hi.n + sizeof(uint32_t) /* of which 3 may be before the ends */ +
+           d->ends.n + d->rows.n;
+}
 
 int engi_run_draft_add(const struct eng *eng, struct engi_run_draft *d, struct slice key, struct slice value) {
     size_t prefix = engi_prefix_len(key);
@@ -303,7 +325,11 @@ static void put_rows(struct engi_run *r, uint32_t *ends, uint8_t *bytes, const s
 static struct engi_run *make_run(const struct engi_run_look *l, const struct engi_run_draft *d) {
     struct engi_run *r = malloc(size_of(d));
     if (!r) return NULL;
-    *r = (struct engi_run){.hash = l->hash, .state = l->state, .generation = l->generation, .purged_from = d->purged_from, .size = size_of(d)};
+    *r = (struct engi_run){.hash = l->hash,
+                           .state = l->state,
+                           .generation = l->generation,
+                           .purged_from = d->purged_from,
+                           .size = size_of(d)};
     atomic_init(&r->refs, 1);
     uint8_t *at = (uint8_t *)(r + 1);
     r->lo = put_bound(&at, &d->lo); /* beside it: whoever looks for a run looks at both */
@@ -313,7 +339,8 @@ static struct engi_run *make_run(const struct engi_run_look *l, const struct eng
     return r;
 }
 
-/* What it makes needless goes, and of too many of a partition the one that was brought in first. True: there is one that has all of it. */
+/* What it makes needless goes, and of too many of a partition the one that was brought in first.
+ * True: there is one that has all of it. */
 static bool is_needless(struct eng *eng, struct engi_run_shard *s, const struct engi_run *fresh) {
     uint32_t n = 0;
     struct engi_run *first = NULL;
@@ -334,7 +361,9 @@ static bool is_needless(struct eng *eng, struct engi_run_shard *s, const struct 
 }
 
 void engi_run_keep(struct eng *eng, const struct engi_run_look *l, struct engi_run_draft *d) {
-    if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > eng->runs->run_most || !engi_run_holds(eng, l)) return;
+    if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > eng->runs->run_most ||
+        !engi_run_holds(eng, l))
+        return;
     struct engi_run *r = make_run(l, d);
     struct engi_run_shard *s = shard_of(eng->runs, l->hash);
     if (!r) return;

@@ -25,7 +25,8 @@ struct run_iter {
 /* Beside what a move answers: the run ends before the scan does. */
 enum { OUTSIDE = 2 };
 
-enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 }; /* bytes; of the processor's cache, which is asked for what is so far behind a row */
+/* bytes; of the processor's cache, which is asked for what is so far behind a row */
+enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 };
 
 /* ---- in the run ---- */
 
@@ -166,8 +167,10 @@ static int move_below(struct run_iter *i, enum kv_move move, struct slice key, s
 }
 
 /* From where the run ends, in the direction of the move. */
-static int go_on(struct run_iter *i, const struct engi_run *run, enum kv_move move, struct slice key, bool same, struct err *e) {
-    bool ahead = move == KV_NEXT || (same && move == KV_SEEK && slice_cmp(key, run->lo) >= 0 && slice_cmp(key, run->hi) <= 0);
+static int go_on(struct run_iter *i, const struct engi_run *run, enum kv_move move, struct slice key, bool same,
+                 struct err *e) {
+    bool ahead = move == KV_NEXT ||
+                 (same && move == KV_SEEK && slice_cmp(key, run->lo) >= 0 && slice_cmp(key, run->hi) <= 0);
     if (ahead && same && engi_run_is_due(&i->look, i->spec->tier)) note_run(i, run);
     if (ahead) return move_below(i, KV_SEEK, run->hi, e);
     if (move != KV_PREV) return move_below(i, move, key, e);
@@ -235,11 +238,13 @@ static struct kv_iter *through_store(struct run_iter *i, struct err *e) {
     return NULL;
 }
 
-struct kv_iter *engi_run_iter_new(struct eng *eng, const struct kv_iter_spec *spec, const struct engi_run_want *want, struct err *e) {
+struct kv_iter *engi_run_iter_new(struct eng *eng, const struct kv_iter_spec *spec, const struct engi_run_want *want,
+                                  struct err *e) {
     struct engi_run_look look;
     struct engi_run *run = engi_run_find(eng, want, &look);
     bool due = !run && engi_run_is_due(&look, spec->tier);
-    struct run_iter *i = run || due ? malloc(sizeof(*i)) : NULL; /* calloc would not take it from the thread's own cache */
+    /* calloc would not take it from the thread's own cache */
+    struct run_iter *i = run || due ? malloc(sizeof(*i)) : NULL;
     if (i) *i = (struct run_iter){.it.ops = &run_ops, .eng = eng, .spec = spec, .look = look, .back = want->back};
     if (i && run) return through_run(i, run, want);
     if (run) engi_run_unref(run);

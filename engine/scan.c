@@ -1,8 +1,10 @@
-/* Scans: partitions in token order, each as its head (deletions, static row) and then its rows slice by slice.
+/* Scans: partitions in token order, each as its head (deletions, static row) and then its rows
+ * slice by slice.
  *
- * One iterator does it all. A partition's item is given when its first visible row is found, or at its end when only the
- * static row is visible; so the iterator stands on that row while the item is out, and the row follows on the next call. Of one partition it may be
- * one over a run of it in memory (engine/run_iter.h).
+ * One iterator does it all. A partition's item is given when its first visible row is found, or at
+ * its end when only the static row is visible; so the iterator stands on that row while the item is
+ * out, and the row follows on the next call. Of one partition it may be one over a run of it in
+ * memory (engine/run_iter.h).
  */
 #include <stdlib.h>
 
@@ -13,11 +15,24 @@
 #include "engine/store.h"
 #include "engine/tombstone.h"
 
-enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192, CACHE_ROWS_MAX = 1024, CACHE_BYTES_MAX = 512 << 10, COVERED_MANY = 500 };
+enum {
+    TOMBSTONE_BYTES_MAX = 64 << 20,
+    PARTITION_CHUNK = 4096,
+    ROW_CHUNK = 8192,
+    CACHE_ROWS_MAX = 1024,
+    CACHE_BYTES_MAX = 512 << 10,
+    COVERED_MANY = 500
+};
 
-enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current slice is to be entered */,
-             AT_ROW /* on a row not looked at */, AT_NEXT /* on a row that is done */, AT_PENDING /* on a decoded visible row */,
-             AT_PARTITION_END, AT_END };
+enum state {
+    AT_SEEK /* a partition is to be sought */,
+    AT_SLICE /* its current slice is to be entered */,
+    AT_ROW /* on a row not looked at */,
+    AT_NEXT /* on a row that is done */,
+    AT_PENDING /* on a decoded visible row */,
+    AT_PARTITION_END,
+    AT_END
+};
 
 struct eng_scan {
     struct eng *eng;
@@ -52,7 +67,8 @@ struct eng_scan {
     uint32_t covered;                     /* rows of the partition that were passed because a deletion covers them */
     bool settled;                         /* the partition has settled range tombstones */
     bool relieved;                        /* its loose ones were settled for this scan */
-    bool plain;                           /* from here on to the partition's end every row is wanted, and nothing is deleted over it */
+    /* from here on to the partition's end every row is wanted, and nothing is deleted over it */
+    bool plain;
 };
 
 /* ---- opening ---- */
@@ -69,7 +85,8 @@ static int set_slices(struct eng_scan *s, struct err *e) {
     for (uint32_t i = 0; i < s->spec.n_slices; i++) {
         struct engi_interval *slice = &s->slices[s->n_slices];
         if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, slice)) return err_nomem(e);
-        bool nothing = !slice->no_end && !slice->to.n; /* behind the greatest key of all: it has no place among the others */
+        /* behind the greatest key of all: it has no place among the others */
+        bool nothing = !slice->no_end && !slice->to.n;
         s->n_slices += !nothing;
     }
     return 0;
@@ -95,7 +112,8 @@ static void set_start(struct eng_scan *s) {
         return;
     }
     struct eng_part part = spec->part ? *spec->part
-                                      : (struct eng_part){.table = spec->table, .token = murmur3_token(spec->resume_key),
+                                      : (struct eng_part){.table = spec->table,
+                                                          .token = murmur3_token(spec->resume_key),
                                                           .key = spec->resume_key};
     engi_key_prefix(&s->seek, &part);
     if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
@@ -122,12 +140,16 @@ static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) 
 static bool is_one_stretch(struct eng_scan *s, struct engi_run_want *want) {
     const struct eng_scan_spec *spec = &s->spec;
     struct slice resume = spec->resume_key.p ? spec->resume_ck : (struct slice){0};
-    if (!s->eng->runs || !spec->part || !spec->rows || !s->n_slices || spec->resume_skip || may_be_deleted(s, spec->part)) return false;
+    if (!s->eng->runs || !spec->part || !spec->rows || !s->n_slices || spec->resume_skip ||
+        may_be_deleted(s, spec->part))
+        return false;
     if (resume.p && !slice_eq(spec->resume_key, spec->part->key)) return false;
     const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
     bool beyond = resume.p && !spec->reverse && slice_cmp(resume, first->from) >= 0;
     bool before = resume.p && spec->reverse && (last->no_end || slice_cmp(resume, last->to) < 0);
-    *want = (struct engi_run_want){.table = engi_table(s->eng, spec->table), .back = spec->reverse, .to = buf_slice(&s->upper)};
+    *want = (struct engi_run_want){.table = engi_table(s->eng, spec->table),
+                                   .back = spec->reverse,
+                                   .to = buf_slice(&s->upper)};
     want->whole = s->tier != ENG_TIER_CACHE || (spec->statics && spec->reverse);
     want->from = spec->statics ? buf_slice(&s->lower) : place_key(s, beyond ? resume : first->from, beyond);
     if (before || !last->no_end) want->to = place_key(s, before ? resume : last->to, false);
@@ -136,11 +158,12 @@ static bool is_one_stretch(struct eng_scan *s, struct engi_run_want *want) {
 
 static struct kv_iter *open_iter(struct eng_scan *s, struct err *e) {
     struct engi_run_want want;
-    return is_one_stretch(s, &want) ? engi_run_iter_new(s->eng, &s->kv, &want, e) : s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+    return is_one_stretch(s, &want) ? engi_run_iter_new(s->eng, &s->kv, &want, e)
+                                    : s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
 }
 
-struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec, struct op_cost *cost,
-                               struct err *e) {
+struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec,
+                               struct op_cost *cost, struct err *e) {
     struct eng_scan *s = calloc(1, sizeof(*s));
     if (!s) return err_nomem(e), NULL;
     s->eng = eng;
@@ -225,7 +248,8 @@ static void count_row(struct eng_scan *s) {
 }
 
 /* Decodes the value that the iterator stands on; 1: visible at now. */
-static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row, struct err *e) {
+static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row,
+                  struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
     engi_dropped_hide(s->dropped, row, false);
     count_row(s);
@@ -247,15 +271,18 @@ static int read_static(struct eng_scan *s, struct err *e) {
 static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
     if (!s->n_slices) return false;
     const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
-    return (range->no_end || slice_cmp(range->to, first->from) > 0) && (last->no_end || slice_cmp(range->from, last->to) < 0);
+    return (range->no_end || slice_cmp(range->to, first->from) > 0) &&
+           (last->no_end || slice_cmp(range->from, last->to) < 0);
 }
 
-/* Takes the loose range tombstone that the iterator stands on, and moves on: over all that are older than the partition's deletion. */
+/* Takes the loose range tombstone that the iterator stands on, and moves on: over all that are
+ * older than the partition's deletion. */
 static int read_loose(struct eng_scan *s, struct err *e) {
     struct engi_tomb tomb;
     s->cost->tombstones++;
     if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
-    if (tomb.ts > s->tombs.partition_ts) return is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e) ? -1 : move(s, KV_NEXT, e);
+    if (tomb.ts > s->tombs.partition_ts)
+        return is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e) ? -1 : move(s, KV_NEXT, e);
     if (key_rest(s).p[0] != ENGI_LOOSE) return move(s, KV_NEXT, e);
     s->seek.n = 0;
     engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
@@ -283,7 +310,8 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
 }
 
 /* The settled ones that lie in a slice, as far as there is room. */
-static int add_settled(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room, struct err *e) {
+static int add_settled(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room,
+                       struct err *e) {
     struct engi_tomb piece;
     s->seek.n = 0;
     engi_key_settled_after(&s->seek, buf_slice(&s->prefix), slice->from);
@@ -297,7 +325,8 @@ static int add_settled(struct eng_scan *s, const struct engi_interval *slice, st
     return got < 0 ? got : 0;
 }
 
-/* Loose and settled ones painted together, so that the count does not hang on how far they are settled. The iterator ends up anywhere. */
+/* Loose and settled ones painted together, so that the count does not hang on how far they are
+ * settled. The iterator ends up anywhere. */
 static int paint_with_settled(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
     uint32_t room = ENG_MARKERS_MAX;
     engi_tombs_init(to, &s->partition_arena);
@@ -387,7 +416,8 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     s->has_static = s->static_expired = s->delivered = false;
     s->n_markers = 0;
     s->slice = 0;
-    struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
+    struct slice resume = s->spec.resume_key,
+                 key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
     s->settled = s->plain = false;
     s->covered = 0;
@@ -447,8 +477,8 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
     if (got < 0) return got;
     s->state = AT_ROW;
-    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->dropped && !s->settled && !s->tombs.n &&
-               s->tombs.partition_ts == ENG_NO_TS;
+    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->dropped && !s->settled &&
+               !s->tombs.n && s->tombs.partition_ts == ENG_NO_TS;
     if (got == 0 || !in_slice(s, slice)) {
         s->slice++;
         s->state = AT_SLICE;
@@ -469,7 +499,9 @@ SELDOM static int pass_row(struct eng_scan *s, int got) {
 }
 
 /* AT_NEXT */
-static int next_row(struct eng_scan *s, struct err *e) { return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e)); }
+static int next_row(struct eng_scan *s, struct err *e) {
+    return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e));
+}
 
 /* The settled pieces at the row, and the iterator back on it. */
 static int load_window(struct eng_scan *s, struct err *e) {
@@ -538,8 +570,12 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
 }
 
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
-    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = s->part,
-                              .has_static = s->has_static, .static_expired = s->static_expired, .n_markers = s->n_markers, .statics = s->statics};
+    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION,
+                              .part = s->part,
+                              .has_static = s->has_static,
+                              .static_expired = s->static_expired,
+                              .n_markers = s->n_markers,
+                              .statics = s->statics};
     s->delivered = true;
     if (!s->spec.rows) s->state = AT_PARTITION_END;
     return 1;
@@ -555,7 +591,8 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     return 1;
 }
 
-/* AT_NEXT on a plain row: what next_row, look_at_row and give_row come to there. 0: they go on from the state that it leaves. */
+/* AT_NEXT on a plain row: what next_row, look_at_row and give_row come to there. 0: they go on from
+ * the state that it leaves. */
 static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
     struct kv_iter *it = s->it;
     int got = it->ops->iter_move(it, KV_NEXT, (struct slice){0}, e);
@@ -563,7 +600,8 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     if (UNLIKELY(got <= 0 || !on_row(s))) return pass_row(s, got);
     s->row.kind = ENG_ROW;
     s->row.ck = key_rest(s);
-    if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n || !rowi_lay_out(it->value, s->spec.layout, &s->shape, &s->row))) {
+    if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n ||
+                 !rowi_lay_out(it->value, s->spec.layout, &s->shape, &s->row))) {
         s->state = AT_ROW;
         return 0;
     }

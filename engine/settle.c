@@ -14,7 +14,9 @@ void engi_settle_fini(struct engi_settle *s) {
     for (int i = 0; i < ENGI_SETTLE_LOCKS; i++) pthread_mutex_destroy(&s->locks[i]);
 }
 
-pthread_mutex_t *engi_settle_lock(struct engi_settle *s, struct slice prefix) { return &s->locks[murmur3_hash(prefix) % ENGI_SETTLE_LOCKS]; }
+pthread_mutex_t *engi_settle_lock(struct engi_settle *s, struct slice prefix) {
+    return &s->locks[murmur3_hash(prefix) % ENGI_SETTLE_LOCKS];
+}
 
 struct loose {
     struct slice key;
@@ -35,7 +37,9 @@ struct step {
     bool more;
 };
 
-static struct slice rest_of(const struct step *s) { return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1); }
+static struct slice rest_of(const struct step *s) {
+    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
+}
 
 static int seek(struct step *s, struct err *e) {
     return buf_failed(&s->key) ? err_nomem(e) : s->it->ops->iter_move(s->it, KV_SEEK, buf_slice(&s->key), e);
@@ -114,7 +118,8 @@ static int read_all_pieces(struct step *s, struct err *e) {
     struct slice beyond = {0};
     int rc = 0;
     qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
-    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++) rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
+    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
+        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
     return rc;
 }
 
@@ -129,7 +134,9 @@ static int put(struct step *s, const struct engi_tomb *tomb, bool settled) {
     if (settled) engi_key_settled(&s->key, s->prefix, &tomb->range);
     else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);
     engi_tomb_value(&s->value, tomb, settled);
-    return buf_failed(&s->key) || buf_failed(&s->value) ? -1 : s->batch->ops->batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
+    return buf_failed(&s->key) || buf_failed(&s->value)
+               ? -1
+               : s->batch->ops->batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
 }
 
 /* The loose records go; what of one lies beyond the clip stays loose. */
@@ -161,7 +168,9 @@ static int run(struct step *s, struct err *e) {
     int rc = read_partition(s, e);
     if (!rc) rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
-    if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_paint(&s->tombs, e)) || (rc = put_pieces(s, e))) return rc;
+    if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_paint(&s->tombs, e)) ||
+        (rc = put_pieces(s, e)))
+        return rc;
     engi_ward_enter(s->eng->runs, s->prefix); /* invariant 7 (a) */
     rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
     engi_ward_leave(s->eng->runs, s->prefix);

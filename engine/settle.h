@@ -1,8 +1,11 @@
-/* Settling: the loose range tombstones of a partition are painted over each other and over the pieces that are there, so that what is
- * stored stays disjoint, a newer one swallows what it covers, and reading looks at one. Private to engine/.
+/* Settling: the loose range tombstones of a partition are painted over each other and over the
+ * pieces that are there, so that what is stored stays disjoint, a newer one swallows what it
+ * covers, and reading looks at one. Private to engine/.
  *
- * Invariant 2: settled pieces of a partition are disjoint, and only who holds the partition's settle lock writes or deletes them. Writers
- * of loose ones take no part: a loose record that is written again says the same, so that nothing is lost when it is taken away.
+ * Invariant 2: settled pieces of a partition are disjoint, and only who holds the partition's
+ *              settle lock writes or deletes them. Writers
+ * of loose ones take no part: a loose record that is written again says the same, so that nothing
+ * is lost when it is taken away.
  */
 #pragma once
 

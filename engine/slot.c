@@ -22,7 +22,9 @@ void engi_slots_fini(struct engi_slots *s) {
 static bool try_share(struct engi_slot *slot) {
     uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
     while (!(seen & CLAIMED))
-        if (atomic_compare_exchange_weak_explicit(&slot->state, &seen, seen + TAKEN + 1, memory_order_acquire, memory_order_relaxed)) return true;
+        if (atomic_compare_exchange_weak_explicit(&slot->state, &seen, seen + TAKEN + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
     return false;
 }
 
@@ -31,8 +33,9 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
         if (try_share(slot)) return;
     int64_t since = clock_machine_us(&clock_real);
     pthread_mutex_lock(&s->lock);
-    /* Counted before the look at the slot; who ends a claim changes the slot before the count (engi_slots_wake). So either he finds who
-     * waits, or this addition follows his and what it sees of the slot is free. */
+    /* Counted before the look at the slot; who ends a claim changes the slot before the count
+     * (engi_slots_wake). So either he finds who waits, or this addition follows his and what it
+     * sees of the slot is free. */
     atomic_fetch_add(&s->waiting, 1);
     while (atomic_load(&slot->state) & CLAIMED || !try_share(slot)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
@@ -57,14 +60,16 @@ bool engi_slot_claim(struct engi_slots *s, uint64_t hash) {
     struct engi_slot *slot = engi_slot(s, hash);
     uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
     if (holders(seen) != 1) return false;
-    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen - 1 + CLAIMED, memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen - 1 + CLAIMED, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) {
     struct engi_slot *slot = engi_slot(s, hash);
     uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
     if (holders(seen)) return false;
-    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen + TAKEN + CLAIMED, memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen + TAKEN + CLAIMED, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 /* Nobody else changes a slot that is claimed. */
@@ -124,5 +129,6 @@ void engi_slot_raise(struct engi_slots *s, uint64_t hash, int64_t ts) {
     struct engi_slot *slot = engi_slot(s, hash);
     assert(holders(atomic_load_explicit(&slot->state, memory_order_relaxed)));
     int64_t seen = atomic_load_explicit(&slot->newest, memory_order_relaxed);
-    while (seen < ts && !atomic_compare_exchange_weak_explicit(&slot->newest, &seen, ts, memory_order_relaxed, memory_order_relaxed)) {}
+    while (seen < ts && !atomic_compare_exchange_weak_explicit(&slot->newest, &seen, ts, memory_order_relaxed,
+                                                               memory_order_relaxed)) {}
 }

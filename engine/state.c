@@ -1,4 +1,5 @@
-/* Saved states: the store in kv's place is another one, and everything that was proven of the one before is forgotten. */
+/* Saved states: the store in kv's place is another one, and everything that was proven of the one
+ * before is forgotten. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,29 +13,37 @@
 #include "engine/store.h"
 
 static int check_folder(const struct eng *eng, struct err *e) {
-    return eng->kv_options.data_dir ? 0 : err_invalid(e, "States are saved in the data folder, and this server has none");
+    return eng->kv_options.data_dir ? 0
+                                    : err_invalid(e, "States are saved in the data folder, and this server has none");
 }
 
 /* Beside its place first: a state that is there is whole. */
 int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) {
     char path[PATH_MAX], fresh[PATH_MAX], old[PATH_MAX];
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e)) return -1;
-    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX || snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
+    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+        return -1;
+    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= PATH_MAX ||
+        snprintf(old, sizeof(old), "%s.old", path) >= PATH_MAX)
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    if (kv_state_remove(fresh, e) || kv_state_remove(old, e) || eng->kv->ops->save(eng->kv, fresh, e) || kv_state_note(fresh, of, e)) return -1;
-    if (rename(path, old) && errno != ENOENT) return err_set(e, ERR_SERVER, "cannot rename %s: %s", path, strerror(errno));
+    if (kv_state_remove(fresh, e) || kv_state_remove(old, e) || eng->kv->ops->save(eng->kv, fresh, e) ||
+        kv_state_note(fresh, of, e))
+        return -1;
+    if (rename(path, old) && errno != ENOENT)
+        return err_set(e, ERR_SERVER, "cannot rename %s: %s", path, strerror(errno));
     if (rename(fresh, path)) return err_set(e, ERR_SERVER, "cannot rename %s: %s", fresh, strerror(errno));
     return kv_state_remove(old, e);
 }
 
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) {
     char path[PATH_MAX];
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e)) return -1;
+    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+        return -1;
     return kv_state_remove(path, e);
 }
 
 static int folder_of(const struct eng *eng, const char *name, char path[PATH_MAX], struct err *e) {
-    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e)) return -1;
+    if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
+        return -1;
     return access(path, F_OK) ? err_invalid(e, "There is no saved state '%s'", name) : 0;
 }
 
@@ -60,15 +69,18 @@ void eng_state_close(struct eng *state) {
     free(state);
 }
 
-int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const char *of, int64_t saved_s), void *arg, struct err *e) {
+int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const char *of, int64_t saved_s), void *arg,
+                   struct err *e) {
     char states[PATH_MAX], path[PATH_MAX], of[ENG_STATE_OF_MAX];
     struct stat st;
     if (!eng->kv_options.data_dir) return 0;
-    if (snprintf(states, sizeof(states), "%s/states", eng->kv_options.data_dir) >= PATH_MAX) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(states, sizeof(states), "%s/states", eng->kv_options.data_dir) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     DIR *dir = opendir(states);
     int rc = 0;
     for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
-        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX && !stat(path, &st))
+        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX &&
+            !stat(path, &st))
             rc = kv_state_read_note(path, of, sizeof(of), e) ? -1 : fn(arg, d->d_name, of, st.st_mtime);
     if (dir) closedir(dir);
     return rc;

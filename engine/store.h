@@ -78,12 +78,17 @@ struct eng {
 static inline bool engi_deleted(const struct engi_table *t, int64_t token) {
     return !t || engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_COVER, engi_bucket(token)));
 }
-static inline bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) { return engi_deleted(engi_table(eng, table), token); }
-static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed); }
+static inline bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) {
+    return engi_deleted(engi_table(eng, table), token);
+}
+static inline void engi_count(struct eng *eng, enum eng_stat stat) {
+    atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
+}
 
 /* After the store has it, and before the write is told: what is stored of a bucket is another now. */
 static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
-    if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1)) engi_mark_put(t->changed, bucket, true);
+    if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1))
+        engi_mark_put(t->changed, bucket, true);
 }
 void engi_changed_all(struct engi_table *t);
 
@@ -96,7 +101,8 @@ void engi_table_forget(struct engi_table *t);
 
 /* Calls fn for every key in [from, to); at NULL: now. */
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
-                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) MUST_CHECK;
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
+                   struct err *e) MUST_CHECK;
 
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 /* Ends the thread and syncs what the durability promises at a clean end. */
@@ -105,17 +111,20 @@ void engi_commit_stop(struct eng *eng);
 uint64_t engi_commit_next_seq(struct eng *eng);
 /* -1 while a failed sync is not healed: nothing may be written. */
 int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
-/* Has seq synced, whatever is acknowledged early, and waits for it. One thread syncs at a time, and none once a sync has failed: a second fsync after
- * a failed one may succeed and have lost what the first one lost. */
+/* Has seq synced, whatever is acknowledged early, and waits for it. One thread syncs at a time, and
+ * none once a sync has failed: a second fsync after a failed one may succeed and have lost what the
+ * first one lost. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 
 int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* The moment that the table's rows are judged by when it is asked what of them is dead, in seconds. */
 int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);
 /* eng_ingest of what the store holds in a snapshot; NULL: now. */
-int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) MUST_CHECK;
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
+                   struct err *e) MUST_CHECK;
 /* A delta as a commit wrote it, into a table; rest: its key behind the table's id. */
-int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) MUST_CHECK;
+int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta,
+                      struct err *e) MUST_CHECK;
 /* Whoever wants to know is told that expired data of the row is taken away. */
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
 

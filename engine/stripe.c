@@ -41,7 +41,9 @@ static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
 }
 
 static pthread_t owner_of(const struct engi_stripe *s) { return atomic_load_explicit(&s->owner, memory_order_relaxed); }
-static void give_to(struct engi_stripe *s, pthread_t owner) { atomic_store_explicit(&s->owner, owner, memory_order_relaxed); }
+static void give_to(struct engi_stripe *s, pthread_t owner) {
+    atomic_store_explicit(&s->owner, owner, memory_order_relaxed);
+}
 
 /* Under the stripe's mutex. */
 static void wait_for(struct eng *eng, struct engi_stripe *s) {
@@ -50,7 +52,8 @@ static void wait_for(struct eng *eng, struct engi_stripe *s) {
     while (owner_of(s)) pthread_cond_wait(&s->left, &s->lock);
     s->n_waiting--;
     engi_count(eng, ENG_STAT_STRIPE_WAITS);
-    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
+    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_machine_us(&clock_real) - since),
+                              memory_order_relaxed);
 }
 
 static void take(struct eng *eng, uint32_t i) {
@@ -116,10 +119,12 @@ static void add_to(struct engi_stripe_set *set, const struct eng_part *const *pa
 /* Every stripe once and in ascending order, whatever the partitions. */
 static void each_of(struct eng *eng, const struct engi_stripe_set *set, void (*fn)(struct eng *, uint32_t)) {
     for (uint32_t word = 0; word < ENGI_STRIPES / 64; word++)
-        for (uint64_t bits = set->bits[word]; bits; bits &= bits - 1) fn(eng, word * 64 + (uint32_t)__builtin_ctzll(bits));
+        for (uint64_t bits = set->bits[word]; bits; bits &= bits - 1)
+            fn(eng, word * 64 + (uint32_t)__builtin_ctzll(bits));
 }
 
-static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, void (*fn)(struct eng *, uint32_t)) {
+static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n,
+                        void (*fn)(struct eng *, uint32_t)) {
     struct engi_stripe_set set = {0};
     if (n == 1) {
         fn(eng, stripe(parts[0]));
@@ -129,9 +134,13 @@ static void each_stripe(struct eng *eng, const struct eng_part *const *parts, ui
     each_of(eng, &set, fn);
 }
 
-void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) { each_stripe(eng, parts, n, take); }
+void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, take);
+}
 
-void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) { each_stripe(eng, parts, n, leave); }
+void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, leave);
+}
 
 /* ---- of a batch ---- */
 

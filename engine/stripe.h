@@ -1,13 +1,17 @@
-/* Stripe locks of partitions, for who reads before he writes. Private to engine/; the rest of the server takes them by eng_lock.
+/* Stripe locks of partitions, for who reads before he writes. Private to engine/; the rest of the
+ * server takes them by eng_lock.
  *
- * Invariant 5: what decides what is written is read, and what was decided is committed, by the thread that holds the stripes of its
+ * Invariant 5: what decides what is written is read, and what was decided is committed, by the
+ *              thread that holds the stripes of its
  * partitions. Whoever relies on it asserts eng_holds.
  *
- * A loop, which must not wait, takes a stripe only when it is free and nobody waits for it, and gives it to its batch, which keeps it until it is committed,
- * by whatever thread: so a stripe is a word of its own, and not a mutex that one thread has.
+ * A loop, which must not wait, takes a stripe only when it is free and nobody waits for it, and
+ * gives it to its batch, which keeps it until it is committed, by whatever thread: so a stripe is a
+ * word of its own, and not a mutex that one thread has.
  *
- * Where the store has several writers a lock keeps off only those of this process. So who locks a stripe reads its turn in the store
- * ([u32 2][u16 stripe]), and a commit under it is on the condition that the turn is still that one, and makes it the next.
+ * Where the store has several writers a lock keeps off only those of this process. So who locks a
+ * stripe reads its turn in the store ([u32 2][u16 stripe]), and a commit under it is on the
+ * condition that the turn is still that one, and makes it the next.
  */
 #pragma once
 
@@ -26,7 +30,8 @@ struct engi_stripe {
     pthread_cond_t left;
     _Atomic(pthread_t) owner; /* 0: nobody; a thread; ENGI_STRIPE_OF_BATCH */
     uint32_t n_waiting;
-    uint64_t turn;            /* the owner's, in a store with several writers: which turn of the stripe's in the store this is */
+    /* the owner's, in a store with several writers: which turn of the stripe's in the store this is */
+    uint64_t turn;
 };
 
 struct eng;
@@ -49,5 +54,6 @@ bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part 
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);
 /* Whether this thread holds the stripe of the row or partition whose key it is, and which one that is. */
 bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *stripe);
-/* Adds to a batch under a stripe that no other engine has had a turn since it was locked, and that this is one. -1: no memory. */
+/* Adds to a batch under a stripe that no other engine has had a turn since it was locked, and that
+ * this is one. -1: no memory. */
 int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) MUST_CHECK;

@@ -42,7 +42,9 @@ int engi_tombs_add(struct engi_tombs *t, const struct engi_tomb *tomb, struct er
     return 0;
 }
 
-static int by_bytes(const void *a, const void *b) { return slice_cmp(*(const struct slice *)a, *(const struct slice *)b); }
+static int by_bytes(const void *a, const void *b) {
+    return slice_cmp(*(const struct slice *)a, *(const struct slice *)b);
+}
 
 static int newest_first(const void *a, const void *b) {
     int64_t x = ((const struct engi_tomb *)a)->ts, y = ((const struct engi_tomb *)b)->ts;
@@ -129,7 +131,8 @@ bool engi_tombs_run(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *o
 
 static bool lies_in(const struct engi_interval *range, const struct engi_interval *slices, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        bool after = !slices[i].no_end && slice_cmp(range->from, slices[i].to) >= 0, before = !range->no_end && slice_cmp(range->to, slices[i].from) <= 0;
+        bool after = !slices[i].no_end && slice_cmp(range->from, slices[i].to) >= 0,
+             before = !range->no_end && slice_cmp(range->to, slices[i].from) <= 0;
         if (!after && !before) return true;
     }
     return false;
@@ -164,7 +167,10 @@ int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out,
 }
 
 void engi_tomb_value(struct buf *out, const struct engi_tomb *tomb, bool settled) {
-    struct rowi_head head = {.live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = tomb->ts, .del_at = tomb->at};
+    struct rowi_head head = {.live_ts = ENG_NO_TS,
+                             .live_expiry = ENG_NO_EXPIRY,
+                             .del_ts = tomb->ts,
+                             .del_at = tomb->at};
     struct rowi_writer w;
     if (settled) head.key_image = tomb->range.from;
     rowi_begin(&w, out, &head);
@@ -187,8 +193,8 @@ void engi_window_reset(struct engi_window *w) {
 }
 
 bool engi_on_settled(const struct kv_iter *it, struct slice prefix) {
-    return it->key.n > prefix.n + 2 && memcmp(it->key.p, prefix.p, prefix.n) == 0 && it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE &&
-           it->key.p[prefix.n + 1] == ENGI_SETTLED;
+    return it->key.n > prefix.n + 2 && memcmp(it->key.p, prefix.p, prefix.n) == 0 &&
+           it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE && it->key.p[prefix.n + 1] == ENGI_SETTLED;
 }
 
 /* Takes the piece that the iterator stands on; 1: there is room for more. */
@@ -210,7 +216,8 @@ static void turn_round(struct engi_window *w) {
 }
 
 /* From the first piece that ends after ck, on which the iterator stands if it is there, onwards. */
-static int load_forward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes, struct err *e) {
+static int load_forward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes,
+                        struct err *e) {
     int more = 1;
     while (got > 0 && more > 0 && engi_on_settled(it, prefix)) {
         more = take(w, it, prefix.n, bytes, e);
@@ -223,7 +230,8 @@ static int load_forward(struct engi_window *w, struct kv_iter *it, struct slice 
 }
 
 /* That piece, which bounds what is known, and backwards from it. */
-static int load_backward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes, struct err *e) {
+static int load_backward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes,
+                         struct err *e) {
     int more = 1;
     if (got > 0 && engi_on_settled(it, prefix)) {
         more = take(w, it, prefix.n, bytes, e);
@@ -243,7 +251,8 @@ static int load_backward(struct engi_window *w, struct kv_iter *it, struct slice
     return 0;
 }
 
-int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse, struct err *e) {
+int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
+                     struct err *e) {
     size_t bytes = 0;
     if (w->loaded && w->size < ENGI_WINDOW_MAX) w->size *= 2;
     w->n = 0;

@@ -1,10 +1,13 @@
-/* The range tombstones of one partition, and what covers its rows at one moment of the store. Private to engine/.
+/* The range tombstones of one partition, and what covers its rows at one moment of the store.
+ * Private to engine/.
  *
- * A range deletion is stored loose, as it came: a blind put. Every so often the loose ones of a partition are settled (engine/settle.c):
- * painted over each other into disjoint pieces, of which one at most covers a row. So a reader looks at few loose records, and
- * then at the one settled piece where it is, or at a window of them as it goes along.
+ * A range deletion is stored loose, as it came: a blind put. Every so often the loose ones of a
+ * partition are settled (engine/settle.c): painted over each other into disjoint pieces, of which
+ * one at most covers a row. So a reader looks at few loose records, and then at the one settled
+ * piece where it is, or at a window of them as it goes along.
  *
- * Life of an engi_tombs: engi_tombs_add every record, engi_tombs_paint once, then ask for rows in any order.
+ * Life of an engi_tombs: engi_tombs_add every record, engi_tombs_paint once, then ask for rows in
+ * any order.
  */
 #pragma once
 
@@ -35,7 +38,8 @@ int engi_tombs_paint(struct engi_tombs *t, struct err *e) MUST_CHECK;
 /* The newest of the partition's deletion and the painted ones that covers a row; ENG_NO_TS: none. */
 int64_t engi_tombs_at(const struct engi_tombs *t, struct slice ck);
 
-/* What is painted, run by run: neighbours of one timestamp are one. *i: from 0; false: there is no more. at is the latest of theirs. */
+/* What is painted, run by run: neighbours of one timestamp are one. *i: from 0; false: there is no
+ * more. at is the latest of theirs. */
 bool engi_tombs_run(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *out);
 /* Runs that lie in the slices. */
 uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices);
@@ -72,6 +76,8 @@ void engi_window_reset(struct engi_window *w);
 static inline bool engi_window_knows(const struct engi_window *w, struct slice ck) {
     return w->loaded && engi_interval_covers(&w->known, ck);
 }
-/* Loads the piece at ck, and from there on in the direction of the scan. The iterator ends up anywhere. 0, -1, ENG_INCOMPLETE. */
-int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse, struct err *e) MUST_CHECK;
+/* Loads the piece at ck, and from there on in the direction of the scan. The iterator ends up
+ * anywhere. 0, -1, ENG_INCOMPLETE. */
+int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse,
+                     struct err *e) MUST_CHECK;
 int64_t engi_window_at(const struct engi_window *w, struct slice ck);

@@ -87,7 +87,11 @@ static int take_store(void *arg, struct kv *kv, struct err *e) { return engi_eac
 
 static int look_through(struct eng_verify *v, const char *folder, const struct kv_stamp *stamp, struct err *e) {
     struct look l = {.v = v, .folder = folder};
-    struct kv_options o = {.damage = KV_DAMAGE_LOOK, .block_cache_bytes = 8 << 20, .arg = &l, .merge = engi_merge, .prefix_len = engi_prefix_len};
+    struct kv_options o = {.damage = KV_DAMAGE_LOOK,
+                           .block_cache_bytes = 8 << 20,
+                           .arg = &l,
+                           .merge = engi_merge,
+                           .prefix_len = engi_prefix_len};
     struct err why = {0};
     struct kv_found found = {.store = true};
     if (kv_check(folder, stamp, KV_DAMAGE_LOOK, &found, &why)) tell(v, "%s", why.text);
@@ -102,11 +106,13 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
 
 static int look_at_states(struct eng_verify *v, struct err *e) {
     char states[PATH_MAX], path[PATH_MAX];
-    if (snprintf(states, sizeof(states), "%s/states", v->data_dir) >= PATH_MAX) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(states, sizeof(states), "%s/states", v->data_dir) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     DIR *dir = opendir(states);
     int rc = 0;
     for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
-        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX) rc = look_through(v, path, NULL, e);
+        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX)
+            rc = look_through(v, path, NULL, e);
     if (dir) closedir(dir);
     return rc;
 }
@@ -116,13 +122,15 @@ int eng_verify(struct eng_verify *v, struct err *e) {
     struct kv_stamp stamp = {.rows = "rows"};
     struct stat st;
     struct err why = {0};
-    if (snprintf(path, sizeof(path), "%s/tally.stamp", v->data_dir) >= PATH_MAX) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(path, sizeof(path), "%s/tally.stamp", v->data_dir) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (stat(v->data_dir, &st) || !S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is no folder", v->data_dir);
     int stamped = kv_stamp_read(path, &stamp, &why);
     if (stamped < 0) tell(v, "%s", why.text);
     else if (!stamped) tell(v, "%s is missing: the folder was never a server's, or has lost it", path);
     if (stamped <= 0) snprintf(stamp.rows, sizeof(stamp.rows), "rows");
-    if (snprintf(rows, sizeof(rows), "%s/%s", v->data_dir, stamp.rows) >= PATH_MAX) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(rows, sizeof(rows), "%s/%s", v->data_dir, stamp.rows) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (stat(rows, &st)) {
         tell(v, "%s is missing: the rows were in it", rows);
         return 0;

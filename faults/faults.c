@@ -35,7 +35,9 @@ static unsigned place_of(const struct faults *f, const char *name) {
     return i;
 }
 
-static bool is_at(const struct faults *f, unsigned i, const char *name) { return i < f->n && !strcmp(f->all[i]->name, name); }
+static bool is_at(const struct faults *f, unsigned i, const char *name) {
+    return i < f->n && !strcmp(f->all[i]->name, name);
+}
 
 bool faults_find(struct faults *f, const char *name, struct fault_rule *out) {
     pthread_mutex_lock(&f->lock);
@@ -47,7 +49,8 @@ bool faults_find(struct faults *f, const char *name, struct fault_rule *out) {
 }
 
 static int insert(struct faults *f, unsigned at, const struct fault_rule *rule, struct err *e) {
-    if (f->n == FAULTS_MAX) return err_invalid(e, "There are %d faults already, which is the most there may be", FAULTS_MAX);
+    if (f->n == FAULTS_MAX)
+        return err_invalid(e, "There are %d faults already, which is the most there may be", FAULTS_MAX);
     struct fault_rule *copy = malloc(sizeof(*copy));
     if (!copy) return err_nomem(e);
     *copy = *rule;
@@ -123,8 +126,10 @@ static void look_at(struct places *p, const struct fault_rule *r, const char *ke
 static struct places places_of(const struct fault_rule *r, const struct cql_request *q) {
     struct places p = {0};
     const struct catalog_change *change = change_of(q);
-    for (const struct table_use *t = tables_of(q); t; t = t->next) look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
-    for (const struct op_write *w = q->cost->writes; w; w = w->next) look_at(&p, r, w->keyspace, w->table, q->cost->is_system);
+    for (const struct table_use *t = tables_of(q); t; t = t->next)
+        look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
+    for (const struct op_write *w = q->cost->writes; w; w = w->next)
+        look_at(&p, r, w->keyspace, w->table, q->cost->is_system);
     if (q->cost->table) look_at(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
     if (change && change->keyspace) look_at(&p, r, change->keyspace, change->name, false);
     return p;
@@ -154,7 +159,8 @@ static bool matches(const struct fault_rule *r, const struct cql_request *q, uin
     if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->stmt_kind) return false;
     if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
     if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
-    if (r->fails && r->code == ERR_UNPREPARED && !uses_prepared(q)) return false; /* nobody else could make anything of it */
+    /* nobody else could make anything of it */
+    if (r->fails && r->code == ERR_UNPREPARED && !uses_prepared(q)) return false;
     if (r->partly && !may_be_applied_partly(q)) return false;
     return is_where(r, q);
 }

@@ -1,8 +1,11 @@
 /* The faults of a server, and whether one of them hits a request.
  *
- * Faults are asked in the order of their names; each counts the requests that it matches, and a request that one hits is not seen by those behind it. A request
- * counts once, when it is planned and sized: whatever thread it runs on, and however many parts it has. Statements on system_control match none; those on other
- * system keyspaces, which drivers read for themselves, only faults that name their keyspace; a PREPARE only faults that name it. In memory only. Any thread.
+ * Faults are asked in the order of their names; each counts the requests that it matches, and a
+ * request that one hits is not seen by those behind it. A request counts once, when it is planned
+ * and sized: whatever thread it runs on, and however many parts it has. Statements on
+ * system_control match none; those on other system keyspaces, which drivers read for themselves,
+ * only faults that name their keyspace; a PREPARE only faults that name it. In memory only. Any
+ * thread.
  */
 #pragma once
 

@@ -33,19 +33,24 @@ enum fault_type fault_column_type(enum fault_column c) { return columns[c].type;
 
 const void *fault_column_at(const struct fault_rule *r, enum fault_column c) { return (const char *)r + columns[c].at; }
 
-static int not_a_value(enum fault_column c, struct err *e) { return err_invalid(e, "That is no value of system_control.faults.%s", columns[c].name); }
+static int not_a_value(enum fault_column c, struct err *e) {
+    return err_invalid(e, "That is no value of system_control.faults.%s", columns[c].name);
+}
 
 static int take_text(char *to, enum fault_column c, struct slice s, struct err *e) {
-    if (s.n >= FAULT_TEXT_MAX || (s.n && memchr(s.p, 0, s.n))) return err_invalid(e, "%s of system_control.faults has at most %d bytes", columns[c].name, FAULT_TEXT_MAX - 1);
+    if (s.n >= FAULT_TEXT_MAX || (s.n && memchr(s.p, 0, s.n)))
+        return err_invalid(e, "%s of system_control.faults has at most %d bytes", columns[c].name, FAULT_TEXT_MAX - 1);
     snprintf(to, FAULT_TEXT_MAX, "%.*s", SLICE_FMT(s));
     return 0;
 }
 
 int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *bytes, int32_t n, struct err *e) {
-    static const int32_t sizes[] = {[FAULT_IS_LONG] = 8, [FAULT_IS_INT] = 4, [FAULT_IS_DOUBLE] = 8, [FAULT_IS_BOOL] = 1};
+    static const int32_t sizes[] = {
+        [FAULT_IS_LONG] = 8, [FAULT_IS_INT] = 4, [FAULT_IS_DOUBLE] = 8, [FAULT_IS_BOOL] = 1};
     enum fault_type type = columns[c].type;
     void *to = (char *)r + columns[c].at;
-    if (type == FAULT_IS_TOLD) return err_invalid(e, "Column %s of system_control.faults tells what is; it may not be set", columns[c].name);
+    if (type == FAULT_IS_TOLD)
+        return err_invalid(e, "Column %s of system_control.faults tells what is; it may not be set", columns[c].name);
     r->has[c] = n > 0;
     if (type == FAULT_IS_TEXT) return take_text(to, c, n > 0 ? slice_of(bytes, (size_t)n) : slice_str(""), e);
     memset(to, 0, (size_t)sizes[type]);
@@ -63,7 +68,8 @@ int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *byt
 /* ---- words ---- */
 
 /* What the protocol calls its requests that run statements. */
-static const char *const kinds[] = {[REQUEST_QUERY] = "QUERY", [REQUEST_PREPARE] = "PREPARE", [REQUEST_EXECUTE] = "EXECUTE", [REQUEST_BATCH] = "BATCH"};
+static const char *const kinds[] = {
+    [REQUEST_QUERY] = "QUERY", [REQUEST_PREPARE] = "PREPARE", [REQUEST_EXECUTE] = "EXECUTE", [REQUEST_BATCH] = "BATCH"};
 
 static const struct answer {
     enum err_code code;
@@ -124,10 +130,13 @@ static int find_level(struct fault_rule *r, struct err *e) {
 }
 
 static int find_write_type(struct fault_rule *r, struct err *e) {
-    static const char *const types[] = {"SIMPLE", "BATCH", "UNLOGGED_BATCH", "COUNTER", "BATCH_LOG", "CAS", "VIEW", "CDC"}; /* v5 specification, section 9 */
+    /* v5 specification, section 9 */
+    static const char *const types[] = {"SIMPLE",    "BATCH", "UNLOGGED_BATCH", "COUNTER",
+                                        "BATCH_LOG", "CAS",   "VIEW",           "CDC"};
     if (!*r->write_type) return 0;
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (!strcasecmp(r->write_type, types[i])) return snprintf(r->write_type, sizeof(r->write_type), "%s", types[i]), 0;
+        if (!strcasecmp(r->write_type, types[i]))
+            return snprintf(r->write_type, sizeof(r->write_type), "%s", types[i]), 0;
     return no_such(FAULT_COLUMN_write_type, r->write_type, e);
 }
 
@@ -148,40 +157,52 @@ static int check_answer(const struct fault_rule *r, struct err *e) {
     const char *carries = r->fails ? answer_of(r->code)->carries : "";
     for (size_t i = 0; i < ARRAY_LEN(carried); i++)
         if (r->has[carried[i].column] && !strchr(carries, carried[i].letter))
-            return err_invalid(e, "%s goes with errors that carry it, and %s does not", columns[carried[i].column].name, r->fails ? answer_of(r->code)->name : "a fault without an error");
-    if (r->received < 0 || r->required < 0 || r->failures < 0) return err_invalid(e, "received, required and failures of a fault are not negative");
+            return err_invalid(e, "%s goes with errors that carry it, and %s does not", columns[carried[i].column].name,
+                               r->fails ? answer_of(r->code)->name : "a fault without an error");
+    if (r->received < 0 || r->required < 0 || r->failures < 0)
+        return err_invalid(e, "received, required and failures of a fault are not negative");
     if (*r->message && !r->fails) return err_invalid(e, "A message goes with an error");
     return 0;
 }
 
 static int check_effect(const struct fault_rule *r, struct err *e) {
-    if (r->delay_ms < 0 || r->delay_ms > FAULT_DELAY_MAX_MS) return err_invalid(e, "A fault delays by 0 to %d milliseconds", FAULT_DELAY_MAX_MS);
+    if (r->delay_ms < 0 || r->delay_ms > FAULT_DELAY_MAX_MS)
+        return err_invalid(e, "A fault delays by 0 to %d milliseconds", FAULT_DELAY_MAX_MS);
     if (r->fails && r->close) return err_invalid(e, "A fault answers an error or closes the connection, not both");
-    if (!r->fails && !r->close && !r->delay_ms) return err_invalid(e, "A fault has an error, closes the connection, or delays: error, close, delay_ms");
+    if (!r->fails && !r->close && !r->delay_ms)
+        return err_invalid(e, "A fault has an error, closes the connection, or delays: error, close, delay_ms");
     return 0;
 }
 
 static int check_choice(const struct fault_rule *r, struct err *e) {
-    bool nth = r->has[FAULT_COLUMN_nth], every = r->has[FAULT_COLUMN_every], probable = r->has[FAULT_COLUMN_probability];
-    if (nth + every + probable > 1) return err_invalid(e, "A fault hits the nth request, every so many, or some with a probability: one of nth, every, probability");
+    bool nth = r->has[FAULT_COLUMN_nth], every = r->has[FAULT_COLUMN_every],
+         probable = r->has[FAULT_COLUMN_probability];
+    if (nth + every + probable > 1)
+        return err_invalid(
+            e,
+            "A fault hits the nth request, every so many, or some with a probability: one of nth, every, probability");
     if ((nth && r->nth < 1) || (every && r->every < 1) || (r->has[FAULT_COLUMN_times] && r->times < 1))
         return err_invalid(e, "nth, every and times of a fault are at least 1");
-    if (probable && !(r->probability >= 0 && r->probability <= 1)) return err_invalid(e, "The probability of a fault is from 0 to 1");
+    if (probable && !(r->probability >= 0 && r->probability <= 1))
+        return err_invalid(e, "The probability of a fault is from 0 to 1");
     if (r->has[FAULT_COLUMN_seed] && !probable) return err_invalid(e, "A seed goes with a probability");
     return 0;
 }
 
 static int check_subject(const struct fault_rule *r, struct err *e) {
     if (!*r->name) return err_invalid(e, "A fault has a name");
-    if (*r->table_name && !*r->keyspace_name) return err_invalid(e, "A fault that names a table names its keyspace, too");
-    if (!strcasecmp(r->keyspace_name, "system_control")) return err_invalid(e, "No fault hits statements on system_control, which takes it away again");
+    if (*r->table_name && !*r->keyspace_name)
+        return err_invalid(e, "A fault that names a table names its keyspace, too");
+    if (!strcasecmp(r->keyspace_name, "system_control"))
+        return err_invalid(e, "No fault hits statements on system_control, which takes it away again");
     return 0;
 }
 
 int fault_rule_check(struct fault_rule *r, struct err *e) {
     r->matched = r->hits = 0;
-    return find_opcode(r, e) || find_statement(r, e) || find_error(r, e) || find_level(r, e) || find_write_type(r, e) || find_moment(r, e) ||
-                   check_subject(r, e) || check_choice(r, e) || check_effect(r, e) || check_answer(r, e)
+    return find_opcode(r, e) || find_statement(r, e) || find_error(r, e) || find_level(r, e) || find_write_type(r, e) ||
+                   find_moment(r, e) || check_subject(r, e) || check_choice(r, e) || check_effect(r, e) ||
+                   check_answer(r, e)
                ? -1
                : 0;
 }

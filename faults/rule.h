@@ -1,7 +1,9 @@
-/* A fault that people's tests inject: which requests it matches, which of those it hits, and what it does to them. A row of system_control.faults.
+/* A fault that people's tests inject: which requests it matches, which of those it hits, and what
+ * it does to them. A row of system_control.faults.
  *
- * Life: columns are set one by one from their CQL values (fault_rule_set); fault_rule_check says whether they make a fault together and resolves its words.
- * Texts are empty and numbers 0 where the row has none (has).
+ * Life: columns are set one by one from their CQL values (fault_rule_set); fault_rule_check says
+ * whether they make a fault together and resolves its words. Texts are empty and numbers 0 where
+ * the row has none (has).
  */
 #pragma once
 
@@ -47,7 +49,8 @@ enum fault_type fault_column_type(enum fault_column c);
 /* Where the column's value stands in a rule. */
 const void *fault_column_at(const struct fault_rule *r, enum fault_column c);
 /* The value of a column as CQL has it; n < 0: none. -1, ERR_INVALID: no value of the column. */
-int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *bytes, int32_t n, struct err *e) MUST_CHECK;
+int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *bytes, int32_t n,
+                   struct err *e) MUST_CHECK;
 /* ERR_INVALID: it is no fault. Its counts begin anew. */
 int fault_rule_check(struct fault_rule *r, struct err *e) MUST_CHECK;
 /* Whether it hits the request that it matched as the n-th (from 1): the same for the same seed. */

@@ -16,7 +16,8 @@
 /* Connections that stay open at once; a few more while those sent off are being closed. */
 enum { VISITORS = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
 
-/* A connection, from its first moment to its last. Made and freed on the daemon's thread; in the list, and its time, under the listener's lock. */
+/* A connection, from its first moment to its last. Made and freed on the daemon's thread; in the
+ * list, and its time, under the listener's lock. */
 struct visitor {
     TAILQ_ENTRY(visitor) entry;
     int fd;
@@ -43,8 +44,12 @@ struct reading {
     bool too_large;
 };
 
-const char *http_header(const struct http_request *q, const char *name) { return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name); }
-const char *http_argument(const struct http_request *q, const char *name) { return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name); }
+const char *http_header(const struct http_request *q, const char *name) {
+    return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}
+const char *http_argument(const struct http_request *q, const char *name) {
+    return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
+}
 
 struct taker {
     void (*take)(void *arg, const char *name, const char *value);
@@ -58,7 +63,8 @@ static enum MHD_Result give_argument(void *arg, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value), void *arg) {
+void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
+                        void *arg) {
     struct taker t = {.take = take, .arg = arg};
     MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, give_argument, &t);
 }
@@ -71,7 +77,8 @@ static time_t now_s(void) {
     return now.tv_sec;
 }
 
-/* From the end of a request to that of the next, of which the first half may pass without a byte; and for taking an answer. */
+/* From the end of a request to that of the next, of which the first half may pass without a byte;
+ * and for taking an answer. */
 static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.request_s; }
 
 /* 0: as long as it takes. */
@@ -112,7 +119,8 @@ static bool refuse_foreign(const struct http_listener *l, const struct http_requ
     return refused;
 }
 
-static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path, const struct reading *r) {
+static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path,
+                              const struct reading *r) {
     const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c};
     struct http_answer a = {.status = MHD_HTTP_CONTENT_TOO_LARGE, .type = "text/plain"};
     buf_init(&a.body, ANSWER_MAX);
@@ -135,10 +143,12 @@ static struct reading *begin(void) {
     return r;
 }
 
-static bool is_late(const struct http_listener *l, const struct reading *r) { return now_s() - r->began > l->o.request_s; }
+static bool is_late(const struct http_listener *l, const struct reading *r) {
+    return now_s() - r->began > l->o.request_s;
+}
 
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method, const char *version,
-                                  const char *data, size_t *data_n, void **state) {
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
+                                  const char *version, const char *data, size_t *data_n, void **state) {
     struct http_listener *l = arg;
     struct reading *r = *state;
     (void)version;
@@ -240,14 +250,16 @@ static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_
 
 static struct MHD_Daemon *start(struct http_listener *l) {
     enum { CONNECTIONS = 2 * VISITORS, MEMORY = 16 << 10 };
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(l->o.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(l->o.port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (l->certificate ? MHD_USE_TLS : 0);
     enum MHD_OPTION more = l->certificate ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
-    return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l,
-                            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
-                            MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l,
-                            more, on_handshake, MHD_OPTION_END);
+    return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                            (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l, more,
+                            on_handshake, MHD_OPTION_END);
 }
 
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) {
@@ -261,8 +273,10 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     pthread_cond_init(&l->wake, NULL);
     int rc = o->tls_cert && !(l->certificate = http_certificate_open(o->tls_cert, o->tls_key, e)) ? -1 : 0;
     if (!rc) l->daemon = start(l);
-    if (!rc && !l->daemon) rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
-    if (!rc && pthread_create(&l->usher, NULL, usher, l)) rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
+    if (!rc && !l->daemon)
+        rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
+    if (!rc && pthread_create(&l->usher, NULL, usher, l))
+        rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
     else l->has_usher = !rc;
     if (!rc) *out = l;
     else http_stop(l);

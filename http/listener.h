@@ -26,7 +26,8 @@ struct http_request {
 const char *http_header(const struct http_request *q, const char *name);
 const char *http_argument(const struct http_request *q, const char *name); /* of the query string */
 /* Calls take for each argument of the query string, as it was sent but for its escapes; value may be "". */
-void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value), void *arg);
+void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
+                        void *arg);
 
 enum { HTTP_HEADERS = 4 };
 struct http_answer {
@@ -46,7 +47,8 @@ struct http_options {
     uint16_t port; /* of 127.0.0.1; 0: any free one */
     const char *what; /* of errors: "the admin port" */
     size_t body_max;  /* 0: no request has a body */
-    int request_s;    /* seconds that a request's body may take, and a connection without a byte; at most ten, or (0) ten */
+    /* seconds that a request's body may take, and a connection without a byte; at most ten, or (0) ten */
+    int request_s;
     const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
     struct http_hosts hosts;        /* its texts must outlive the listener */
     http_handler_fn handle;

@@ -1,7 +1,9 @@
-/* Whether something that Amazon Keyspaces refuses may be: one function, asked where a statement is compiled or admitted.
+/* Whether something that Amazon Keyspaces refuses may be: one function, asked where a statement is
+ * compiled or admitted.
  *
- * Life: the server makes one struct compat for its mode, which cql_db_options carries. Whoever compiles a statement copies it, and writes into the
- * copy whose use it is: the statement's text and its table. compat_refuse() says no in mode strict; in mode report it notes the use (report.h)
+ * Life: the server makes one struct compat for its mode, which cql_db_options carries. Whoever
+ * compiles a statement copies it, and writes into the copy whose use it is: the statement's text
+ * and its table. compat_refuse() says no in mode strict; in mode report it notes the use (report.h)
  * and says yes; in mode off it says yes. So code that asks knows nothing of modes.
  */
 #pragma once
@@ -43,10 +45,11 @@ struct compat {
     struct refusal_set uses;      /* mode REPORT: what was asked of this copy */
 };
 
-/* Asks one rule; further arguments are those of its words. 0: it may be (always when c is NULL). -1: refused, e is set. Any thread, with a
- * copy of its own. */
+/* Asks one rule; further arguments are those of its words. 0: it may be (always when c is NULL).
+ * -1: refused, e is set. Any thread, with a copy of its own. */
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...);
-/* This copy is asked for a statement on that table: of a keyspace that Amazon Keyspaces does not have, nothing is refused. */
+/* This copy is asked for a statement on that table: of a keyspace that Amazon Keyspaces does not
+ * have, nothing is refused. */
 void compat_is_of(struct compat *c, const char *keyspace, const char *table);
 /* Notes once more what this copy was asked: a prepared statement runs again. */
 void compat_again(struct compat *c);

@@ -1,4 +1,5 @@
-/* The numbers that Amazon Keyspaces publishes, as constants: QUOTA_NAME_LENGTH and so on. quota.def says where each comes from. */
+/* The numbers that Amazon Keyspaces publishes, as constants: QUOTA_NAME_LENGTH and so on. quota.def
+ * says where each comes from. */
 #pragma once
 
 #include <stdbool.h>

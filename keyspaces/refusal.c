@@ -20,9 +20,15 @@ static const struct {
     struct refusal refusal;
     enum page page;
 } rows[REFUSALS] = {
-#define REFUSAL(id, name_, checks_, words_, instead_, code_, page_, confidence_, since_)                                                  \
-    [REFUSE_##id] = {{.name = name_, .checks = checks_, .words = words_, .instead = instead_, .code = ERR_##code_, .confidence = confidence_, \
-                      .since = since_}, PAGE_##page_},
+#define REFUSAL(id, name_, checks_, words_, instead_, code_, page_, confidence_, since_) \
+    [REFUSE_##id] = {{.name = name_, \
+                      .checks = checks_, \
+                      .words = words_, \
+                      .instead = instead_, \
+                      .code = ERR_##code_, \
+                      .confidence = confidence_, \
+                      .since = since_}, \
+                     PAGE_##page_},
 #include "keyspaces/refusal.def"
 #undef REFUSAL
 };

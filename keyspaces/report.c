@@ -113,7 +113,9 @@ static void without_values(struct slice s, char *to) {
 
 static struct row *row_for(struct rule_rows *of, const char *keyspace, const char *table, const char *statement) {
     for (unsigned i = 0; i < of->n; i++)
-        if (!strcmp(of->rows[i].statement, statement) && !strcmp(of->rows[i].table, table) && !strcmp(of->rows[i].keyspace, keyspace)) return &of->rows[i];
+        if (!strcmp(of->rows[i].statement, statement) && !strcmp(of->rows[i].table, table) &&
+            !strcmp(of->rows[i].keyspace, keyspace))
+            return &of->rows[i];
     if (!of->rows) of->rows = calloc(REPORT_STATEMENTS, sizeof *of->rows);
     if (!of->rows || of->n == REPORT_STATEMENTS) return &of->others;
     struct row *row = &of->rows[of->n++];
@@ -138,9 +140,14 @@ void compat_report_note(struct compat_report *r, enum refusal_id id, const char 
 }
 
 static int give(const struct row *row, int id, int (*take)(void *, const struct compat_use *), void *arg) {
-    const struct compat_use u = {.id = (enum refusal_id)id, .keyspace = row->keyspace, .table = row->table, .statement = row->statement,
+    const struct compat_use u = {.id = (enum refusal_id)id,
+                                 .keyspace = row->keyspace,
+                                 .table = row->table,
+                                 .statement = row->statement,
                                  .words = *row->words ? row->words : refusal_of((enum refusal_id)id).checks,
-                                 .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
+                                 .uses = row->uses,
+                                 .first_us = row->first_us,
+                                 .last_us = row->last_us};
     return row->uses ? take(arg, &u) : 0;
 }
 

@@ -1,8 +1,10 @@
-/* The migration report: every use of something that Amazon Keyspaces would refuse, by rule, table and statement, with counts and times.
+/* The migration report: every use of something that Amazon Keyspaces would refuse, by rule, table
+ * and statement, with counts and times.
  *
- * Bounded: each rule keeps REPORT_STATEMENTS statements; of more it counts the uses in one row without statement and table. So whoever sends ever new
- * statements pays with their own rule's detail; other rules keep theirs. Literals of a statement are shown as ?, so that statements that differ in
- * values alone are one row. Any thread.
+ * Bounded: each rule keeps REPORT_STATEMENTS statements; of more it counts the uses in one row
+ * without statement and table. So whoever sends ever new statements pays with their own rule's
+ * detail; other rules keep theirs. Literals of a statement are shown as ?, so that statements that
+ * differ in values alone are one row. Any thread.
  */
 #pragma once
 
@@ -15,7 +17,8 @@ struct compat_report *compat_report_new(struct clock *clock, struct err *e) MUST
 void compat_report_free(struct compat_report *r);
 
 /* Notes a use of a rule by a statement on a table; keyspace and table may be NULL. words: as the
- * refusal would say them; NULL when they are not known, as of a prepared statement that runs again: a row keeps those of its first use that has some. */
+ * refusal would say them; NULL when they are not known, as of a prepared statement that runs again:
+ * a row keeps those of its first use that has some. */
 void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table,
                         struct slice statement, const char *words);
 

@@ -45,7 +45,8 @@ struct book_table *book_open(struct book *b, uint32_t object, const char *keyspa
     return NULL;
 }
 
-/* The cell of a minute, emptied when its place held another; NULL: no memory, or the minute is older than what is kept. */
+/* The cell of a minute, emptied when its place held another; NULL: no memory, or the minute is
+ * older than what is kept. */
 static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
     struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
     if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
@@ -62,7 +63,8 @@ static void add_second(struct book_table *t, uint32_t second, const struct figur
     s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
     s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
     s->entities += (uint32_t)f->n[FIGURE_ENTITIES];
-    for (int o = 0; o < OPERATIONS; o++) s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
+    for (int o = 0; o < OPERATIONS; o++)
+        s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
 }
 
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
@@ -98,7 +100,8 @@ void book_take_back(struct book_table *t, uint32_t second, const struct figures 
     t->changed = true;
 }
 
-/* What the file says of a minute that is too old to be kept can only have been said once: it was folded into the sums of that time. */
+/* What the file says of a minute that is too old to be kept can only have been said once: it was
+ * folded into the sums of that time. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) {
     struct book_minute *m = minute_open(t, minute);
     if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;

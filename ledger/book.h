@@ -1,8 +1,12 @@
-/* What is known of every table: sums since its first request, by minute for the last hour, by second for the last minute.
+/* What is known of every table: sums since its first request, by minute for the last hour, by
+ * second for the last minute.
  *
- * Life of a count: a shard (shard.h) adds it to the table's cell of the running second; when the second is over, or somebody looks, the cell comes here. Minutes
- * that changed are written to the ledger's file (journal.h), which brings sums and minutes back at the next start. A table that is dropped leaves the book;
- * what it was charged stays in the sum of all, and its minutes are kept on the side, for metrics outlive what they are of. Beside them stands what else the file keeps: memos, of which the book knows the bytes alone.
+ * Life of a count: a shard (shard.h) adds it to the table's cell of the running second; when the
+ * second is over, or somebody looks, the cell comes here. Minutes that changed are written to the
+ * ledger's file (journal.h), which brings sums and minutes back at the next start. A table that is
+ * dropped leaves the book; what it was charged stays in the sum of all, and its minutes are kept on
+ * the side, for metrics outlive what they are of. Beside them stands what else the file keeps:
+ * memos, of which the book knows the bytes alone.
  *
  * Not thread-safe: the ledger holds its lock.
  */
@@ -17,7 +21,13 @@
 struct span {
     uint64_t min, max, n;
 };
-enum span_id { SPAN_READ_UNITS, SPAN_WRITE_UNITS, SPAN_LATENCY, SPAN_RETURNED = SPAN_LATENCY + OPERATIONS, SPANS = SPAN_RETURNED + OPERATIONS };
+enum span_id {
+    SPAN_READ_UNITS,
+    SPAN_WRITE_UNITS,
+    SPAN_LATENCY,
+    SPAN_RETURNED = SPAN_LATENCY + OPERATIONS,
+    SPANS = SPAN_RETURNED + OPERATIONS
+};
 
 struct cell {
     struct figures f;
@@ -81,8 +91,11 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUS
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
 /* -1: no memory. */
 int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
-static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->n ? (const void *)m->p : "", m->n); }
-/* What was added a moment ago was not so: from the sums, and from the minute, or the one before it, as far as they have it. */
+static inline struct slice book_memo_bytes(const struct book_memo *m) {
+    return slice_of(m->n ? (const void *)m->p : "", m->n);
+}
+/* What was added a moment ago was not so: from the sums, and from the minute, or the one before it,
+ * as far as they have it. */
 void book_take_back(struct book_table *t, uint32_t second, const struct figures *f);
 /* Its minutes are kept as far as there is memory. */
 void book_drop(struct book *b, uint32_t object);

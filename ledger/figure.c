@@ -1,13 +1,15 @@
 #include "ledger/figure.h"
 
 static const struct figure_info infos[] = {
-#define FIGURE(id_, scale_, cloudwatch_, unit_, what_) {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
+#define FIGURE(id_, scale_, cloudwatch_, unit_, what_) \
+    {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
 #include "ledger/figure.def"
 #undef FIGURE
 };
 
 static const struct figure_info operation_infos[] = {
-#define OPERATION_FIGURE(id_, scale_, cloudwatch_, unit_, what_) {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
+#define OPERATION_FIGURE(id_, scale_, cloudwatch_, unit_, what_) \
+    {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
 #include "ledger/operation_figure.def"
 #undef OPERATION_FIGURE
 };

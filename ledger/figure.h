@@ -1,4 +1,5 @@
-/* What is counted of a table: figures of the table, and figures of each operation on it (figure.def, operation_figure.def). Plain sums. */
+/* What is counted of a table: figures of the table, and figures of each operation on it
+ * (figure.def, operation_figure.def). Plain sums. */
 #pragma once
 
 #include <stdint.h>

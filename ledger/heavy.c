@@ -19,7 +19,9 @@ static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)
 
 _Static_assert(HEAVY_LINES == 8, "three bits of the hash name the line, others the cell in it");
 static struct heavy_line *line_of(struct heavy_set *s, uint64_t hash) { return &s->lines[hash >> 29]; }
-static _Atomic uint64_t *cell_of(struct heavy_line *l, uint64_t hash) { return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16]; }
+static _Atomic uint64_t *cell_of(struct heavy_line *l, uint64_t hash) {
+    return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16];
+}
 static uint64_t get(const _Atomic uint64_t *n) { return atomic_load_explicit(n, memory_order_relaxed); }
 /* One thread adds: no locked instruction is needed. */
 static void set(_Atomic uint64_t *n, uint64_t to) { atomic_store_explicit(n, to, memory_order_relaxed); }
@@ -29,7 +31,8 @@ static _Atomic uint64_t *cell_in(struct heavy_set *s, uint64_t hash) { return ce
 /* Most keys are not: a loop would cost more than what it does. */
 static inline bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
     _Static_assert(HEAVY_WAYS == 8, "each of them is compared");
-    return k[0] == key || k[1] == key || k[2] == key || k[3] == key || k[4] == key || k[5] == key || k[6] == key || k[7] == key;
+    return k[0] == key || k[1] == key || k[2] == key || k[3] == key || k[4] == key || k[5] == key || k[6] == key ||
+           k[7] == key;
 }
 
 /* HEAVY_WAYS: it is not kept. */
@@ -84,7 +87,8 @@ static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t 
 
 static void raise_cells(struct heavy_line *l) {
     for (unsigned i = 0; i < HEAVY_LINE_CELLS; i++)
-        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->bound) set(&l->cells[i], l->bound | (get(&l->cells[i]) & HEAVY_MARK));
+        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->bound)
+            set(&l->cells[i], l->bound | (get(&l->cells[i]) & HEAVY_MARK));
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
@@ -132,7 +136,8 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
     return h->last = set * HEAVY_WAYS + i;
 }
 
-static bool is_light(const struct heavy_set *s, const struct heavy_line *line, uint64_t key, uint64_t before, uint64_t load) {
+static bool is_light(const struct heavy_set *s, const struct heavy_line *line, uint64_t key, uint64_t before,
+                     uint64_t load) {
     return LIKELY(before + load <= line->bound) || ((before & ~HEAVY_MARK) + load <= line->bound && !has(s->keys, key));
 }
 

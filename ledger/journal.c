@@ -12,7 +12,15 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 
-enum { KIND_MINUTE = 1, KIND_BASE = 2, KIND_DROP = 3, KIND_DROPPED = 4, KIND_LIMITS = 5, KIND_ROLES = 6, KIND_SHARD = 7 };
+enum {
+    KIND_MINUTE = 1,
+    KIND_BASE = 2,
+    KIND_DROP = 3,
+    KIND_DROPPED = 4,
+    KIND_LIMITS = 5,
+    KIND_ROLES = 6,
+    KIND_SHARD = 7
+};
 enum { HEAD = 8, RECORD_MAX = 1 << 20, FILE_MAX = 256 << 20, GROWN = 4 << 20 };
 enum { OPERATION_BASE = 1000, OPERATION_STEP = 100, SPAN_BASE = 10000, SPAN_STEP = 4 };
 
@@ -53,7 +61,8 @@ static void end_record(struct buf *b, size_t start) {
 static void put_figures(struct buf *b, const struct figures *f) {
     for (unsigned i = 0; i < FIGURES; i++) put_count(b, i, f->n[i]);
     for (unsigned o = 0; o < OPERATIONS; o++)
-        for (unsigned i = 0; i < OPERATION_FIGURES; i++) put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
+        for (unsigned i = 0; i < OPERATION_FIGURES; i++)
+            put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
 }
 
 /* f NULL: the record says nothing more. */
@@ -76,7 +85,8 @@ static void put_minute(struct buf *b, const struct book_table *t, const struct b
 }
 
 /* all: whether or not it changed. */
-static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m, bool all) {
+static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m,
+                     bool all) {
     if (!m->changed && !(all && m->n)) return;
     size_t start = begin_record(b, kind, object, 0, t);
     buf_put(b, m->p, m->n);
@@ -101,7 +111,8 @@ static void set_span(struct span *s, uint64_t part, uint64_t count) {
 
 static void set_count(struct cell *cell, uint64_t number, uint64_t count) {
     struct figures *f = &cell->f;
-    uint64_t o = (number - OPERATION_BASE) / OPERATION_STEP, i = (number - OPERATION_BASE) % OPERATION_STEP, s = (number - SPAN_BASE) / SPAN_STEP;
+    uint64_t o = (number - OPERATION_BASE) / OPERATION_STEP, i = (number - OPERATION_BASE) % OPERATION_STEP,
+             s = (number - SPAN_BASE) / SPAN_STEP;
     if (number < FIGURES) f->n[number] = count;
     else if (number >= SPAN_BASE && s < SPANS) set_span(&cell->spans[s], number % SPAN_STEP, count);
     else if (number >= OPERATION_BASE && o < OPERATIONS && i < OPERATION_FIGURES) f->of[o][i] = count;
@@ -174,7 +185,9 @@ int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) {
     size_t at = 0;
     while (all.n - at > HEAD) {
         uint32_t n = load_u32(all.p + at);
-        if (n > RECORD_MAX || n > all.n - at - HEAD || crc32c(0, slice_of(all.p + at + HEAD, n)) != load_u32(all.p + at + 4)) break;
+        if (n > RECORD_MAX || n > all.n - at - HEAD ||
+            crc32c(0, slice_of(all.p + at + HEAD, n)) != load_u32(all.p + at + 4))
+            break;
         int rc = journal_take_record(b, slice_of(all.p + at + HEAD, n), latest);
         if (rc < 0) return -1;
         if (rc) break;
@@ -196,7 +209,8 @@ static int load(struct journal *j, size_t size, struct book *b, uint32_t *latest
     if (got != (ssize_t)size) return cannot(e, "read", j->path);
     if (sound < 0) return err_nomem(e);
     if ((size_t)sound < size) {
-        log_warn("the ledger %s is torn or damaged at byte %lld of %zu: what stands behind it is cut off", j->path, (long long)sound, size);
+        log_warn("the ledger %s is torn or damaged at byte %lld of %zu: what stands behind it is cut off", j->path,
+                 (long long)sound, size);
         if (ftruncate(j->fd, sound)) return cannot(e, "cut", j->path);
     }
     j->bytes = (uint64_t)sound;
@@ -207,10 +221,13 @@ int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *
     struct stat st;
     *j = (struct journal){.fd = -1};
     *latest = 0;
-    if (snprintf(j->path, sizeof(j->path), "%s", path) >= (int)sizeof(j->path)) return err_set(e, ERR_CONFIG, "the path of the ledger is too long");
+    if (snprintf(j->path, sizeof(j->path), "%s", path) >= (int)sizeof(j->path))
+        return err_set(e, ERR_CONFIG, "the path of the ledger is too long");
     j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (j->fd < 0 || fstat(j->fd, &st)) return cannot(e, "open", path);
-    if (st.st_size > FILE_MAX) return err_set(e, ERR_CONFIG, "the ledger %s has %lld bytes, which it never has by itself", path, (long long)st.st_size);
+    if (st.st_size > FILE_MAX)
+        return err_set(e, ERR_CONFIG, "the ledger %s has %lld bytes, which it never has by itself", path,
+                       (long long)st.st_size);
     if (load(j, (size_t)st.st_size, b, latest, e)) return -1;
     struct buf whole;
     buf_init(&whole, FILE_MAX);
@@ -230,7 +247,8 @@ void journal_close(struct journal *j) {
 /* ---- writing ---- */
 
 static void say_failure(struct journal *j) {
-    if (!j->failing) log_warn("cannot write the ledger %s: %s; it is tried again every second", j->path, strerror(errno));
+    if (!j->failing)
+        log_warn("cannot write the ledger %s: %s; it is tried again every second", j->path, strerror(errno));
     j->failing = true;
 }
 
@@ -313,7 +331,8 @@ static int replace(struct journal *j, const struct buf *whole) {
     snprintf(beside, sizeof(beside), "%s.new", j->path);
     int fd = buf_failed(whole) ? -1 : open(beside, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return -1;
-    if (write(fd, whole->p, whole->n) != (ssize_t)whole->n || fdatasync(fd) || rename(beside, j->path) || sync_folder(j->path)) {
+    if (write(fd, whole->p, whole->n) != (ssize_t)whole->n || fdatasync(fd) || rename(beside, j->path) ||
+        sync_folder(j->path)) {
         close(fd);
         return -1;
     }

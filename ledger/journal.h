@@ -1,17 +1,22 @@
-/* The ledger's file: what tables were charged, minute by minute, so that a restart forgets no bill; and memos of what else is to outlive one.
+/* The ledger's file: what tables were charged, minute by minute, so that a restart forgets no bill;
+ * and memos of what else is to outlive one.
  *
  * A file of records, only ever appended to; the last one of a table's minute counts:
  *
- *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes | (figure uvarint, count uvarint)*, or bytes
+ *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes
+ *   | (figure uvarint, count uvarint)*, or bytes
  *
- * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of before the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are.
- * LIMITS: a table's memo; ROLES: that of roles; SHARD: that of the shard whose number stands for the object.
- * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in operation_figure.def, a
- * span's least, most and number of samples by 10000 + 4 * its id, and 1 and 2 more. What is written is with the operating system
- * at once, and synced by journal_sync. A torn end, or what is damaged and all behind it, is cut off and said. When the file has grown large it is written
- * anew, beside the old one, which is then replaced.
+ * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of before
+ * the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are. LIMITS: a
+ * table's memo; ROLES: that of roles; SHARD: that of the shard whose number stands for the object.
+ * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in
+ * operation_figure.def, a span's least, most and number of samples by 10000 + 4 * its id, and 1 and
+ * 2 more. What is written is with the operating system at once, and synced by journal_sync. A torn
+ * end, or what is damaged and all behind it, is cut off and said. When the file has grown large it
+ * is written anew, beside the old one, which is then replaced.
  *
- * What is to be written is put into a buffer first, under the book's lock; then it is written, under the file's.
+ * What is to be written is put into a buffer first, under the book's lock; then it is written,
+ * under the file's.
  */
 #pragma once
 
@@ -26,8 +31,8 @@ struct journal {
     bool failing; /* the last write failed, and it was said */
 };
 
-/* Reads the file at path, which need not be there, into the book, and writes it anew; *latest becomes the latest minute in it. -1: it cannot be read or
- * made. */
+/* Reads the file at path, which need not be there, into the book, and writes it anew; *latest
+ * becomes the latest minute in it. -1: it cannot be read or made. */
 int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
 

@@ -59,7 +59,8 @@ static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) 
     return cell;
 }
 
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys) {
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run,
+                            const struct shard_asker *askers, const struct shard_key *keys) {
     struct cell cell = {0};
     shard_run_post(s, second, run, askers, keys, &cell);
     pthread_mutex_lock(&l->lock);
@@ -108,23 +109,28 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
     pthread_mutex_unlock(&s->lock);
 }
 
-bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                      const struct op_cost *cost, int64_t now_us, int64_t took_us) {
     if (UNLIKELY(!ledger_put_read(l, shard, c, statement_id, cost, now_us))) return false;
     ledger_time_reads(l, shard, took_us);
     return true;
 }
 
 /* Those that are timed make room. */
-struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                              const struct op_cost *cost, int64_t now_us) {
     struct shard *s = &l->shards[shard];
     bool half_full = s->n_runs > SHARD_RUNS / 2 || s->n_askers > SHARD_ASKERS / 2 || s->n_keys > SHARD_KEYS / 2;
     if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
     return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
 }
 
-void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) { shard_reads_time(&l->shards[shard], took_us); }
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) {
+    shard_reads_time(&l->shards[shard], took_us);
+}
 
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open) {
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+                      struct ledger_connection *c, bool open) {
     struct shard *s = &l->shards[shard];
     if (!claim->n) return;
     pthread_mutex_lock(&s->lock);
@@ -138,7 +144,8 @@ void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const st
     pthread_mutex_unlock(&s->lock);
 }
 
-void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table,
+                       uint64_t units) {
     struct shard *s = &l->shards[0];
     pthread_mutex_lock(&s->lock);
     turn_second(l, s, second_of(l, s, now_us));
@@ -266,11 +273,13 @@ static int heavier_statement(const void *a, const void *b) {
     return (x->load < y->load) - (x->load > y->load);
 }
 
-/* Of a shard, under its lock, which is held for the copying alone: its partitions, behind those of the shards before. */
+/* Of a shard, under its lock, which is held for the copying alone: its partitions, behind those of
+ * the shards before. */
 static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n) {
     for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->partitions, i);
-        if (item.load) all[n++] = (struct ledger_partition){.p = s->partition_infos[i], .load = item.load, .error = item.error};
+        if (item.load)
+            all[n++] = (struct ledger_partition){.p = s->partition_infos[i], .load = item.load, .error = item.error};
     }
     return n;
 }
@@ -481,7 +490,8 @@ static void call_hook(struct ledger *l) {
 /* What was noted before stays. */
 static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
 
-void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state) {
+void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table,
+                        struct slice state) {
     pthread_mutex_lock(&l->lock);
     struct book_table *t = book_open(&l->book, object, keyspace, table);
     if (!t || book_memo_set(&t->limits, state)) say_no_memory();
@@ -559,7 +569,8 @@ static void remember(struct ledger *l, bool heavy) {
     free(roles);
 }
 
-/* Shards of a run with more threads join those of this one, and are forgotten in the file at the moment when those have them. */
+/* Shards of a run with more threads join those of this one, and are forgotten in the file at the
+ * moment when those have them. */
 static int recall(struct ledger *l) {
     bool joined = false;
     roles_take(&l->roles, book_memo_bytes(&l->book.roles));

@@ -1,10 +1,12 @@
 /* The ledger: what was charged, to whom, and what was refused; kept across restarts.
  *
- * Every event loop has a shard and posts each request there when its outcome is known; it settles before an answer leaves, so whoever has been answered is in the
- * ledger. Nobody waits for another loop: shards are
- * brought together when somebody looks, and once a second by the ledger's thread, which writes what has changed to the ledger's file (journal.h): kill -9
- * costs the last second of the bill, a power cut the last minute. Memory is bounded: a table has some kilobytes, partitions and statements are the heaviest of very many
- * (heavy.h), connections are those that are open, roles the first LEDGER_ROLES.
+ * Every event loop has a shard and posts each request there when its outcome is known; it settles
+ * before an answer leaves, so whoever has been answered is in the ledger. Nobody waits for another
+ * loop: shards are brought together when somebody looks, and once a second by the ledger's thread,
+ * which writes what has changed to the ledger's file (journal.h): kill -9 costs the last second of
+ * the bill, a power cut the last minute. Memory is bounded: a table has some kilobytes, partitions
+ * and statements are the heaviest of very many (heavy.h), connections are those that are open,
+ * roles the first LEDGER_ROLES.
  *
  * Seconds never go back, whatever the clock does.
  */
@@ -29,20 +31,27 @@ void ledger_close(struct ledger *l);
 
 /* The shard's owner, one thread. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
-/* The same of a SELECT that went well, by a prepared statement, of which there is nothing to say but its cost: one read, of no system table. It may stand in a queue
- * (shard.h) until the owner settles, which it does before others hear of what it did. It sees it itself at once. False: it is not posted, and is for ledger_post. */
-bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us,
-                      int64_t took_us) MUST_CHECK;
-/* The same in two steps, for reads that end together: what each did, and how long each took of all that were put since, before anything else is posted. What was put stands in the shard that is returned, which
- * takes another one by shard_read_again; NULL: it is not put. */
-struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
+/* The same of a SELECT that went well, by a prepared statement, of which there is nothing to say
+ * but its cost: one read, of no system table. It may stand in a queue (shard.h) until the owner
+ * settles, which it does before others hear of what it did. It sees it itself at once. False: it is
+ * not posted, and is for ledger_post. */
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                      const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
+/* The same in two steps, for reads that end together: what each did, and how long each took of all
+ * that were put since, before anything else is posted. What was put stands in the shard that is
+ * returned, which takes another one by shard_read_again; NULL: it is not put. */
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                              const struct op_cost *cost, int64_t now_us) MUST_CHECK;
 void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us);
 void ledger_settle(struct ledger *l, unsigned shard);
-/* A write that was posted has failed after all: it is free, and an error of the system's. Every table, partition and statement that it was posted to gets it back, and its
- * connection, or, when that is not open any more, its role. */
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open);
+/* A write that was posted has failed after all: it is free, and an error of the system's. Every
+ * table, partition and statement that it was posted to gets it back, and its connection, or, when
+ * that is not open any more, its role. */
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+                      struct ledger_connection *c, bool open);
 /* TTL deletes: units of no request. Any thread. */
-void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table, uint64_t units);
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table,
+                       uint64_t units);
 /* c->id, address, role and opened_us are set; the id is made here. */
 void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c);
 void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c);
@@ -51,7 +60,8 @@ void ledger_drop(struct ledger *l, uint32_t object);
 
 /* ---- what the limiter knows of tables, kept in the ledger's file ---- */
 
-/* Called by the ledger's thread once a second, before it writes; fn NULL: nobody is, and nobody is being called any more. */
+/* Called by the ledger's thread once a second, before it writes; fn NULL: nobody is, and nobody is
+ * being called any more. */
 void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg);
 /* Any thread. Without memory what was noted before stays. */
 void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state);
@@ -61,7 +71,8 @@ int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 
 /* ---- to be looked at; any thread ---- */
 
-/* What is posted until now, of every table: called under the ledger's lock, so it copies what it wants. The running second; -1 ends it and is returned. */
+/* What is posted until now, of every table: called under the ledger's lock, so it copies what it
+ * wants. The running second; -1 ends it and is returned. */
 typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t second);
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
 /* The same of tables that are dropped: of them, minutes are kept and nothing else. */
@@ -72,7 +83,8 @@ struct figures ledger_dropped(struct ledger *l);
 struct ledger_partition {
     struct shard_partition p;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
-    uint64_t load, error; /* in halves of read units, a write unit counting as six; true load is from load - error to load */
+    /* in halves of read units, a write unit counting as six; true load is from load - error to load */
+    uint64_t load, error;
     double share;         /* of the load of all partitions */
     enum order_pattern pattern; /* of the keys that its table's writes go to */
 };

@@ -1,4 +1,5 @@
-/* What the connections of each role used: the first LEDGER_ROLES by name, all others together in one without a name. Not thread-safe. */
+/* What the connections of each role used: the first LEDGER_ROLES by name, all others together in
+ * one without a name. Not thread-safe. */
 #pragma once
 
 #include "base/buf.h"

@@ -126,7 +126,8 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
 
 /* What was charged, and that it was throttled: of a part of the request, as if it were one. */
-static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units, uint64_t entities) {
+static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units,
+                                   uint64_t entities) {
     struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_THROTTLES] = q->throttled}};
     if (UNLIKELY(!is_charged(q))) return u;
     u.n[USAGE_READ_HALVES] = read_halves;
@@ -148,7 +149,8 @@ static uint64_t load_of(const struct usage_window *u) {
     return load ? load : 1;
 }
 
-void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u) {
+void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
+                         const struct usage_window *u) {
     bool fresh;
     uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
     if (at == HEAVY_NONE) return;
@@ -160,7 +162,8 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
     usage_add(&p->usage, second, u);
 }
 
-static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r, struct usage_window *all) {
+static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r,
+                     struct usage_window *all) {
     struct usage_window u = part_of(q, r->halves, 0, op_read_entities(r));
     struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
     join_part(all, &u);
@@ -171,7 +174,8 @@ static void add_read(struct shard *s, uint32_t second, const struct ledger_reque
     if (r->one_partition) shard_partition_add(s, second, r->object, r->token, r->key, &u);
 }
 
-static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w, struct usage_window *all) {
+static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w,
+                      struct usage_window *all) {
     struct usage_window u = part_of(q, w->read_halves, w->write_units + w->static_units, op_write_entities(w));
     struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
     join_part(all, &u);
@@ -214,7 +218,8 @@ static void add_success(struct cell *c, const struct ledger_request *q, const st
         span_add(&c->spans[SPAN_READ_UNITS], all->n[USAGE_READ_HALVES]);
         add_class(c, q->cost);
     }
-    if (q->cost->writes && q->operation != OPERATION_BATCH) span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
+    if (q->cost->writes && q->operation != OPERATION_BATCH)
+        span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
 }
 
 static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
@@ -240,14 +245,17 @@ struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64
     return &s->statement_infos[at];
 }
 
-static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q, const struct usage_window *u) {
+static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q,
+                          const struct usage_window *u) {
     bool fresh;
     uint32_t at = add_load(&s->statements, q->statement_id, load_of(u), &fresh);
     if (at == HEAVY_NONE) return;
     struct shard_statement *st = &s->statement_infos[at];
     if (fresh) {
         free(st->text);
-        *st = (struct shard_statement){.object = q->cost->object, .text = strndup((const char *)q->text.p, q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
+        *st = (struct shard_statement){.object = q->cost->object,
+                                       .text = strndup((const char *)q->text.p,
+                                                       q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
     }
     usage_add(&st->usage, second, u);
     if (q->outcome != LEDGER_OK) return;
@@ -266,7 +274,8 @@ static void add_parts(struct shard *s, uint32_t second, const struct ledger_requ
     for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, all);
     for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, all);
     bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
-    struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace, no_table ? "" : q->cost->table);
+    struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace,
+                                       no_table ? "" : q->cost->table);
     if (t) add_outcome(&t->cell, q, all);
     if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, all);
 }
@@ -284,8 +293,12 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
 /* ---- taking back ---- */
 
 static struct ledger_claim_part claim_part(const struct op_write *w) {
-    return (struct ledger_claim_part){.object = w->object, .token = w->token, .read_halves = w->read_halves, .write_units = w->write_units,
-                                      .static_units = w->static_units, .entities = (uint32_t)op_write_entities(w),
+    return (struct ledger_claim_part){.object = w->object,
+                                      .token = w->token,
+                                      .read_halves = w->read_halves,
+                                      .write_units = w->write_units,
+                                      .static_units = w->static_units,
+                                      .entities = (uint32_t)op_write_entities(w),
                                       .condition_failed = w->conditional && !w->applied};
 }
 
@@ -308,7 +321,8 @@ void ledger_claim_fini(struct ledger_claim *c) {
     *c = (struct ledger_claim){0};
 }
 
-static void take_back_part(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim_part *p, struct usage_sums *all) {
+static void take_back_part(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim_part *p,
+                           struct usage_sums *all) {
     struct book_table *t = book_find(b, p->object);
     struct figures units = {0};
     units.n[FIGURE_READ_UNITS] = p->read_halves;
@@ -317,14 +331,18 @@ static void take_back_part(struct shard *s, struct book *b, uint32_t second, con
     units.n[FIGURE_ENTITIES] = p->entities;
     units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
     if (t) book_take_back(t, second, &units);
-    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves, [USAGE_WRITE_UNITS] = p->write_units + p->static_units, [USAGE_ENTITIES] = p->entities}};
-    uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token), usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
+    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves,
+                                       [USAGE_WRITE_UNITS] = p->write_units + p->static_units,
+                                       [USAGE_ENTITIES] = p->entities}};
+    uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token),
+                              usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
     if (at != HEAVY_NONE) usage_take_back(&s->partition_infos[at].usage, second, &u);
     usage_sums_add(all, &u);
 }
 
 static void take_back_statement(struct shard *s, uint32_t second, uint64_t id, const struct usage_sums *u) {
-    uint32_t at = id ? heavy_doubt(&s->statements, id, usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS])) : HEAVY_NONE;
+    uint32_t at = id ? heavy_doubt(&s->statements, id, usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]))
+                     : HEAVY_NONE;
     if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, u);
 }
 
@@ -339,7 +357,8 @@ static void take_back_request(struct shard *s, struct book *b, uint32_t second, 
     if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
 }
 
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct usage *of) {
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+                     struct usage *of) {
     struct usage_sums all = {0};
     take_back_part(s, b, second, &claim->first, &all);
     for (uint32_t i = 0; i + 1 < claim->n; i++) take_back_part(s, b, second, &claim->others[i], &all);

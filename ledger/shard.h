@@ -1,11 +1,14 @@
-/* One event loop's part of the ledger: what its requests did since the running second began, its connections, its heaviest partitions and statements.
+/* One event loop's part of the ledger: what its requests did since the running second began, its
+ * connections, its heaviest partitions and statements.
  *
- * Written by the loop's thread, its owner, read by whoever looks, both under the shard's lock, which nobody else holds for long: a request is posted with about a dozen
- * additions. Counts of tables go to the book when their second is over (book.h).
+ * Written by the loop's thread, its owner, read by whoever looks, both under the shard's lock,
+ * which nobody else holds for long: a request is posted with about a dozen additions. Counts of
+ * tables go to the book when their second is over (book.h).
  *
- * Nearly all requests are reads by a prepared statement, many of them one behind the other on their connection. Those stand in a queue, without the lock, and are posted
- * together, when the code and the cells that it takes are at hand: when the queue is full, when the owner settles (before an answer leaves), when a request of another kind
- * is posted, when the owner looks.
+ * Nearly all requests are reads by a prepared statement, many of them one behind the other on their
+ * connection. Those stand in a queue, without the lock, and are posted together, when the code and
+ * the cells that it takes are at hand: when the queue is full, when the owner settles (before an
+ * answer leaves), when a request of another kind is posted, when the owner looks.
  */
 #pragma once
 
@@ -67,7 +70,8 @@ struct ledger_request {
     struct slice text;           /* of the statement */
 };
 
-/* What a write that was posted is taken back by, when its commit fails after all: write by write, of whatever tables and partitions. */
+/* What a write that was posted is taken back by, when its commit fails after all: write by write,
+ * of whatever tables and partitions. */
 struct ledger_claim_part {
     uint32_t object;
     int64_t token;
@@ -110,8 +114,9 @@ struct shard_statement {
     char *text;
 };
 
-/* Reads by a prepared statement that went well and about which there is nothing else to say, until they are posted: those that stand one behind the other and are alike in
- * all but who asked, how long they took, the bytes that they read, and their partitions. */
+/* Reads by a prepared statement that went well and about which there is nothing else to say, until
+ * they are posted: those that stand one behind the other and are alike in all but who asked, how
+ * long they took, the bytes that they read, and their partitions. */
 struct shard_run {
     uint64_t statement_id; /* which the shard keeps */
     int64_t second_us;     /* when their second began */
@@ -165,23 +170,30 @@ int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
-/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else, whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be posted. */
-bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
-/* The same of another one of the connection, the statement and the second of the last that was put, since which nothing was posted or thrown away. */
+/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else,
+ * whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be
+ * posted. */
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
+                    int64_t now_us) MUST_CHECK;
+/* The same of another one of the connection, the statement and the second of the last that was put,
+ * since which nothing was posted or thrown away. */
 bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
 /* How long each took of those that were put since the last time; before they are posted. */
 void shard_reads_time(struct shard *s, int64_t took_us);
 static inline bool shard_reads_are_timed(const struct shard *s) { return !s->run || s->run->n_timed == s->run->n; }
 /* Under the lock, the owner: a run, with the first of its askers and of its keys. cell: of its table. */
-void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys, struct cell *cell);
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers,
+                    const struct shard_key *keys, struct cell *cell);
 /* The owner: what is queued is posted, or going to be thrown away. */
 static inline void shard_reads_clear(struct shard *s) {
     s->n_runs = s->n_askers = s->n_keys = s->n_key_bytes = 0;
     s->run = NULL;
 }
-/* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */
+/* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here
+ * and has no name (keyspace NULL), or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
-void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u);
+void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
+                         const struct usage_window *u);
 /* Of a statement that is kept. */
 struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);
 /* Units of no request. */
@@ -189,9 +201,12 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 /* Under the lock, and the book's: empties the cells into it. */
 void shard_drain(struct shard *s, struct book *b);
 void shard_drop(struct shard *s, uint32_t object);
-/* Under the lock, and the book's; shard_drain was called. of: whose it was, the connection's or, once that is closed, its role's. */
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct usage *of);
-/* Under the lock: partitions and statements as bytes (shard_state.c), and those of bytes added to the shard's; what is damaged, and behind it, is left out. */
+/* Under the lock, and the book's; shard_drain was called. of: whose it was, the connection's or,
+ * once that is closed, its role's. */
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+                     struct usage *of);
+/* Under the lock: partitions and statements as bytes (shard_state.c), and those of bytes added to
+ * the shard's; what is damaged, and behind it, is left out. */
 void shard_put(const struct shard *s, struct buf *out);
 void shard_take(struct shard *s, struct slice bytes);
 enum order_pattern shard_pattern(const struct shard *s, uint32_t object);

@@ -11,7 +11,8 @@ enum { SECOND_US = 1000000 };
 static inline bool is_alike(const struct shard_run *r, const struct op_cost *cost) {
     const struct op_read *of = cost->reads;
     uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
-    return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) | (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned));
+    return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) |
+             (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned));
 }
 
 static inline bool count(struct shard_run *r, const struct op_cost *cost) {
@@ -54,9 +55,15 @@ static bool open_run(struct shard *s, uint64_t statement_id, const struct op_cos
     if (full || !heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_runs) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
     s->run = &s->runs[s->n_runs++];
-    *s->run = (struct shard_run){.statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
-                                 .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
-                                 .one_partition = of->one_partition, .latency.min = UINT64_MAX};
+    *s->run = (struct shard_run){.statement_id = statement_id,
+                                 .second_us = now_us / SECOND_US * SECOND_US,
+                                 .object = of->object,
+                                 .halves = of->halves,
+                                 .rows_read = cost->rows_read,
+                                 .rows_returned = cost->rows_returned,
+                                 .class = (uint8_t)cost->query_class,
+                                 .one_partition = of->one_partition,
+                                 .latency.min = UINT64_MAX};
     return true;
 }
 
@@ -64,7 +71,8 @@ static bool goes_on(const struct shard_run *r, uint64_t statement_id, const stru
     return r && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US && is_alike(r, cost);
 }
 
-bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
+                    int64_t now_us) {
     if (!goes_on(s->run, statement_id, cost, now_us) && !open_run(s, statement_id, cost, now_us)) return false;
     bool asks = s->run->n_askers && s->askers[s->n_askers - 1].connection == c;
     return (asks || add_asker(s, c)) && shard_read_again(s, cost);
@@ -86,7 +94,9 @@ void shard_reads_time(struct shard *s, int64_t took_us) {
 
 /* What the sums of so many reads of a run are, of one for a partition, of all for whoever asked. */
 static struct usage_window used(const struct shard_run *r, uint32_t n) {
-    return (struct usage_window){.n = {[USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->rows_read}};
+    return (struct usage_window){
+        .n = {
+            [USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->rows_read}};
 }
 
 static void post_figures(const struct shard_run *r, struct cell *c) {
@@ -101,13 +111,16 @@ static void post_figures(const struct shard_run *r, struct cell *c) {
     of[OF_LATENCY] += r->took_us;
     of[OF_RETURNED] += n * r->rows_returned;
     span_merge(&c->spans[SPAN_READ_UNITS], &(struct span){.min = r->halves, .max = r->halves, .n = n});
-    span_merge(&c->spans[SPAN_RETURNED + OPERATION_SELECT], &(struct span){.min = r->rows_returned, .max = r->rows_returned, .n = n});
-    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT], &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
+    span_merge(&c->spans[SPAN_RETURNED + OPERATION_SELECT],
+               &(struct span){.min = r->rows_returned, .max = r->rows_returned, .n = n});
+    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT],
+               &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
 }
 
 static void post_partitions(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *keys) {
     const struct usage_window u = used(r, 1);
-    for (const struct shard_key *k = keys; k < keys + r->n_keys; k++) shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
+    for (const struct shard_key *k = keys; k < keys + r->n_keys; k++)
+        shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
 }
 
 /* To their connections. */
@@ -119,7 +132,8 @@ static void post_askers(uint32_t second, const struct shard_run *r, const struct
     }
 }
 
-void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys, struct cell *cell) {
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers,
+                    const struct shard_key *keys, struct cell *cell) {
     const struct usage_window u = used(run, run->n);
     post_figures(run, cell);
     post_askers(second, run, askers);

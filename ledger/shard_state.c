@@ -1,6 +1,8 @@
-/* A shard's heaviest partitions and statements as bytes, for the ledger's file: sums, without the running seconds and minutes.
+/* A shard's heaviest partitions and statements as bytes, for the ledger's file: sums, without the
+ * running seconds and minutes.
  *
- *   total load | n | (object, token u64, key length, key, load, error, sums)* | total load | n | (id u64, load, error, sums, rows read, rows returned, object, class, text)*
+ *   total load | n | (object, token u64, key length, key, load, error, sums)* | total load | n |
+ *   (id u64, load, error, sums, rows read, rows returned, object, class, text)*
  *
  * Numbers are uvarints where nothing else is said. */
 #include <stdlib.h>
@@ -75,7 +77,8 @@ static void take_partition(struct shard *s, struct rd *in) {
     uint64_t load = take_load(in, &error);
     struct usage_sums all = usage_take(in);
     if (in->bad) return;
-    struct shard_partition *to = &s->partition_infos[heavy_put(&s->partitions, shard_partition_id(p.object, p.token), load, error, &fresh)];
+    struct shard_partition *to =
+        &s->partition_infos[heavy_put(&s->partitions, shard_partition_id(p.object, p.token), load, error, &fresh)];
     if (fresh) *to = p;
     if (fresh && key.n) memcpy(to->key, key.p, key.n);
     usage_sums_add(&to->usage.before, &all);
@@ -95,7 +98,9 @@ static void take_statement(struct shard *s, struct rd *in) {
     struct shard_statement *to = &s->statement_infos[heavy_put(&s->statements, id, load, error, &fresh)];
     if (fresh) {
         free(to->text);
-        *to = (struct shard_statement){.object = st.object, .class = (enum query_class)class, .text = strndup((const char *)text.p, text.n)};
+        *to = (struct shard_statement){.object = st.object,
+                                       .class = (enum query_class)class,
+                                       .text = strndup((const char *)text.p, text.n)};
     }
     to->rows_read += st.rows_read;
     to->rows_returned += st.rows_returned;

@@ -1,10 +1,18 @@
-/* What a subject of the ledger (a partition, a statement, a connection, a role) has used: in all, and in the last whole second and the last whole minute. A few
- * words each. Times come from the caller. */
+/* What a subject of the ledger (a partition, a statement, a connection, a role) has used: in all,
+ * and in the last whole second and the last whole minute. A few words each. Times come from the
+ * caller. */
 #pragma once
 
 #include "base/buf.h"
 
-enum usage_figure { USAGE_REQUESTS, USAGE_READ_HALVES, USAGE_WRITE_UNITS, USAGE_ENTITIES, USAGE_THROTTLES, USAGE_FIGURES };
+enum usage_figure {
+    USAGE_REQUESTS,
+    USAGE_READ_HALVES,
+    USAGE_WRITE_UNITS,
+    USAGE_ENTITIES,
+    USAGE_THROTTLES,
+    USAGE_FIGURES
+};
 
 struct usage_sums {
     uint64_t n[USAGE_FIGURES];
@@ -37,7 +45,9 @@ static inline void usage_window_add(struct usage_window *to, const struct usage_
 }
 
 /* In all. */
-static inline uint64_t usage_all(const struct usage *u, enum usage_figure f) { return u->before.n[f] + u->in_second.n[f]; }
+static inline uint64_t usage_all(const struct usage *u, enum usage_figure f) {
+    return u->before.n[f] + u->in_second.n[f];
+}
 
 void usage_turn(struct usage *u, uint32_t second); /* usage_roll's, when the second is another */
 static inline void usage_roll(struct usage *u, uint32_t second) {
@@ -51,7 +61,8 @@ static inline void usage_add(struct usage *u, uint32_t second, const struct usag
 
 /* Those of from join those of to, at that second, or later when one has seen a later one. */
 void usage_merge(struct usage *to, const struct usage *from, uint32_t second);
-/* Takes back what was added a moment ago: from the running second and minute, and, what they do not hold, from those before. */
+/* Takes back what was added a moment ago: from the running second and minute, and, what they do not
+ * hold, from those before. */
 void usage_take_back(struct usage *u, uint32_t second, const struct usage_sums *what);
 static inline void usage_put(const struct usage *u, struct buf *out) {
     for (int i = 0; i < USAGE_FIGURES; i++) buf_uvarint(out, usage_all(u, (enum usage_figure)i));
@@ -63,6 +74,9 @@ static inline struct usage_sums usage_take(struct rd *in) {
     return u;
 }
 
-/* One write unit weighs as much as this many halves of read units: a storage partition takes 3,000 read units or 1,000 write units a second. */
+/* One write unit weighs as much as this many halves of read units: a storage partition takes 3,000
+ * read units or 1,000 write units a second. */
 enum { USAGE_WRITE_WEIGHT = 6 };
-static inline uint64_t usage_load(uint64_t read_halves, uint64_t write_units) { return read_halves + USAGE_WRITE_WEIGHT * write_units; }
+static inline uint64_t usage_load(uint64_t read_halves, uint64_t write_units) {
+    return read_halves + USAGE_WRITE_WEIGHT * write_units;
+}

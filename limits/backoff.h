@@ -1,5 +1,7 @@
-/* How long to wait before the next try: y = min(zmin + rand(0.8 z, 1.2 z) * (2^x - 1), zmax), Azure Storage's exponential retry ("RetryPolicies.RetryExponential Method",
- * https://msdn.microsoft.com/en-us/library/ee758587.aspx; its constants: limit.def). x counts the tries that failed; all times in milliseconds. */
+/* How long to wait before the next try: y = min(zmin + rand(0.8 z, 1.2 z) * (2^x - 1), zmax), Azure
+ * Storage's exponential retry ("RetryPolicies.RetryExponential Method",
+ * https://msdn.microsoft.com/en-us/library/ee758587.aspx; its constants: limit.def). x counts the
+ * tries that failed; all times in milliseconds. */
 #pragma once
 
 #include <stdint.h>

@@ -47,7 +47,8 @@ static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, i
     b->at_us = now_us;
 }
 
-/* What must be there before n units may be taken. Ahead: all of them, or a full bucket when they are more. Behind (what was done already): anything. */
+/* What must be there before n units may be taken. Ahead: all of them, or a full bucket when they
+ * are more. Behind (what was done already): anything. */
 static inline int64_t bucket_needs(int64_t n, int64_t cap, bool behind) {
     if (behind) return 1;
     return bucket_times(n < cap ? n : cap, BUCKET_UNIT);

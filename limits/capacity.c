@@ -27,7 +27,9 @@ int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
     return greatest(rate < maximum ? rate : maximum, 1);
 }
 
-static int64_t within(int64_t n, const struct scaling *s) { return n < s->minimum ? s->minimum : n > s->maximum ? s->maximum : n; }
+static int64_t within(int64_t n, const struct scaling *s) {
+    return n < s->minimum ? s->minimum : n > s->maximum ? s->maximum : n;
+}
 
 static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
     int64_t current = capacity_rate(c, INT64_MAX);

@@ -5,7 +5,8 @@
 
 static const struct limit_info infos[] = {
 #define LIMIT(id, name_, value_, unit_, what_, confidence_, source_) \
-    [LIMIT_##id] = {.name = name_, .unit = unit_, .what = what_, .confidence = confidence_, .source = source_, .value = value_},
+    [LIMIT_##id] = { \
+        .name = name_, .unit = unit_, .what = what_, .confidence = confidence_, .source = source_, .value = value_},
 #include "limits/limit.def"
 #undef LIMIT
 };
@@ -54,8 +55,8 @@ int limit_values_parse(const char *text, struct limit_values *out, struct err *e
         int id = limit_of(name);
         if (id < 0) return err_set(e, ERR_CONFIG, "--limit-values: there is no limit '%.*s'", SLICE_FMT(name));
         if (parse_value(value, &out->of[id]))
-            return err_set(e, ERR_CONFIG, "--limit-values: %s must be a number from 1 to %lld, not '%.*s'", infos[id].name,
-                           (long long)LIMIT_VALUE_MAX, SLICE_FMT(value));
+            return err_set(e, ERR_CONFIG, "--limit-values: %s must be a number from 1 to %lld, not '%.*s'",
+                           infos[id].name, (long long)LIMIT_VALUE_MAX, SLICE_FMT(value));
     }
     return 0;
 }
@@ -66,7 +67,9 @@ static int parse_rule(struct slice name, struct slice mode, struct limit_rule *o
     if (!n || n >= sizeof(out->keyspace) || name.n - n - 1 == 0 || name.n - n - 1 >= sizeof(out->table))
         return err_set(e, ERR_CONFIG, "--table-limits: '%.*s' is not keyspace.table or keyspace.*", SLICE_FMT(name));
     int m = limit_mode_of(mode);
-    if (m < 0) return err_set(e, ERR_CONFIG, "--table-limits: %.*s must be off, shadow or enforce, not '%.*s'", SLICE_FMT(name), SLICE_FMT(mode));
+    if (m < 0)
+        return err_set(e, ERR_CONFIG, "--table-limits: %.*s must be off, shadow or enforce, not '%.*s'",
+                       SLICE_FMT(name), SLICE_FMT(mode));
     *out = (struct limit_rule){.mode = (enum limit_mode)m};
     memcpy(out->keyspace, name.p, n);
     memcpy(out->table, dot + 1, name.n - n - 1);
@@ -83,10 +86,12 @@ int limit_rules_parse(const char *text, struct limit_rules *out, struct err *e) 
     return 0;
 }
 
-enum limit_mode limit_rules_find(const struct limit_rules *r, const char *keyspace, const char *table, enum limit_mode otherwise) {
+enum limit_mode limit_rules_find(const struct limit_rules *r, const char *keyspace, const char *table,
+                                 enum limit_mode otherwise) {
     for (uint32_t i = 0; i < r->n; i++) {
         const struct limit_rule *rule = &r->rules[i];
-        if (!strcmp(rule->keyspace, keyspace) && (!strcmp(rule->table, "*") || !strcmp(rule->table, table))) return rule->mode;
+        if (!strcmp(rule->keyspace, keyspace) && (!strcmp(rule->table, "*") || !strcmp(rule->table, table)))
+            return rule->mode;
     }
     return otherwise;
 }

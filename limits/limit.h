@@ -1,4 +1,5 @@
-/* The numbers that requests are limited by (limit.def), and their settings: other numbers, and what is done with a request that is over one. */
+/* The numbers that requests are limited by (limit.def), and their settings: other numbers, and what
+ * is done with a request that is over one. */
 #pragma once
 
 #include "base/err.h"
@@ -16,7 +17,8 @@ struct limit_info {
 };
 const struct limit_info *limit_info(enum limit_id id);
 static inline bool limit_is_of_reads(enum limit_id id) {
-    return id == LIMIT_ACCOUNT_READ || id == LIMIT_TABLE_READ || id == LIMIT_ON_DEMAND_READ || id == LIMIT_PROVISIONED_READ || id == LIMIT_PARTITION_READ;
+    return id == LIMIT_ACCOUNT_READ || id == LIMIT_TABLE_READ || id == LIMIT_ON_DEMAND_READ ||
+           id == LIMIT_PROVISIONED_READ || id == LIMIT_PARTITION_READ;
 }
 /* Of a batch as it is: a request that is over one is over it whenever it is tried. */
 static inline bool limit_is_group_rule(enum limit_id id) {
@@ -50,4 +52,5 @@ struct limit_rules {
     struct limit_rule rules[LIMIT_RULES];
 };
 int limit_rules_parse(const char *text, struct limit_rules *out, struct err *e) MUST_CHECK;
-enum limit_mode limit_rules_find(const struct limit_rules *r, const char *keyspace, const char *table, enum limit_mode otherwise);
+enum limit_mode limit_rules_find(const struct limit_rules *r, const char *keyspace, const char *table,
+                                 enum limit_mode otherwise);

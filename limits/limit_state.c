@@ -20,7 +20,11 @@ static void counts_to(const struct limit_counts *c, int64_t v[COUNTS]) {
 }
 
 static struct limit_counts counts_of(const int64_t v[COUNTS]) {
-    return (struct limit_counts){.refused = (uint64_t)v[0], .shadowed = (uint64_t)v[1], .last_us = v[2], .last_rate = v[3], .last_retry_us = v[4]};
+    return (struct limit_counts){.refused = (uint64_t)v[0],
+                                 .shadowed = (uint64_t)v[1],
+                                 .last_us = v[2],
+                                 .last_rate = v[3],
+                                 .last_retry_us = v[4]};
 }
 
 void limit_state_put(const struct limit_table *t, struct buf *out) {

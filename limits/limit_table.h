@@ -18,6 +18,7 @@ struct limit_table {
     struct bucket read_bucket, write_bucket, read_most, write_most;
     struct bucket entities; /* of the account: of object 0, whose read_bucket and write_bucket are the account's, too */
     bool touched;           /* since it was last saved */
-    bool restored;          /* times of buckets are still wall times, as they were saved; until the table is first asked */
+    /* times of buckets are still wall times, as they were saved; until the table is first asked */
+    bool restored;
     struct limit_counts counts[LIMITS];
 };

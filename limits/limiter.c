@@ -102,7 +102,8 @@ void limiter_free(struct limiter *l) {
 
 const struct limiter_options *limiter_options(const struct limiter *l) { return &l->o; }
 
-int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) {
+int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
+                   const struct capacity *read, const struct capacity *write) {
     struct limit_table *t = table_find(l, object);
     if (t) t->touched = true; /* a new one has nothing to be kept */
     if (!t && !(t = table_add(l, object))) return -1;
@@ -178,7 +179,8 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
 
 /* ---- one bucket ---- */
 
-/* What is asked of a bucket: a rate of counts a second, the most that it holds, what a new one begins with; reads are asked behind. */
+/* What is asked of a bucket: a rate of counts a second, the most that it holds, what a new one
+ * begins with; reads are asked behind. */
 struct draw {
     enum limit_id limit;
     struct bucket *bucket;
@@ -194,7 +196,10 @@ struct asking {
 };
 
 static void say_over(const struct asking *a, const struct draw *d, const struct limit_part *p, int64_t retry_us) {
-    *a->over = (struct limit_over){.limit = d->limit, .rate = d->rate / d->per_unit, .asked = (double)d->n / d->per_unit, .retry_us = retry_us};
+    *a->over = (struct limit_over){.limit = d->limit,
+                                   .rate = d->rate / d->per_unit,
+                                   .asked = (double)d->n / d->per_unit,
+                                   .retry_us = retry_us};
     if (!p) return;
     a->over->object = p->object;
     snprintf(a->over->keyspace, sizeof(a->over->keyspace), "%s", p->keyspace);
@@ -231,19 +236,33 @@ static void give_back(struct limiter *l) {
 static struct draw second(const struct limiter *l, enum limit_id limit, struct bucket *b, int64_t n, bool behind) {
     int per_unit = limit_is_of_reads(limit) ? HALVES : 1;
     int64_t rate = l->o.values.of[limit] * per_unit;
-    return (struct draw){.limit = limit, .bucket = b, .rate = rate, .cap = rate, .start = rate, .n = n, .behind = behind, .per_unit = per_unit};
+    return (struct draw){.limit = limit,
+                         .bucket = b,
+                         .rate = rate,
+                         .cap = rate,
+                         .start = rate,
+                         .n = n,
+                         .behind = behind,
+                         .per_unit = per_unit};
 }
 
 /* ---- the limits ---- */
 
 /* What a table's capacity allows: an on-demand table for each second, a provisioned one with what it has not used. */
-static struct draw of_capacity(const struct limiter *l, const struct capacity *c, struct bucket *b, enum limit_id most, int64_t n) {
+static struct draw of_capacity(const struct limiter *l, const struct capacity *c, struct bucket *b, enum limit_id most,
+                               int64_t n) {
     bool reads = c->per_unit == HALVES;
-    enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE) : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
+    enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE)
+                                         : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
     int64_t rate = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
-    return (struct draw){.limit = limit, .bucket = b, .rate = rate,
-                         .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate, .start = rate, .n = n,
-                         .behind = reads, .per_unit = c->per_unit};
+    return (struct draw){.limit = limit,
+                         .bucket = b,
+                         .rate = rate,
+                         .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate,
+                         .start = rate,
+                         .n = n,
+                         .behind = reads,
+                         .per_unit = c->per_unit};
 }
 
 enum { OF_TABLE = 4, OF_PARTITION = 2 };
@@ -260,7 +279,8 @@ static void of_table(struct limiter *l, struct limit_table *t, const struct limi
     draws[3] = of_capacity(l, &t->write, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
 }
 
-static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct limit_part *p, struct draw draws[OF_PARTITION]) {
+static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct limit_part *p,
+                         struct draw draws[OF_PARTITION]) {
     draws[0] = second(l, LIMIT_PARTITION_READ, &b->read, p->read_halves, true);
     draws[1] = second(l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false);
 }
@@ -374,7 +394,9 @@ static int ask_entities(const struct asking *a) {
     for (uint32_t i = 0; i < a->ask->n_parts; i++) {
         const struct limit_part *p = &a->ask->parts[i];
         bool reads = !p->write_units;
-        struct partition_bucket *b = p->one_partition ? partition_bucket_open(&l->partitions, p->object, p->token, l->ask) : NULL;
+        struct partition_bucket *b = p->one_partition
+                                         ? partition_bucket_open(&l->partitions, p->object, p->token, l->ask)
+                                         : NULL;
         struct draw d = b ? second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, reads) : (struct draw){0};
         if (b && draw(a, &d, p)) return -1;
         all += p->entities;
@@ -395,7 +417,8 @@ static void ask_guidance(struct asking *a) {
     c->refused_in_row++;
     const int64_t *of = l->o.values.of;
     if (a->over->retry_us)
-        a->over->retry_us = 1000 * backoff_ms(&l->random, c->refused_in_row, of[LIMIT_BACKOFF_MINIMUM], of[LIMIT_BACKOFF_DELTA], of[LIMIT_BACKOFF_MAXIMUM]);
+        a->over->retry_us = 1000 * backoff_ms(&l->random, c->refused_in_row, of[LIMIT_BACKOFF_MINIMUM],
+                                              of[LIMIT_BACKOFF_DELTA], of[LIMIT_BACKOFF_MAXIMUM]);
 }
 
 /* ---- asking ---- */

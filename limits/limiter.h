@@ -1,19 +1,27 @@
-/* The limiter: may a request be, at these limits, now? Pure: no clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
+/* The limiter: may a request be, at these limits, now? Pure: no clock, no I/O, no lock of its own;
+ * the same trace of calls gives the same answers, byte for byte.
  *
- * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from (connection, account, table, partitions) and takes from all of them, or, when one
- * is short, from none but the connection's: a statement that is refused was sent all the same.
- * What it answers says which limit, at which rate, and when there will be enough. A batch is one
- * request: it is refused as a whole.
+ * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from
+ * (connection, account, table, partitions) and takes from all of them, or, when one is short, from
+ * none but the connection's: a statement that is refused was sent all the same. What it answers
+ * says which limit, at which rate, and when there will be enough. A batch is one request: it is
+ * refused as a whole.
  *
- * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it can hold. Reads are asked behind, for their cost is known when they have
- * run: they may when nothing that they draw from is in debt, and then all that they cost is taken, into debt if need be. So what a read costs too much, the next ones pay for.
+ * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it
+ * can hold. Reads are asked behind, for their cost is known when they have run: they may when
+ * nothing that they draw from is in debt, and then all that they cost is taken, into debt if need
+ * be. So what a read costs too much, the next ones pay for.
  *
- * The partition guidance is a second, independent meter, of entities; it is asked after the limits, and when it refuses, nothing is taken from them either.
+ * The partition guidance is a second, independent meter, of entities; it is asked after the limits,
+ * and when it refuses, nothing is taken from them either.
  *
- * The caller sets the limiter's time before it asks anything (limiter_set_time); all calls go by it until it is set again.
+ * The caller sets the limiter's time before it asks anything (limiter_set_time); all calls go by it
+ * until it is set again.
  *
- *   T2  the limiter's time, by which buckets are filled (T1, bucket.h), never goes back: an older reading of the clock is ignored
- *   T3  a bucket is never ahead of the limiter's time: what a restart finds is moved to it (limit_table.restored)
+ *   T2  the limiter's time, by which buckets are filled (T1, bucket.h), never goes back: an older
+ *       reading of the clock is ignored
+ *   T3  a bucket is never ahead of the limiter's time: what a restart finds is moved to it
+ *       (limit_table.restored)
  */
 #pragma once
 
@@ -47,7 +55,8 @@ struct limit_ask {
     struct limit_connection *connection;
     int64_t statements;
     uint32_t n_parts;
-    const struct limit_part *parts; /* those of a table follow one another, and each partition is one part: a bucket is asked once, for the sum */
+    /* those of a table follow one another, and each partition is one part: a bucket is asked once, for the sum */
+    const struct limit_part *parts;
     /* Of a batch that writes one partition: what the group rules look at; operations 0: they do not. */
     int64_t group_operations, group_bytes, group_same_row;
 };
@@ -86,7 +95,8 @@ struct limiter *limiter_new(const struct limiter_options *o) MUST_CHECK;
 void limiter_free(struct limiter *l);
 
 /* What a table may: of its definition only provisioned, units, warm and scaling count. -1: no memory. */
-int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) MUST_CHECK;
+int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
+                   const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
 
 /* A thread that shares the limiter reads the clock under the lock with which it calls this. A reading
@@ -95,31 +105,38 @@ void limiter_set_time(struct limiter *l, struct limit_time at);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
-/* What a request has taken, and when (wall time of its admission): of what it was over, be it let through, nothing was. v NULL: it was over nothing. */
+/* What a request has taken, and when (wall time of its admission): of what it was over, be it let
+ * through, nothing was. v NULL: it was over nothing. */
 struct limit_took {
     bool of_limits, of_guidance;
     int64_t at_us;
 };
 static inline struct limit_took limit_took(const struct limit_verdict *v, int64_t asked_us) {
-    return (struct limit_took){.of_limits = !v || v->over.limit == LIMITS, .of_guidance = !v || v->guidance.limit == LIMITS, .at_us = asked_us};
+    return (struct limit_took){.of_limits = !v || v->over.limit == LIMITS,
+                               .of_guidance = !v || v->guidance.limit == LIMITS,
+                               .at_us = asked_us};
 }
-/* A part of a request that was let through has failed after all, and is free: what it took comes back, and peaks and auto scaling go by what is left, unless the minute of the
- * request is over. That its connection made a statement stays. Buckets then hold what they would hold without it; what ran over the rim while it was under way may be in them,
- * too, up to what is given back. */
+/* A part of a request that was let through has failed after all, and is free: what it took comes
+ * back, and peaks and auto scaling go by what is left, unless the minute of the request is over.
+ * That its connection made a statement stays. Buckets then hold what they would hold without it;
+ * what ran over the rim while it was under way may be in them, too, up to what is given back. */
 void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
 
-/* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask
- * would, and it is counted, as one statement of the connection. Only where limits are enforced. */
+/* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse
+ * it, for the account or the table is in debt; *out says so, as limiter_ask would, and it is
+ * counted, as one statement of the connection. Only where limits are enforced. */
 bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) MUST_CHECK;
 
-/* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
+/* For those who look: tables by object, with what they may now; i from 0, which is what is of no
+ * one table; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
 /* One table, likewise; NULL: it is not defined. */
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
-/* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the last time; what it gets is restored before the table is defined. -1: no memory. */
+/* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the
+ * last time; what it gets is restored before the table is defined. -1: no memory. */
 typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
 int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;

@@ -21,8 +21,10 @@ struct partition_bucket *partition_bucket_find(const struct partition_buckets *p
     return NULL;
 }
 
-struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token, uint64_t ask) {
-    struct partition_bucket *set = set_of(p, object, token), *oldest = NULL, *there = partition_bucket_find(p, object, token);
+struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token,
+                                               uint64_t ask) {
+    struct partition_bucket *set = set_of(p, object, token), *oldest = NULL,
+                            *there = partition_bucket_find(p, object, token);
     if (there) {
         there->ask = ask;
         return there;

@@ -11,17 +11,35 @@ static void put_subject(const struct limit_over *o, struct buf *out) {
     case LIMIT_ACCOUNT_WRITE: buf_put_str(out, "The account's write throughput is exceeded"); return;
     case LIMIT_TABLE_READ:
     case LIMIT_ON_DEMAND_READ:
-    case LIMIT_PROVISIONED_READ: buf_printf(out, "The read capacity of table %s.%s is exceeded", o->keyspace, o->table); return;
+    case LIMIT_PROVISIONED_READ:
+        buf_printf(out, "The read capacity of table %s.%s is exceeded", o->keyspace, o->table);
+        return;
     case LIMIT_TABLE_WRITE:
     case LIMIT_ON_DEMAND_WRITE:
-    case LIMIT_PROVISIONED_WRITE: buf_printf(out, "The write capacity of table %s.%s is exceeded", o->keyspace, o->table); return;
-    case LIMIT_PARTITION_READ: buf_printf(out, "The read throughput of a partition of %s.%s is exceeded", o->keyspace, o->table); return;
-    case LIMIT_PARTITION_WRITE: buf_printf(out, "The write throughput of a partition of %s.%s is exceeded", o->keyspace, o->table); return;
-    case LIMIT_ENTITIES_PARTITION: buf_printf(out, "Partition guidance: too many entities of a partition of %s.%s", o->keyspace, o->table); return;
+    case LIMIT_PROVISIONED_WRITE:
+        buf_printf(out, "The write capacity of table %s.%s is exceeded", o->keyspace, o->table);
+        return;
+    case LIMIT_PARTITION_READ:
+        buf_printf(out, "The read throughput of a partition of %s.%s is exceeded", o->keyspace, o->table);
+        return;
+    case LIMIT_PARTITION_WRITE:
+        buf_printf(out, "The write throughput of a partition of %s.%s is exceeded", o->keyspace, o->table);
+        return;
+    case LIMIT_ENTITIES_PARTITION:
+        buf_printf(out, "Partition guidance: too many entities of a partition of %s.%s", o->keyspace, o->table);
+        return;
     case LIMIT_ENTITIES_ACCOUNT: buf_put_str(out, "Partition guidance: too many entities of the account"); return;
-    case LIMIT_GROUP_OPERATIONS: buf_printf(out, "Partition guidance: too many operations in a batch on a partition of %s.%s", o->keyspace, o->table); return;
-    case LIMIT_GROUP_BYTES: buf_printf(out, "Partition guidance: a batch on a partition of %s.%s is too large", o->keyspace, o->table); return;
-    case LIMIT_GROUP_SAME_ROW: buf_printf(out, "Partition guidance: a batch on a partition of %s.%s writes a row more than once", o->keyspace, o->table); return;
+    case LIMIT_GROUP_OPERATIONS:
+        buf_printf(out, "Partition guidance: too many operations in a batch on a partition of %s.%s", o->keyspace,
+                   o->table);
+        return;
+    case LIMIT_GROUP_BYTES:
+        buf_printf(out, "Partition guidance: a batch on a partition of %s.%s is too large", o->keyspace, o->table);
+        return;
+    case LIMIT_GROUP_SAME_ROW:
+        buf_printf(out, "Partition guidance: a batch on a partition of %s.%s writes a row more than once", o->keyspace,
+                   o->table);
+        return;
     default: buf_put_str(out, limit_info(o->limit)->name);
     }
 }

@@ -20,7 +20,9 @@ static inline void model_add(struct charge *c, enum size_model model, const stru
 /* ---- reads ---- */
 
 /* What a read of one row, which was not passed over, does not have. */
-static uint64_t special(const struct op_read *r) { return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers; }
+static uint64_t special(const struct op_read *r) {
+    return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
+}
 
 /* Bytes of its static data. */
 SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
@@ -52,18 +54,23 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
 uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency) {
     struct op_read *r = cost->reads;
     if ((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions) return 0;
-    return charge_tell_halves(r, size_read_steps(size_row_bytes(cost->size_model, cost->n_columns, &r->rows)), consistency);
+    return charge_tell_halves(r, size_read_steps(size_row_bytes(cost->size_model, cost->n_columns, &r->rows)),
+                              consistency);
 }
 
 /* One row that was read, and nothing beside it: what nearly all requests are. */
 static bool is_one_read(const struct op_cost *cost) {
-    return cost->reads && !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system | special(cost->reads));
+    return cost->reads &&
+           !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system | special(cost->reads));
 }
 
 /* What else charge_reads would say of it. */
-static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves, struct charge *c) {
+static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves,
+                          struct charge *c) {
     const struct size_parts *row = &cost->reads->rows;
-    *c = (struct charge){.row_bytes = size_row_bytes(cost->size_model, cost->n_columns, row), .one_read = true, .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
+    *c = (struct charge){.row_bytes = size_row_bytes(cost->size_model, cost->n_columns, row),
+                         .one_read = true,
+                         .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
     c->read_units = c->total = 0.5 * halves;
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
     if (LIKELY(cost->size_model != SIZE_CURRENT && !row->timestamp_bytes)) return;
@@ -115,7 +122,9 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
 }
 
 /* Sized as the setting says. What stands is not known where nothing was read for it: then what was written counts. */
-static bool by_row(const struct op_write *w, enum write_size by) { return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND; }
+static bool by_row(const struct op_write *w, enum write_size by) {
+    return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND;
+}
 
 /* Nothing was read for it either, for what stands is what it wrote. A null that is written leaves no column. */
 static bool is_as_written(const struct op_write *w, enum write_size by) {
@@ -128,7 +137,8 @@ static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
     return w->kind == OP_DELETE ? RULE_DELETE_KEY : RULE_UPDATE_WRITTEN;
 }
 
-static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
+static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor,
+                       struct charge *c) {
     struct size_parts row = by_row(w, by) ? w->stood.row : w->row;
     if (is_as_written(w, by)) row = size_row_without_nulls(cost->size_model, &row);
     uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, &row);
@@ -186,7 +196,9 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
     for (const struct op_write *w = cost->writes; w; w = w->next)
         if (by == WRITE_SIZE_ROW && w->stood.known == STOOD_UNKNOWN && (w->applied || !w->conditional)) return false;
     for (const struct op_write *w = cost->writes; w; w = w->next) charge_any(cost, w, by, &c);
-    *out = (struct charge_write_size){.row_bytes = c.row_bytes, .static_bytes = c.static_bytes, .units = c.write_units + c.static_write_units};
+    *out = (struct charge_write_size){.row_bytes = c.row_bytes,
+                                      .static_bytes = c.static_bytes,
+                                      .units = c.write_units + c.static_write_units};
     return true;
 }
 

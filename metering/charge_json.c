@@ -13,15 +13,19 @@ static const struct rule rules[] = {
 const struct rule *rule_of(enum rule_id id) { return &rules[id]; }
 
 const char *query_class_name(enum query_class class) {
-    static const char *const names[] = {
-        [QUERY_POINT] = "point", [QUERY_ROW_RANGE] = "row_range", [QUERY_PARTITION_RANGE] = "partition_range", [QUERY_TABLE_SCAN] = "table_scan"};
+    static const char *const names[] = {[QUERY_POINT] = "point",
+                                        [QUERY_ROW_RANGE] = "row_range",
+                                        [QUERY_PARTITION_RANGE] = "partition_range",
+                                        [QUERY_TABLE_SCAN] = "table_scan"};
     return names[class];
 }
 
 const char *size_model_name(enum size_model model) { return model == SIZE_CURRENT ? "current" : "documented-2022"; }
 const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? "row" : "written"; }
 
-static void put_count(struct buf *out, const char *key, uint64_t n) { buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n); }
+static void put_count(struct buf *out, const char *key, uint64_t n) {
+    buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n);
+}
 
 void charge_put_units(struct buf *out, double units) {
     unsigned long long halves = (unsigned long long)(units * 2);

@@ -22,5 +22,6 @@ static inline struct np_account np_account_of(uint8_t opcode, const struct charg
     return (struct np_account){.opcode = opcode, .read_halves = (uint64_t)(c->read_units * 2),
                                .write_halves = (uint64_t)((c->write_units + c->static_write_units) * 2)};
 }
-/* e NULL or not set: it succeeded. What failed is free: it has no result, and leaves no trace in the data. The loop's thread. */
+/* e NULL or not set: it succeeded. What failed is free: it has no result, and leaves no trace in
+ * the data. The loop's thread. */
 void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e);

@@ -84,7 +84,8 @@ int npi_answer_deliver(struct np_call *call) {
     }
     if (!waits) return np_output_append_rest(&c->output, r);
     if (r->more.n && np_reply_gather(r)) return -1;
-    if (!call->r.commit_seq) return npi_hold(c->loop, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
+    if (!call->r.commit_seq)
+        return npi_hold(c->loop, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
     call->seq = call->r.commit_seq;
     buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
     r->out->n = r->start;

@@ -51,7 +51,10 @@ int np_audit_parse(const char *text, unsigned *out, struct err *e) {
         struct slice name = slice_of((const uint8_t *)at, strcspn(at, ","));
         int c = category_named(name);
         if (c < 0)
-            return err_set(e, ERR_CONFIG, "--audit-categories must be all, or some of QUERY, DML, DDL, DCL, AUTH, PREPARE, ERROR and OTHER, not '%.*s'", SLICE_FMT(name));
+            return err_set(e, ERR_CONFIG,
+                           "--audit-categories must be all, or some of QUERY, DML, DDL, DCL, AUTH, PREPARE, ERROR and "
+                           "OTHER, not '%.*s'",
+                           SLICE_FMT(name));
         *out |= 1u << c;
         at += name.n;
         if (!*at) return 0;
@@ -82,7 +85,8 @@ static enum np_audit_category category_of(enum stmt_kind kind) {
 
 /* ---- lines ---- */
 
-/* Names and statements come from the wire, and may be cut: what is no UTF-8 then, and would be no JSON, shows as question marks. */
+/* Names and statements come from the wire, and may be cut: what is no UTF-8 then, and would be no
+ * JSON, shows as question marks. */
 static void put_text(struct buf *out, struct slice text) {
     struct err e = {0};
     struct buf plain;
@@ -103,7 +107,9 @@ static void put_member(struct buf *out, const char *name, const char *value) {
 }
 
 /* Words about a statement that is wrong quote it, values and passwords too. */
-static bool shows_values(enum err_code code) { return code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER; }
+static bool shows_values(enum err_code code) {
+    return code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER;
+}
 
 static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     time_t seconds = (time_t)(now_us / 1000000);
@@ -111,7 +117,8 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     char text[32];
     gmtime_r(&seconds, &tm);
     strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-    buf_printf(out, "{\"time\":\"%s.%03dZ\",\"category\":\"%s\"", text, (int)(now_us / 1000 % 1000), names[x->category]);
+    buf_printf(out, "{\"time\":\"%s.%03dZ\",\"category\":\"%s\"", text, (int)(now_us / 1000 % 1000),
+               names[x->category]);
     put_member(out, "type", x->type);
     put_member(out, "role", x->role);
     put_member(out, "source", x->conn->account.address);
@@ -176,7 +183,8 @@ void npi_audit_call(struct np_call *call) {
     const struct np_conn *c = call->conn;
     struct np_audit *a = c->loop->o->audit;
     bool prepares = call->env.opcode == NP_PREPARE;
-    if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return; /* the driver prepares it again, and then it is told */
+    /* the driver prepares it again, and then it is told */
+    if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
     enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(call->r.stmt_kind);
     if (!wanted(a, category, &call->err)) return;
     const struct entry x = {

@@ -1,4 +1,5 @@
-/* A queue of byte blocks: large answers are made, queued and sent block by block, each freed when it is done with, none copied. */
+/* A queue of byte blocks: large answers are made, queued and sent block by block, each freed when
+ * it is done with, none copied. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,7 +12,8 @@ struct np_blocks { /* zeroed: empty */
     size_t held; /* memory of the blocks */
 };
 
-/* Takes over what b owns; b is empty afterwards. Small ones are joined, and their memory given back. -1: no memory, b as it was. */
+/* Takes over what b owns; b is empty afterwards. Small ones are joined, and their memory given
+ * back. -1: no memory, b as it was. */
 int np_blocks_push(struct np_blocks *q, struct buf *b) MUST_CHECK;
 /* The first block, whose memory is the caller's then. false: there is none. */
 bool np_blocks_pop(struct np_blocks *q, struct buf *b);

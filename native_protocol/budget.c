@@ -17,7 +17,8 @@ static bool by_still(const struct heap_node *a, const struct heap_node *b) {
 }
 
 static bool by_grace(const struct heap_node *a, const struct heap_node *b) {
-    return HEAP_OBJECT(a, struct np_share, grace_node)->grace_us < HEAP_OBJECT(b, struct np_share, grace_node)->grace_us;
+    return HEAP_OBJECT(a, struct np_share, grace_node)->grace_us <
+           HEAP_OBJECT(b, struct np_share, grace_node)->grace_us;
 }
 
 static bool by_making(const struct heap_node *a, const struct heap_node *b) {
@@ -166,11 +167,15 @@ static void make_room(struct np_budget *b, size_t limit, const struct payers *wh
     if (who->but) enter_heaps(who->but);
 }
 
-static bool has_room(const struct np_budget *b, size_t limit, size_t n) { return !over(b, limit > n ? limit - n : 0) && n <= limit; }
+static bool has_room(const struct np_budget *b, size_t limit, size_t n) {
+    return !over(b, limit > n ? limit - n : 0) && n <= limit;
+}
 
 /* ---- shares ---- */
 
-void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) { *s = (struct np_share){.budget = b, .owner = owner}; }
+void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) {
+    *s = (struct np_share){.budget = b, .owner = owner};
+}
 
 static void begin(struct np_share *s) {
     s->since_us = clock_machine_us(s->budget->o.clock);
@@ -249,7 +254,9 @@ static bool find_room(struct np_share *s, const void *maker, size_t size, size_t
     struct np_budget *b = s->budget;
     size_t limit = limit_of(b, maker, size);
     bool small = is_small(size), reserved = small || b->turn == maker;
-    const struct payers who = {.holds = reserved ? 0 : NP_SHARE_OWN, .makes = small ? s->making + n : SIZE_MAX, .spare = true};
+    const struct payers who = {.holds = reserved ? 0 : NP_SHARE_OWN,
+                               .makes = small ? s->making + n : SIZE_MAX,
+                               .spare = true};
     if (n < limit) make_room(b, limit - n, &who);
     return has_room(b, limit, n);
 }

@@ -1,8 +1,10 @@
-/* One query request from its envelope to its response: what dispatch, the loop and the workers hand to each other.
+/* One query request from its envelope to its response: what dispatch, the loop and the workers hand
+ * to each other.
  *
- * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its body is copied, it runs
- * once more on a worker and comes back to the loop to be finished. Then it goes back to the spare ones with its arena.
- * It belongs to one thread at a time: the loop, or the worker that has it.
+ * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its
+ * body is copied, it runs once more on a worker and comes back to the loop to be finished. Then it
+ * goes back to the spare ones with its arena. It belongs to one thread at a time: the loop, or the
+ * worker that has it.
  */
 #pragma once
 
@@ -14,9 +16,18 @@
 struct fault_rule;
 struct np_conn;
 
-/* Those of sequence.h that a trace tells of; number: of OFFLOAD the class of workers, of WORKER the microseconds in the queue, of PART which. */
+/* Those of sequence.h that a trace tells of; number: of OFFLOAD the class of workers, of WORKER the
+ * microseconds in the queue, of PART which. */
 enum np_trace_step {
-    NP_TRACE_OFFLOAD, NP_TRACE_WORKER, NP_TRACE_PART, NP_TRACE_PLANNED, NP_TRACE_SIZED, NP_TRACE_FAULT, NP_TRACE_ADMITTED, NP_TRACE_REFUSED, NP_TRACE_APPLIED,
+    NP_TRACE_OFFLOAD,
+    NP_TRACE_WORKER,
+    NP_TRACE_PART,
+    NP_TRACE_PLANNED,
+    NP_TRACE_SIZED,
+    NP_TRACE_FAULT,
+    NP_TRACE_ADMITTED,
+    NP_TRACE_REFUSED,
+    NP_TRACE_APPLIED,
 };
 
 /* When what happened to a traced request; of many parts the first ones are told. */
@@ -37,7 +48,8 @@ struct np_call_fault {
     bool asked;                    /* the faults were asked */
     const struct fault_rule *rule; /* that hits it, in the arena; NULL: none */
     bool begun;                    /* what it does before the call is applied is done */
-    bool applied;                  /* the call is applied, and the fault came after: what it did stands, whatever it answers */
+    /* the call is applied, and the fault came after: what it did stands, whatever it answers */
+    bool applied;
     int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
 };
 

@@ -1,9 +1,12 @@
-/* Batches that the store did not take at once: one thread commits them in their order and waits while the store flushes and compacts.
+/* Batches that the store did not take at once: one thread commits them in their order and waits
+ * while the store flushes and compacts.
  *
- * Life of a batch here: a loop tries its commit, the store wants writers to wait, and the loop hands batch and answers over and goes on
- * with another batch; while any batch is here, those of all loops come here, so that no loop waits for a lock that a waiting commit
- * holds. Done, it comes back to its loop (npi_loop_give_late), which sends the answers when they are durable. How much a loop may have
- * here is bounded (NP_LATE_MAX): then those connections of it that wait for such answers are not read.
+ * Life of a batch here: a loop tries its commit, the store wants writers to wait, and the loop
+ * hands batch and answers over and goes on with another batch; while any batch is here, those of
+ * all loops come here, so that no loop waits for a lock that a waiting commit holds. Done, it comes
+ * back to its loop (npi_loop_give_late), which sends the answers when they are durable. How much a
+ * loop may have here is bounded (NP_LATE_MAX): then those connections of it that wait for such
+ * answers are not read.
  */
 #pragma once
 

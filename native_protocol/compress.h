@@ -1,5 +1,6 @@
-/* Compression of v3/v4 bodies (LZ4 with a 4-byte big-endian length before the block, Snappy as it is) and of v5 segments (LZ4 blocks).
- * Pure functions; any thread. v4 specification, section 5; v5 specification, section 2.2. */
+/* Compression of v3/v4 bodies (LZ4 with a 4-byte big-endian length before the block, Snappy as it
+ * is) and of v5 segments (LZ4 blocks). Pure functions; any thread. v4 specification, section 5; v5
+ * specification, section 2.2. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,8 +11,10 @@ enum np_compression { NP_COMPRESS_NONE, NP_COMPRESS_LZ4, NP_COMPRESS_SNAPPY };
 /* By the name of the STARTUP option, case-insensitive; -1: unknown. */
 int np_compression_find(struct slice name, enum np_compression *out) MUST_CHECK;
 
-/* A body to its plain form, appended to out. The announced length is checked against max before anything is allocated. */
-int np_body_decompress(enum np_compression how, struct slice body, uint32_t max, struct buf *out, struct err *e) MUST_CHECK;
+/* A body to its plain form, appended to out. The announced length is checked against max before
+ * anything is allocated. */
+int np_body_decompress(enum np_compression how, struct slice body, uint32_t max, struct buf *out,
+                       struct err *e) MUST_CHECK;
 /* Appends the compressed form of body, which is larger than body where that does not compress.
  * False: there is no memory for it, or body is larger than LZ4 takes (out is as it was). */
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out);

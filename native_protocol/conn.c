@@ -34,10 +34,12 @@ void npi_conn_ref(struct np_conn *c) { c->refs++; }
 static void enter_ledger(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     if (!o->ledger) return;
-    if (c->peer_n) inet_ntop(c->peer_n == 4 ? AF_INET : AF_INET6, c->peer, c->account.address, sizeof(c->account.address));
+    if (c->peer_n)
+        inet_ntop(c->peer_n == 4 ? AF_INET : AF_INET6, c->peer, c->account.address, sizeof(c->account.address));
     snprintf(c->account.role, sizeof(c->account.role), "%s", c->session.role);
     if (c->transport.ssl) {
-        snprintf(c->account.client.cipher, sizeof(c->account.client.cipher), "%s", SSL_get_cipher_name(c->transport.ssl));
+        snprintf(c->account.client.cipher, sizeof(c->account.client.cipher), "%s",
+                 SSL_get_cipher_name(c->transport.ssl));
         snprintf(c->account.client.tls, sizeof(c->account.client.tls), "%s", SSL_get_version(c->transport.ssl));
     }
     c->account.opened_us = clock_wall_us(o->clock);
@@ -162,7 +164,8 @@ void npi_conn_flush(struct np_conn *c) {
 }
 
 void npi_conn_reply(struct np_conn *c, struct np_reply *r) {
-    struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression, .scratch = &c->loop->packed};
+    struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
+                                .scratch = &c->loop->packed};
     if (np_reply_end(r, &x)) {
         np_reply_cancel(r);
         npi_conn_close(c);
@@ -319,7 +322,8 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     return n;
 }
 
-/* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next one is still in the cache. */
+/* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next
+ * one is still in the cache. */
 static void send_early(struct np_conn *c) {
     if (c->output.open.n < SEND_EARLY) return;
     settle(c);
@@ -371,7 +375,8 @@ static void keep(struct np_conn *c, struct slice rest) {
 
 static void consume_kept(struct np_conn *c) {
     size_t done = consume(c, buf_slice(&c->in));
-    if (c->state == NP_CONN_CLOSED || !done) return; /* a large frame comes in hundreds of pieces: no sanitizer looks at all of it at each */
+    /* a large frame comes in hundreds of pieces: no sanitizer looks at all of it at each */
+    if (c->state == NP_CONN_CLOSED || !done) return;
     memmove(c->in.p, c->in.p + done, c->in.n - done);
     c->in.n -= done;
     if (!c->in.n) buf_fini(&c->in);
@@ -385,7 +390,8 @@ static void ended(struct np_conn *c, ssize_t n) {
     npi_conn_close(c);
 }
 
-/* May it go on shaking hands in this wake-up? If not, its socket says at the next one that there is still something to do. */
+/* May it go on shaking hands in this wake-up? If not, its socket says at the next one that there is
+ * still something to do. */
 static bool its_turn(struct np_conn *c) {
     if (!np_transport_shakes_hands(&c->transport) || c->loop->handshakes++ < NP_HANDSHAKES_MAX) return true;
     if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
@@ -496,7 +502,8 @@ void npi_conn_check_evicted(struct np_conn *c) {
         return;
     }
     if (active(c) && atomic_load(&c->unfinished.evicted))
-        expel(c, NP_METRIC_EVICTED, ERR_OVERLOADED, "The server holds too many unfinished requests, and most of that is this connection's");
+        expel(c, NP_METRIC_EVICTED, ERR_OVERLOADED,
+              "The server holds too many unfinished requests, and most of that is this connection's");
 }
 
 /* ---- birth ---- */

@@ -2,17 +2,20 @@
  *
  *   NEW --STARTUP--> [AUTH --login-->] READY --error that ends it--> CLOSING --sent, or time out--> CLOSED
  *
- * A connection lives on one loop and one thread. It is counted by references: the loop's (until CLOSED), and one for each
- * request that waits for durability or runs on a worker, so that those may outlive the socket. An idle connection owns no
- * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
+ * A connection lives on one loop and one thread. It is counted by references: the loop's (until
+ * CLOSED), and one for each request that waits for durability or runs on a worker, so that those
+ * may outlive the socket. An idle connection owns no buffer: input goes through the loop's window,
+ * output through buffers that are lent while there is something to send.
  *
- * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are with workers, or more than
- * NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the
- * pause. While a connection holds NP_OUT_MAX unsent its requests get an error.
+ * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are
+ * with workers, or more than NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a
+ * client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. While a connection
+ * holds NP_OUT_MAX unsent its requests get an error.
  *
- * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken in time (request_us, send_us of the
- * options): else the connection is closed. All unfinished requests of the server have one budget, all unread answers another: who holds
- * the most goes when it is used up (budget.h).
+ * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken
+ * in time (request_us, send_us of the options): else the connection is closed. All unfinished
+ * requests of the server have one budget, all unread answers another: who holds the most goes when
+ * it is used up (budget.h).
  */
 #pragma once
 
@@ -69,7 +72,8 @@ struct np_conn {
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
     struct np_share unfinished; /* in and large, of the server's budget */
     int64_t heard_us; /* when bytes last arrived, as of the loop's tick */
-    int64_t begun_us; /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
+    /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
+    int64_t begun_us;
     int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
     size_t queued;    /* of what was sent, not taken by the peer at the last tick */
     struct np_output output;

@@ -44,7 +44,8 @@ static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct 
         if (c->loop->logins) ask_to_log_in(c, env);
         else answer_empty(c, env, NP_READY);
         c->compression = s.compression;
-        if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4)) npi_conn_close(c);
+        if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4))
+            npi_conn_close(c);
         return;
     }
     answer_error(c, env, &e);
@@ -156,15 +157,20 @@ static handler_fn handler_of(uint8_t opcode) {
 static int check_envelope(const struct np_conn *c, const struct np_envelope *env, struct err *e) {
     const char *name = np_opcode_name(env->opcode);
     if (c->version && env->version != c->version)
-        return err_set(e, ERR_PROTOCOL, "Invalid message version. Got %u/v%u but previous messages on this connection had version %u/v%u",
-                       env->version, env->version, c->version, c->version);
-    if (env->stream < 0) return err_set(e, ERR_PROTOCOL, "Invalid stream id %d: negative ones are the server's", env->stream);
+        return err_set(
+            e, ERR_PROTOCOL,
+            "Invalid message version. Got %u/v%u but previous messages on this connection had version %u/v%u",
+            env->version, env->version, c->version, c->version);
+    if (env->stream < 0)
+        return err_set(e, ERR_PROTOCOL, "Invalid stream id %d: negative ones are the server's", env->stream);
     if (!name) return err_set(e, ERR_PROTOCOL, "Unknown opcode %u", env->opcode);
     if (!np_opcode_is_request(env->opcode))
-        return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected RESPONSE, got REQUEST) for opcode %u (%s)", env->opcode, name);
+        return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected RESPONSE, got REQUEST) for opcode %u (%s)",
+                       env->opcode, name);
     if (c->state == NP_CONN_NEW && env->opcode != NP_STARTUP && env->opcode != NP_OPTIONS)
         return err_set(e, ERR_PROTOCOL, "Unexpected message %s, expecting STARTUP or OPTIONS", name);
-    if (c->state == NP_CONN_AUTH && env->opcode != NP_AUTH_RESPONSE && env->opcode != NP_OPTIONS && env->opcode != NP_STARTUP)
+    if (c->state == NP_CONN_AUTH && env->opcode != NP_AUTH_RESPONSE && env->opcode != NP_OPTIONS &&
+        env->opcode != NP_STARTUP)
         return err_set(e, ERR_PROTOCOL, "Unexpected message %s, expecting SASL_RESPONSE", name);
     return 0;
 }
@@ -193,5 +199,8 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     handler_of(env->opcode)(c, env, body);
 }
 
-const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .settle = npi_plain_settle, .finish = npi_call_finish,
-                                            .abandoned = npi_offload_abandoned, .forget = npi_call_forget};
+const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch,
+                                             .settle = npi_plain_settle,
+                                             .finish = npi_call_finish,
+                                             .abandoned = npi_offload_abandoned,
+                                             .forget = npi_call_forget};

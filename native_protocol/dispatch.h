@@ -1,7 +1,8 @@
 /* From an envelope to its one response.
  *
- * npi_dispatch finds the opcode's handler. The small messages are answered at once. Query requests become a call, which takes the
- * steps of sequence.h on the loop, and on a worker when cql asks for that.
+ * npi_dispatch finds the opcode's handler. The small messages are answered at once. Query requests
+ * become a call, which takes the steps of sequence.h on the loop, and on a worker when cql asks for
+ * that.
  */
 #pragma once
 

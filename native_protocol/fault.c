@@ -16,7 +16,8 @@ static const struct fault_rule *fault_of(struct np_call *call) {
 
 static bool start_over(struct np_call *call, int64_t until_us) {
     struct cql_request *r = &call->r;
-    bool reads = r->stmt_kind == STMT_SELECT, writes = r->stmt_kind == STMT_INSERT || r->stmt_kind == STMT_UPDATE || r->stmt_kind == STMT_DELETE || r->stmt_kind == STMT_BATCH;
+    bool reads = r->stmt_kind == STMT_SELECT, writes = r->stmt_kind == STMT_INSERT || r->stmt_kind == STMT_UPDATE ||
+                                                       r->stmt_kind == STMT_DELETE || r->stmt_kind == STMT_BATCH;
     npi_call_unplan(call);
     call->fault.until_us = until_us;
     r->work_class = reads ? WORK_READ : writes ? WORK_UPDATE : WORK_DDL;

@@ -1,7 +1,8 @@
 /* Where faults (faults/faults.h) meet requests: two steps of the sequence, around apply.
  *
- * A fault that delays has the call start over on a worker, which puts it aside until then, so that no thread and no lock waits with it: delayed before, it is
- * planned anew when its time has come; delayed after, it is applied there, and its answer waits.
+ * A fault that delays has the call start over on a worker, which puts it aside until then, so that
+ * no thread and no lock waits with it: delayed before, it is planned anew when its time has come;
+ * delayed after, it is applied there, and its answer waits.
  */
 #pragma once
 
@@ -14,8 +15,11 @@ static inline bool npi_fault_may(const struct np_call *call) {
     return UNLIKELY(all != NULL) && (faults_count(all) || call->fault.rule);
 }
 /* Whether any is set at all. */
-static inline bool npi_fault_any(const struct np_options *o) { return UNLIKELY(o->faults != NULL) && faults_count(o->faults); }
-/* A call that is planned and sized. True: it goes no further, and its outcome says why: FAILED, or OFFLOAD to start over. Whichever thread has the call. */
+static inline bool npi_fault_any(const struct np_options *o) {
+    return UNLIKELY(o->faults != NULL) && faults_count(o->faults);
+}
+/* A call that is planned and sized. True: it goes no further, and its outcome says why: FAILED, or
+ * OFFLOAD to start over. Whichever thread has the call. */
 bool npi_fault_before(struct np_call *call);
 /* A call that is planned and sized. True: a fault lets only a part of it be applied; the rest is
  * dropped, and the call is to be sized again. */

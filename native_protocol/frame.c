@@ -29,10 +29,11 @@ ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct
     env->length = load_u32(in.p + 5);
     if (in.p[0] & NP_RESPONSE_BIT) {
         const char *name = np_opcode_name(env->opcode);
-        return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected REQUEST, got RESPONSE) for opcode %u (%s)", env->opcode,
-                       name ? name : "unknown");
+        return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected REQUEST, got RESPONSE) for opcode %u (%s)",
+                       env->opcode, name ? name : "unknown");
     }
-    if (env->length > INT32_MAX) return err_set(e, ERR_PROTOCOL, "Invalid frame body length (%d)", (int32_t)env->length);
+    if (env->length > INT32_MAX)
+        return err_set(e, ERR_PROTOCOL, "Invalid frame body length (%d)", (int32_t)env->length);
     if (env->length > max) {
         err_set(e, ERR_INVALID, "Request is too big: length %u exceeds maximum allowed length %u.", env->length, max);
         return NP_TOO_BIG;

@@ -1,11 +1,12 @@
-/* Envelopes: the header and body that every version of the native protocol has (v5 specification, section 2.4).
+/* Envelopes: the header and body that every version of the native protocol has (v5 specification,
+ * section 2.4).
  *
  *      0         8        16        24        32         40
  *      | version |  flags  |      stream       | opcode  |
  *      |                length                 |  body ...
  *
- * Bytes come from the connection's window (v3, v4) or out of a segment (v5, segment.h). Nothing is copied: the body of a
- * decoded envelope points into the bytes it was decoded from.
+ * Bytes come from the connection's window (v3, v4) or out of a segment (v5, segment.h). Nothing is
+ * copied: the body of a decoded envelope points into the bytes it was decoded from.
  */
 #pragma once
 

@@ -15,7 +15,13 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 
-enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20, UNREAD_BYTES = 256 << 20, WORK_BYTES = 1024 << 20 };
+enum {
+    BACKLOG = 1024,
+    FRAME_MAX = 16 << 20,
+    UNFINISHED_BYTES = 256 << 20,
+    UNREAD_BYTES = 256 << 20,
+    WORK_BYTES = 1024 << 20
+};
 /* Whose bytes move is spared, but not for ever: a client that takes a little now and then holds them as well. */
 enum { UNREAD_STILL_US = 2000000, UNREAD_LONG_US = 10000000 };
 
@@ -35,7 +41,8 @@ uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
 
 uint64_t np_front_count(const struct np_front *f, enum np_metric id) {
     uint64_t sum = 0;
-    for (unsigned i = 0; i < f->n_loops; i++) sum += atomic_load_explicit(&f->loops[i].metrics.counts[id], memory_order_relaxed);
+    for (unsigned i = 0; i < f->n_loops; i++)
+        sum += atomic_load_explicit(&f->loops[i].metrics.counts[id], memory_order_relaxed);
     return sum;
 }
 
@@ -78,7 +85,8 @@ static int open_listener(const char *address, uint16_t port, bool share, struct 
     struct sockaddr_storage a;
     socklen_t n;
     int on = 1;
-    if (address_of(address, port, &a, &n)) return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
+    if (address_of(address, port, &a, &n))
+        return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
     int fd = socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd >= 0 && share) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
@@ -95,7 +103,8 @@ static uint16_t bound_port(int fd) {
     return ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port is at the same place */
 }
 
-/* SO_REUSEPORT would let a second server of the same user share our port without a word: a socket without it goes first. */
+/* SO_REUSEPORT would let a second server of the same user share our port without a word: a socket
+ * without it goes first. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     int fd = open_listener(address, *port, false, e);
     if (fd < 0) return -1;
@@ -141,7 +150,8 @@ static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls
 
 /* ---- bounds ---- */
 
-/* Connections are the descriptors that clients make us open: the store keeps enough for its files, the log and the admin port. */
+/* Connections are the descriptors that clients make us open: the store keeps enough for its files,
+ * the log and the admin port. */
 static uint32_t descriptors_for_connections(void) {
     enum { STORE_FILES = 4096 };
     struct rlimit r;
@@ -153,14 +163,16 @@ static uint32_t descriptors_for_connections(void) {
 static void set_bounds(struct np_options *o, struct np_bounds *b) {
     uint32_t room = descriptors_for_connections();
     if (o->connections > room)
-        log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's", room, o->connections);
+        log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's",
+                 room, o->connections);
     if (!o->connections || o->connections > room) o->connections = room;
     /* no one address may take all that there is */
     if (!o->connections_each) o->connections_each = o->connections - o->connections / 4;
     if (!o->unfinished_bytes) o->unfinished_bytes = UNFINISHED_BYTES;
     npi_peers_init(&b->peers, o->connections, o->connections_each);
     if (!o->unread_bytes) o->unread_bytes = UNREAD_BYTES;
-    b->work.limit = (o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES) + (o->work_bytes ? o->work_bytes : WORK_BYTES);
+    b->work.limit = (o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES) +
+                    (o->work_bytes ? o->work_bytes : WORK_BYTES);
     struct np_budget_options budget = {.clock = o->clock, .limit = o->unfinished_bytes, .tell = npi_loop_evict};
     npi_budget_init(&b->unfinished, &budget);
     budget.limit = o->unread_bytes;
@@ -184,8 +196,12 @@ static void on_change(void *arg, const struct schema_change *change) {
 
 static int start_workers(struct np_front *f, struct err *e) {
     enum { QUICK_US = 100 }; /* it has not waited for a disk */
-    struct np_workers_options o = {.ops = &npi_offload_ops, .eng = f->o.eng, .clock = f->o.clock, .queue_max = f->o.queue_max,
-                                   .queue_bytes_max = f->o.queue_bytes_max, .quick_us = QUICK_US};
+    struct np_workers_options o = {.ops = &npi_offload_ops,
+                                   .eng = f->o.eng,
+                                   .clock = f->o.clock,
+                                   .queue_max = f->o.queue_max,
+                                   .queue_bytes_max = f->o.queue_bytes_max,
+                                   .quick_us = QUICK_US};
     memcpy(o.threads, f->o.workers, sizeof(o.threads));
     f->workers = np_workers_new(&o, e);
     return f->workers ? 0 : -1;
@@ -195,13 +211,17 @@ static int start_threads(struct np_front *f, struct err *e) {
     if (start_workers(f, e)) return -1;
     f->committer = npi_committer_new(e);
     if (!f->committer) return -1;
-    const struct np_logins_options logins = {.access = f->o.access, .keys = f->o.keys, .region = f->o.region, .clock = f->o.clock};
+    const struct np_logins_options logins = {.access = f->o.access,
+                                             .keys = f->o.keys,
+                                             .region = f->o.region,
+                                             .clock = f->o.clock};
     if (f->o.access && !(f->logins = np_logins_new(&logins, e))) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
         f->loops[i].workers = f->workers;
         f->loops[i].committer = f->committer;
         f->loops[i].logins = f->logins;
-        if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
+        if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i]))
+            return err_set(e, ERR_SERVER, "cannot start a thread");
         f->loops[i].started = true;
     }
     return 0;

@@ -1,8 +1,9 @@
 /* The front of the server: listeners, one event loop per thread, blocking workers, on one database.
  *
- * Life: np_front_start binds, starts the threads and returns; np_front_stop stops accepting, lets what is in flight finish
- * (bounded) and joins every thread; np_front_free comes after engine and catalogue are closed, whose threads call back into
- * the front until then. Start, stop and free on one thread; the rest on any.
+ * Life: np_front_start binds, starts the threads and returns; np_front_stop stops accepting, lets
+ * what is in flight finish (bounded) and joins every thread; np_front_free comes after engine and
+ * catalogue are closed, whose threads call back into the front until then. Start, stop and free on
+ * one thread; the rest on any.
  */
 #pragma once
 
@@ -19,8 +20,8 @@ void np_front_stop(struct np_front *f);
 void np_front_free(struct np_front *f);
 /* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
-/* By a worker that runs a statement: no other request runs until np_front_go_on, and none has begun and not ended; connections stay. -1, ERR_OVERLOADED: some
- * go on too long. */
+/* By a worker that runs a statement: no other request runs until np_front_go_on, and none has begun
+ * and not ended; connections stay. -1, ERR_OVERLOADED: some go on too long. */
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
 void np_front_go_on(struct np_front *f);
 /* What was bound. */

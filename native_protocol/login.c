@@ -51,9 +51,11 @@ static void refill(struct allowance *a, int64_t now_us) {
     a->at_us = now_us;
 }
 
-/* Of the few places of an address: its own, or that of the one who has most left, who loses the least by being forgotten. */
+/* Of the few places of an address: its own, or that of the one who has most left, who loses the
+ * least by being forgotten. */
 static struct allowance *allowance_of(struct np_logins *p, const uint8_t address[16], int64_t now_us) {
-    struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS], *best = NULL;
+    struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS],
+                     *best = NULL;
     for (int i = 0; i < WAYS; i++) {
         if (set[i].at_us) refill(&set[i], now_us);
         if (set[i].at_us && !memcmp(set[i].address, address, 16)) return &set[i];
@@ -173,17 +175,22 @@ static void check_slowly(struct np_logins *p, struct login *l) {
 static int take_plain(struct slice token, struct login *l, struct err *e) {
     const uint8_t *name = memchr(token.p, 0, token.n), *end = token.p + token.n;
     const uint8_t *password = name ? memchr(name + 1, 0, (size_t)(end - name - 1)) : NULL;
-    if (!password) return err_set(e, ERR_BAD_CREDENTIALS, "Authentication ID and password must both be given: NUL, name, NUL, password (SASL PLAIN)");
+    if (!password)
+        return err_set(e, ERR_BAD_CREDENTIALS,
+                       "Authentication ID and password must both be given: NUL, name, NUL, password (SASL PLAIN)");
     size_t n_name = (size_t)(password - name - 1), n_password = (size_t)(end - password - 1);
-    if (!n_name || !n_password) return err_set(e, ERR_BAD_CREDENTIALS, "%s must not be null", n_name ? "Password" : "Authentication ID");
+    if (!n_name || !n_password)
+        return err_set(e, ERR_BAD_CREDENTIALS, "%s must not be null", n_name ? "Password" : "Authentication ID");
     if (n_name > NAME_MAX_BYTES || n_password > PASSWORD_MAX_BYTES || memchr(password + 1, 0, n_password))
-        return err_set(e, ERR_BAD_CREDENTIALS, "A name may have at most %d bytes, a password %d and no NUL", NAME_MAX_BYTES, PASSWORD_MAX_BYTES);
+        return err_set(e, ERR_BAD_CREDENTIALS, "A name may have at most %d bytes, a password %d and no NUL",
+                       NAME_MAX_BYTES, PASSWORD_MAX_BYTES);
     memcpy(l->name, name + 1, n_name);
     memcpy(l->password, password + 1, n_password);
     return 0;
 }
 
-/* Leaves the role's hash as it is now in l. Whoever may not log in has none, as who does not exist: both are checked as slowly and answered alike. */
+/* Leaves the role's hash as it is now in l. Whoever may not log in has none, as who does not exist:
+ * both are checked as slowly and answered alike. */
 static bool may_log_in(struct np_logins *p, struct login *l) {
     const struct role_set *roles = access_roles(p->o.access);
     const struct role *r = role_find(roles, l->name);
@@ -211,7 +218,9 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
         check_slowly(p, l);
         return;
     } else {
-        err_set(&e, ERR_BAD_CREDENTIALS, "Too many failed logins from this address: it may try again in a second, %d times a second", NP_LOGIN_PER_SECOND);
+        err_set(&e, ERR_BAD_CREDENTIALS,
+                "Too many failed logins from this address: it may try again in a second, %d times a second",
+                NP_LOGIN_PER_SECOND);
         fail(c, env->version, env->stream, l->name, &e);
     }
     login_free(l);
@@ -236,7 +245,8 @@ static void challenge(struct np_conn *c, const struct np_envelope *env) {
     np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
 }
 
-static bool is_signed(struct np_logins *p, const struct np_conn *c, const struct sigv4_response *s, const struct access_key *key) {
+static bool is_signed(struct np_logins *p, const struct np_conn *c, const struct sigv4_response *s,
+                      const struct access_key *key) {
     char due[SIGV4_SIGNATURE];
     int64_t at = sigv4_time(s->date), now = clock_wall_us(p->o.clock) / 1000000;
     /* what is unknown takes as long as what is not */
@@ -268,7 +278,8 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
 void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token) {
     struct np_logins *p = c->loop->logins;
     struct err e = {0};
-    if (c->login.pending) err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, the one before it is not answered yet");
+    if (c->login.pending)
+        err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, the one before it is not answered yet");
     else if (!token.p) err_set(&e, ERR_BAD_CREDENTIALS, "AUTH_RESPONSE carries no token");
     else if (c->login.challenged) return login_sigv4(p, c, env, token);
     else if (p->o.keys && sigv4_is_hello(token)) return challenge(c, env);

@@ -1,10 +1,12 @@
 /* Logins: what AUTH_RESPONSE carries, until it is known whose connection it is.
  *
- * SASL PLAIN is checked on a thread of its own, for a password's hash is slow on purpose; what was right a moment ago needs no thread. AWS
- * Signature Version 4 (access/sigv4.h) is a challenge and its answer, both on the loop. The first token tells the two apart.
+ * SASL PLAIN is checked on a thread of its own, for a password's hash is slow on purpose; what was
+ * right a moment ago needs no thread. AWS Signature Version 4 (access/sigv4.h) is a challenge and
+ * its answer, both on the loop. The first token tells the two apart.
  *
- * Who guesses pays: an address has NP_LOGIN_BURST slow checks, and gets NP_LOGIN_PER_SECOND more a second; one that was right is given back.
- * Beyond that its logins are refused at once, but for those that need no slow check. Who waits for the thread is bounded so, too.
+ * Who guesses pays: an address has NP_LOGIN_BURST slow checks, and gets NP_LOGIN_PER_SECOND more a
+ * second; one that was right is given back. Beyond that its logins are refused at once, but for
+ * those that need no slow check. Who waits for the thread is bounded so, too.
  */
 #pragma once
 

@@ -85,7 +85,8 @@ static void held_give(struct np_loop *l, struct np_held *h) {
     l->held_spare = h;
 }
 
-static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env, const struct np_account *account) {
+static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env,
+                    const struct np_account *account) {
     if (h->n_acks == h->cap_acks) {
         size_t cap = h->cap_acks ? h->cap_acks * 2 : 64;
         struct np_ack *acks = realloc(h->acks, cap * sizeof(*acks));
@@ -93,8 +94,8 @@ static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct
         h->acks = acks;
         h->cap_acks = cap;
     }
-    h->acks[h->n_acks++] = (struct np_ack){.conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version,
-                                           .account = *account};
+    h->acks[h->n_acks++] = (struct np_ack){
+        .conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version, .account = *account};
     npi_conn_ref(c);
     c->in_flight++;
     np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
@@ -103,7 +104,8 @@ static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct
 
 static void commit(struct np_loop *l);
 
-int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env, const struct np_account *account) {
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
+             const struct np_account *account) {
     if (!l->held_now) {
         l->held_now = held_take(l);
         if (!l->held_now) return -1;
@@ -137,7 +139,9 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
 static void take_back(struct np_loop *l, const struct np_ack *a) {
     const struct np_options *o = l->o;
     struct np_conn *c = a->conn;
-    if (o->ledger) ledger_take_back(o->ledger, l->number, clock_wall_us(o->clock), &a->account.claim, &c->account, c->state != NP_CONN_CLOSED);
+    if (o->ledger)
+        ledger_take_back(o->ledger, l->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
+                         c->state != NP_CONN_CLOSED);
     if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
 }
 
@@ -154,7 +158,8 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     np_account(&c->loop->metrics, &a->account, e);
     const struct np_options *o = c->loop->o;
     if (!e && a->account.trace)
-        catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged", "event-loop");
+        catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
+                           "event-loop");
     if (e) take_back(c->loop, a);
     ledger_claim_fini(&a->account.claim);
     npi_conn_answered(c);
@@ -167,7 +172,9 @@ static void held_release(struct np_loop *l, struct np_held *h, const struct err 
     held_give(l, h);
 }
 
-static bool head_is_decided(const struct np_loop *l) { return eng_failed(l->o->eng) || l->held->seq <= eng_durable_seq(l->o->eng); }
+static bool head_is_decided(const struct np_loop *l) {
+    return eng_failed(l->o->eng) || l->held->seq <= eng_durable_seq(l->o->eng);
+}
 
 static void release_durable(struct np_loop *l) {
     struct err e = {0};
@@ -177,7 +184,8 @@ static void release_durable(struct np_loop *l) {
             err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
         } else if (l->held->seq > seq) {
             atomic_store(&l->waits, true);
-            if (!head_is_decided(l)) return; /* else it was published between the look and the flag: nobody will wake us for it */
+            /* else it was published between the look and the flag: nobody will wake us for it */
+            if (!head_is_decided(l)) return;
             continue;
         }
         struct np_held *h = l->held;
@@ -376,7 +384,8 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     }
     if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
     fall_asleep(l);
-    if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
+    if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US))
+        ev_break(ev, EVBREAK_ALL);
 }
 
 /* Behind the sleep, in front of every callback. */
@@ -563,7 +572,8 @@ void npi_loop_stop(struct np_loop *l) {
 
 /* ---- life ---- */
 
-int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops, struct np_bounds *bounds, struct err *e) {
+int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops,
+                  struct np_bounds *bounds, struct err *e) {
     l->o = o;
     l->ops = ops;
     l->bounds = bounds;

@@ -1,9 +1,12 @@
-/* One event loop: its connections, the write batch of the current wake-up, and the requests that wait for durability.
+/* One event loop: its connections, the write batch of the current wake-up, and the requests that
+ * wait for durability.
  *
- * A wake-up: input callbacks run requests, whose writes gather in one batch and whose answers gather in held_now; before
- * the loop sleeps again (ev_prepare) the batch is committed, the answers become one held block with the commit's sequence,
- * and every connection with output is flushed with one send. When a sequence is reported durable (ev_async), or the loop has synced itself,
- * the blocks up to it give their answers to the connections. Everything but the inbox belongs to the loop's thread.
+ * A wake-up: input callbacks run requests, whose writes gather in one batch and whose answers
+ * gather in held_now; before the loop sleeps again (ev_prepare) the batch is committed, the answers
+ * become one held block with the commit's sequence, and every connection with output is flushed
+ * with one send. When a sequence is reported durable (ev_async), or the loop has synced itself, the
+ * blocks up to it give their answers to the connections. Everything but the inbox belongs to the
+ * loop's thread.
  */
 #pragma once
 
@@ -72,9 +75,11 @@ struct np_bounds {
 struct np_workers;
 struct np_committer;
 
-/* What is done with what arrives: handed down, so that the loop and its connections do not know who does it. The loop's thread. */
+/* What is done with what arrives: handed down, so that the loop and its connections do not know who
+ * does it. The loop's thread. */
 struct np_loop_ops {
-    /* An envelope has arrived; its body points into memory that may go when this returns. Answered now or later, or the connection fails. */
+    /* An envelope has arrived; its body points into memory that may go when this returns. Answered
+     * now or later, or the connection fails. */
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
     /* The output is sent: what was answered is accounted now. */
     void (*settle)(struct np_loop *l);
@@ -107,7 +112,9 @@ struct np_loop {
     ev_idle quiet; /* runs while owes: nobody else has come */
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    int64_t now_us; /* wall clock, when a request of this wake-up ended last, or the first one began, which is when the next one begins; 0: none has */
+    /* wall clock, when a request of this wake-up ended last, or the first one began, which is when
+     * the next one begins; 0: none has */
+    int64_t now_us;
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
     _Atomic bool evicts; /* a budget chose connections of this loop */
@@ -127,7 +134,8 @@ struct np_loop {
     struct np_held *held_spare;
     size_t late_bytes;                 /* given to the committer and not back */
     _Atomic bool waits;                /* held is not empty: who syncs wakes the loop */
-    bool owes;                         /* what was asked for in held is to be synced here, or the commit thread to be woken for it */
+    /* what was asked for in held is to be synced here, or the commit thread to be woken for it */
+    bool owes;
 
     pthread_mutex_t inbox_lock;
     struct np_call *inbox_calls, **inbox_calls_tail;
@@ -139,8 +147,10 @@ struct np_loop {
     int64_t stop_us;
 };
 
-int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops, struct np_bounds *bounds, struct err *e) MUST_CHECK;
-/* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may still wake the loop. */
+int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops,
+                  struct np_bounds *bounds, struct err *e) MUST_CHECK;
+/* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may
+ * still wake the loop. */
 void npi_loop_close(struct np_loop *l);
 /* Nobody knows the loop any more. */
 void npi_loop_fini(struct np_loop *l);
@@ -160,7 +170,8 @@ void npi_loop_stop(struct np_loop *l);
 void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
-/* What was posted of its requests is in the ledger for everybody: before an answer leaves, and before a call goes to another thread. */
+/* What was posted of its requests is in the ledger for everybody: before an answer leaves, and
+ * before a call goes to another thread. */
 static inline void npi_loop_settle(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
@@ -168,8 +179,9 @@ static inline void npi_loop_settle(const struct np_loop *l) {
 void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
-/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable; then they are sent and accounted. 0, or -1: no
- * memory, bytes still there. */
-int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env, const struct np_account *account) MUST_CHECK;
+/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable; then they
+ * are sent and accounted. 0, or -1: no memory, bytes still there. */
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
+             const struct np_account *account) MUST_CHECK;
 /* The same for a call that was committed elsewhere: its out until seq is durable. */
 int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;

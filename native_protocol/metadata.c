@@ -7,7 +7,8 @@ static bool same(const char *a, const char *b) { return a == b || !strcmp(a, b);
 uint32_t np_metadata_flags(const struct result_meta *m) {
     if (!m->n) return 0;
     for (uint32_t i = 1; i < m->n; i++)
-        if (!same(m->columns[i].keyspace, m->columns[0].keyspace) || !same(m->columns[i].table, m->columns[0].table)) return 0;
+        if (!same(m->columns[i].keyspace, m->columns[0].keyspace) || !same(m->columns[i].table, m->columns[0].table))
+            return 0;
     return NP_META_GLOBAL;
 }
 

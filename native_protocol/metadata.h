@@ -1,4 +1,5 @@
-/* Metadata of results and of prepared statements: flags, column count, column specifications (v5 specification, section 4.2.5.2). */
+/* Metadata of results and of prepared statements: flags, column count, column specifications (v5
+ * specification, section 4.2.5.2). */
 #pragma once
 
 #include "cql/cql.h"

@@ -16,7 +16,9 @@ enum np_outcome np_outcome_of_error(enum err_code code) {
 }
 
 const char *np_outcome_name(enum np_outcome o) {
-    static const char *const names[] = {[NP_OUTCOME_OK] = "ok", [NP_OUTCOME_REFUSED] = "refused", [NP_OUTCOME_THROTTLED] = "throttled",
+    static const char *const names[] = {[NP_OUTCOME_OK] = "ok",
+                                        [NP_OUTCOME_REFUSED] = "refused",
+                                        [NP_OUTCOME_THROTTLED] = "throttled",
                                         [NP_OUTCOME_FAILED] = "failed"};
     return names[o];
 }

@@ -1,4 +1,5 @@
-/* Counters of one loop: written by the loop's thread only, read by anybody (relaxed). Sums are made where they are printed. */
+/* Counters of one loop: written by the loop's thread only, read by anybody (relaxed). Sums are made
+ * where they are printed. */
 #pragma once
 
 #include <stdatomic.h>
@@ -26,11 +27,15 @@ static inline void np_count(_Atomic uint64_t *c, uint64_t n) {
     /* one writer: no locked instruction needed */
     atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
 }
-static inline void np_metric_add(struct np_metrics *m, enum np_metric id, int64_t n) { np_count(&m->counts[id], (uint64_t)n); }
+static inline void np_metric_add(struct np_metrics *m, enum np_metric id, int64_t n) {
+    np_count(&m->counts[id], (uint64_t)n);
+}
 static inline void np_metric_requests(struct np_metrics *m, uint8_t opcode, enum np_outcome o, uint64_t n) {
     if (opcode < NP_OPCODE_SLOTS) np_count(&m->requests[opcode][o], n);
 }
-static inline void np_metric_request(struct np_metrics *m, uint8_t opcode, enum np_outcome o) { np_metric_requests(m, opcode, o, 1); }
+static inline void np_metric_request(struct np_metrics *m, uint8_t opcode, enum np_outcome o) {
+    np_metric_requests(m, opcode, o, 1);
+}
 
 enum np_outcome np_outcome_of(const struct err *e);
 enum np_outcome np_outcome_of_error(enum err_code code);

@@ -6,7 +6,9 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/sequence.h"
 
-static struct np_call *call_of(struct np_work *w) { return (struct np_call *)((char *)w - offsetof(struct np_call, work)); }
+static struct np_call *call_of(struct np_work *w) {
+    return (struct np_call *)((char *)w - offsetof(struct np_call, work));
+}
 
 static void count(struct np_call *call) {
     static const enum np_metric metrics[WORK_CLASSES] = {
@@ -22,7 +24,8 @@ static void count(struct np_call *call) {
 
 static void set_deadline(struct np_call *call, enum cql_work_class class) {
     const struct np_options *o = call->conn->loop->o;
-    int64_t now_us = clock_machine_us(o->clock), begins_us = now_us < call->fault.until_us ? call->fault.until_us : now_us;
+    int64_t now_us = clock_machine_us(o->clock),
+            begins_us = now_us < call->fault.until_us ? call->fault.until_us : now_us;
     if (o->timeout_us[class]) call->work.deadline_us = begins_us + o->timeout_us[class];
 }
 
@@ -73,8 +76,9 @@ void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers
 
 /* ---- on a worker ---- */
 
-/* An answer that would only wait here to be read is not made yet: while the connection has not read what it was given before, or all
- * connections together have not. Its own slowness is no reason to let the request's time run out. */
+/* An answer that would only wait here to be read is not made yet: while the connection has not read
+ * what it was given before, or all connections together have not. Its own slowness is no reason to
+ * let the request's time run out. */
 static enum np_may may_go_on(struct np_call *call) {
     struct np_share *unread = &call->conn->output.share;
     enum cql_work_class class = call->work.class;
@@ -174,10 +178,13 @@ static void say_why(struct np_call *call, enum np_work_end why) {
         else if (!cql_check_running(&call->r)) err_set(&call->err, ERR_SERVER, "The request could not run in time");
         return;
     case NP_WORK_NO_ROOM:
-        err_set(&call->err, ERR_OVERLOADED, "Too many requests wait for the storage, and this connection has the most of them");
+        err_set(&call->err, ERR_OVERLOADED,
+                "Too many requests wait for the storage, and this connection has the most of them");
         return;
     case NP_WORK_STOPPING:
-        if (ddl) err_set(&call->err, ERR_SERVER, "The server is stopping; a change of the schema that has begun goes on when it starts again");
+        if (ddl)
+            err_set(&call->err, ERR_SERVER,
+                    "The server is stopping; a change of the schema that has begun goes on when it starts again");
         else err_set(&call->err, ERR_OVERLOADED, "The server is stopping");
         return;
     case NP_WORK_DONE: return;
@@ -187,7 +194,8 @@ static void say_why(struct np_call *call, enum np_work_end why) {
 static void ended(struct np_work *w, enum np_work_end why) {
     struct np_call *call = call_of(w);
     if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
-    if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply); /* others may need what it holds before the loop comes to it */
+    /* others may need what it holds before the loop comes to it */
+    if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply);
     npi_loop_give_call(call->conn->loop, call);
 }
 

@@ -1,4 +1,5 @@
-/* How the front is to be: what it runs on, where it listens, how much of everything it allows. Read by all of the room, changed by nobody. */
+/* How the front is to be: what it runs on, where it listens, how much of everything it allows. Read
+ * by all of the room, changed by nobody. */
 #pragma once
 
 #include "cql/cql.h"

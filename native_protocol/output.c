@@ -35,7 +35,8 @@ void np_output_drop(struct np_output *o) {
     count(o);
 }
 
-/* What was charged to the answer is counted as ours from here on: there is no moment at which it is neither, or both (O2). */
+/* What was charged to the answer is counted as ours from here on: there is no moment at which it is
+ * neither, or both (O2). */
 static void adopt_charge(struct np_output *o, struct np_reply *reply) {
     assert(!reply->charged || reply->share == &o->share);
     npi_share_made(&o->share, reply->making);

@@ -21,8 +21,10 @@ static bool is_watched(const struct np_options *o) { return o->audit || npi_post
 
 bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
     const struct np_options *o = c->loop->o;
-    bool plain = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->plain.id) && !(env->flags & (NP_FLAG_TRACING | NP_FLAG_PAYLOAD));
-    bool answered_plainly = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL && (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
+    bool plain = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->plain.id) &&
+                 !(env->flags & (NP_FLAG_TRACING | NP_FLAG_PAYLOAD));
+    bool answered_plainly = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL &&
+                            (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
     if (!plain || !answered_plainly || c->state != NP_CONN_READY || env->version != c->version) return false;
     return is_alike(&c->loop->plain, c, env) && !npi_fault_any(o) && !cql_admits(o->db) && !is_watched(o);
 }
@@ -44,7 +46,8 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
     if (!l->o->ledger) return true;
-    if (p->statement_id) p->in = ledger_put_read(l->o->ledger, l->number, &c->account, p->statement_id, &call->cost, p->began_us);
+    if (p->statement_id)
+        p->in = ledger_put_read(l->o->ledger, l->number, &c->account, p->statement_id, &call->cost, p->began_us);
     return p->in != NULL;
 }
 

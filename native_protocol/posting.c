@@ -30,7 +30,8 @@ static bool is_posted(const struct np_call *call) {
     return call->conn->loop->o->ledger && (call->r.kind != REQUEST_PREPARE || call->err.set);
 }
 
-/* A prepared statement is known by its id, another one by what it has in common with those that differ in their values. */
+/* A prepared statement is known by its id, another one by what it has in common with those that
+ * differ in their values. */
 void npi_post_name(struct np_call *call) {
     const struct cql_request *r = &call->r;
     struct slice text = {0};
@@ -42,7 +43,8 @@ void npi_post_name(struct np_call *call) {
     }
     if (!is_posted(call)) return;
     if (r->kind == REQUEST_BATCH && call->cost.table) {
-        const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
+        const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace,
+                                         call->cost.table);
         if (batch) text = slice_str(batch);
     } else if (r->kind == REQUEST_QUERY && npi_operation_of(r->stmt_kind) != OPERATION_OTHER && !call->cost.is_system) {
         text = cql_fingerprint(&call->arena, r->query);
@@ -67,20 +69,24 @@ static uint32_t count_statements(const struct op_cost *c) {
     return n;
 }
 
-/* Values of rows are nowhere in it: statements are told apart from those that differ in values, and text that could hold a password is not shown at all. */
+/* Values of rows are nowhere in it: statements are told apart from those that differ in values, and
+ * text that could hold a password is not shown at all. */
 static void tell_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
-    const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode);
+    const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind)
+                                                      : np_opcode_name(call->env.opcode);
     struct slice text = call->statement_text;
     if (text.p && call->r.kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
-    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s", (double)took_us / 1000, c->read_units,
-             c->write_units, c->static_write_units, call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
+    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s",
+             (double)took_us / 1000, c->read_units, c->write_units, c->static_write_units,
+             call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
              SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
 /* A prepared SELECT of one read that went well, and nothing more to say. */
 static bool is_plain_read(const struct np_call *call) {
-    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) | (call->r.kind != REQUEST_EXECUTE);
+    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) |
+                (call->r.kind != REQUEST_EXECUTE);
     return call->charge.one_read & !more & (call->statement_id != 0);
 }
 
@@ -106,7 +112,9 @@ static void post(struct np_call *call, int64_t took_us) {
     ledger_post(c->loop->o->ledger, c->loop->number, &q);
 }
 
-int64_t npi_post_slow_us(const struct np_options *o) { return o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0; }
+int64_t npi_post_slow_us(const struct np_options *o) {
+    return o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
+}
 
 void npi_post(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
@@ -114,6 +122,7 @@ void npi_post(struct np_call *call) {
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
-    bool posted = LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost, begun_us, took_us);
+    bool posted = LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account,
+                                                                  call->statement_id, &call->cost, begun_us, took_us);
     if (UNLIKELY(!posted)) post(call, took_us);
 }

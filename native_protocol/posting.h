@@ -1,4 +1,5 @@
-/* A request whose outcome is known goes to the ledger: whose it was, what it did, what it was charged or why it was refused. */
+/* A request whose outcome is known goes to the ledger: whose it was, what it did, what it was
+ * charged or why it was refused. */
 #pragma once
 
 #include "ledger/figure.h"

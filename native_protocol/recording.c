@@ -38,8 +38,11 @@ static void put_values(struct buf *out, const struct capture_key *k, uint32_t n,
 static void put_digest(struct np_call *call, const struct capture_key *k, struct buf *out) {
     const struct cql_request *r = &call->r;
     bool batch = r->kind == REQUEST_BATCH;
-    const struct capture_digest d = {.consistency = r->params.consistency, .page_size = r->params.page_size, .paging = r->params.paging_state.p != NULL,
-                                     .batch_kind = (uint8_t)r->batch_kind, .n_statements = batch ? (uint16_t)r->n_items : 1};
+    const struct capture_digest d = {.consistency = r->params.consistency,
+                                     .page_size = r->params.page_size,
+                                     .paging = r->params.paging_state.p != NULL,
+                                     .batch_kind = (uint8_t)r->batch_kind,
+                                     .n_statements = batch ? (uint16_t)r->n_items : 1};
     capture_put_digest(out, &d);
     if (!batch) {
         struct slice text = r->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, r->query);
@@ -85,7 +88,8 @@ static void record(struct np_call *call, struct capture_recorder *to) {
         .version = call->env.version,
         .flags = digested ? 0 : call->env.flags & NP_FLAG_PAYLOAD,
         .opcode = call->env.opcode,
-        .marks = (uint8_t)((call->r.verdict && limit_refuses(call->r.verdict) ? CAPTURE_THROTTLED : 0) | (digested ? CAPTURE_DIGEST : 0)),
+        .marks = (uint8_t)((call->r.verdict && limit_refuses(call->r.verdict) ? CAPTURE_THROTTLED : 0) |
+                           (digested ? CAPTURE_DIGEST : 0)),
         .outcome = outcome_of(&call->err),
         .keyspace = slice_str(call->r.session->keyspace),
         .body = call->body,
@@ -113,8 +117,14 @@ void npi_record_refused(struct np_conn *c, const struct np_envelope *env, struct
     struct capture_recorder *to = c->loop->o->capture;
     if (LIKELY(!capture_is_on(capture_switch_of(to)))) return;
     bool hashed = capture_is_hashed(capture_switch_of(to));
-    const struct capture_request q = {.began_us = clock_wall_us(c->loop->o->clock), .connection = c->account.id, .version = env->version, .opcode = env->opcode,
-                                      .flags = hashed ? 0 : env->flags & NP_FLAG_PAYLOAD, .marks = hashed ? CAPTURE_DIGEST : 0, .outcome = outcome_of(e),
-                                      .keyspace = slice_str(c->session.keyspace), .body = hashed ? slice_str("") : body};
+    const struct capture_request q = {.began_us = clock_wall_us(c->loop->o->clock),
+                                      .connection = c->account.id,
+                                      .version = env->version,
+                                      .opcode = env->opcode,
+                                      .flags = hashed ? 0 : env->flags & NP_FLAG_PAYLOAD,
+                                      .marks = hashed ? CAPTURE_DIGEST : 0,
+                                      .outcome = outcome_of(e),
+                                      .keyspace = slice_str(c->session.keyspace),
+                                      .body = hashed ? slice_str("") : body};
     capture_post(to, NULL, 0, &q);
 }

@@ -1,4 +1,5 @@
-/* A request whose outcome is known goes to the capture, when one is running (capture/recorder.h): as it came, what came of it and what it was charged. */
+/* A request whose outcome is known goes to the capture, when one is running (capture/recorder.h):
+ * as it came, what came of it and what it was charged. */
 #pragma once
 
 #include "native_protocol/call.h"

@@ -39,7 +39,11 @@ static struct slice read_bytes(struct rd *r) {
 /* Length of the UTF-8 sequence at p, or 0: malformed (overlong, surrogate, above U+10FFFF, cut). */
 static size_t utf8_sequence(const uint8_t *p, size_t left) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
+    size_t n = p[0] < 0x80                   ? 1
+               : p[0] >= 0xC2 && p[0] < 0xE0 ? 2
+               : (p[0] & 0xF0) == 0xE0       ? 3
+               : p[0] >= 0xF0 && p[0] < 0xF5 ? 4
+                                             : 0;
     if (n <= 1 || n > left) return n <= 1 ? n : 0;
     uint32_t c = p[0] & (0xFF >> (n + 1));
     for (size_t i = 1; i < n; i++) {
@@ -92,7 +96,8 @@ static int read_value(struct decode *d, struct value *out) {
     return 0;
 }
 
-static int read_values(struct decode *d, bool named, uint32_t *n_out, const struct value **values_out, const struct slice **names_out) {
+static int read_values(struct decode *d, bool named, uint32_t *n_out, const struct value **values_out,
+                       const struct slice **names_out) {
     uint32_t n = rd_u16(&d->rd);
     if (check(d)) return -1;
     if (n > rd_left(&d->rd) / 4) return truncated(d);
@@ -113,8 +118,8 @@ static int read_timestamp(struct decode *d, struct cql_params *p) {
     p->has_timestamp = true;
     p->timestamp = (int64_t)rd_u64(&d->rd);
     if (p->timestamp == INT64_MIN)
-        return err_set(d->err, ERR_PROTOCOL, "Out of bound timestamp, must be in [%lld, %lld] (got %lld)", (long long)INT64_MIN + 1,
-                       (long long)INT64_MAX, (long long)INT64_MIN);
+        return err_set(d->err, ERR_PROTOCOL, "Out of bound timestamp, must be in [%lld, %lld] (got %lld)",
+                       (long long)INT64_MIN + 1, (long long)INT64_MAX, (long long)INT64_MIN);
     return 0;
 }
 
@@ -178,7 +183,8 @@ static int decode_execute(struct decode *d, struct cql_request *r, struct np_que
 static int read_batch_item(struct decode *d, struct cql_batch_item *item) {
     uint8_t kind = rd_u8(&d->rd);
     if (check(d)) return -1;
-    if (kind > 1) return err_set(d->err, ERR_PROTOCOL, "Invalid query kind in BATCH messages. Must be 0 or 1 but got %u", kind);
+    if (kind > 1)
+        return err_set(d->err, ERR_PROTOCOL, "Invalid query kind in BATCH messages. Must be 0 or 1 but got %u", kind);
     *item = (struct cql_batch_item){0};
     if (kind == 0 && read_query(d, &item->query)) return -1;
     if (kind == 1) item->prepared_id = read_string(&d->rd);
@@ -196,7 +202,8 @@ static int decode_batch(struct decode *d, struct cql_request *r) {
     if (n > rd_left(&d->rd) / ITEM_MIN) return truncated(d);
     r->batch_kind = kinds[type];
     r->n_items = n;
-    struct cql_batch_item *items = arena_zalloc(d->arena, n * sizeof(*items) + 1); /* of a request that is cut off the capture looks at all */
+    /* of a request that is cut off the capture looks at all */
+    struct cql_batch_item *items = arena_zalloc(d->arena, n * sizeof(*items) + 1);
     if (!items) return err_nomem(d->err);
     r->items = items;
     for (uint32_t i = 0; i < n; i++)
@@ -217,8 +224,8 @@ static int read_payload(struct decode *d, struct np_query_options *o) {
     return check(d);
 }
 
-int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r, struct np_query_options *o,
-                    struct err *e) {
+int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,
+                    struct np_query_options *o, struct err *e) {
     struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
     *o = (struct np_query_options){0};
     params_default(&r->params);
@@ -248,7 +255,8 @@ static int check_cql_version(struct slice s, struct err *e) {
     if (!s.p) return err_set(e, ERR_PROTOCOL, "Missing value CQL_VERSION in STARTUP message");
     if (parse_version(s, &major)) return err_set(e, ERR_PROTOCOL, "Invalid version value: %.*s", SLICE_FMT(s));
     if (major < 3)
-        return err_set(e, ERR_PROTOCOL, "CQL version %.*s is not supported by the binary protocol (supported version are >= 3.0.0)",
+        return err_set(e, ERR_PROTOCOL,
+                       "CQL version %.*s is not supported by the binary protocol (supported version are >= 3.0.0)",
                        SLICE_FMT(s));
     return 0;
 }
@@ -273,7 +281,8 @@ int np_startup_decode(uint8_t version, struct slice body, struct np_startup *out
     if (np_compression_find(compression, &out->compression))
         return err_set(e, ERR_PROTOCOL, "Unknown compression algorithm: %.*s", SLICE_FMT(compression));
     if (version >= 5 && out->compression != NP_COMPRESS_LZ4)
-        return err_set(e, ERR_PROTOCOL, "Compression algorithm %.*s is not supported by protocol version 5", SLICE_FMT(compression));
+        return err_set(e, ERR_PROTOCOL, "Compression algorithm %.*s is not supported by protocol version 5",
+                       SLICE_FMT(compression));
     return 0;
 }
 

@@ -1,8 +1,10 @@
-/* Bodies of requests: STARTUP, QUERY, PREPARE, EXECUTE, BATCH, REGISTER, AUTH_RESPONSE (v5 specification, section 4.1, and v3, v4).
+/* Bodies of requests: STARTUP, QUERY, PREPARE, EXECUTE, BATCH, REGISTER, AUTH_RESPONSE (v5
+ * specification, section 4.1, and v3, v4).
  *
- * A decoded request points into the body it was decoded from; arrays are in the arena. Every length is checked against what
- * is left of the body before it is believed, so a lying count costs at most what the body's own bytes can back. What follows
- * the message in a body is ignored, as the specification asks.
+ * A decoded request points into the body it was decoded from; arrays are in the arena. Every length
+ * is checked against what is left of the body before it is believed, so a lying count costs at most
+ * what the body's own bytes can back. What follows the message in a body is ignored, as the
+ * specification asks.
  */
 #pragma once
 
@@ -16,10 +18,11 @@ struct np_query_options {
     bool wants_capacity; /* the request's custom payload has the key "capacity" */
 };
 
-/* Decodes QUERY, PREPARE, EXECUTE or BATCH into r: kind, params, query or prepared_id, batch items. body: plain, the request
- * payload (flag) still in front. ERR_PROTOCOL when it is no such message; the connection may go on. */
-int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r, struct np_query_options *o,
-                    struct err *e) MUST_CHECK;
+/* Decodes QUERY, PREPARE, EXECUTE or BATCH into r: kind, params, query or prepared_id, batch items.
+ * body: plain, the request payload (flag) still in front. ERR_PROTOCOL when it is no such message;
+ * the connection may go on. */
+int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,
+                    struct np_query_options *o, struct err *e) MUST_CHECK;
 
 struct np_startup {
     enum np_compression compression;

@@ -10,7 +10,8 @@ static const char charge_map[] = "\0\1" "\0\15" CHARGE_KEY "\0\0\0\10" "\0\0\0\0
 enum { CHARGE_SLOT = sizeof(charge_map) - 1 };
 _Static_assert(sizeof(CHARGE_KEY) - 1 == 13, "its length is written into the map");
 
-void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge) {
+void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
+                    bool with_charge) {
     bool charged = with_charge && version >= 4;
     size_t front = NP_HEADER + (charged ? CHARGE_SLOT : 0);
     *r = (struct np_reply){.out = out, .start = out->n, .body = out->n, .version = version, .has_charge = charged};
@@ -107,7 +108,9 @@ static void replace(struct buf *out, size_t at, size_t old, struct slice what) {
     out->n = at + what.n + tail;
 }
 
-static bool warns(const struct np_reply *r, const struct np_reply_extras *x) { return x->n_warnings && r->version >= 4; }
+static bool warns(const struct np_reply *r, const struct np_reply_extras *x) {
+    return x->n_warnings && r->version >= 4;
+}
 
 static void put_payload(struct buf *b, const char *key, struct slice value) {
     if (!value.p) return;
@@ -135,8 +138,9 @@ static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings and then loses the connection; Cassandra
- * never sends a payload that nobody asked for, so no driver of that time met both. */
+/* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings and then
+ * loses the connection; Cassandra never sends a payload that nobody asked for, so no driver of that
+ * time met both. */
 static void drop_charge(struct np_reply *r) {
     replace(r->out, r->start + NP_HEADER, CHARGE_SLOT, slice_of((const uint8_t *)"", 0));
     r->out->p[r->start + 1] &= (uint8_t)~NP_FLAG_PAYLOAD;
@@ -314,8 +318,11 @@ void np_put_set_keyspace(struct buf *out, const char *keyspace) {
 static void put_change(struct buf *out, uint8_t version, const struct schema_change *c) {
     static const char *const kinds[] = {
         [CHANGE_CREATED] = "CREATED", [CHANGE_UPDATED] = "UPDATED", [CHANGE_DROPPED] = "DROPPED"};
-    static const char *const targets[] = {[TARGET_KEYSPACE] = "KEYSPACE", [TARGET_TABLE] = "TABLE", [TARGET_TYPE] = "TYPE",
-                                          [TARGET_FUNCTION] = "FUNCTION", [TARGET_AGGREGATE] = "AGGREGATE"};
+    static const char *const targets[] = {[TARGET_KEYSPACE] = "KEYSPACE",
+                                          [TARGET_TABLE] = "TABLE",
+                                          [TARGET_TYPE] = "TYPE",
+                                          [TARGET_FUNCTION] = "FUNCTION",
+                                          [TARGET_AGGREGATE] = "AGGREGATE"};
     bool routine = c->target == TARGET_FUNCTION || c->target == TARGET_AGGREGATE;
     /* v3 knows no functions: they are a change of their keyspace */
     enum schema_change_target target = routine && version < 4 ? TARGET_KEYSPACE : c->target;

@@ -1,11 +1,13 @@
-/* Responses: one envelope each, written at the end of an output buffer (v5 specification, section 4.2, and v3, v4).
+/* Responses: one envelope each, written at the end of an output buffer (v5 specification, section
+ * 4.2, and v3, v4).
  *
- * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge payload), the body is
- * appended, np_reply_end fills in what is known only now: charge, tracing id, warnings, capacity, length, compression. Or
- * np_reply_cancel drops it all, to write something else instead. A failed buffer stays failed until cancel.
+ * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge
+ * payload), the body is appended, np_reply_end fills in what is known only now: charge, tracing id,
+ * warnings, capacity, length, compression. Or np_reply_cancel drops it all, to write something else
+ * instead. A failed buffer stays failed until cancel.
  *
- * Rows beyond the first NP_BLOCK bytes go to blocks of their own, each charged to the connection's share before it is written; who takes
- * the blocks (output.h) takes over the charge with them.
+ * Rows beyond the first NP_BLOCK bytes go to blocks of their own, each charged to the connection's
+ * share before it is written; who takes the blocks (output.h) takes over the charge with them.
  */
 #pragma once
 
@@ -16,7 +18,10 @@
 #include "native_protocol/frame.h"
 #include "native_protocol/notation.h"
 
-enum { NP_BLOCK = 256 << 10, NP_LATE = 4 << 10 /* what is inserted at the end should not make the buffer grow once more */ };
+enum {
+    NP_BLOCK = 256 << 10,
+    NP_LATE = 4 << 10 /* what is inserted at the end should not make the buffer grow once more */
+};
 
 struct np_reply {
     struct buf *out;
@@ -30,7 +35,8 @@ struct np_reply {
     bool no_room;           /* the room that it was refused is one to wait for */
 };
 
-void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge);
+void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
+                    bool with_charge);
 void np_reply_cancel(struct np_reply *r);
 /* Its blocks go, and their charge; what is in out stays. */
 void np_reply_drop(struct np_reply *r);
@@ -40,7 +46,8 @@ void np_reply_move(struct np_reply *to, struct np_reply *from);
 int np_reply_gather(struct np_reply *r) MUST_CHECK;
 /* The end of one that is whole but for its charge, and stands in out alone; which has not failed. */
 void np_reply_end_plain(struct np_reply *r, double charge);
-/* It is made: its blocks, and the memory of out when out is the reply's alone, count as the connection's to take away. */
+/* It is made: its blocks, and the memory of out when out is the reply's alone, count as the
+ * connection's to take away. */
 void np_reply_made(struct np_reply *r);
 /* Drops the message, not the envelope. */
 void np_reply_restart(struct np_reply *r);
@@ -52,7 +59,8 @@ static inline struct buf *np_reply_place(struct np_reply *r, size_t *room) {
     *room = end > b->n && !b->failed ? end - b->n : 0;
     return b;
 }
-/* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room for more answers, or no memory. */
+/* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room
+ * for more answers, or no memory. */
 struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) MUST_CHECK;
 /* That there is none. -1. */
 int np_err_no_room(struct err *e);

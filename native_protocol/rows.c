@@ -40,7 +40,8 @@ static int rows_row(struct row_sink *s, const struct value *values) {
     else if (put_in_new_room(r, values)) return -1;
     r->count++;
     if (UNLIKELY(np_reply_size(r->reply) > NP_RESPONSE_MAX))
-        return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);
+        return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages",
+                       (unsigned)NP_RESPONSE_MAX);
     return 0;
 }
 
@@ -74,7 +75,12 @@ static size_t rows_bytes(const struct row_sink *s) {
 
 void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {
     *rows = (struct np_rows){
-        .sink = {.begin = rows_begin, .row = rows_row, .restart = rows_restart, .bytes = rows_bytes, .place = rows_place, .took = rows_took},
+        .sink = {.begin = rows_begin,
+                 .row = rows_row,
+                 .restart = rows_restart,
+                 .bytes = rows_bytes,
+                 .place = rows_place,
+                 .took = rows_took},
         .reply = reply,
         .skip_metadata = skip_metadata,
         .err = err,

@@ -1,8 +1,10 @@
-/* The row sink that writes RESULT Rows straight into the output buffer (v5 specification, section 4.2.5.2).
+/* The row sink that writes RESULT Rows straight into the output buffer (v5 specification, section
+ * 4.2.5.2).
  *
  *   kind 2 | flags | columns | [paging state] [new metadata id] [column specs] | rows | row, row, ...
  *
- * Paging state, changed metadata and the number of rows are known only at the end: np_rows_end patches and inserts them.
+ * Paging state, changed metadata and the number of rows are known only at the end: np_rows_end
+ * patches and inserts them.
  */
 #pragma once
 

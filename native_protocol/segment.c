@@ -45,7 +45,8 @@ static int unpack(struct slice packed, uint32_t plain, struct buf *scratch, stru
     return 0;
 }
 
-ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch, struct np_segment *seg, struct err *e) {
+ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch, struct np_segment *seg,
+                          struct err *e) {
     size_t head = compressed ? COMPRESSED_HEADER : PLAIN_HEADER;
     if (in.n < head + CRC_HEADER) return NP_NEED_MORE;
     uint64_t h = load_le(in.p, head);
@@ -59,7 +60,8 @@ ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch,
     seg->payload = slice_of(in.p + head + CRC_HEADER, length);
     crc = (uint32_t)load_le(seg->payload.p + length, CRC_PAYLOAD);
     want = np_crc32(seg->payload);
-    if (crc != want) return err_set(e, ERR_PROTOCOL, "Corrupt segment payload: checksum %08x, computed %08x", crc, want);
+    if (crc != want)
+        return err_set(e, ERR_PROTOCOL, "Corrupt segment payload: checksum %08x, computed %08x", crc, want);
     if (plain && unpack(seg->payload, plain, scratch, seg, e)) return NP_BAD;
     return (ssize_t)total;
 }
@@ -90,7 +92,8 @@ static void encode_one(struct slice payload, bool self_contained, bool compress,
     out->n = end;
 }
 
-/* Bytes of the first envelopes that fit a segment together; more than a segment's when already the first does not fit. */
+/* Bytes of the first envelopes that fit a segment together; more than a segment's when already the
+ * first does not fit. */
 static size_t take_whole(struct slice envelopes) {
     size_t n = 0;
     while (envelopes.n - n >= NP_HEADER) {

@@ -39,8 +39,8 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .noted = call->fault.rule != NULL || call->crowded_out,
     };
     err_clear(&call->err);
-    np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream, NP_RESULT,
-                   o->capacity_payload != NP_CAPACITY_OFF);
+    np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
+                   NP_RESULT, o->capacity_payload != NP_CAPACITY_OFF);
     call->reply.share = &c->output.share;
 }
 
@@ -92,7 +92,8 @@ static enum cql_outcome refuse(struct np_call *call) {
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
-/* A small answer that there is no room for waits for it on a worker, and holds nothing meanwhile: the read starts over. */
+/* A small answer that there is no room for waits for it on a worker, and holds nothing meanwhile:
+ * the read starts over. */
 static enum cql_outcome wait_for_room(struct np_call *call, enum cql_outcome planned) {
     if (LIKELY(planned != CQL_FAILED) || !call->reply.no_room || call->r.stmt_kind != STMT_SELECT) return planned;
     npi_call_unplan(call);
@@ -148,7 +149,9 @@ static void check_outcome(struct np_call *call) {
     if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
     if (call->share.crowded && call->err.code == ERR_SERVER) {
         err_clear(&call->err);
-        err_set(&call->err, ERR_OVERLOADED, "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less at once, or again later");
+        err_set(&call->err, ERR_OVERLOADED,
+                "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less at "
+                "once, or again later");
     }
     call->charge = (struct charge){0};
 }
@@ -173,11 +176,13 @@ static void fill_account(struct np_call *call) {
     }
 }
 
-/* Of a response that waits to be durable the loop does both, when it is. False: the connection cannot be answered, or is not to be. */
+/* Of a response that waits to be durable the loop does both, when it is. False: the connection
+ * cannot be answered, or is not to be. */
 static bool acknowledge_and_account(struct np_call *call) {
     fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
-        eng_want_durable(call->conn->loop->o->eng, call->seq, 0); /* what was committed elsewhere; what the loop commits it asks for itself */
+        /* what was committed elsewhere; what the loop commits it asks for itself */
+        eng_want_durable(call->conn->loop->o->eng, call->seq, 0);
         ledger_claim_fini(&call->account.claim);
         np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
         return false;

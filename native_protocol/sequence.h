@@ -1,7 +1,9 @@
-/* What happens to every query request, in this order: plan, size, admit, apply, durable, acknowledge, account.
+/* What happens to every query request, in this order: plan, size, admit, apply, durable,
+ * acknowledge, account.
  *
- * The first four run where the call is, on the loop or on a worker; the rest on the loop. Nothing is written before apply, so what fails
- * or is refused leaves nothing behind; outcome and units are counted once, when the outcome is known.
+ * The first four run where the call is, on the loop or on a worker; the rest on the loop. Nothing
+ * is written before apply, so what fails or is refused leaves nothing behind; outcome and units are
+ * counted once, when the outcome is known.
  */
 #pragma once
 

@@ -12,7 +12,8 @@
 
 enum { FILES = 3 };
 
-/* What a file was when it was read: one that takes its place has another number, one that is written again another time. */
+/* What a file was when it was read: one that takes its place has another number, one that is
+ * written again another time. */
 struct seen {
     ino_t number;
     struct timespec changed;
@@ -39,7 +40,8 @@ static void see(const struct np_tls_options *o, struct seen seen[FILES]) {
 
 static bool same(const struct seen a[FILES], const struct seen b[FILES]) {
     for (int i = 0; i < FILES; i++)
-        if (a[i].number != b[i].number || a[i].size != b[i].size || a[i].changed.tv_sec != b[i].changed.tv_sec || a[i].changed.tv_nsec != b[i].changed.tv_nsec)
+        if (a[i].number != b[i].number || a[i].size != b[i].size || a[i].changed.tv_sec != b[i].changed.tv_sec ||
+            a[i].changed.tv_nsec != b[i].changed.tv_nsec)
             return false;
     return true;
 }
@@ -107,7 +109,8 @@ static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct er
     drop_pem(bio, &text);
     if (!fine) return err_set(e, ERR_CONFIG, "cannot use the certificates of %s to check clients by: %s", o->client_ca,
                               reason());
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (o->client_cert == NP_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
+    SSL_CTX_set_verify(
+        ctx, SSL_VERIFY_PEER | (o->client_cert == NP_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
     /* a session that is taken up again has been checked under this name */
     SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1);
     return 0;
@@ -133,7 +136,8 @@ static int take_files(SSL_CTX *ctx, const struct np_tls_options *o, struct err *
 static int fill(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_mode(ctx,
+                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return take_files(ctx, o, e) || trust_clients(ctx, o, e) ? -1 : 0;
 }
 

@@ -1,5 +1,6 @@
-/* TLS of the listeners: a certificate, its key and whom it trusts as clients, from PEM files, which can be read anew while connections go on: those that
- * are there keep what they began with. Any thread.
+/* TLS of the listeners: a certificate, its key and whom it trusts as clients, from PEM files, which
+ * can be read anew while connections go on: those that are there keep what they began with. Any
+ * thread.
  */
 #pragma once
 

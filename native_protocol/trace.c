@@ -47,7 +47,8 @@ static uint32_t parameters(struct np_call *call, struct schema_option *out) {
     const struct cql_params *p = &call->r.params;
     uint32_t n = 0;
     out[n++] = (struct schema_option){"consistency_level", consistency_name(p->consistency)};
-    if (p->page_size > 0) out[n++] = (struct schema_option){"page_size", arena_printf(&call->arena, "%d", p->page_size)};
+    if (p->page_size > 0)
+        out[n++] = (struct schema_option){"page_size", arena_printf(&call->arena, "%d", p->page_size)};
     out[n++] = (struct schema_option){"query", query_text(call)};
     out[n++] = (struct schema_option){"serial_consistency_level", consistency_name(p->serial_consistency)};
     uint32_t kept = 0;
@@ -57,13 +58,15 @@ static uint32_t parameters(struct np_call *call, struct schema_option *out) {
 }
 
 static const char *class_name(enum cql_work_class class) {
-    static const char *const names[WORK_CLASSES] = {[WORK_READ] = "read", [WORK_UPDATE] = "update", [WORK_SCAN] = "scan", [WORK_DDL] = "ddl"};
+    static const char *const names[WORK_CLASSES] = {
+        [WORK_READ] = "read", [WORK_UPDATE] = "update", [WORK_SCAN] = "scan", [WORK_DDL] = "ddl"};
     return names[class];
 }
 
 void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t number) {
     struct np_trace *t = &call->trace;
-    if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return; /* the last steps have room */
+    /* the last steps have room */
+    if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return;
     t->steps[t->n].step = step;
     t->steps[t->n].on_worker = call->r.blocking;
     t->steps[t->n].class = call->work.class;
@@ -77,20 +80,28 @@ static const char *step_text(struct np_call *call, uint32_t i) {
     const struct op_cost *c = &call->cost;
     long long number = (long long)call->trace.steps[i].number;
     switch (call->trace.steps[i].step) {
-    case NP_TRACE_OFFLOAD: return arena_printf(a, "Handed to the %s workers: it needs what is not in memory, or reads before it writes", class_name((enum cql_work_class)number));
+    case NP_TRACE_OFFLOAD:
+        return arena_printf(a, "Handed to the %s workers: it needs what is not in memory, or reads before it writes",
+                            class_name((enum cql_work_class)number));
     case NP_TRACE_WORKER: return arena_printf(a, "A worker begins; %lld microseconds were waited in the queue", number);
-    case NP_TRACE_PART: return arena_printf(a, "Part %lld is done, %llu rows were read; others take their turn", number, (unsigned long long)call->trace.steps[i].rows_read);
+    case NP_TRACE_PART:
+        return arena_printf(a, "Part %lld is done, %llu rows were read; others take their turn", number,
+                            (unsigned long long)call->trace.steps[i].rows_read);
     case NP_TRACE_PLANNED:
-        return arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions %s, returned %llu", (unsigned long long)c->rows_read,
-                            (unsigned long long)c->bytes_read, (unsigned long long)c->tombstones, (unsigned long long)c->partitions,
-                            call->trace.steps[i].on_worker ? "from memory and disk" : "from memory", (unsigned long long)c->rows_returned);
+        return arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions %s, returned %llu",
+                            (unsigned long long)c->rows_read, (unsigned long long)c->bytes_read,
+                            (unsigned long long)c->tombstones, (unsigned long long)c->partitions,
+                            call->trace.steps[i].on_worker ? "from memory and disk" : "from memory",
+                            (unsigned long long)c->rows_returned);
     case NP_TRACE_SIZED:
-        return arena_printf(a, "Charged %g read units, %g write units, %g static write units", call->charge.read_units, call->charge.write_units,
-                            call->charge.static_write_units);
+        return arena_printf(a, "Charged %g read units, %g write units, %g static write units", call->charge.read_units,
+                            call->charge.write_units, call->charge.static_write_units);
     case NP_TRACE_FAULT: return arena_printf(a, "Hit by the fault %s of system_control.faults", call->fault.rule->name);
     case NP_TRACE_ADMITTED: return "Admitted by the limits";
     case NP_TRACE_REFUSED: return "Refused by the limits";
-    case NP_TRACE_APPLIED: return arena_printf(a, "Applied %llu bytes; waits until they are on disk", (unsigned long long)c->bytes_written);
+    case NP_TRACE_APPLIED:
+        return arena_printf(a, "Applied %llu bytes; waits until they are on disk",
+                            (unsigned long long)c->bytes_written);
     }
     return NULL;
 }

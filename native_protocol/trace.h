@@ -9,5 +9,6 @@ void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t numbe
 static inline void npi_trace_step(struct np_call *call, enum np_trace_step step, int64_t number) {
     if (UNLIKELY(call->started_us != 0)) npi_trace_note(call, step, number);
 }
-/* Makes the session id (a timeuuid, 16 bytes), which the response carries, and stores the session. -1: there is none. The loop's thread. */
+/* Makes the session id (a timeuuid, 16 bytes), which the response carries, and stores the session.
+ * -1: there is none. The loop's thread. */
 int npi_trace(struct np_call *call, uint8_t id[16]) MUST_CHECK;

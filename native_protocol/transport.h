@@ -23,7 +23,8 @@ ssize_t np_transport_write(struct np_transport *t, const void *p, size_t n) MUST
 bool np_transport_shakes_hands(const struct np_transport *t);
 /* Bytes are decrypted already, so that the socket alone does not say whether there is more to read. */
 bool np_transport_pending(const struct np_transport *t);
-/* Written bytes that the peer has not acknowledged yet: they become fewer while it reads, though it makes no room for more. */
+/* Written bytes that the peer has not acknowledged yet: they become fewer while it reads, though it
+ * makes no room for more. */
 size_t np_transport_queued(const struct np_transport *t);
 /* No more bytes will be written. */
 void np_transport_shutdown(struct np_transport *t);

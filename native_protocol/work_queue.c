@@ -119,7 +119,8 @@ unsigned np_queue_resume(struct np_queue *q, int64_t now_us) {
 /* ---- what nobody waits for any more ---- */
 
 bool np_work_is_stale(const struct np_work *w, int64_t now_us) {
-    return (w->deadline_us && w->deadline_us <= now_us) || (w->cancelled && atomic_load_explicit(w->cancelled, memory_order_relaxed));
+    return (w->deadline_us && w->deadline_us <= now_us) ||
+           (w->cancelled && atomic_load_explicit(w->cancelled, memory_order_relaxed));
 }
 
 typedef bool (*wanted_fn)(const struct np_work *w, int64_t now_us);
@@ -134,7 +135,8 @@ static void take_aside_out(struct np_queue *q, wanted_fn wanted, int64_t now_us,
     }
 }
 
-static void take_turn_out(struct np_queue *q, struct np_turn *t, wanted_fn wanted, int64_t now_us, struct np_works *out) {
+static void take_turn_out(struct np_queue *q, struct np_turn *t, wanted_fn wanted, int64_t now_us,
+                          struct np_works *out) {
     for (struct np_work *w = TAILQ_FIRST(&t->works), *next; w; w = next) {
         next = TAILQ_NEXT(w, entry);
         if (!wanted(w, now_us)) continue;
@@ -152,7 +154,9 @@ static void take_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struc
         }
 }
 
-void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out) { take_out(q, np_work_is_stale, now_us, out); }
+void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out) {
+    take_out(q, np_work_is_stale, now_us, out);
+}
 
 void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out) {
     if (only_aside) take_aside_out(q, is_any, 0, out);

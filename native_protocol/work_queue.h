@@ -1,14 +1,16 @@
-/* What waits for a worker: a queue for every class of work, shared fairly by the clients whose work it is.
+/* What waits for a worker: a queue for every class of work, shared fairly by the clients whose work
+ * it is.
  *
- * Life of a work: put, taken by a worker of its class, and perhaps put again for its next part, or put aside until a moment.
- * Within a class the clients take turns, whatever each of them has waiting; a client's own works go in the order they were
- * put. So one client with a thousand scans delays another's one scan by one part, not by a thousand.
+ * Life of a work: put, taken by a worker of its class, and perhaps put again for its next part, or
+ * put aside until a moment. Within a class the clients take turns, whatever each of them has
+ * waiting; a client's own works go in the order they were put. So one client with a thousand scans
+ * delays another's one scan by one part, not by a thousand.
  *
- * The queue is bounded in works and in bytes. When a bound is hit the client that holds the most of it pays: its newest work
- * comes back from np_queue_put, which need not be the one just put.
+ * The queue is bounded in works and in bytes. When a bound is hit the client that holds the most of
+ * it pays: its newest work comes back from np_queue_put, which need not be the one just put.
  *
- * A work in a queue may become stale: its deadline passes, or its client goes. np_queue_stale finds those.
- * No locks, no clock: the owner (workers.c) has both.
+ * A work in a queue may become stale: its deadline passes, or its client goes. np_queue_stale finds
+ * those. No locks, no clock: the owner (workers.c) has both.
  */
 #pragma once
 

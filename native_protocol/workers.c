@@ -22,7 +22,8 @@ struct np_workers {
     struct np_workers_options o;
     pthread_mutex_t lock;
     pthread_cond_t wake[WORK_CLASSES], keep;
-    unsigned n_idle[WORK_CLASSES]; /* threads that wait for a work, under lock; one that was woken counts until it runs */
+    /* threads that wait for a work, under lock; one that was woken counts until it runs */
+    unsigned n_idle[WORK_CLASSES];
     struct np_queue queue;
     int64_t look_us; /* when the keeper looks next */
     bool stopping, no_waiting;
@@ -203,7 +204,8 @@ static void *keep(void *arg) {
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         int64_t now_us = clock_machine_us(p->o.clock), at_us = p->look_us;
-        if (at_us < last_us + KEEP_AT_MOST_EVERY_US) at_us = last_us + KEEP_AT_MOST_EVERY_US; /* a walk through the queue each time */
+        /* a walk through the queue each time */
+        if (at_us < last_us + KEEP_AT_MOST_EVERY_US) at_us = last_us + KEEP_AT_MOST_EVERY_US;
         if (at_us > now_us) {
             sleep_until(p, at_us);
             continue;
@@ -248,7 +250,10 @@ static void init_conditions(struct np_workers *p) {
 static int start_class(struct np_workers *p, enum cql_work_class class, unsigned n, const pthread_attr_t *attr) {
     for (; n; n--) {
         struct worker *t = &p->threads[p->n_threads];
-        *t = (struct worker){.workers = p, .class = class, .batch = eng_batch_new(p->o.eng), .done = TAILQ_HEAD_INITIALIZER(t->done)};
+        *t = (struct worker){.workers = p,
+                             .class = class,
+                             .batch = eng_batch_new(p->o.eng),
+                             .done = TAILQ_HEAD_INITIALIZER(t->done)};
         if (!t->batch) return -1;
         if (pthread_create(&t->thread, attr, work, t)) {
             eng_batch_free(t->batch);
@@ -278,7 +283,8 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     if (!p) return err_nomem(e), NULL;
     p->o = *o;
     p->look_us = INT64_MAX;
-    np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX, o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
+    np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX,
+                  o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
     pthread_mutex_init(&p->lock, NULL);
     init_conditions(p);
     if (!start(p, threads)) return p;

@@ -23,7 +23,8 @@ static void put_requests(const struct np_front *front, struct buf *out) {
         if (!np_opcode_is_request(op)) continue;
         for (int o = 0; o < NP_OUTCOMES; o++)
             buf_printf(out, "tally_requests_total{opcode=\"%s\",outcome=\"%s\"} %llu\n", np_opcode_name(op),
-                       np_outcome_name((enum np_outcome)o), (unsigned long long)np_front_requests(front, op, (enum np_outcome)o));
+                       np_outcome_name((enum np_outcome)o),
+                       (unsigned long long)np_front_requests(front, op, (enum np_outcome)o));
     }
 }
 
@@ -56,10 +57,12 @@ void admin_metrics(const struct np_front *front, const struct eng *eng, struct b
     put_requests(front, out);
     for (int i = 0; i < NP_METRICS; i++) {
         put_header(out, rows[i].name, rows[i].type, rows[i].help);
-        buf_printf(out, "%s %.15g\n", rows[i].name, (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
+        buf_printf(out, "%s %.15g\n", rows[i].name,
+                   (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
     }
     put_engine(eng, out);
-    put_header(out, "tally_storage_failed", "gauge", "1 when a sync of the log has failed and no write is acknowledged any more");
+    put_header(out, "tally_storage_failed", "gauge",
+               "1 when a sync of the log has failed and no write is acknowledged any more");
     buf_printf(out, "tally_storage_failed %d\n", eng_failed(eng) ? 1 : 0);
 }
 
@@ -98,14 +101,20 @@ static void answer_ready(struct admin *a, const struct http_request *q, struct h
 
 static void answer_version(struct admin *a, const struct http_request *q, struct http_answer *out) {
     (void)a, (void)q;
-    answer(out, 200, "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT "\",\"rocksdb\":\"" TALLY_ROCKSDB_VERSION "\"}\n");
+    answer(out, 200,
+           "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT
+           "\",\"rocksdb\":\"" TALLY_ROCKSDB_VERSION "\"}\n");
     out->type = "application/json";
 }
 
 static const struct {
     const char *path;
     void (*answer)(struct admin *a, const struct http_request *q, struct http_answer *out);
-} pages[] = {{"/health", answer_health}, {"/live", answer_live}, {"/ready", answer_ready}, {"/metrics", answer_metrics}, {"/version", answer_version}};
+} pages[] = {{"/health", answer_health},
+             {"/live", answer_live},
+             {"/ready", answer_ready},
+             {"/metrics", answer_metrics},
+             {"/version", answer_version}};
 
 static void answer_index(struct http_answer *out) {
     answer(out, 404, "");

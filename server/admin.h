@@ -1,5 +1,6 @@
-/* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (and no event loop of it hangs), /ready (it may be used), /version, and /metrics
- * (Prometheus text; /metrics?per=table has the ledger's figures table by table). */
+/* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (and no event loop of it
+ * hangs), /ready (it may be used), /version, and /metrics (Prometheus text; /metrics?per=table has
+ * the ledger's figures table by table). */
 #pragma once
 
 #include "http/origin.h"

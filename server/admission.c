@@ -29,8 +29,13 @@ static struct limit_time limit_time_of(const struct admission *a) {
 static struct scaling scaling_of(const struct schema_table *t, enum schema_capacity_kind of) {
     struct schema_autoscaling s;
     schema_autoscaling(t, of, &s);
-    return (struct scaling){.enabled = s.enabled, .minimum = s.minimum_units, .maximum = s.maximum_units, .target_percent = s.target_percent,
-                            .in_cooldown_s = s.scale_in_cooldown, .out_cooldown_s = s.scale_out_cooldown, .no_scale_in = s.disable_scale_in};
+    return (struct scaling){.enabled = s.enabled,
+                            .minimum = s.minimum_units,
+                            .maximum = s.maximum_units,
+                            .target_percent = s.target_percent,
+                            .in_cooldown_s = s.scale_in_cooldown,
+                            .out_cooldown_s = s.scale_out_cooldown,
+                            .no_scale_in = s.disable_scale_in};
 }
 
 /* Warm throughput begins with what a new table can serve, which --limit-values may set, and can only be raised. */
@@ -40,8 +45,14 @@ static int define(struct admission *a, const struct schema_table *t) {
     struct schema_capacity c;
     schema_capacity(t, &c);
     bool provisioned = c.mode == SCHEMA_PROVISIONED;
-    struct capacity read = {.provisioned = provisioned, .units = c.read_units, .warm = raised(c.warm_read, LIMIT_ON_DEMAND_READ), .scaling = scaling_of(t, SCHEMA_READ_CAPACITY)};
-    struct capacity write = {.provisioned = provisioned, .units = c.write_units, .warm = raised(c.warm_write, LIMIT_ON_DEMAND_WRITE), .scaling = scaling_of(t, SCHEMA_WRITE_CAPACITY)};
+    struct capacity read = {.provisioned = provisioned,
+                            .units = c.read_units,
+                            .warm = raised(c.warm_read, LIMIT_ON_DEMAND_READ),
+                            .scaling = scaling_of(t, SCHEMA_READ_CAPACITY)};
+    struct capacity write = {.provisioned = provisioned,
+                             .units = c.write_units,
+                             .warm = raised(c.warm_write, LIMIT_ON_DEMAND_WRITE),
+                             .scaling = scaling_of(t, SCHEMA_WRITE_CAPACITY)};
     return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &read, &write);
 }
 
@@ -67,7 +78,8 @@ static void drop_gone(struct admission *a, const struct schema *s) {
 static void on_change(void *arg, const struct schema_change *change) {
     struct admission *a = arg;
     const struct schema *s = catalog_schema(a->catalog);
-    const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name) : NULL;
+    const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name)
+                                                                  : NULL;
     pthread_mutex_lock(&a->lock);
     bool goes = change->kind == CHANGE_DROPPED || change->kind == CHANGE_GONE;
     if (goes && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
@@ -116,15 +128,27 @@ static void put_part(struct limit_ask *ask, struct limit_part *parts, const stru
 
 static void put_reads(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
     for (const struct op_read *r = c->reads; r; r = r->next)
-        put_part(ask, parts, &(struct limit_part){.object = r->object, .keyspace = r->keyspace, .table = r->table, .one_partition = r->one_partition,
-                                                  .token = r->token, .read_halves = r->halves, .entities = (int64_t)op_read_entities(r)});
+        put_part(ask, parts,
+                 &(struct limit_part){.object = r->object,
+                                      .keyspace = r->keyspace,
+                                      .table = r->table,
+                                      .one_partition = r->one_partition,
+                                      .token = r->token,
+                                      .read_halves = r->halves,
+                                      .entities = (int64_t)op_read_entities(r)});
 }
 
 static void put_writes(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
     for (const struct op_write *w = c->writes; w; w = w->next)
-        put_part(ask, parts, &(struct limit_part){.object = w->object, .keyspace = w->keyspace, .table = w->table, .one_partition = true, .token = w->token,
-                                                  .read_halves = w->read_halves, .write_units = (int64_t)w->write_units + w->static_units,
-                                                  .entities = (int64_t)op_write_entities(w)});
+        put_part(ask, parts,
+                 &(struct limit_part){.object = w->object,
+                                      .keyspace = w->keyspace,
+                                      .table = w->table,
+                                      .one_partition = true,
+                                      .token = w->token,
+                                      .read_halves = w->read_halves,
+                                      .write_units = (int64_t)w->write_units + w->static_units,
+                                      .entities = (int64_t)op_write_entities(w)});
 }
 
 static int by_partition(const void *a, const void *b) {
@@ -267,7 +291,8 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     return answer(r, &v, e);
 }
 
-/* What would be refused when it has run need not run: it is the refused client's time that is spent, not the others'. */
+/* What would be refused when it has run need not run: it is the refused client's time that is
+ * spent, not the others'. */
 static int begin(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e) {
     struct admission *a = arg;
     struct limit_verdict v;
@@ -279,8 +304,12 @@ static int begin(void *arg, struct cql_request *r, const struct schema_table *t,
 }
 
 static void give_back_part(struct admission *a, const struct ledger_claim_part *p, struct limit_took took) {
-    const struct limit_part part = {.object = p->object, .one_partition = true, .token = p->token, .read_halves = p->read_halves,
-                                    .write_units = (int64_t)p->write_units + p->static_units, .entities = p->entities};
+    const struct limit_part part = {.object = p->object,
+                                    .one_partition = true,
+                                    .token = p->token,
+                                    .read_halves = p->read_halves,
+                                    .write_units = (int64_t)p->write_units + p->static_units,
+                                    .entities = p->entities};
     limiter_give_back(a->limiter, &part, took);
 }
 
@@ -308,18 +337,22 @@ static int restore(void *arg, const struct book_table *b, struct slice state) {
     return there ? limiter_restore(r->a->limiter, b->object, state) : 0;
 }
 
-static void note(void *arg, const struct limit_table *t, struct slice state) { ledger_note_limits(arg, t->object, t->keyspace, t->table, state); }
+static void note(void *arg, const struct limit_table *t, struct slice state) {
+    ledger_note_limits(arg, t->object, t->keyspace, t->table, state);
+}
 
 static void save(void *arg) {
     struct admission *a = arg;
     pthread_mutex_lock(&a->lock);
-    if (limiter_save(a->limiter, note, a->ledger)) log_warn("no memory to keep what the limiter knows; it is tried again in a second");
+    if (limiter_save(a->limiter, note, a->ledger))
+        log_warn("no memory to keep what the limiter knows; it is tried again in a second");
     pthread_mutex_unlock(&a->lock);
 }
 
 /* ---- life ---- */
 
-struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct ledger *ledger, struct err *e) {
+struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock,
+                                struct ledger *ledger, struct err *e) {
     struct admission *a = calloc(1, sizeof(*a));
     if (a) a->limiter = limiter_new(o);
     if (!a || !a->limiter) {

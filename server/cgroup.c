@@ -15,7 +15,8 @@ static size_t limit_in(const char *path) {
     return got == 1 && limit ? (size_t)limit : SIZE_MAX;
 }
 
-/* A limit holds for all groups below it. What a container does not see of its own path lies above the group that is mounted as its root. */
+/* A limit holds for all groups below it. What a container does not see of its own path lies above
+ * the group that is mounted as its root. */
 static size_t least_upwards(const char *root, char *group, const char *file) {
     size_t least = SIZE_MAX;
     for (char *slash;; *slash = 0) {
@@ -45,8 +46,9 @@ size_t cgroup_memory_limit(const char *root, const char *self) {
         if (!group) continue;
         *group++ = 0;
         group[strcspn(group, "\n")] = 0;
-        size_t limit = !controllers[1] ? least_upwards(root, group, "memory.max")
-                       : names_memory(controllers + 1) ? least_upwards(memory, group, "memory.limit_in_bytes") : SIZE_MAX;
+        size_t limit = !controllers[1]                 ? least_upwards(root, group, "memory.max")
+                       : names_memory(controllers + 1) ? least_upwards(memory, group, "memory.limit_in_bytes")
+                                                       : SIZE_MAX;
         if (limit < least) least = limit;
     }
     if (f) fclose(f);

@@ -14,7 +14,8 @@ struct option_row {
 };
 
 static const struct option_row rows[CONFIG_OPTIONS] = {
-#define OPTION(id, flag_, argument_, default_text, help_) {.flag = flag_, .argument = argument_, .text = default_text, .help = help_},
+#define OPTION(id, flag_, argument_, default_text, help_) \
+    {.flag = flag_, .argument = argument_, .text = default_text, .help = help_},
 #include "server/config.def"
 #undef OPTION
 };
@@ -67,7 +68,9 @@ static int load_environment(struct config *c, struct err *e) {
 
 static int take_flag(struct config *c, int argc, char **argv, int *at, struct err *e) {
     const char *arg = argv[*at];
-    int format = !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP : !strncmp(arg, "--help=", 7) ? usage_format_of(arg + 7) : -1;
+    int format = !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP
+                 : !strncmp(arg, "--help=", 7)                ? usage_format_of(arg + 7)
+                                                              : -1;
     if (format >= 0) {
         c->help = true;
         c->format = (enum usage_format)format;
@@ -81,7 +84,9 @@ static int take_flag(struct config *c, int argc, char **argv, int *at, struct er
     size_t n = eq ? (size_t)(eq - name) : strlen(name);
     char near[96];
     int o = find_option(name, n);
-    if (o < 0) return err_set(e, ERR_CONFIG, "unknown flag '%s'%s; see tallyd --help", arg, meant(name, n, "--", near, sizeof(near)));
+    if (o < 0)
+        return err_set(e, ERR_CONFIG, "unknown flag '%s'%s; see tallyd --help", arg,
+                       meant(name, n, "--", near, sizeof(near)));
     if (eq) return set_value(c, o, eq + 1, e);
     if (*at + 1 >= argc) return err_set(e, ERR_CONFIG, "flag --%s needs a value: %s", rows[o].flag, rows[o].argument);
     return set_value(c, o, argv[++*at], e);
@@ -95,7 +100,8 @@ static int load_flags(struct config *c, int argc, char **argv, struct err *e) {
 
 /* ---- YAML: one flat mapping of keys to scalars ---- */
 
-static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pair_t *pair, const char *path, struct err *e) {
+static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pair_t *pair, const char *path,
+                     struct err *e) {
     yaml_node_t *key = yaml_document_get_node(doc, pair->key), *value = yaml_document_get_node(doc, pair->value);
     if (!key || !value || key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
         return err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
@@ -103,17 +109,20 @@ static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pai
     char near[96];
     int o = find_option(name, key->data.scalar.length);
     if (o < 0 || o == CONFIG_CONFIG)
-        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'%s", path, key->start_mark.line + 1, name, meant(name, key->data.scalar.length, "", near, sizeof(near)));
+        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'%s", path, key->start_mark.line + 1, name,
+                       meant(name, key->data.scalar.length, "", near, sizeof(near)));
     return set_value(c, o, (const char *)value->data.scalar.value, e);
 }
 
 static int yaml_document(struct config *c, yaml_parser_t *parser, const char *path, struct err *e) {
     yaml_document_t doc;
     if (!yaml_parser_load(parser, &doc))
-        return err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser->problem_mark.line + 1, parser->problem ? parser->problem : "not YAML");
+        return err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser->problem_mark.line + 1,
+                       parser->problem ? parser->problem : "not YAML");
     yaml_node_t *root = yaml_document_get_root_node(&doc);
     int rc = 0;
-    if (root && root->type != YAML_MAPPING_NODE) rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
+    if (root && root->type != YAML_MAPPING_NODE)
+        rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
     else if (root)
         for (yaml_node_pair_t *p = root->data.mapping.pairs.start; !rc && p < root->data.mapping.pairs.top; p++)
             rc = yaml_pair(c, &doc, p, path, e);
@@ -158,7 +167,8 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) {
     if (!*c->values[CONFIG_CONFIG]) return 0;
     char *path = strdup(c->values[CONFIG_CONFIG]);
     if (!path) return err_nomem(e);
-    int rc = load_defaults(c, e) || load_yaml(c, path, e) || load_environment(c, e) || load_flags(c, argc, argv, e) ? -1 : 0;
+    int rc = load_defaults(c, e) || load_yaml(c, path, e) || load_environment(c, e) || load_flags(c, argc, argv, e) ? -1
+                                                                                                                    : 0;
     free(path);
     return rc;
 }
@@ -178,23 +188,38 @@ void config_print(const struct config *c) {
 
 /* ---- help ---- */
 
-static const struct usage_exit exits[] = {{0, "stopped as it was told to"}, {1, "the data folder, a port or a file cannot be used"}, {2, "a setting is wrong"}};
-static const struct usage_flag others[] = {{.name = "check-config", .help = "say whether the settings are sound, and end"},
-                                           {.name = "print-config", .help = "print all settings as they are, as a YAML file, and end"},
+static const struct usage_exit exits[] = {{0, "stopped as it was told to"},
+                                          {1, "the data folder, a port or a file cannot be used"},
+                                          {2, "a setting is wrong"}};
+static const struct usage_flag others[] = {{.name = "check-config",
+                                            .help = "say whether the settings are sound, and end"},
+                                           {.name = "print-config",
+                                            .help = "print all settings as they are, as a YAML file, and end"},
                                            {.name = "version", .help = "print the version, and end"}};
 
 void config_print_help(enum usage_format format) {
     struct usage_flag flags[CONFIG_OPTIONS + ARRAY_LEN(others)];
     const struct usage_program program = {
-        .name = "tallyd", .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs", .version = TALLY_VERSION, .section = "8",
-        .notes = "Each flag is also TALLY_<FLAG> in the environment and a key of the YAML file that --config names; flags go before the environment, and that before the file.",
-        .n_exits = ARRAY_LEN(exits), .exits = exits};
+        .name = "tallyd",
+        .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs",
+        .version = TALLY_VERSION,
+        .section = "8",
+        .notes = "Each flag is also TALLY_<FLAG> in the environment and a key of the YAML file that --config names; "
+                 "flags go before the environment, and that before the file.",
+        .n_exits = ARRAY_LEN(exits),
+        .exits = exits};
     struct buf out;
-    for (int o = 0; o < CONFIG_OPTIONS; o++) flags[o] = (struct usage_flag){.name = rows[o].flag, .argument = rows[o].argument, .help = rows[o].help, .otherwise = rows[o].text};
+    for (int o = 0; o < CONFIG_OPTIONS; o++)
+        flags[o] = (struct usage_flag){.name = rows[o].flag,
+                                       .argument = rows[o].argument,
+                                       .help = rows[o].help,
+                                       .otherwise = rows[o].text};
     memcpy(flags + CONFIG_OPTIONS, others, sizeof(others));
     const struct usage_command command = {.name = "", .n_flags = ARRAY_LEN(flags), .flags = flags};
     buf_init(&out, 0);
-    if (format == USAGE_HELP) buf_printf(&out, "tallyd %s: %s\n\nusage: tallyd [--flag value]...\n\n%s\n\n", program.version, program.what, program.notes);
+    if (format == USAGE_HELP)
+        buf_printf(&out, "tallyd %s: %s\n\nusage: tallyd [--flag value]...\n\n%s\n\n", program.version, program.what,
+                   program.notes);
     usage_begin(&out, format, &program);
     usage_command(&out, format, &program, &command);
     usage_end(&out, format, &program);

@@ -1,4 +1,5 @@
-/* Settings as texts, from config.def: defaults, then the YAML file, then the environment, then flags. settings.h makes values of them. */
+/* Settings as texts, from config.def: defaults, then the YAML file, then the environment, then
+ * flags. settings.h makes values of them. */
 #pragma once
 
 #include "base/err.h"

@@ -11,7 +11,9 @@ static const char suffix[] = ".tcap";
 
 /* ---- what runs ---- */
 
-static struct capture_recorder *recorder_of(const struct schema_table *t) { return ((struct control_capture *)t->virt->owner)->recorder; }
+static struct capture_recorder *recorder_of(const struct schema_table *t) {
+    return ((struct control_capture *)t->virt->owner)->recorder;
+}
 
 /* The name that it was begun under; of --capture, the path. */
 static const char *name_of(struct arena *a, const char *path) {
@@ -21,7 +23,8 @@ static const char *name_of(struct arena *a, const char *path) {
     return (const char *)arena_dup(a, slice_of(name, n - (sizeof(suffix) - 1))).p;
 }
 
-static int yield_capture(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+static int yield_capture(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                         void *arg) {
     struct row_out ro;
     struct capture_status s;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
@@ -61,39 +64,50 @@ static bool is_good_name(struct slice s) {
 }
 
 static int path_of(const struct control_capture *c, struct slice name, char path[CAPTURE_PATH_MAX], struct err *e) {
-    if (!c->data_dir) return err_invalid(e, "A server without a data folder keeps no captures; start it with --capture FILE");
-    if (!is_good_name(name)) return err_invalid(e, "The name of a capture has 1 to %d letters, digits, _ or -", NAME_MAX_BYTES);
+    if (!c->data_dir)
+        return err_invalid(e, "A server without a data folder keeps no captures; start it with --capture FILE");
+    if (!is_good_name(name))
+        return err_invalid(e, "The name of a capture has 1 to %d letters, digits, _ or -", NAME_MAX_BYTES);
     int n = snprintf(path, CAPTURE_PATH_MAX, "%s/captures", c->data_dir);
-    if (n >= CAPTURE_PATH_MAX - NAME_MAX_BYTES - 8) return err_invalid(e, "The path of the data folder is too long for captures");
-    if (mkdir(path, 0700) && errno != EEXIST) return err_invalid(e, "Cannot make the folder %s: %s", path, strerror(errno));
+    if (n >= CAPTURE_PATH_MAX - NAME_MAX_BYTES - 8)
+        return err_invalid(e, "The path of the data folder is too long for captures");
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return err_invalid(e, "Cannot make the folder %s: %s", path, strerror(errno));
     snprintf(path + n, CAPTURE_PATH_MAX - (size_t)n, "/%.*s%s", SLICE_FMT(name), suffix);
     return 0;
 }
 
-static int begin(const struct control_capture *c, const struct schema_table *t, const struct virtual_change *change, struct slice name, struct err *e) {
+static int begin(const struct control_capture *c, const struct schema_table *t, const struct virtual_change *change,
+                 struct slice name, struct err *e) {
     char path[CAPTURE_PATH_MAX];
     struct value max = given(t, change, "max_bytes");
-    struct capture_wish w = {.hashed = is_true(given(t, change, "hashed")), .rotates = is_true(given(t, change, "rotates"))};
+    struct capture_wish w = {.hashed = is_true(given(t, change, "hashed")),
+                             .rotates = is_true(given(t, change, "rotates"))};
     if (max.n == 8) w.max_bytes = load_u64(max.p);
-    if (max.n == 8 && (int64_t)w.max_bytes < CAPTURE_FILE_MIN) return err_invalid(e, "max_bytes is at least %d", CAPTURE_FILE_MIN);
+    if (max.n == 8 && (int64_t)w.max_bytes < CAPTURE_FILE_MIN)
+        return err_invalid(e, "max_bytes is at least %d", CAPTURE_FILE_MIN);
     return path_of(c, name, path, e) ? -1 : capture_start(c->recorder, path, &w, e);
 }
 
 static int end(const struct virtual_context *ctx, const struct control_capture *c, struct slice name) {
     struct capture_status s;
     capture_status_get(c->recorder, &s);
-    if (!s.on || !slice_is(name, name_of(ctx->arena, s.path))) return err_invalid(ctx->err, "No capture %.*s is running", SLICE_FMT(name));
+    if (!s.on || !slice_is(name, name_of(ctx->arena, s.path)))
+        return err_invalid(ctx->err, "No capture %.*s is running", SLICE_FMT(name));
     return capture_stop(c->recorder, "it was stopped", ctx->err);
 }
 
-static int write_capture(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change) {
-    static const char *const told[] = {"path", "running", "bytes", "requests", "dropped", "part", "started_at", "reason"};
+static int write_capture(const struct virtual_context *ctx, const struct schema_table *table,
+                         const struct virtual_change *change) {
+    static const char *const told[] = {"path",    "running", "bytes",      "requests",
+                                       "dropped", "part",    "started_at", "reason"};
     const struct control_capture *c = table->virt->owner;
     struct value name = given(table, change, "name");
     struct slice s = name.n > 0 ? value_slice(name) : slice_str("");
     for (size_t i = 0; i < ARRAY_LEN(told); i++)
         if (!value_is_unset(given(table, change, told[i])))
-            return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set", told[i]);
+            return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set",
+                               told[i]);
     switch (change->kind) {
     case VIRTUAL_INSERT: return begin(c, table, change, s, ctx->err);
     case VIRTUAL_DELETE: return end(ctx, c, s);
@@ -102,8 +116,11 @@ static int write_capture(const struct virtual_context *ctx, const struct schema_
 }
 
 struct virtual_table control_capture_table(struct control_capture *c) {
-    return (struct virtual_table){.keyspace = "system_control", .name = "capture", .comment = "the capture of requests that runs, or ran last",
-                                  .columns = "name text pk, bytes bigint, dropped bigint, hashed boolean, max_bytes bigint, part int, path text, reason text, requests bigint, "
+    return (struct virtual_table){.keyspace = "system_control",
+                                  .name = "capture",
+                                  .comment = "the capture of requests that runs, or ran last",
+                                  .columns = "name text pk, bytes bigint, dropped bigint, hashed boolean, max_bytes "
+                                             "bigint, part int, path text, reason text, requests bigint, "
                                              "rotates boolean, running boolean, started_at timestamp",
                                   .virt = {.owner = c, .yield = yield_capture, .write = write_capture, .blocks = true}};
 }

@@ -1,7 +1,9 @@
-/* system_control.capture: starts, shows and stops captures (capture/recorder.h) of a running server; there with --control on, as all of that keyspace.
+/* system_control.capture: starts, shows and stops captures (capture/recorder.h) of a running
+ * server; there with --control on, as all of that keyspace.
  *
- * INSERT INTO system_control.capture (name) VALUES ('incident') begins captures/incident.tcap in the data folder; DELETE ... WHERE name = 'incident' ends it. The
- * file stays. The one row shows what runs, or what ran last; --capture FILE is shown by its path.
+ * INSERT INTO system_control.capture (name) VALUES ('incident') begins captures/incident.tcap in
+ * the data folder; DELETE ... WHERE name = 'incident' ends it. The file stays. The one row shows
+ * what runs, or what ran last; --capture FILE is shown by its path.
  */
 #pragma once
 

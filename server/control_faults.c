@@ -30,7 +30,8 @@ static int yield_rule(void *arg, const struct fault_rule *rule) {
     return row_out_emit(ro);
 }
 
-static int yield_faults(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+static int yield_faults(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                        void *arg) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     return faults_each(table->virt->owner, yield_rule, &ro);
@@ -43,7 +44,8 @@ static struct value given(const struct schema_table *t, const struct virtual_cha
 }
 
 /* What is not named stays as it was. */
-static int set_columns(const struct schema_table *t, const struct virtual_change *change, struct fault_rule *rule, struct err *e) {
+static int set_columns(const struct schema_table *t, const struct virtual_change *change, struct fault_rule *rule,
+                       struct err *e) {
     for (int c = 0; c < FAULT_COLUMNS; c++) {
         struct value v = given(t, change, fault_column_name((enum fault_column)c));
         if (!value_is_unset(v) && fault_rule_set(rule, (enum fault_column)c, v.p, v.n, e)) return -1;
@@ -51,12 +53,14 @@ static int set_columns(const struct schema_table *t, const struct virtual_change
     return fault_rule_check(rule, e);
 }
 
-static int write_fault(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change) {
+static int write_fault(const struct virtual_context *ctx, const struct schema_table *table,
+                       const struct virtual_change *change) {
     struct faults *f = table->virt->owner;
     struct fault_rule rule = {0};
     struct slice name = value_slice(given(table, change, "name"));
     char text[FAULT_NAME_MAX];
-    if (!name.n || name.n >= sizeof(text) || memchr(name.p, 0, name.n)) return err_invalid(ctx->err, "The name of a fault has 1 to %d bytes", FAULT_NAME_MAX - 1);
+    if (!name.n || name.n >= sizeof(text) || memchr(name.p, 0, name.n))
+        return err_invalid(ctx->err, "The name of a fault has 1 to %d bytes", FAULT_NAME_MAX - 1);
     snprintf(text, sizeof(text), "%.*s", SLICE_FMT(name));
     if (change->kind == VIRTUAL_DELETE) return faults_remove(f, text), 0;
     if (!faults_find(f, text, &rule)) memcpy(rule.name, text, sizeof(text));
@@ -73,6 +77,9 @@ struct virtual_table control_faults_table(struct faults *f) {
     static const char columns[] = "name text pk"
 #include "faults/column.def"
         ;
-    return (struct virtual_table){.keyspace = "system_control", .name = "faults", .comment = "errors, delays and closed connections that hit clients' requests",
-                                  .columns = columns, .virt = {.owner = f, .yield = yield_faults, .write = write_fault}};
+    return (struct virtual_table){.keyspace = "system_control",
+                                  .name = "faults",
+                                  .comment = "errors, delays and closed connections that hit clients' requests",
+                                  .columns = columns,
+                                  .virt = {.owner = f, .yield = yield_faults, .write = write_fault}};
 }

@@ -1,4 +1,5 @@
-/* system_control.faults: the faults (faults/faults.h) of a running server; there with --control on, as all of that keyspace. In memory: a restart begins without. */
+/* system_control.faults: the faults (faults/faults.h) of a running server; there with --control on,
+ * as all of that keyspace. In memory: a restart begins without. */
 #pragma once
 
 #include "faults/faults.h"

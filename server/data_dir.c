@@ -16,7 +16,8 @@ static int make_parents(const char *path, struct err *e) {
         if (path[i] != '/' && path[i]) continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0700) && errno != EEXIST) return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", part, strerror(errno));
+        if (mkdir(part, 0700) && errno != EEXIST)
+            return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", part, strerror(errno));
     }
     return 0;
 }

@@ -9,8 +9,14 @@
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
-                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.parts[MEMORY_CACHE], .row_cache_bytes = s->memory.parts[MEMORY_ROW_CACHE], .memtable_bytes = s->memory.parts[MEMORY_MEMTABLES] / ENG_MEMTABLES,
+    struct eng_options o = {.data_dir = s->data_dir,
+                            .durability = s->durability,
+                            .cut_damage = s->cut_damage,
+                            .reclaim_rows_per_second = s->reclaim_rate,
+                            .clock = &in->clock.clock,
+                            .block_cache_bytes = s->memory.parts[MEMORY_CACHE],
+                            .row_cache_bytes = s->memory.parts[MEMORY_ROW_CACHE],
+                            .memtable_bytes = s->memory.parts[MEMORY_MEMTABLES] / ENG_MEMTABLES,
                             .background_jobs = s->memory.background_jobs};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
@@ -23,8 +29,12 @@ static int open_engine(struct instance *in, struct err *e) {
 /* Before anything is asked, so that nothing is missing. */
 static int open_capture(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    const struct capture_options o = {.clock = &in->clock.clock, .strict = s->compatibility == COMPAT_STRICT, .cassandra = s->mode == MODE_CASSANDRA,
-                                      .size_model = (uint8_t)s->size_model, .write_size = (uint8_t)s->write_size, .timestamp_size = s->timestamp_size};
+    const struct capture_options o = {.clock = &in->clock.clock,
+                                      .strict = s->compatibility == COMPAT_STRICT,
+                                      .cassandra = s->mode == MODE_CASSANDRA,
+                                      .size_model = (uint8_t)s->size_model,
+                                      .write_size = (uint8_t)s->write_size,
+                                      .timestamp_size = s->timestamp_size};
     in->capture = capture_recorder_new(&o, e);
     return !in->capture || (*s->capture && capture_start(in->capture, s->capture, &s->capture_wish, e)) ? -1 : 0;
 }
@@ -33,10 +43,13 @@ static int open_ledger(struct instance *in, struct err *e) {
     char path[4096];
     const char *dir = in->settings.data_dir;
     snprintf(path, sizeof(path), "%s/ledger.tally", dir ? dir : "");
-    struct ledger_options o = {.clock = &in->clock.clock, .n_shards = np_front_loops(in->settings.threads), .path = dir ? path : NULL};
+    struct ledger_options o = {.clock = &in->clock.clock,
+                               .n_shards = np_front_loops(in->settings.threads),
+                               .path = dir ? path : NULL};
     in->ledger = ledger_open(&o, e);
     if (!in->ledger) return -1;
-    if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
+    if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e)))
+        return -1;
     in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock, .report = in->report};
     system_metering_tables(&in->metering, in->tables);
     if (in->settings.control && !(in->faults = faults_new(e))) return -1;
@@ -55,7 +68,10 @@ static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg
 static int open_access(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     bool first = s->mode == MODE_CASSANDRA && !*s->credentials;
-    const struct access_options o = {.eng = in->eng, .catalog = in->catalog, .first_role = first ? "cassandra" : NULL, .first_password = "cassandra"};
+    const struct access_options o = {.eng = in->eng,
+                                     .catalog = in->catalog,
+                                     .first_role = first ? "cassandra" : NULL,
+                                     .first_password = "cassandra"};
     if (s->auth == AUTH_NONE) return 0;
     in->auth.access = in->access = access_open(&o, e);
     if (!in->access) return -1;
@@ -64,9 +80,19 @@ static int open_access(struct instance *in, struct err *e) {
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
-                                 .node = s->node, .quota = admission_quota(&s->limits.values),
-                                 .n_tables = METERING_TABLES + CONTROL_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0), .tables = in->tables};
+    struct catalog_options co = {.eng = in->eng,
+                                 .clock = &in->clock.clock,
+                                 .clock_control = &in->clock,
+                                 .mode = s->mode,
+                                 .ddl_delay = s->ddl_delay,
+                                 .ddl_rules = s->ddl_rules,
+                                 .control = s->control,
+                                 .recovery_window_s = s->pitr_window,
+                                 .node = s->node,
+                                 .quota = admission_quota(&s->limits.values),
+                                 .n_tables = METERING_TABLES + CONTROL_TABLES +
+                                             (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0),
+                                 .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
@@ -94,7 +120,8 @@ static int open_database(struct instance *in, struct err *e) {
 
 static int open_front(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    if (*s->audit_log && !(in->audit = np_audit_open(s->audit_log, s->audit_categories, &in->clock.clock, e))) return -1;
+    if (*s->audit_log && !(in->audit = np_audit_open(s->audit_log, s->audit_categories, &in->clock.clock, e)))
+        return -1;
     if (s->has_tls && !(in->tls = np_tls_open(&s->tls, e))) return -1;
     in->options = (struct np_options){
         .db = in->db,
@@ -145,11 +172,20 @@ static int open_front(struct instance *in, struct err *e) {
 /* It is Amazon Keyspaces': there is none in cassandra mode. */
 static int open_control_plane(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    const struct control_plane_options o = {
-        .db = in->db, .catalog = in->catalog, .clock = &in->clock.clock, .size_model = s->size_model, .access = in->access,
-        .keys = s->auth == AUTH_NONE ? NULL : &in->keys, .region = s->region, .port = s->api_port, .tls_port = s->api_tls_port, .request_s = (int)s->request_timeout,
-        .tls_cert = s->tls.cert, .tls_key = s->tls.key, .hosts = s->http_hosts,
-        .metrics = {.arg = &in->metering, .each = metering_each_metric}};
+    const struct control_plane_options o = {.db = in->db,
+                                            .catalog = in->catalog,
+                                            .clock = &in->clock.clock,
+                                            .size_model = s->size_model,
+                                            .access = in->access,
+                                            .keys = s->auth == AUTH_NONE ? NULL : &in->keys,
+                                            .region = s->region,
+                                            .port = s->api_port,
+                                            .tls_port = s->api_tls_port,
+                                            .request_s = (int)s->request_timeout,
+                                            .tls_cert = s->tls.cert,
+                                            .tls_key = s->tls.key,
+                                            .hosts = s->http_hosts,
+                                            .metrics = {.arg = &in->metering, .each = metering_each_metric}};
     if (s->mode == MODE_CASSANDRA) return 0;
     if (control_plane_start(&in->control_plane, &o, e)) return -1;
     states_set_control_plane(&in->states, in->control_plane);
@@ -164,10 +200,10 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;
-    if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
+    if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) &&
+        !open_front(in, e) &&
         !admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering, e) &&
-        !open_control_plane(in, e) &&
-        !local_socket_start(&in->local, s->data_dir, in->eng, e))
+        !open_control_plane(in, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
     return -1;

@@ -1,4 +1,5 @@
-/* A running server: engine, ledger, catalogue, roles, database, front, admin port, API and local socket, opened in this order and closed in the reverse one. */
+/* A running server: engine, ledger, catalogue, roles, database, front, admin port, API and local
+ * socket, opened in this order and closed in the reverse one. */
 #pragma once
 
 #include "access/credentials.h"

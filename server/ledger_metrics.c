@@ -41,7 +41,8 @@ static int take(void *arg, const struct book_table *t, uint32_t second) {
 static void put_name(struct buf *out, const char *cloudwatch, const char *end) {
     buf_put_str(out, "aws_cassandra");
     for (const char *c = cloudwatch; *c; c++) {
-        bool begins = isupper((unsigned char)*c) && (c == cloudwatch || !isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
+        bool begins = isupper((unsigned char)*c) &&
+                      (c == cloudwatch || !isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
         if (begins) buf_put_str(out, "_");
         buf_u8(out, (uint8_t)tolower((unsigned char)*c));
     }
@@ -54,7 +55,8 @@ static void put_label(struct buf *out, const char *name, const char *value, bool
     *first = false;
 }
 
-static void put_value(struct buf *out, const struct totals *all, const struct total *t, const struct figure_info *info, const char *operation, uint64_t n) {
+static void put_value(struct buf *out, const struct totals *all, const struct total *t, const struct figure_info *info,
+                      const char *operation, uint64_t n) {
     bool first = true;
     put_name(out, info->cloudwatch, "_total");
     if (all->per_table) {
@@ -85,7 +87,8 @@ static void put_all(const struct totals *all, struct buf *out) {
         const struct figure_info *info = operation_figure_info(f);
         put_header(out, info->cloudwatch, info->unit, info->what, false);
         for (size_t i = 0; i < all->n; i++)
-            for (unsigned o = 0; o < OPERATIONS; o++) put_value(out, all, &all->list[i], info, operation_name(o), all->list[i].f.of[o][f]);
+            for (unsigned o = 0; o < OPERATIONS; o++)
+                put_value(out, all, &all->list[i], info, operation_name(o), all->list[i].f.of[o][f]);
     }
 }
 
@@ -106,12 +109,15 @@ static int take_refusals(void *arg, const struct limit_table *t) {
 static void put_refusals(struct system_metering *m, struct buf *out) {
     struct refusals r = {0};
     (void)admission_tables(m->admission, take_refusals, &r); /* never ends early */
-    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE tally_limit_refusals_total counter\n");
+    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE "
+                     "tally_limit_refusals_total counter\n");
     for (int i = 0; i < LIMITS; i++) {
         if (!r.refused[i] && !r.shadowed[i]) continue;
         const char *name = limit_info((enum limit_id)i)->name;
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name, (unsigned long long)r.refused[i]);
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name, (unsigned long long)r.shadowed[i]);
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name,
+                   (unsigned long long)r.refused[i]);
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name,
+                   (unsigned long long)r.shadowed[i]);
     }
 }
 
@@ -136,7 +142,8 @@ static void put_gauge(struct buf *out, enum gauge_id id, const struct gauges *al
     }
 }
 
-/* Sizes as they were last counted, for whoever asked: nothing is counted here, where a scan would keep everybody waiting. With each, how long ago that was. */
+/* Sizes as they were last counted, for whoever asked: nothing is counted here, where a scan would
+ * keep everybody waiting. With each, how long ago that was. */
 static int take_sizes(const struct system_metering *m, struct gauges *all, struct buf *ages) {
     const struct schema *s = catalog_schema(m->catalog);
     int64_t now_us = clock_wall_us(m->clock);
@@ -165,7 +172,9 @@ static void put_gauges(const struct system_metering *m, bool per_table, struct b
     buf_init(&ages, 0);
     if (gauges_take(&all, m) || (per_table && take_sizes(m, &all, &ages)) || buf_failed(&ages)) out->failed = true;
     for (unsigned id = 0; id < GAUGES; id++) put_gauge(out, (enum gauge_id)id, &all, per_table);
-    if (ages.n) buf_put_str(out, "# HELP tally_billable_size_age_seconds Since the table's billable size was counted\n# TYPE tally_billable_size_age_seconds gauge\n");
+    if (ages.n)
+        buf_put_str(out, "# HELP tally_billable_size_age_seconds Since the table's billable size was counted\n# TYPE "
+                         "tally_billable_size_age_seconds gauge\n");
     buf_put_slice(out, buf_slice(&ages));
     buf_fini(&ages);
     free(all.list);

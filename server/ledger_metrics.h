@@ -1,4 +1,6 @@
-/* The ledger's figures on /metrics: CloudWatch's names in Prometheus' manner (aws_cassandra_consumed_read_capacity_units_total), over all tables, or by table when that is asked. */
+/* The ledger's figures on /metrics: CloudWatch's names in Prometheus' manner
+ * (aws_cassandra_consumed_read_capacity_units_total), over all tables, or by table when that is
+ * asked. */
 #pragma once
 
 #include "base/buf.h"

@@ -35,12 +35,14 @@ static void backup(struct local_socket *s, char *words, struct buf *out) {
     struct err e = {0};
     char *folder;
     unsigned long keep = strtoul(words, &folder, 10);
-    int rc = folder == words || folder[0] != ' ' || folder[1] != '/' || keep > UINT32_MAX ? err_invalid(&e, "backup takes a number and an absolute path") : 0;
+    int rc = folder == words || folder[0] != ' ' || folder[1] != '/' || keep > UINT32_MAX
+                 ? err_invalid(&e, "backup takes a number and an absolute path")
+                 : 0;
     if (!rc) rc = eng_backup_make(s->eng, folder + 1, (uint32_t)keep, &made, &e);
     if (rc) put_error(&e, out);
     else
-        buf_printf(out, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number, (long long)made.made_s, made.files,
-                   (unsigned long long)made.bytes);
+        buf_printf(out, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number,
+                   (long long)made.made_s, made.files, (unsigned long long)made.bytes);
 }
 
 static void run_request(struct local_socket *s, char *line, struct buf *out) {
@@ -136,7 +138,8 @@ int local_socket_start(struct local_socket **out, const char *data_dir, struct e
     if (!s) return err_nomem(e);
     *s = (struct local_socket){.eng = eng, .folder = -1, .fd = -1, .stop = {-1, -1}};
     int rc = open_socket(s, data_dir, e);
-    if (!rc && pthread_create(&s->thread, NULL, run, s)) rc = err_set(e, ERR_SERVER, "the thread of the local socket does not start");
+    if (!rc && pthread_create(&s->thread, NULL, run, s))
+        rc = err_set(e, ERR_SERVER, "the thread of the local socket does not start");
     if (rc) close_all(s);
     else *out = s;
     return rc;

@@ -43,8 +43,11 @@ static int check_limit(const struct memory_wishes *w, size_t memory, struct err 
     size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
     size_t need = BASE * MB + threads * THREAD * MB + memory + memory / 2;
     if (need <= limit) return 0;
-    return err_set(e, ERR_CONFIG, "the limit of address space (ulimit -v) is %zu MB, but about %zu MB are needed for %zu MB of caches and memtables and %zu "
-                   "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads", limit / MB, need / MB, memory / MB, threads);
+    return err_set(e, ERR_CONFIG,
+                   "the limit of address space (ulimit -v) is %zu MB, but about %zu MB are needed for %zu MB of caches "
+                   "and memtables and %zu "
+                   "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads",
+                   limit / MB, need / MB, memory / MB, threads);
 }
 
 static const struct part {
@@ -76,7 +79,8 @@ static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
         size_t low = least_of(w, i), share = plan->memory / 64 * parts[i].of_64;
         size_t more = share > low ? between(share, low, parts[i].most * MB > low ? parts[i].most * MB : low) - low : 0;
         if (more > spare) more = spare;
-        if (i == MEMORY_ROW_CACHE) more = w->no_row_cache ? 0 : least(more, spare / 2); /* the other half is for blocks */
+        /* the other half is for blocks */
+        if (i == MEMORY_ROW_CACHE) more = w->no_row_cache ? 0 : least(more, spare / 2);
         plan->parts[i] = w->parts[i] ? w->parts[i] : low + more;
         if (!w->parts[i]) spare -= more;
         cache -= plan->parts[i];
@@ -88,7 +92,8 @@ int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct 
     enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8 };
     size_t need = least_memory(w), usual = least(available() / SHARE, MOST * MB);
     if (w->memory && w->memory < need)
-        return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to", (need + MB - 1) / MB, w->memory / MB);
+        return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to",
+                       (need + MB - 1) / MB, w->memory / MB);
     plan->memory = w->memory ? w->memory : usual > need ? usual : need;
     divide(w, plan);
     plan->background_jobs = w->background_jobs ? w->background_jobs : (unsigned)between(cores(), JOBS_LEAST, JOBS_MOST);
@@ -101,13 +106,16 @@ static _Atomic(void *) reserve;
 
 static void on_no_memory(void) {
     void *kept = atomic_exchange(&reserve, NULL);
-    if (!kept) log_fatal("no memory is left (limit, or the machine's): the server ends; what was acknowledged is on disk");
+    if (!kept)
+        log_fatal("no memory is left (limit, or the machine's): the server ends; what was acknowledged is on disk");
     free(kept);
     log_warn("memory runs out: the reserve is given back");
 }
 
-/* The C library maps large pieces, and gives them back once they are free; but whenever one is freed, only what is larger than that is mapped from then on (mallopt(3),
- * "dynamic mmap threshold"), up to 32 MB, and each of its arenas keeps twice as much at its end. After a few rows of 5 MB and more that is hundreds of MB. */
+/* The C library maps large pieces, and gives them back once they are free; but whenever one is
+ * freed, only what is larger than that is mapped from then on (mallopt(3), "dynamic mmap
+ * threshold"), up to 32 MB, and each of its arenas keeps twice as much at its end. After a few rows
+ * of 5 MB and more that is hundreds of MB. */
 static void give_large_pieces_back(void) {
     enum { LARGE = 2, KEPT = 8 };
     mallopt(M_MMAP_THRESHOLD, (int)(LARGE * MB));

@@ -1,8 +1,10 @@
 /* How the machine's memory is shared out, and what happens when there is none left.
  *
- * RocksDB is C++: when an allocation of its own fails it throws on whatever thread that is, which the C API cannot catch. So what it takes is
- * bounded by settings that fit the limits the process was started under; a reserve is given back once when memory runs out all
- * the same; and after that the process ends with a word and an exit code. What was acknowledged is on disk then as after kill -9.
+ * RocksDB is C++: when an allocation of its own fails it throws on whatever thread that is, which
+ * the C API cannot catch. So what it takes is bounded by settings that fit the limits the process
+ * was started under; a reserve is given back once when memory runs out all the same; and after that
+ * the process ends with a word and an exit code. What was acknowledged is on disk then as after
+ * kill -9.
  */
 #pragma once
 
@@ -26,7 +28,8 @@ struct memory_plan {
     unsigned background_jobs;
 };
 
-/* What is 0 (in bytes, and jobs) is decided by memory and cores. frame_max: of a request, which must fit into what is unfinished, and what waits. */
+/* What is 0 (in bytes, and jobs) is decided by memory and cores. frame_max: of a request, which
+ * must fit into what is unfinished, and what waits. */
 struct memory_wishes {
     size_t memory, parts[MEMORY_PARTS], frame_max;
     bool no_row_cache;

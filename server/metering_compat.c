@@ -3,7 +3,9 @@
 #include "keyspaces/report.h"
 #include "server/system_metering.h"
 
-static const char *source_of(struct row_out *ro, const char *page, const char *address) { return arena_printf(ro->ctx->arena, "%s, %s", page, address); }
+static const char *source_of(struct row_out *ro, const char *page, const char *address) {
+    return arena_printf(ro->ctx->arena, "%s, %s", page, address);
+}
 
 YIELDS_METERING(refusals) {
     struct row_out ro;

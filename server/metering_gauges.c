@@ -5,14 +5,16 @@
 
 const struct gauge_info *gauge_info(enum gauge_id id) {
     static const struct gauge_info infos[GAUGES] = {
-#define GAUGE(id, cloudwatch_, unit_, per_table_, what_) {.cloudwatch = cloudwatch_, .unit = unit_, .per_table = per_table_, .what = what_},
+#define GAUGE(id, cloudwatch_, unit_, per_table_, what_) \
+    {.cloudwatch = cloudwatch_, .unit = unit_, .per_table = per_table_, .what = what_},
 #include "server/gauge.def"
 #undef GAUGE
     };
     return &infos[id];
 }
 
-int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute, double value) {
+int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute,
+               double value) {
     if (all->n == all->cap) {
         size_t cap = all->cap ? 2 * all->cap : 64;
         struct gauge *list = realloc(all->list, cap * sizeof(*list));
@@ -92,7 +94,8 @@ static int put_use(struct taking *k) {
     uint32_t minute = k->minute - 1;
     if (k->read.provisioned <= 0) return 0;
     if (gauges_put(k->all, GAUGE_ACCOUNT_READ_USE, "", "", minute, 100 * k->read.used / k->read.provisioned)) return -1;
-    if (gauges_put(k->all, GAUGE_ACCOUNT_WRITE_USE, "", "", minute, 100 * k->write.used / k->write.provisioned)) return -1;
+    if (gauges_put(k->all, GAUGE_ACCOUNT_WRITE_USE, "", "", minute, 100 * k->write.used / k->write.provisioned))
+        return -1;
     if (gauges_put(k->all, GAUGE_TABLE_READ_USE, "", "", minute, k->read.highest)) return -1;
     return gauges_put(k->all, GAUGE_TABLE_WRITE_USE, "", "", minute, k->write.highest);
 }
@@ -116,8 +119,8 @@ static int put_quotas(struct taking *k, const struct limit_values *values) {
 
 int gauges_take(struct gauges *all, const struct system_metering *m) {
     struct taking k = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
-    int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k) || put_use(&k) ||
-             put_quotas(&k, &admission_options(m->admission)->values);
+    int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k) ||
+             put_use(&k) || put_quotas(&k, &admission_options(m->admission)->values);
     free(k.list);
     return rc ? -1 : 0;
 }

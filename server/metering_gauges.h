@@ -1,5 +1,6 @@
-/* What stands now and is counted from nothing: capacities, quotas, the use of what is provisioned, sizes of tables (gauge.def); for system_metering.metrics and
- * /metrics, which put the sizes in themselves: one has them counted, the other may not wait. */
+/* What stands now and is counted from nothing: capacities, quotas, the use of what is provisioned,
+ * sizes of tables (gauge.def); for system_metering.metrics and /metrics, which put the sizes in
+ * themselves: one has them counted, the other may not wait. */
 #pragma once
 
 #include "server/system_metering.h"
@@ -30,4 +31,5 @@ struct gauges {
 
 /* All but the sizes. -1: no memory. Nothing is said of the use of what is provisioned while nothing is. */
 int gauges_take(struct gauges *all, const struct system_metering *m) MUST_CHECK;
-int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute, double value) MUST_CHECK;
+int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute,
+               double value) MUST_CHECK;

@@ -105,7 +105,8 @@ static int emit_capacity(struct row_out *ro, const struct limiter_options *o, co
         row_long(ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
     }
     row_long(ro, "warm_read", t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
-    row_long(ro, "warm_write", t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+    row_long(ro, "warm_write",
+             t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
     return row_out_emit(ro);
 }
 

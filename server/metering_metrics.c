@@ -1,6 +1,8 @@
-/* system_metering.metrics: the ledger's minutes under the names and dimensions of CloudWatch's namespace AWS/Cassandra ("Amazon Keyspaces metrics and dimensions",
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). A figure that has none of its own least and most (ConsumedReadCapacityUnits has, and the
- * latencies) was counted one by one: each of its samples is 1. */
+/* system_metering.metrics: the ledger's minutes under the names and dimensions of CloudWatch's
+ * namespace AWS/Cassandra ("Amazon Keyspaces metrics and dimensions",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). A figure that has
+ * none of its own least and most (ConsumedReadCapacityUnits has, and the latencies) was counted one
+ * by one: each of its samples is 1. */
 #include <stdlib.h>
 
 #include "server/metering_gauges.h"
@@ -13,7 +15,8 @@ struct metrics {
 };
 
 static bool wants(const struct metric_want *w, const char *name, const char *keyspace, const char *table) {
-    return (!w->name || !strcmp(w->name, name)) && (!w->keyspace || !strcmp(w->keyspace, keyspace)) && (!w->table || !strcmp(w->table, table));
+    return (!w->name || !strcmp(w->name, name)) && (!w->keyspace || !strcmp(w->keyspace, keyspace)) &&
+           (!w->table || !strcmp(w->table, table));
 }
 
 static int put(struct metrics *all, const struct metric *m) {
@@ -30,11 +33,15 @@ static int put(struct metrics *all, const struct metric *m) {
 }
 
 /* span NULL: counted one by one. */
-static int put_figure(struct metrics *all, const struct book_table *t, uint32_t minute, const struct figure_info *info, const char *operation,
-                      uint64_t sum, const struct span *span) {
+static int put_figure(struct metrics *all, const struct book_table *t, uint32_t minute, const struct figure_info *info,
+                      const char *operation, uint64_t sum, const struct span *span) {
     bool known = span ? span->n > 0 : sum > 0;
     if (!*info->cloudwatch || !known) return 0;
-    struct metric m = {.name = info->cloudwatch, .unit = info->unit, .operation = operation, .minute = minute, .sum = (double)sum * info->scale};
+    struct metric m = {.name = info->cloudwatch,
+                       .unit = info->unit,
+                       .operation = operation,
+                       .minute = minute,
+                       .sum = (double)sum * info->scale};
     m.samples = span ? span->n : sum;
     m.least = (span ? (double)span->min : 1) * info->scale;
     m.most = (span ? (double)span->max : 1) * info->scale;
@@ -61,7 +68,8 @@ static int put_minute(struct metrics *all, const struct book_table *t, const str
         if (put_figure(all, t, m->minute, figure_info(f), "", m->cell.f.n[f], known(span_of_figure(m, f)))) return -1;
     for (unsigned o = 0; o < OPERATIONS; o++)
         for (unsigned f = 0; f < OPERATION_FIGURES; f++)
-            if (put_figure(all, t, m->minute, operation_figure_info(f), operation_name(o), m->cell.f.of[o][f], known(span_of_operation(m, o, f))))
+            if (put_figure(all, t, m->minute, operation_figure_info(f), operation_name(o), m->cell.f.of[o][f],
+                           known(span_of_operation(m, o, f))))
                 return -1;
     return 0;
 }
@@ -82,7 +90,13 @@ static int take_table(void *arg, const struct book_table *t, uint32_t second) {
 
 static int put_gauge(struct metrics *all, const struct gauge *g) {
     const struct gauge_info *info = gauge_info(g->id);
-    struct metric m = {.name = info->cloudwatch, .unit = info->unit, .operation = "", .minute = g->minute, .sum = g->value, .least = g->value, .most = g->value,
+    struct metric m = {.name = info->cloudwatch,
+                       .unit = info->unit,
+                       .operation = "",
+                       .minute = g->minute,
+                       .sum = g->value,
+                       .least = g->value,
+                       .most = g->value,
                        .samples = 1};
     memcpy(m.keyspace, g->keyspace, sizeof(m.keyspace));
     memcpy(m.table, g->table, sizeof(m.table));
@@ -90,8 +104,9 @@ static int put_gauge(struct metrics *all, const struct gauge *g) {
 }
 
 /* Counts what has changed of each table since it was last counted. */
-static int take_sizes(const struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience, const struct metric_want *want,
-                      struct gauges *gauges, struct err *e) {
+static int take_sizes(const struct system_metering *m, const struct schema *schema,
+                      const struct virtual_patience *patience, const struct metric_want *want, struct gauges *gauges,
+                      struct err *e) {
     uint32_t minute = (uint32_t)(clock_wall_us(m->clock) / 60000000);
     for (uint32_t i = 0; i < schema->n_spaces; i++) {
         const struct schema_space *space = schema->spaces[i];
@@ -99,17 +114,22 @@ static int take_sizes(const struct system_metering *m, const struct schema *sche
         for (const struct schema_table *t; !space->keyspace->is_system && (t = schema_tables_next(&c));) {
             struct table_size size = {0};
             if (!wants(want, gauge_info(GAUGE_BILLABLE)->cloudwatch, space->keyspace->name, t->name)) continue;
-            if (!want->names_only && !want->without_sizes && cql_table_billable_bytes(m->db, schema, t, patience, &size, e)) return -1;
-            if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes)) return err_nomem(e);
+            if (!want->names_only && !want->without_sizes &&
+                cql_table_billable_bytes(m->db, schema, t, patience, &size, e))
+                return -1;
+            if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes))
+                return err_nomem(e);
         }
     }
     return 0;
 }
 
 /* Everything that is wanted, to be freed. */
-static int gather(struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience, struct metrics *all, struct err *e) {
+static int gather(struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience,
+                  struct metrics *all, struct err *e) {
     struct gauges gauges = {0};
-    int rc = ledger_tables(m->ledger, take_table, all) || ledger_gone(m->ledger, take_table, all) || gauges_take(&gauges, m)
+    int rc = ledger_tables(m->ledger, take_table, all) || ledger_gone(m->ledger, take_table, all) ||
+                     gauges_take(&gauges, m)
                  ? err_nomem(e)
                  : take_sizes(m, schema, patience, all->want, &gauges, e);
     for (size_t i = 0; !rc && i < gauges.n; i++)
@@ -118,7 +138,8 @@ static int gather(struct system_metering *m, const struct schema *schema, const 
     return rc;
 }
 
-int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn, void *fn_arg, struct err *e) {
+int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn,
+                         void *fn_arg, struct err *e) {
     struct metrics all = {.want = want};
     const struct virtual_patience patience = {0};
     int rc = gather(arg, schema, &patience, &all, e);

@@ -3,7 +3,8 @@
 
 static int emit(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *t) {
     struct table_size size;
-    if (cql_table_billable_bytes(metering_of(ro->table)->db, ctx->schema, t, &ctx->patience, &size, ctx->err)) return -1;
+    if (cql_table_billable_bytes(metering_of(ro->table)->db, ctx->schema, t, &ctx->patience, &size, ctx->err))
+        return -1;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "table_name", t->name);

@@ -6,7 +6,9 @@
 #include "server/system_metering.h"
 
 /* Loads are kept in halves of read units. */
-static void row_load(struct row_out *ro, const char *column, uint64_t halves) { row_double(ro, column, (double)halves / 2); }
+static void row_load(struct row_out *ro, const char *column, uint64_t halves) {
+    row_double(ro, column, (double)halves / 2);
+}
 
 /* A figure in all, and in the last whole second and minute. */
 static void row_figure(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f) {
@@ -44,7 +46,9 @@ static int by_place(const void *a, const void *b) {
     return c ? c : (x->p.token > y->p.token) - (x->p.token < y->p.token);
 }
 
-static uint64_t window_load(const struct usage_window *w) { return usage_load(w->n[USAGE_READ_HALVES], w->n[USAGE_WRITE_UNITS]); }
+static uint64_t window_load(const struct usage_window *w) {
+    return usage_load(w->n[USAGE_READ_HALVES], w->n[USAGE_WRITE_UNITS]);
+}
 
 static int emit_partition(struct row_out *ro, const struct ledger_partition *p) {
     row_out_begin(ro);

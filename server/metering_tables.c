@@ -52,7 +52,8 @@ static struct account account_of(const struct accounts *a, uint32_t object) {
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t, const struct account *a);
 
 /* Calls fn for every table of users, by name, with what the book says of it. */
-static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, table_fn fn) {
+static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                      void *arg, table_fn fn) {
     struct row_out ro;
     struct accounts all = {0};
     int rc = 0;
@@ -109,7 +110,8 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const st
     row_count(ro, "rows_read", sum_classes(f, FIGURE_POINT_SCANNED));
     row_count(ro, "rows_returned", sum_classes(f, FIGURE_POINT_RETURNED));
     row_double(ro, "static_write_units", (double)f->n[FIGURE_STATIC_WRITE_UNITS]);
-    row_count(ro, "throttles_last_minute", sum_of(&a->last_minute, OF_READ_THROTTLES) + sum_of(&a->last_minute, OF_WRITE_THROTTLES));
+    row_count(ro, "throttles_last_minute",
+              sum_of(&a->last_minute, OF_READ_THROTTLES) + sum_of(&a->last_minute, OF_WRITE_THROTTLES));
     row_count(ro, "throttles_last_second", a->last_second.throttles);
     row_count(ro, "ttl_deletes", f->n[FIGURE_TTL_DELETES]);
     row_count(ro, "write_throttles", sum_of(f, OF_WRITE_THROTTLES));
@@ -159,7 +161,8 @@ static int emit_history(void *arg, const struct catalog_history *h) {
     row_int(ro, "history", ++r->number);
     row_count(ro, "bytes", h->bytes);
     if (h->begun) row_long(ro, "earliest_restorable_timestamp", h->earliest_us / 1000);
-    if (h->gone_us != INT64_MAX) row_long(ro, "restorable_until_time", (h->gone_us + catalog_recovery_window_us(ro->ctx->catalog)) / 1000);
+    if (h->gone_us != INT64_MAX)
+        row_long(ro, "restorable_until_time", (h->gone_us + catalog_recovery_window_us(ro->ctx->catalog)) / 1000);
     return row_out_emit(ro);
 }
 

@@ -1,5 +1,6 @@
-/* Settings while the server runs: SIGHUP reads them again, as at the start, and puts in force what can change (live.def); certificates are read again then, and
- * when their files change. The main thread. */
+/* Settings while the server runs: SIGHUP reads them again, as at the start, and puts in force what
+ * can change (live.def); certificates are read again then, and when their files change. The main
+ * thread. */
 #pragma once
 
 #include "server/instance.h"

@@ -17,23 +17,27 @@ static int one_of(const struct config *c, enum config_option o, const char *cons
     return err_set(e, ERR_CONFIG, "--%s must be %s, not '%s'", config_flag(o), list, c->values[o]);
 }
 
-#define ONE_OF(c, o, e, ...) one_of((c), (o), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (e))
+#define ONE_OF(c, o, e, ...) \
+    one_of((c), (o), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (e))
 
-static int number(const struct config *c, enum config_option o, unsigned long min, unsigned long max, unsigned long *out, struct err *e) {
+static int number(const struct config *c, enum config_option o, unsigned long min, unsigned long max,
+                  unsigned long *out, struct err *e) {
     const char *text = c->values[o];
     char *end;
     errno = 0;
     *out = strtoul(text, &end, 10);
     if (!*text || *end || *text == '-' || errno || *out < min || *out > max)
-        return err_set(e, ERR_CONFIG, "--%s must be a number from %lu to %lu, not '%s'", config_flag(o), min, max, text);
+        return err_set(e, ERR_CONFIG, "--%s must be a number from %lu to %lu, not '%s'", config_flag(o), min, max,
+                       text);
     return 0;
 }
 
 static int read_bounds(struct settings *s, const struct config *c, struct err *e) {
     enum { DAY = 86400, CONNECTIONS_MAX = 10000000 };
     unsigned long handshake, request, send, connections, each, frame_max;
-    if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) || number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) ||
-        number(c, CONFIG_SEND_TIMEOUT, 0, DAY, &send, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
+    if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) ||
+        number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) || number(c, CONFIG_SEND_TIMEOUT, 0, DAY, &send, e) ||
+        number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
         number(c, CONFIG_CONNECTIONS_EACH, 0, CONNECTIONS_MAX, &each, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
         return -1;
@@ -47,16 +51,24 @@ static int read_bounds(struct settings *s, const struct config *c, struct err *e
 }
 
 static int read_tls(struct settings *s, const struct config *c, struct err *e) {
-    const char *cert = c->values[CONFIG_TLS_CERT], *key = c->values[CONFIG_TLS_KEY], *ca = c->values[CONFIG_TLS_CLIENT_CA];
+    const char *cert = c->values[CONFIG_TLS_CERT], *key = c->values[CONFIG_TLS_KEY],
+               *ca = c->values[CONFIG_TLS_CLIENT_CA];
     int only = ONE_OF(c, CONFIG_TLS_ONLY, e, "off", "on");
     int client = ONE_OF(c, CONFIG_TLS_CLIENT_CERT, e, "none", "optional", "required");
     if (only < 0 || client < 0) return -1;
     s->has_tls = *cert && *key;
     s->tls_only = only;
-    s->tls = (struct np_tls_options){.cert = cert, .key = key, .client_ca = *ca ? ca : NULL, .client_cert = (enum np_client_cert)client};
+    s->tls = (struct np_tls_options){.cert = cert,
+                                     .key = key,
+                                     .client_ca = *ca ? ca : NULL,
+                                     .client_cert = (enum np_client_cert)client};
     if (!s->has_tls && (*cert || *key)) return err_set(e, ERR_CONFIG, "TLS needs both --tls-cert and --tls-key");
-    if (!s->has_tls && (only || client)) return err_set(e, ERR_CONFIG, "--%s needs TLS: --tls-cert and --tls-key", only ? "tls-only" : "tls-client-cert");
-    if (client && !*ca) return err_set(e, ERR_CONFIG, "--tls-client-cert %s needs --tls-client-ca: whom to trust", c->values[CONFIG_TLS_CLIENT_CERT]);
+    if (!s->has_tls && (only || client))
+        return err_set(e, ERR_CONFIG, "--%s needs TLS: --tls-cert and --tls-key",
+                       only ? "tls-only" : "tls-client-cert");
+    if (client && !*ca)
+        return err_set(e, ERR_CONFIG, "--tls-client-cert %s needs --tls-client-ca: whom to trust",
+                       c->values[CONFIG_TLS_CLIENT_CERT]);
     if (!client && *ca) return err_set(e, ERR_CONFIG, "--tls-client-ca is of no use with --tls-client-cert none");
     return 0;
 }
@@ -83,7 +95,9 @@ static int read_network(struct settings *s, const struct config *c, struct err *
 static int read_log(struct settings *s, const struct config *c, struct err *e) {
     unsigned long slow;
     int format = ONE_OF(c, CONFIG_LOG_FORMAT, e, "human", "logfmt", "json");
-    if (format < 0 || number(c, CONFIG_SLOW_STATEMENT, 0, 86400000, &slow, e) || log_check_levels(c->values[CONFIG_LOG_LEVEL], e)) return -1;
+    if (format < 0 || number(c, CONFIG_SLOW_STATEMENT, 0, 86400000, &slow, e) ||
+        log_check_levels(c->values[CONFIG_LOG_LEVEL], e))
+        return -1;
     s->audit_log = c->values[CONFIG_AUDIT_LOG];
     if (np_audit_parse(c->values[CONFIG_AUDIT_CATEGORIES], &s->audit_categories, e)) return -1;
     s->log.format = (enum log_format)format;
@@ -94,12 +108,16 @@ static int read_log(struct settings *s, const struct config *c, struct err *e) {
 }
 
 static int read_workers(struct settings *s, const struct config *c, struct err *e) {
-    static const enum config_option threads[WORK_CLASSES] = {
-        [WORK_READ] = CONFIG_READ_WORKERS, [WORK_UPDATE] = CONFIG_UPDATE_WORKERS, [WORK_SCAN] = CONFIG_SCAN_WORKERS, [WORK_DDL] = CONFIG_DDL_WORKERS};
+    static const enum config_option threads[WORK_CLASSES] = {[WORK_READ] = CONFIG_READ_WORKERS,
+                                                             [WORK_UPDATE] = CONFIG_UPDATE_WORKERS,
+                                                             [WORK_SCAN] = CONFIG_SCAN_WORKERS,
+                                                             [WORK_DDL] = CONFIG_DDL_WORKERS};
     static const struct {
         enum cql_work_class class;
         enum config_option option;
-    } timeouts[] = {{WORK_READ, CONFIG_READ_TIMEOUT}, {WORK_SCAN, CONFIG_RANGE_TIMEOUT}, {WORK_UPDATE, CONFIG_WRITE_TIMEOUT}};
+    } timeouts[] = {{WORK_READ, CONFIG_READ_TIMEOUT},
+                    {WORK_SCAN, CONFIG_RANGE_TIMEOUT},
+                    {WORK_UPDATE, CONFIG_WRITE_TIMEOUT}};
     unsigned long n, requests;
     for (int i = 0; i < WORK_CLASSES; i++) {
         if (number(c, threads[i], 0, 256, &n, e)) return -1;
@@ -140,15 +158,21 @@ static int read_memory(struct settings *s, const struct config *c, struct err *e
         [MEMORY_CACHE] = {CONFIG_BLOCK_CACHE, MB_SHIFT},
     };
     unsigned long memory, jobs, n;
-    if (number(c, CONFIG_MEMORY, 0, 1ul << (LARGEST_SHIFT - MB_SHIFT), &memory, e) || number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e)) return -1;
-    struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT, .frame_max = s->frame_max, .background_jobs = (unsigned)jobs, .threads = s->threads};
+    if (number(c, CONFIG_MEMORY, 0, 1ul << (LARGEST_SHIFT - MB_SHIFT), &memory, e) ||
+        number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e))
+        return -1;
+    struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT,
+                              .frame_max = s->frame_max,
+                              .background_jobs = (unsigned)jobs,
+                              .threads = s->threads};
     w.no_row_cache = !strcmp(c->values[CONFIG_ROW_CACHE], "0");
     for (int i = 0; i < MEMORY_PARTS; i++) {
         if (!*c->values[parts[i].option]) continue;
         if (number(c, parts[i].option, 0, 1ul << (LARGEST_SHIFT - parts[i].shift), &n, e)) return -1;
         w.parts[i] = (size_t)n << parts[i].shift;
         if (n && w.parts[i] < 1 << MB_SHIFT)
-            return err_set(e, ERR_CONFIG, "--%s must be 0 or a mebibyte at least (1048576), not %lu", config_flag(parts[i].option), n);
+            return err_set(e, ERR_CONFIG, "--%s must be 0 or a mebibyte at least (1048576), not %lu",
+                           config_flag(parts[i].option), n);
     }
     return memory_plan(&w, &s->memory, e);
 }
@@ -162,7 +186,9 @@ static int read_compatibility(struct settings *s, const struct config *c, struct
     if (given < 0) return -1;
     s->compatibility = given == 0 ? COMPAT_OFF : given == 1 ? COMPAT_REPORT : COMPAT_STRICT;
     if (s->compatibility != COMPAT_STRICT || s->mode == MODE_KEYSPACES) return 0;
-    return err_set(e, ERR_CONFIG, "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
+    return err_set(
+        e, ERR_CONFIG,
+        "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
 }
 
 static int read_protocol(struct settings *s, const struct config *c, struct err *e) {
@@ -196,9 +222,11 @@ static int read_auth(struct settings *s, const struct config *c, struct err *e) 
     s->auth = (enum auth)auth;
     s->credentials = c->values[CONFIG_CREDENTIALS];
     if (!auth && *s->credentials) return err_set(e, ERR_CONFIG, "--credentials is of no use with --auth none");
-    if (auth == AUTH_SIGV4 && !*s->credentials) return err_set(e, ERR_CONFIG, "--auth sigv4 needs --credentials: a file with access keys");
+    if (auth == AUTH_SIGV4 && !*s->credentials)
+        return err_set(e, ERR_CONFIG, "--auth sigv4 needs --credentials: a file with access keys");
     if (auth && s->mode == MODE_KEYSPACES && !*s->credentials)
-        return err_set(e, ERR_CONFIG, "--auth %s needs --credentials: in keyspaces mode no statement makes logins", c->values[CONFIG_AUTH]);
+        return err_set(e, ERR_CONFIG, "--auth %s needs --credentials: in keyspaces mode no statement makes logins",
+                       c->values[CONFIG_AUTH]);
     return 0;
 }
 
@@ -213,8 +241,9 @@ static int read_sizes(struct settings *s, const struct config *c, struct err *e)
     return given < 0 ? -1 : 0;
 }
 
-/* Half a second, in milliseconds. The Java driver collects schema events for one second and begins anew with every event: a change that becomes
- * visible, and is told, about a second after its statement was answered restarts that second again and again, until the statement times out. */
+/* Half a second, in milliseconds. The Java driver collects schema events for one second and begins
+ * anew with every event: a change that becomes visible, and is told, about a second after its
+ * statement was answered restarts that second again and again, until the statement times out. */
 static const char keyspaces_ddl_delay[] = "500";
 
 static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
@@ -236,10 +265,12 @@ static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
 
 static int read_capture(struct settings *s, const struct config *c, struct err *e) {
     unsigned long mb;
-    int full = ONE_OF(c, CONFIG_CAPTURE_FULL, e, "stop", "rotate"), values = ONE_OF(c, CONFIG_CAPTURE_VALUES, e, "plain", "hashed");
+    int full = ONE_OF(c, CONFIG_CAPTURE_FULL, e, "stop", "rotate"),
+        values = ONE_OF(c, CONFIG_CAPTURE_VALUES, e, "plain", "hashed");
     if (full < 0 || values < 0 || number(c, CONFIG_CAPTURE_MAX, 1, 1ul << 24, &mb, e)) return -1;
     s->capture = c->values[CONFIG_CAPTURE];
-    s->capture_wish = (struct capture_wish){.max_bytes = (uint64_t)mb << 20, .rotates = full == 1, .hashed = values == 1};
+    s->capture_wish =
+        (struct capture_wish){.max_bytes = (uint64_t)mb << 20, .rotates = full == 1, .hashed = values == 1};
     return 0;
 }
 

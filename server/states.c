@@ -24,7 +24,9 @@ static void must(int rc, const char *what, const struct err *why) {
 
 /* One at a time: who would wait here would be waited for by the one who has the turn (np_front_pause). */
 static int begin(struct states *s, struct err *e) {
-    return pthread_mutex_trylock(&s->turn) ? err_set(e, ERR_OVERLOADED, "Another state is being saved or put back; try again") : 0;
+    return pthread_mutex_trylock(&s->turn)
+               ? err_set(e, ERR_OVERLOADED, "Another state is being saved or put back; try again")
+               : 0;
 }
 
 /* Between two statements of anybody. */
@@ -88,8 +90,13 @@ static int remove_state(void *arg, const char *name, struct err *e) {
     return rc;
 }
 
-void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *const *front) {
-    *s = (struct states){.eng = eng, .catalog = c, .access = access, .front = front, .ops = {.arg = s, .save = save, .put_back = put_back_named, .remove = remove_state}};
+void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access,
+                 struct np_front *const *front) {
+    *s = (struct states){.eng = eng,
+                         .catalog = c,
+                         .access = access,
+                         .front = front,
+                         .ops = {.arg = s, .save = save, .put_back = put_back_named, .remove = remove_state}};
     pthread_mutex_init(&s->turn, NULL);
     catalog_set_states(c, &s->ops);
 }

@@ -22,7 +22,10 @@ YIELDS_METERING(rules) {
 
 void system_metering_tables(struct system_metering *m, struct virtual_table tables[METERING_TABLES]) {
 #define METERING_TABLE(name_, comment_, columns_) \
-    tables[METERING_##name_] = (struct virtual_table){.keyspace = "system_metering", .name = #name_, .comment = comment_, .columns = columns_, \
+    tables[METERING_##name_] = (struct virtual_table){.keyspace = "system_metering", \
+                                                      .name = #name_, \
+                                                      .comment = comment_, \
+                                                      .columns = columns_, \
                                                       .virt = {.owner = m, .yield = yield_##name_}};
 #include "server/system_metering.def"
 #undef METERING_TABLE

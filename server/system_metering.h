@@ -1,5 +1,5 @@
-/* The keyspace system_metering: tables that show what metering knows, registered with the catalogue (system_schema/virtual.h). They are the rows of
- * system_metering.def; reading them is free.
+/* The keyspace system_metering: tables that show what metering knows, registered with the catalogue
+ * (system_schema/virtual.h). They are the rows of system_metering.def; reading them is free.
  */
 #pragma once
 
@@ -37,7 +37,8 @@ void system_metering_unwatch(struct system_metering *m);
 
 /* ---- for the functions that yield the rows, one per row of system_metering.def ---- */
 
-#define YIELDS_METERING(name) int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+#define YIELDS_METERING(name) \
+    int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
 #define METERING_TABLE(name, comment, columns) YIELDS_METERING(name);
 #include "server/system_metering.def"
 #undef METERING_TABLE

@@ -6,7 +6,8 @@
 #include "system_schema/row_out.h"
 
 #define YIELDS_VIEWS(name) \
-    static int views_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+    static int views_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, \
+                            void *arg)
 
 static const struct system_views *views_of(const struct schema_table *t) { return t->virt->owner; }
 
@@ -107,8 +108,11 @@ YIELDS_VIEWS(settings) {
 }
 
 void system_views_tables(struct system_views *v, struct virtual_table tables[VIEWS_TABLES]) {
-#define VIEWS_TABLE(name_, yields_, comment_, columns_)                                                                                 \
-    tables[VIEWS_TABLE_##name_] = (struct virtual_table){.keyspace = "system_views", .name = #name_, .comment = comment_, .columns = columns_, \
+#define VIEWS_TABLE(name_, yields_, comment_, columns_) \
+    tables[VIEWS_TABLE_##name_] = (struct virtual_table){.keyspace = "system_views", \
+                                                         .name = #name_, \
+                                                         .comment = comment_, \
+                                                         .columns = columns_, \
                                                          .virt = {.owner = v, .yield = views_##yields_}};
 #include "server/system_views.def"
 #undef VIEWS_TABLE

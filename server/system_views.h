@@ -1,5 +1,6 @@
-/* The keyspace system_views, as Cassandra has it from release 4.0 on: what a node tells of itself. Registered with the catalogue
- * (system_schema/virtual.h); its tables are the rows of system_views.def. */
+/* The keyspace system_views, as Cassandra has it from release 4.0 on: what a node tells of itself.
+ * Registered with the catalogue (system_schema/virtual.h); its tables are the rows of
+ * system_views.def. */
 #pragma once
 
 #include "ledger/ledger.h"

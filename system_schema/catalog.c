@@ -24,8 +24,8 @@ static int settle_host_id(struct catalog *c, struct err *e) {
     return eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e);
 }
 
-/* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted takes its tables along
- * even if the stop came before their records said so. */
+/* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted
+ * takes its tables along even if the stop came before their records said so. */
 static void resume(struct catalog *c) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
@@ -80,7 +80,9 @@ static int show(struct catalog *c, struct err *e) {
 
 int catalog_read(struct catalog *c, struct err *e) {
     strays_reset(&c->strays);
-    if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
+    if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) ||
+        recovery_load(c, e) || partitioner_load(c, e))
+        return -1;
     return show(c, e);
 }
 
@@ -126,10 +128,15 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->recovery_window_us = (o->recovery_window_s ? o->recovery_window_s : RECOVERY_WINDOW_S) * 1000000;
     arena_init(&c->arena, 64 * 1024, 0);
     const struct node_info *n = &o->node;
-    c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
-                                 arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
-                                 arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port,
-                                 arena_strdup(&c->arena, n->peers ? n->peers : "none"), arena_strdup(&c->arena, n->region ? n->region : n->datacenter),
+    c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name),
+                                 arena_strdup(&c->arena, n->datacenter),
+                                 arena_strdup(&c->arena, n->rack),
+                                 arena_strdup(&c->arena, n->release_version),
+                                 arena_strdup(&c->arena, n->cql_version),
+                                 arena_strdup(&c->arena, n->listen_address),
+                                 n->port,
+                                 arena_strdup(&c->arena, n->peers ? n->peers : "none"),
+                                 arena_strdup(&c->arena, n->region ? n->region : n->datacenter),
                                  arena_strdup(&c->arena, n->account ? n->account : "111122223333")};
     if (gather_kinds(c, o, e) || keep_rules(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
@@ -167,7 +174,8 @@ const struct node_info *catalog_node(const struct catalog *c) { return &c->node;
 enum tally_mode catalog_mode(const struct catalog *c) { return c->mode; }
 const uint8_t *catalog_host_id(const struct catalog *c) { return c->host_id; }
 
-void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
+void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x,
+                     struct schema_change *out) {
     *out = (struct schema_change){.kind = kind, .target = x->kind->target, .object = x->id};
     strncpy(out->keyspace, entry_place(c, x).keyspace, sizeof out->keyspace - 1);
     if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);

@@ -1,9 +1,11 @@
-/* The catalogue: keyspaces, types and tables with their status, persisted in the engine, changed by DDL, published as snapshots.
+/* The catalogue: keyspaces, types and tables with their status, persisted in the engine, changed by
+ * DDL, published as snapshots.
  *
- * Life of a DDL statement: cql analyses it into a struct catalog_change and calls catalog_apply on a blocking thread; the
- * catalogue checks it against the current state, writes the new state (durable), answers, and its worker thread carries the
- * object to its final status after the DDL delay, publishing a snapshot and telling the listeners when the change becomes
- * visible. A restart resumes every unfinished change.
+ * Life of a DDL statement: cql analyses it into a struct catalog_change and calls catalog_apply on
+ * a blocking thread; the catalogue checks it against the current state, writes the new state
+ * (durable), answers, and its worker thread carries the object to its final status after the DDL
+ * delay, publishing a snapshot and telling the listeners when the change becomes visible. A restart
+ * resumes every unfinished change.
  */
 #pragma once
 
@@ -21,13 +23,16 @@ struct node_info {
     const char *cluster_name, *datacenter, *rack, *release_version, *cql_version;
     const char *listen_address; /* numeric */
     uint16_t port;
-    const char *peers; /* what system.peers shows: none, keyspaces (nine addresses, those behind listen_address), or numeric addresses; NULL: none */
+    /* what system.peers shows: none, keyspaces (nine addresses, those behind listen_address), or
+     * numeric addresses; NULL: none */
+    const char *peers;
     const char *region, *account; /* of ARNs; NULL: the data centre, and the one of AWS's examples */
 };
 /* ERR_CONFIG: it is none of these. */
 int peers_check(const char *setting, struct err *e) MUST_CHECK;
 enum { KEYSPACES_PEERS = 9, ADDRESS_TEXT = 46 };
-/* The i-th address (from 1) behind listen_address, which is an IPv4 address, or else behind 127.0.0.1: what `keyspaces` shows. */
+/* The i-th address (from 1) behind listen_address, which is an IPv4 address, or else behind
+ * 127.0.0.1: what `keyspaces` shows. */
 void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TEXT]);
 
 struct object_kind; /* object_kind.h */
@@ -96,7 +101,21 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 
-enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_RESTORE_TABLE, CATALOG_TRUNCATE_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
+enum catalog_op {
+    CATALOG_CREATE_KEYSPACE,
+    CATALOG_ALTER_KEYSPACE,
+    CATALOG_DROP_KEYSPACE,
+    CATALOG_CREATE_TABLE,
+    CATALOG_ALTER_TABLE,
+    CATALOG_DROP_TABLE,
+    CATALOG_RESTORE_TABLE,
+    CATALOG_TRUNCATE_TABLE,
+    CATALOG_CREATE_TYPE,
+    CATALOG_ALTER_TYPE,
+    CATALOG_DROP_TYPE,
+    CATALOG_CREATE_OBJECT,
+    CATALOG_DROP_OBJECT
+};
 
 struct catalog_column {
     const char *name;
@@ -106,10 +125,12 @@ struct catalog_column {
     const struct schema_mask *mask; /* NULL: none */
 };
 
-/* What ALTER TABLE says of one column that it adds, in Cassandra's order: the name is taken, or it cannot be static; and it was dropped and was
- * another one. The catalogue asks both; who compiles a statement asks them between the faults of one column and those of the next. ERR_INVALID. */
+/* What ALTER TABLE says of one column that it adds, in Cassandra's order: the name is taken, or it
+ * cannot be static; and it was dropped and was another one. The catalogue asks both; who compiles a
+ * statement asks them between the faults of one column and those of the next. ERR_INVALID. */
 int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) MUST_CHECK;
-int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a, struct err *e) MUST_CHECK;
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
+                             struct err *e) MUST_CHECK;
 
 /* One analysed DDL statement. Everything is the caller's and copied. */
 struct catalog_change {
@@ -144,16 +165,19 @@ struct catalog_change {
     bool at_once; /* ALTER: the object stays ACTIVE: no rule delays it or lets it fail */
 };
 
-/* -1: what is said of a change of one of the server's own keyspaces. The catalogue says it; who compiles a statement says it before what is wrong in it. */
+/* -1: what is said of a change of one of the server's own keyspaces. The catalogue says it; who
+ * compiles a statement says it before what is wrong in it. */
 int catalog_refuse_system(const struct catalog_change *change, struct err *e);
 
-/* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing
- * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode clients
- * are told at once; in cassandra mode when the object has its final status: *unfinished is what catalog_outcome is
- * asked for until then, or 0. Waits for the disk: not on a loop. */
-int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
-                  struct err *e) MUST_CHECK;
-/* Of a change that *unfinished named: 1, it is under way; 0, done; -1, it failed, which only a rule of system_control makes it: ERR_SERVER. */
+/* Checks the change against the current state, persists it and starts it. 1: done, *out is what
+ * clients are told; 0: nothing to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid,
+ * AlreadyExists, Unauthorized, Config). In keyspaces mode clients are told at once; in cassandra
+ * mode when the object has its final status: *unfinished is what catalog_outcome is asked for until
+ * then, or 0. Waits for the disk: not on a loop. */
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) MUST_CHECK;
+/* Of a change that *unfinished named: 1, it is under way; 0, done; -1, it failed, which only a rule
+ * of system_control makes it: ERR_SERVER. */
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
 
 /* Is the object (schema_change.object) there, in any status? False once its name is free. */
@@ -169,10 +193,12 @@ void catalog_release_held(struct catalog *c);
 
 /* Ends the catalogue's threads, so that nothing of it is in the engine. No statement is under way. */
 void catalog_suspend(struct catalog *c);
-/* Goes on after that. changed: the store is another one: everything is read anew, shown, and what is another now is told to those who listen. */
+/* Goes on after that. changed: the store is another one: everything is read anew, shown, and what
+ * is another now is told to those who listen. */
 int catalog_resume(struct catalog *c, bool changed, struct err *e) MUST_CHECK;
 
-/* What system_control.snapshots asks for: given by whoever can stop everything else. Each on a thread that runs a statement. */
+/* What system_control.snapshots asks for: given by whoever can stop everything else. Each on a
+ * thread that runs a statement. */
 struct catalog_states {
     void *arg;
     int (*save)(void *arg, const char *name, const char *keyspace, struct err *e); /* keyspace "": everything */
@@ -182,13 +208,15 @@ struct catalog_states {
 /* Before anybody asks; NULL: there are none. */
 void catalog_set_states(struct catalog *c, const struct catalog_states *states);
 
-/* Of a state that was saved for one keyspace (catalog_saved.c): what is to be copied of it before it can be put back is being copied from now on. */
+/* Of a state that was saved for one keyspace (catalog_saved.c): what is to be copied of it before
+ * it can be put back is being copied from now on. */
 void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace);
 /* Waits until it is. -1: it cannot be. */
 int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) MUST_CHECK;
 /* The state goes, or (NULL) all do: what was copied is freed. */
 void catalog_saved_forget(struct catalog *c, const char *name);
-/* The store holds the keyspace as it was saved, and everything else as it is; the catalogue is suspended and to be resumed as changed. -1: nothing has changed. */
+/* The store holds the keyspace as it was saved, and everything else as it is; the catalogue is
+ * suspended and to be resumed as changed. -1: nothing has changed. */
 int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) MUST_CHECK;
 
 /* ---- capacity ---- */
@@ -242,5 +270,7 @@ struct trace_session {
 };
 /* Copies. Returns what names it for catalog_trace_more; 0: no memory. Any thread. */
 uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t);
-/* One more event, at this machine time, with which the request ends; texts that live on. Nothing where the session has left the ring. Any thread. */
-void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity, const char *thread);
+/* One more event, at this machine time, with which the request ends; texts that live on. Nothing
+ * where the session has left the ring. Any thread. */
+void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity,
+                        const char *thread);

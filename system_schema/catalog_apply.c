@@ -16,10 +16,13 @@ static const struct schema_keyspace *system_keyspace(struct catalog *c, const ch
 }
 
 int catalog_refuse_system(const struct catalog_change *ch, struct err *e) {
-    if (ch->op == CATALOG_CREATE_KEYSPACE) return err_invalid(e, "System keyspace '%s' is not user-modifiable", ch->keyspace);
-    if (!schema_system_is_replicated(ch->keyspace)) return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
+    if (ch->op == CATALOG_CREATE_KEYSPACE)
+        return err_invalid(e, "System keyspace '%s' is not user-modifiable", ch->keyspace);
+    if (!schema_system_is_replicated(ch->keyspace))
+        return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
-    bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE, of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
+    bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE,
+         of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
     const char *verb = creates ? "CREATE" : drops ? "DROP" : "ALTER";
     if (creates || of_type) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
     if (ch->name) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
@@ -38,9 +41,11 @@ int apply_busy(struct apply *a, const struct entry *x) {
     return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
 }
 
-/* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or altered under it; to drop it once more
- * asks for nothing new. (In cassandra mode whoever drops waits for the end, so that only who comes between sees it.) */
-struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+/* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or
+ * altered under it; to drop it once more asks for nothing new. (In cassandra mode whoever drops
+ * waits for the end, so that only who comes between sees it.) */
+struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name) {
     return entry_find_deleting(a->c, kind, keyspace_id, name);
 }
 
@@ -79,7 +84,8 @@ void *apply_definition(struct apply *a, const struct entry *x) {
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
 
-/* Options after the change: those that were there, less the removed and the replaced ones, and the new ones, by name. */
+/* Options after the change: those that were there, less the removed and the replaced ones, and the
+ * new ones, by name. */
 static bool replaces(const char *name, const char *old) {
     size_t n = strcspn(name, ".");
     return strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.');
@@ -89,7 +95,8 @@ static int option_order(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* custom_properties and autoscaling_settings are merged by groups of entries, tags one by one; every other map option is replaced as a whole. */
+/* custom_properties and autoscaling_settings are merged by groups of entries, tags one by one;
+ * every other map option is replaced as a whole. */
 static bool drops(const struct catalog_change *ch, const char *old) {
     for (uint32_t i = 0; i < ch->n_unset; i++) {
         size_t n = strlen(ch->unset[i]);
@@ -109,7 +116,8 @@ static bool drops(const struct catalog_change *ch, const char *old) {
     return false;
 }
 
-int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) {
+int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n,
+                        const struct schema_option **out) {
     const struct catalog_change *ch = a->change;
     struct schema_option *merged = ARENA_ARRAY(&a->arena, n_old + ch->n_options + 1, struct schema_option);
     if (!merged) return err_nomem(a->err);
@@ -126,12 +134,15 @@ int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_opt
 
 /* ---- keyspaces ---- */
 
-static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) { return compat_refuse(&a->compat, rule, a->err, most); }
+static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) {
+    return compat_refuse(&a->compat, rule, a->err, most);
+}
 
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
-    for (uint32_t i = 0; i < a->c->n_entries && n < most; i++) n += a->c->entries[i]->kind == kind && !entry_is_gone(a->c->entries[i]);
+    for (uint32_t i = 0; i < a->c->n_entries && n < most; i++)
+        n += a->c->entries[i]->kind == kind && !entry_is_gone(a->c->entries[i]);
     return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
 }
 
@@ -250,7 +261,9 @@ static int alter_keyspace(struct apply *a) {
     if (!ks) return -1;
     const struct schema_keyspace before = *ks;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
-    if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
+    if (ch->n_replication &&
+        replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))
+        return -1;
     if (ch->n_replication && (check_regions(a, ks) || check_new_regions(a, x, &before, ks))) return -1;
     if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
     return apply_begin_update(a, x, ks);
@@ -288,7 +301,8 @@ struct needed {
 static int need_not(void *arg, const struct object_kind *kind, const char *name) {
     const struct needed *n = arg;
     if (kind != n->what->kind || strcmp(name, n->what->name) != 0) return 0;
-    return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name, n->by->kind->word, n->by->name);
+    return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name,
+                       n->by->kind->word, n->by->name);
 }
 
 static bool may_need(const struct object_kind *by, const struct object_kind *what) {
@@ -303,7 +317,9 @@ static int check_not_needed(struct apply *a, const struct entry *x) {
     for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
     for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
         const struct entry *by = a->c->entries[i];
-        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING || entry_is_gone(by)) continue;
+        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
+            entry_is_gone(by))
+            continue;
         const void *definition = apply_definition(a, by);
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
@@ -321,14 +337,17 @@ static int need_there(void *arg, const struct object_kind *kind, const char *nam
     const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
     const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
     if (needed && !apply_is_unfit(needed, false)) return 0;
-    return needed ? apply_busy(a, needed) : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace, name, a->change->name);
+    return needed ? apply_busy(a, needed)
+                  : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace,
+                                name, a->change->name);
 }
 
 int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition) {
     return kind->depend ? kind->depend(definition, need_there, a) : 0;
 }
 
-int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition) {
+int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks,
+                       const void *definition) {
     uint32_t id;
     if (apply_check_needs(a, kind, definition) || entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *x = entry_add(a->c, kind, id, ks->id, a->change->name, a->err);
@@ -364,11 +383,13 @@ static const char *label_of(struct apply *a, int64_t ms) {
     return arena_printf(&a->arena, "%s.%03d", text, (int)(ms % 1000));
 }
 
-/* When a table became on-demand, and what its stream is called: known when the statement is. Auto scaling is of provisioned capacity alone. */
+/* When a table became on-demand, and what its stream is called: known when the statement is. Auto
+ * scaling is of provisioned capacity alone. */
 static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
     static const char since_name[] = "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp";
     const char *mode = option_find(parts->options, parts->n_options, "custom_properties.capacity_mode.throughput_mode");
-    const char *cdc = option_find(parts->options, parts->n_options, "cdc"), *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
+    const char *cdc = option_find(parts->options, parts->n_options, "cdc"),
+               *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
     struct schema_capacity was = {0};
     int64_t now = clock_wall_us(a->c->clock) / 1000;
     if (before) schema_capacity(before, &was);
@@ -408,7 +429,8 @@ static void drop_pointless(const struct catalog_change *ch, struct table_parts *
 }
 
 /* The keyspace's definition is needed only to count its Regions. */
-static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t, const struct schema_table *before) {
+static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t,
+                          const struct schema_table *before) {
     const struct schema_keyspace *definition = apply_definition(a, ks);
     return definition ? schema_settings_check(t, before, definition, a->err) : -1;
 }
@@ -420,8 +442,10 @@ static void fill_columns(struct apply *a, struct schema_column *to) {
     uint32_t positions[2] = {0};
     for (uint32_t i = 0; i < ch->n_columns; i++) {
         const struct catalog_column *col = &ch->columns[i];
-        to[i] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
-        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING) to[i].position = positions[col->kind]++;
+        to[i] =
+            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
+        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING)
+            to[i].position = positions[col->kind]++;
     }
 }
 
@@ -429,18 +453,22 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
     const struct catalog_change *ch = a->change;
     const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
     if (!entry_find(a->c, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
-    err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name, ch->keyspace);
+    err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name,
+            ch->keyspace);
     strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
     strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
     return -1;
 }
 
-int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
+int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
+                             struct schema_table *t) {
     drop_pointless(a->change, parts);
     if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) ||
         apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES))
         return -1;
-    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) || apply_check_capacity(a, NULL, t, NULL)) return -1;
+    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) ||
+        apply_check_capacity(a, NULL, t, NULL))
+        return -1;
     return apply_begin_create(a, &table_kind, ks, t);
 }
 
@@ -497,12 +525,15 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
         if (catalog_check_added(t, col, a->err)) return -1;
         bool counter = col->type->id == CQL_COUNTER, has_values = t->n_static + t->n_regular > 0;
         if (counter && !t->is_counter && has_values)
-            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", ch->keyspace, ch->name, col->name);
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
+                           ch->keyspace, ch->name, col->name);
         if (!counter && t->is_counter)
-            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table", ch->keyspace, ch->name, col->name);
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table",
+                           ch->keyspace, ch->name, col->name);
         int64_t id = apply_column_id(a, t, col, parts);
         if (id < 0) return -1;
-        parts->columns[parts->n_columns++] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id, .mask = col->mask};
+        parts->columns[parts->n_columns++] = (struct schema_column){
+            .name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id, .mask = col->mask};
     }
     return 0;
 }
@@ -522,8 +553,10 @@ static int alter_table(struct apply *a) {
     drop_pointless(a->change, &parts);
     if (stamp_settings(a, t, &parts) || apply_note_capacity(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
-    if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
-    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t)) return -1;
+    if (altered.is_counter && altered.default_ttl > 0)
+        return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
+    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t))
+        return -1;
     return apply_begin_update(a, x, &altered);
 }
 
@@ -569,12 +602,13 @@ static int drop_object(struct apply *a) {
 
 static int check_and_change(struct apply *a) {
     static int (*const ops[])(struct apply *) = {
-        [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
-        [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
-        [CATALOG_TRUNCATE_TABLE] = truncate_table,
-        [CATALOG_CREATE_TYPE] = apply_create_type,   [CATALOG_ALTER_TYPE] = apply_alter_type,   [CATALOG_DROP_TYPE] = apply_drop_type,
-        [CATALOG_RESTORE_TABLE] = apply_restore_table,
-        [CATALOG_CREATE_OBJECT] = create_object,     [CATALOG_DROP_OBJECT] = drop_object,
+        [CATALOG_CREATE_KEYSPACE] = create_keyspace,   [CATALOG_ALTER_KEYSPACE] = alter_keyspace,
+        [CATALOG_DROP_KEYSPACE] = drop_keyspace,       [CATALOG_CREATE_TABLE] = create_table,
+        [CATALOG_ALTER_TABLE] = alter_table,           [CATALOG_DROP_TABLE] = drop_table,
+        [CATALOG_TRUNCATE_TABLE] = truncate_table,     [CATALOG_CREATE_TYPE] = apply_create_type,
+        [CATALOG_ALTER_TYPE] = apply_alter_type,       [CATALOG_DROP_TYPE] = apply_drop_type,
+        [CATALOG_RESTORE_TABLE] = apply_restore_table, [CATALOG_CREATE_OBJECT] = create_object,
+        [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;
     for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
@@ -660,7 +694,8 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
 
 enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
 
-int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished, struct err *e) {
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) {
     struct apply a = {.c = c, .change = change, .err = e};
     if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);

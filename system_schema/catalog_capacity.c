@@ -61,12 +61,15 @@ static int64_t number_of(const struct schema_table *t, const char *name) {
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-static int check(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before, enum schema_capacity_kind of) {
+static int check(struct apply *a, const struct entry *x, const struct schema_table *t,
+                 const struct schema_table *before, enum schema_capacity_kind of) {
     const struct catalog_quota *q = &a->c->quota;
     const struct words *w = &words[of];
     int64_t most = most_of(t, w), units = provisioned(t, of);
     bool exceeds = q->table_units[of] && most > q->table_units[of] && most > most_of(before, w);
-    if (exceeds && compat_refuse(&a->compat, REFUSE_TABLE_CAPACITY, a->err, (long long)q->table_units[of], w->name, (long long)most)) return -1;
+    if (exceeds && compat_refuse(&a->compat, REFUSE_TABLE_CAPACITY, a->err, (long long)q->table_units[of], w->name,
+                                 (long long)most))
+        return -1;
     int64_t warm = number_of(t, w->warm);
     bool too_warm = q->table_units[of] && warm > q->table_units[of] && warm > number_of(before, w->warm);
     if (too_warm && compat_refuse(&a->compat, REFUSE_WARM_THROUGHPUT, a->err, (long long)q->table_units[of], w->name,
@@ -75,10 +78,12 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
     int64_t all = units + of_others(a->c, x, of);
     if (all <= q->account_units[of]) return 0;
-    return compat_refuse(&a->compat, REFUSE_ACCOUNT_CAPACITY, a->err, (long long)q->account_units[of], w->name, (long long)all);
+    return compat_refuse(&a->compat, REFUSE_ACCOUNT_CAPACITY, a->err, (long long)q->account_units[of], w->name,
+                         (long long)all);
 }
 
-int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before) {
+int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
+                         const struct schema_table *before) {
     if (a->compat.mode == COMPAT_OFF) return 0;
     return check(a, x, t, before, SCHEMA_READ_CAPACITY) || check(a, x, t, before, SCHEMA_WRITE_CAPACITY) ? -1 : 0;
 }

@@ -1,4 +1,5 @@
-/* ALTER TABLE: columns that are dropped, that come back, that get other names, and that lose their masks. The words are Cassandra's (AlterTableStatement). */
+/* ALTER TABLE: columns that are dropped, that come back, that get other names, and that lose their
+ * masks. The words are Cassandra's (AlterTableStatement). */
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
@@ -15,9 +16,12 @@ static const struct schema_dropped *dropped_of(const struct schema_table *t, con
 static bool serializes_as(const struct cql_type *t, const struct cql_type *old) {
     if (cql_type_eq(t, old)) return true;
     if (t->id == CQL_TEXT) return old->id == CQL_ASCII;
-    if (t->id == CQL_BLOB) return old->id == CQL_ASCII || old->id == CQL_TEXT || old->id == CQL_COMPOSITE || old->id == CQL_DYNAMIC_COMPOSITE;
+    if (t->id == CQL_BLOB)
+        return old->id == CQL_ASCII || old->id == CQL_TEXT || old->id == CQL_COMPOSITE ||
+               old->id == CQL_DYNAMIC_COMPOSITE;
     if (t->id == CQL_BIGINT || t->id == CQL_TIMESTAMP) return old->id == CQL_BIGINT || old->id == CQL_TIMESTAMP;
-    return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen && serializes_as(t->args[0], old->args[0]);
+    return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen &&
+           serializes_as(t->args[0], old->args[0]);
 }
 
 static int refuse_type(const struct catalog_column *col, const struct schema_dropped *old, struct err *e) {
@@ -29,20 +33,23 @@ static int refuse_type(const struct catalog_column *col, const struct schema_dro
     return err_set_buf(e, ERR_INVALID, &text);
 }
 
-int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a, struct err *e) {
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
+                             struct err *e) {
     static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
     const struct schema_dropped *old = dropped_of(t, col->name);
     if (!old) return 0;
     const struct cql_type *was = cql_type_parse(a, slice_str(old->type), NULL, NULL, NULL, e);
     if (!was) return -1;
     if (!serializes_as(col->type, was)) return refuse_type(col, old, e);
-    if (col->type->id == CQL_COUNTER) return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
+    if (col->type->id == CQL_COUNTER)
+        return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
     if (col->kind == old->kind) return 0;
-    return err_invalid(e, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s", col->name, kinds[col->kind],
-                       kinds[old->kind]);
+    return err_invalid(e, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s",
+                       col->name, kinds[col->kind], kinds[old->kind]);
 }
 
-int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts) {
+int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col,
+                        struct table_parts *parts) {
     const struct schema_dropped *old = dropped_of(t, col->name);
     if (!old) return parts->n_column_ids++;
     return catalog_check_comes_back(t, col, &a->arena, a->err) ? -1 : (int64_t)old->id;
@@ -50,12 +57,15 @@ int64_t apply_column_id(struct apply *a, const struct schema_table *t, const str
 
 /* ---- columns that come ---- */
 
-static int refuse_taken(const struct catalog_column *col, struct err *e) { return err_invalid(e, "Column with name '%s' already exists", col->name); }
+static int refuse_taken(const struct catalog_column *col, struct err *e) {
+    return err_invalid(e, "Column with name '%s' already exists", col->name);
+}
 
 int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) {
     if (schema_column_find(t, col->name)) return refuse_taken(col, e);
     if (col->kind != COLUMN_STATIC || t->n_clustering) return 0;
-    return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+    return err_invalid(
+        e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
 }
 
 int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { return refuse_taken(col, a->err); }
@@ -69,7 +79,8 @@ static const struct cql_type *without_names(struct apply *a, const struct cql_ty
     if (!args) return err_nomem(a->err), NULL;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (!(args[i] = without_names(a, t->args[i]))) return NULL;
-    return cql_type_new(&a->arena, t->id == CQL_UDT ? CQL_TUPLE : t->id, t->frozen, args, t->n_args, t->dimension, a->err);
+    return cql_type_new(&a->arena, t->id == CQL_UDT ? CQL_TUPLE : t->id, t->frozen, args, t->n_args, t->dimension,
+                        a->err);
 }
 
 static const char *type_text(struct apply *a, const struct cql_type *t) {
@@ -93,14 +104,17 @@ static int by_id(const void *a, const void *b) {
 static int note(struct apply *a, const struct schema_column *col, struct schema_dropped *all, uint32_t *n) {
     uint32_t at = 0;
     while (at < *n && all[at].id != col->id) at++;
-    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock)) : a->change->drop_us;
+    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock))
+                                                   : a->change->drop_us;
     if (at == *n) ++*n;
     else if (all[at].dropped_us > when) when = all[at].dropped_us; /* what was gone once stays gone */
-    all[at] = (struct schema_dropped){.name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
+    all[at] = (struct schema_dropped){
+        .name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
     return all[at].type ? 0 : -1;
 }
 
-static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col, const char *name) {
+static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col,
+                      const char *name) {
     const struct catalog_change *ch = a->change;
     if (!col) return err_invalid(a->err, "Column %s was not found in table '%s.%s'", name, ch->keyspace, t->name);
     if (schema_column_is_key(col)) return err_invalid(a->err, "Cannot drop PRIMARY KEY column %s", name);
@@ -159,7 +173,8 @@ static int no_column(struct apply *a, const struct schema_table *t, const char *
     return err_set_buf(a->err, ERR_INVALID, &text);
 }
 
-/* One after the other, as Cassandra does it; a name is looked up in the table as it was. IF EXISTS makes no difference, as there. */
+/* One after the other, as Cassandra does it; a name is looked up in the table as it was. IF EXISTS
+ * makes no difference, as there. */
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
     for (uint32_t i = 0; i < ch->n_renames; i++) {
@@ -169,8 +184,9 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
         if (!col) return no_column(a, t, from);
         if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
         if (schema_column_find(t, to) || find(parts, to))
-            return err_invalid(a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists", from, to,
-                               ch->keyspace, t->name);
+            return err_invalid(
+                a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists",
+                from, to, ch->keyspace, t->name);
         find(parts, from)->name = to;
     }
     return 0;

@@ -67,7 +67,8 @@ static int make_room(struct catalog *c, struct err *e) {
 
 /* ---- entries ---- */
 
-/* Sets the status, its counter and what hangs on it: those that are not ACTIVE are the ones that something is yet to be done for. */
+/* Sets the status, its counter and what hangs on it: those that are not ACTIVE are the ones that
+ * something is yet to be done for. */
 static void status_is(struct catalog *c, struct entry *x, enum schema_status to) {
     bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
     x->status = to;
@@ -90,7 +91,8 @@ void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status
     status_is(c, x, to);
 }
 
-struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id, const char *name, struct err *e) {
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+                        const char *name, struct err *e) {
     if (make_room(c, e)) return NULL;
     struct entry *x = calloc(1, sizeof *x);
     char *copy = strdup(name);
@@ -100,7 +102,13 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
         err_nomem(e);
         return NULL;
     }
-    *x = (struct entry){.kind = kind, .catalog = c, .id = id, .storage = id, .keyspace_id = keyspace_id, .name = copy, .due_us = INT64_MAX};
+    *x = (struct entry){.kind = kind,
+                        .catalog = c,
+                        .id = id,
+                        .storage = id,
+                        .keyspace_id = keyspace_id,
+                        .name = copy,
+                        .due_us = INT64_MAX};
     x->since_us = clock_mono_us(c->clock);
     x->index = c->n_entries;
     c->entries[c->n_entries++] = x;
@@ -145,9 +153,11 @@ struct entry *entry_by_id(struct catalog *c, uint32_t id) {
     return x;
 }
 
-static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name, bool deleting) {
+static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
+                          bool deleting) {
     for (struct entry *x = c->n_buckets ? c->by_name[name_bucket(c, keyspace_id, name)] : NULL; x; x = x->name_next) {
-        if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0) continue;
+        if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0)
+            continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
     }
     return NULL;
@@ -157,7 +167,8 @@ struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint
     return find(c, kind, keyspace_id, name, false);
 }
 
-struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name) {
     return find(c, kind, keyspace_id, name, true);
 }
 
@@ -185,13 +196,15 @@ static const struct cql_type *decode_type(struct catalog *c, const struct entry 
     return t ? t->type : NULL;
 }
 
-static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name,
+                                        struct err *e) {
     const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
     (void)keyspace;
     return x ? decode_type(ks->catalog, x, a, e) : NULL;
 }
 
-static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name,
+                                                struct err *e) {
     const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
     return x ? decode_type(ks->catalog, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
 }
@@ -200,14 +213,24 @@ struct object_place entry_place(struct catalog *c, const struct entry *x) {
     struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
     bool deleting = x->status == SCHEMA_DELETING || entry_is_gone(x);
-    return (struct object_place){.keyspace = ks->name, .name = x->name, .find = deleting ? find_type_or_name : find_type, .arg = ks};
+    return (struct object_place){.keyspace = ks->name,
+                                 .name = x->name,
+                                 .find = deleting ? find_type_or_name : find_type,
+                                 .arg = ks};
 }
 
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) { return entry_save_with(c, x, 0, NULL, e); }
 
-int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more, struct err *e) {
-    const struct record r = {.tag = x->kind->tag, .status = x->status, .id = x->id, .keyspace_id = x->keyspace_id, .storage = x->storage,
-                             .name = slice_str(x->name), .form = x->form, .next = x->next};
+int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) {
+    const struct record r = {.tag = x->kind->tag,
+                             .status = x->status,
+                             .id = x->id,
+                             .keyspace_id = x->keyspace_id,
+                             .storage = x->storage,
+                             .name = slice_str(x->name),
+                             .form = x->form,
+                             .next = x->next};
     const struct object_place at = entry_place(c, x);
     uint8_t key[RECORD_KEY_SIZE];
     struct buf b;
@@ -253,9 +276,11 @@ struct load {
     uint32_t last_id; /* the greatest seen, in records that cannot be read, too */
 };
 
-static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name, const char *why) {
+static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name,
+                      const char *why) {
     c->n_set_aside++;
-    log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word, SLICE_FMT(name), kind->tag, id, why);
+    log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word,
+              SLICE_FMT(name), kind->tag, id, why);
 }
 
 static int load_record(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -296,13 +321,15 @@ static int check_keys(const struct entry *x, const struct object_place *at, stru
     bool readable = definition && !x->kind->has_old_keys(definition);
     arena_fini(&a);
     if (readable) return 0;
-    return err_set(why, ERR_SERVER, "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
+    return err_set(why, ERR_SERVER,
+                   "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
 }
 
 /* What the catalogue relies on in every entry. */
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
-    if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind)) return err_set(why, ERR_SERVER, "its keyspace cannot be read");
+    if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind))
+        return err_set(why, ERR_SERVER, "its keyspace cannot be read");
     const struct object_place at = entry_place(c, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
     return x->old_keys ? check_keys(x, &at, why) : 0;
@@ -314,7 +341,8 @@ static int check_next(struct catalog *c, struct entry *x, struct err *e) {
     struct err why = {0};
     if (x->next.n == 0 || form_check(x->kind, &at, x->next, &why) == 0) return 0;
     if (why.no_memory) return err_nomem(e);
-    log_error("catalog: the change of %s %s.%s that was under way is given up: %s", x->kind->word, at.keyspace, at.name, why.text);
+    log_error("catalog: the change of %s %s.%s that was under way is given up: %s", x->kind->word, at.keyspace, at.name,
+              why.text);
     free((void *)x->next.p);
     x->next = slice_of(NULL, 0);
     return 0;

@@ -2,7 +2,8 @@
 
 
 static const char prefix[] = "history/";
-static const char *const names[] = {[HISTORY_CREATE] = "CREATE", [HISTORY_ALTER] = "ALTER", [HISTORY_DROP] = "DROP", [HISTORY_RESTORE] = "RESTORE"};
+static const char *const names[] = {
+    [HISTORY_CREATE] = "CREATE", [HISTORY_ALTER] = "ALTER", [HISTORY_DROP] = "DROP", [HISTORY_RESTORE] = "RESTORE"};
 enum { VALUE_VERSION = 1, MOMENT = 8 };
 
 static void put_name(struct buf *key, const char *keyspace, const char *table) {
@@ -35,7 +36,8 @@ static int note_key(void *arg, struct slice key, struct slice value, struct err 
     return k->keys[k->n++].p ? 0 : err_nomem(e);
 }
 
-static int put_event(struct catalog *c, struct meta_batch *b, struct slice name, const struct schema_table *t, enum history_event event, struct err *e) {
+static int put_event(struct catalog *c, struct meta_batch *b, struct slice name, const struct schema_table *t,
+                     enum history_event event, struct err *e) {
     struct known known = {.batch = b};
     struct buf key, value;
     int64_t at = clock_wall_us(c->clock) / 1000;
@@ -54,13 +56,15 @@ static int put_event(struct catalog *c, struct meta_batch *b, struct slice name,
     buf_u8(&value, (uint8_t)event);
     buf_u64(&value, (uint64_t)t->created_ms);
     form_put_options(&value, t->n_options, t->options);
-    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, buf_slice(&key), buf_slice(&value), e);
+    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e)
+                                                    : meta_batch_put(b, buf_slice(&key), buf_slice(&value), e);
     buf_fini(&key);
     buf_fini(&value);
     return rc;
 }
 
-static int add_event(struct catalog *c, struct meta_batch *b, const struct entry *x, enum history_event event, struct err *e) {
+static int add_event(struct catalog *c, struct meta_batch *b, const struct entry *x, enum history_event event,
+                     struct err *e) {
     const struct object_place at = entry_place(c, x);
     struct arena a;
     struct buf name;
@@ -86,7 +90,8 @@ static int event_of(const struct entry *x, enum schema_status from) {
     }
 }
 
-static int add_events(struct catalog *c, struct meta_batch *b, const struct entry *x, enum schema_status from, struct err *e) {
+static int add_events(struct catalog *c, struct meta_batch *b, const struct entry *x, enum schema_status from,
+                      struct err *e) {
     int event = event_of(x, from);
     if (event >= 0) return add_event(c, b, x, (enum history_event)event, e);
     bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);

@@ -29,7 +29,8 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
     out->id = load_u32(key.p + 10);
     struct rd rd = rd_of(value);
     uint8_t version = rd_u8(&rd), status = rd_u8(&rd);
-    if (version > RECORD_VERSION) return err_set(e, ERR_SERVER, "it is of version %d, and this server reads up to %d", version, RECORD_VERSION);
+    if (version > RECORD_VERSION)
+        return err_set(e, ERR_SERVER, "it is of version %d, and this server reads up to %d", version, RECORD_VERSION);
     out->keyspace_id = rd_u32(&rd);
     out->old_keys = version == RECORD_WITHOUT_STORAGE;
     out->storage = version == RECORD_WITHOUT_STORAGE ? out->id : rd_u32(&rd);
@@ -37,23 +38,27 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
     if (!rd.bad) out->name = name;
     out->form = get_part(&rd);
     out->next = get_part(&rd);
-    bool sound = !rd.bad && rd_left(&rd) == 0 && version > 0 && status < SCHEMA_STATUSES && name.n && !memchr(name.p, 0, name.n) && out->form.n;
+    bool sound = !rd.bad && rd_left(&rd) == 0 && version > 0 && status < SCHEMA_STATUSES && name.n &&
+                 !memchr(name.p, 0, name.n) && out->form.n;
     if (!sound) return err_set(e, ERR_SERVER, "it is damaged");
     out->status = (enum schema_status)status;
     return 0;
 }
 
 bool record_eq(const struct record *a, const struct record *b) {
-    return a->tag == b->tag && a->status == b->status && a->id == b->id && a->keyspace_id == b->keyspace_id && a->storage == b->storage &&
-           slice_eq(a->name, b->name) && slice_eq(a->form, b->form) && slice_eq(a->next, b->next);
+    return a->tag == b->tag && a->status == b->status && a->id == b->id && a->keyspace_id == b->keyspace_id &&
+           a->storage == b->storage && slice_eq(a->name, b->name) && slice_eq(a->form, b->form) &&
+           slice_eq(a->next, b->next);
 }
 
-int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r, struct slice bytes, struct err *e) {
+int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+                 struct slice bytes, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     struct record back;
     record_key(r->tag, r->id, key);
     if (record_decode(slice_of(key, sizeof key), bytes, &back, e)) return -1;
-    if (!record_eq(r, &back)) return err_set(e, ERR_SERVER, "the record of %s %s does not come back as it was written", kind->word, at->name);
+    if (!record_eq(r, &back))
+        return err_set(e, ERR_SERVER, "the record of %s %s does not come back as it was written", kind->word, at->name);
     if (form_check(kind, at, r->form, e)) return -1;
     return r->next.n ? form_check(kind, at, r->next, e) : 0;
 }

@@ -1,12 +1,16 @@
 /* A record of the catalogue: one object as the engine keeps it. Inside system_schema only; pure.
  *
- * The key is "catalog/", the kind's tag, "/" and the object's id (u32 big-endian). The value, version 2:
+ * The key is "catalog/", the kind's tag, "/" and the object's id (u32 big-endian). The value,
+ * version 2:
  *
- *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next       each of the last three: length uvarint | bytes
+ *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next       each of
+ *   the last three: length uvarint | bytes
  *
- * next is what an UPDATING object becomes, else empty. Version 1 had no storage id: it was the object's id.
+ * next is what an UPDATING object becomes, else empty. Version 1 had no storage id: it was the
+ * object's id.
  *
- * R1. No record is written that record_decode, and the kind's decode for its forms, do not read back as it was.
+ * R1. No record is written that record_decode, and the kind's decode for its forms, do not read
+ *     back as it was.
  */
 #pragma once
 
@@ -26,8 +30,10 @@ struct record {
 
 void record_key(char tag, uint32_t id, uint8_t key[RECORD_KEY_SIZE]);
 void record_encode(const struct record *r, struct buf *out);
-/* The slices of out point into value. ERR_SERVER: it is no such record; what could be read of its name and id is filled. */
+/* The slices of out point into value. ERR_SERVER: it is no such record; what could be read of its
+ * name and id is filled. */
 int record_decode(struct slice key, struct slice value, struct record *out, struct err *e) MUST_CHECK;
 bool record_eq(const struct record *a, const struct record *b);
 /* Holds R1 for a record and what is to be written for it; at: where its definition lives. ERR_SERVER. */
-int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r, struct slice bytes, struct err *e) MUST_CHECK;
+int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+                 struct slice bytes, struct err *e) MUST_CHECK;

@@ -1,5 +1,5 @@
-/* The store under the catalogue was put back to a saved state, or another server on it has changed what is recorded: it is read anew, and clients
- * hear of what is another than before. */
+/* The store under the catalogue was put back to a saved state, or another server on it has changed
+ * what is recorded: it is read anew, and clients hear of what is another than before. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,7 +41,8 @@ static struct entry *old_of(const struct before *b, uint32_t id) {
 }
 
 static bool is_same(const struct entry *a, const struct entry *b) {
-    return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) && strcmp(a->name, b->name) == 0;
+    return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) &&
+           strcmp(a->name, b->name) == 0;
 }
 
 /* What is under way on an object that is as it was is due when it was. */
@@ -71,7 +72,9 @@ static int keep_ids(struct catalog *c, const struct before *b, struct err *e) {
     return entry_next_id(c, &id, e);
 }
 
-static bool is_seen(const struct entry *x) { return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x); }
+static bool is_seen(const struct entry *x) {
+    return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x);
+}
 
 static void tell(struct catalog *c, enum schema_change_kind kind, const char *keyspace, const struct entry *x) {
     struct schema_change change = {.kind = kind, .target = x->kind->target, .object = x->id};

@@ -1,4 +1,5 @@
-/* Replication options as Cassandra's strategies take them. One node holds everything; what is stored is what clients see. */
+/* Replication options as Cassandra's strategies take them. One node holds everything; what is
+ * stored is what clients see. */
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
@@ -8,7 +9,8 @@ static const char locator[] = "org.apache.cassandra.locator.";
 static int check_factor(const char *text, struct err *e) {
     const char *p = text + (*text == '-' || *text == '+');
     size_t digits = strspn(p, "0123456789");
-    if (digits == 0 || digits > 9 || (p[digits] && p[digits] != '/')) return err_set(e, ERR_CONFIG, "For input string: \"%s\"", text);
+    if (digits == 0 || digits > 9 || (p[digits] && p[digits] != '/'))
+        return err_set(e, ERR_CONFIG, "For input string: \"%s\"", text);
     int factor = atoi(text);
     if (factor < 0) return err_set(e, ERR_CONFIG, "Replication factor must be non-negative, found %s", text);
     return 0;
@@ -19,23 +21,27 @@ static int by_name(const void *a, const void *b) {
 }
 
 static int unrecognized(const char *option, const char *strategy, const char *keyspace, struct err *e) {
-    return err_set(e, ERR_CONFIG, "Unrecognized strategy option {%s} passed to %s for keyspace %s", option, strategy, keyspace);
+    return err_set(e, ERR_CONFIG, "Unrecognized strategy option {%s} passed to %s for keyspace %s", option, strategy,
+                   keyspace);
 }
 
-static int simple(const char *keyspace, uint32_t n, const struct schema_option *given, struct schema_option *out, uint32_t *n_out, struct err *e) {
+static int simple(const char *keyspace, uint32_t n, const struct schema_option *given, struct schema_option *out,
+                  uint32_t *n_out, struct err *e) {
     out[1] = (struct schema_option){"replication_factor", "1"};
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(given[i].name, "class") == 0) continue;
-        if (strcmp(given[i].name, "replication_factor") != 0) return unrecognized(given[i].name, "SimpleStrategy", keyspace, e);
+        if (strcmp(given[i].name, "replication_factor") != 0)
+            return unrecognized(given[i].name, "SimpleStrategy", keyspace, e);
         out[1].value = given[i].value;
     }
     *n_out = 2;
     return check_factor(out[1].value, e);
 }
 
-/* The keyspaces' regions are data centres that one node stands for, so any name is one there; in cassandra mode only the node's own. */
-static int topology(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given, struct schema_option *out,
-                    uint32_t *n_out, struct err *e) {
+/* The keyspaces' regions are data centres that one node stands for, so any name is one there; in
+ * cassandra mode only the node's own. */
+static int topology(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
+                    struct schema_option *out, uint32_t *n_out, struct err *e) {
     uint32_t m = 1;
     const char *factor = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -53,8 +59,8 @@ static int topology(const struct catalog *c, const char *keyspace, uint32_t n, c
     return 0;
 }
 
-int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given, struct arena *a,
-                      struct schema_keyspace *out, struct err *e) {
+int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
+                      struct arena *a, struct schema_keyspace *out, struct err *e) {
     const char *class = option_find(given, n, "class");
     if (!class) return err_set(e, ERR_CONFIG, "Missing replication strategy class");
     struct schema_option *options = ARENA_ARRAY(a, n + 2, struct schema_option);
@@ -78,5 +84,6 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
     }
     if (strcmp(bare, "LocalStrategy") == 0)
         return err_invalid(e, "Unable to use given strategy class: LocalStrategy is reserved for internal use.");
-    return err_set(e, ERR_CONFIG, "Unable to find replication strategy class '%s%s'", strchr(class, '.') ? "" : locator, class);
+    return err_set(e, ERR_CONFIG, "Unable to find replication strategy class '%s%s'", strchr(class, '.') ? "" : locator,
+                   class);
 }

@@ -1,4 +1,5 @@
-/* RESTORE TABLE against the current state: a new table with the definition and, once the keeper has made them, the rows that another had at a moment
+/* RESTORE TABLE against the current state: a new table with the definition and, once the keeper has
+ * made them, the rows that another had at a moment
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/PointInTimeRecovery_HowItWorks.html). */
 #include <stdio.h>
 #include <time.h>
@@ -7,10 +8,15 @@
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
 
-/* "always restored based on the table's settings as of the current time or when the table was deleted"; tags are not restored. */
+/* "always restored based on the table's settings as of the current time or when the table was
+ * deleted"; tags are not restored. */
 static bool is_of_now(const char *option) {
-    static const char *const groups[] = {"custom_properties.capacity_mode.", "custom_properties.encryption_specification.", "custom_properties.warm_throughput.",
-                                         "custom_properties.point_in_time_recovery.", "custom_properties.replica_updates.", "autoscaling_settings."};
+    static const char *const groups[] = {"custom_properties.capacity_mode.",
+                                         "custom_properties.encryption_specification.",
+                                         "custom_properties.warm_throughput.",
+                                         "custom_properties.point_in_time_recovery.",
+                                         "custom_properties.replica_updates.",
+                                         "autoscaling_settings."};
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         if (!strncmp(option, groups[i], strlen(groups[i]))) return true;
     return false;
@@ -22,7 +28,8 @@ static bool is_of_neither(const char *option) {
            !strncmp(option, "custom_properties.cdc_specification.", 36) || !strcmp(option, "cdc");
 }
 
-static const struct schema_option *options_of(struct apply *a, const struct schema_table *then, const struct schema_table *now, uint32_t *n) {
+static const struct schema_option *options_of(struct apply *a, const struct schema_table *then,
+                                              const struct schema_table *now, uint32_t *n) {
     struct schema_option *all = ARENA_ARRAY(&a->arena, then->n_options + now->n_options + 1, struct schema_option);
     *n = 0;
     for (uint32_t i = 0; all && i < then->n_options; i++)
@@ -43,15 +50,16 @@ static void print_time(int64_t us, char out[40]) {
 
 static int check_moment(struct apply *a, const struct history *h) {
     const struct catalog_change *ch = a->change;
-    int64_t first = recovery_earliest(a->c, h), last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->c->clock);
+    int64_t first = recovery_earliest(a->c, h),
+            last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->c->clock);
     char texts[3][40];
     /* clients know the first moment in milliseconds */
     if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return 0;
     print_time(ch->restore_us, texts[0]);
     print_time(first, texts[1]);
     print_time(last, texts[2]);
-    return err_invalid(a->err, "Table %s.%s cannot be restored to %s: the restore timestamp must be between %s and %s", ch->from_keyspace, ch->from_name, texts[0],
-                       texts[1], texts[2]);
+    return err_invalid(a->err, "Table %s.%s cannot be restored to %s: the restore timestamp must be between %s and %s",
+                       ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]);
 }
 
 static struct history *source(struct apply *a) {
@@ -59,8 +67,11 @@ static struct history *source(struct apply *a) {
     const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, ch->from_keyspace);
     struct history *h = recovery_find(a->c, ch->from_keyspace, ch->from_name);
     if (h) return check_moment(a, h) ? NULL : h; /* the newest of its lineage */
-    bool there = ks && (entry_find(a->c, &table_kind, ks->id, ch->from_name) || entry_find_deleting(a->c, &table_kind, ks->id, ch->from_name));
-    if (there) err_invalid(a->err, "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it", ch->from_keyspace, ch->from_name);
+    bool there = ks && (entry_find(a->c, &table_kind, ks->id, ch->from_name) ||
+                        entry_find_deleting(a->c, &table_kind, ks->id, ch->from_name));
+    if (there)
+        err_invalid(a->err, "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it",
+                    ch->from_keyspace, ch->from_name);
     else err_invalid(a->err, "unconfigured table %s.%s", ch->from_keyspace, ch->from_name);
     return NULL;
 }
@@ -77,13 +88,18 @@ static const struct schema_table *definition_at(struct apply *a, const struct hi
 }
 
 /* Ids of columns are the old table's, and what was dropped of it: its rows are taken as they are. */
-static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest, int64_t at_us) {
-    const struct schema_table *then = definition_at(a, h, at_us), *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
+static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest,
+                        int64_t at_us) {
+    const struct schema_table *then = definition_at(a, h, at_us),
+                              *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     uint32_t n;
     const struct schema_option *options = now ? options_of(a, then, now, &n) : NULL;
     if (!options) return -1;
-    struct table_parts parts = {.name = a->change->name, .n_columns = then->n_columns, .n_column_ids = then->n_column_ids, .n_dropped = then->n_dropped,
+    struct table_parts parts = {.name = a->change->name,
+                                .n_columns = then->n_columns,
+                                .n_column_ids = then->n_column_ids,
+                                .n_dropped = then->n_dropped,
                                 .dropped = then->dropped};
     parts.columns = ARENA_ARRAY(&a->arena, then->n_columns, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
@@ -99,7 +115,8 @@ int apply_restore_table(struct apply *a) {
     if (!newest || check_restores(a)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
     struct history *h = recovery_at(a->c, newest, at_us);
-    if (at_us < eng_history_since(a->c->eng, h->id)) at_us = eng_history_since(a->c->eng, h->id); /* within the same millisecond */
+    /* within the same millisecond */
+    if (at_us < eng_history_since(a->c->eng, h->id)) at_us = eng_history_since(a->c->eng, h->id);
     if (begin_create(a, ks, h, newest, at_us) != BEGUN) return -1;
     struct entry *x = a->subject;
     if (recovery_plan(a->c, x, h, at_us, a->err)) {

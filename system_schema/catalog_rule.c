@@ -1,7 +1,10 @@
-/* Rules of DDL delays that clients set (system_control.ddl), over those of the configuration: recorded before they count, and there after a restart.
+/* Rules of DDL delays that clients set (system_control.ddl), over those of the configuration:
+ * recorded before they count, and there after a restart.
  *
- * A record is "catalog/ddl_rule/", statement, 0, keyspace, 0, name, with the rule as ddl_rule.h draws it: it takes the place of whatever the configuration
- * says of that subject. One that says nothing takes the configuration's away. Without --control nobody could see or change them: they are left alone.
+ * A record is "catalog/ddl_rule/", statement, 0, keyspace, 0, name, with the rule as ddl_rule.h
+ * draws it: it takes the place of whatever the configuration says of that subject. One that says
+ * nothing takes the configuration's away. Without --control nobody could see or change them: they
+ * are left alone.
  */
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
@@ -13,7 +16,8 @@ static int put_loaded(void *arg, struct slice key, struct slice value, struct er
     struct ddl_rule rule;
     struct err why = {0};
     (void)key, (void)e;
-    if (ddl_rule_decode(value, &rule, &why) || (c->rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
+    if (ddl_rule_decode(value, &rule, &why) ||
+        (c->rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
         ddl_rules_put(&c->rules, &rule, &why))
         log_error("catalog: a rule of DDL delays that was set is left out: %s", why.text);
     err_clear(&why);

@@ -1,9 +1,11 @@
 /* A keyspace that is put back out of a saved state, while everything else stays as it is.
  *
- * Life: a state is saved for a keyspace (eng_state_save). A thread makes a spare of it: each of its tables, and each history, is copied out of the state into
- * the store under an id that nothing else has. To put the keyspace back is to write its records anew, with the spare's ids as the places of its rows, in one
- * batch with records of what was there, which is freed as a dropped table is. So it takes as long as the records do, however many rows there are; then
- * the next spare is made. Who asks before there is one waits for it.
+ * Life: a state is saved for a keyspace (eng_state_save). A thread makes a spare of it: each of its
+ * tables, and each history, is copied out of the state into the store under an id that nothing else
+ * has. To put the keyspace back is to write its records anew, with the spare's ids as the places of
+ * its rows, in one batch with records of what was there, which is freed as a dropped table is. So
+ * it takes as long as the records do, however many rows there are; then the next spare is made. Who
+ * asks before there is one waits for it.
  *
  *   record "spare/" id u32:  'r' (rows of a table) or 'h' (a history)       copied, and not in use; a restart frees it
  */
@@ -87,7 +89,8 @@ static int free_part(struct catalog *c, char what, uint32_t id, struct err *e) {
 static void drop_parts(struct catalog *c, struct spare *s) {
     struct err e = {0};
     for (uint32_t i = 0; i < s->n; i++)
-        if (free_part(c, s->parts[i].what, s->parts[i].to, &e)) log_warn("the spare of a saved keyspace is freed at the next start: %s", e.text);
+        if (free_part(c, s->parts[i].what, s->parts[i].to, &e))
+            log_warn("the spare of a saved keyspace is freed at the next start: %s", e.text);
     s->n = 0;
     s->ready = false;
 }
@@ -117,7 +120,8 @@ int saved_keyspaces_clean(struct catalog *c, struct err *e) {
     struct stray x = {.c = c};
     meta_batch_init(&x.found);
     int rc = eng_meta_scan(c->eng, slice_str("spare/"), find_stray, &x, e);
-    for (uint32_t i = 0; i < x.found.n && !rc; i++) rc = free_part(c, (char)x.found.changes[i].value.p[0], load_u32(x.found.changes[i].key.p + 6), e);
+    for (uint32_t i = 0; i < x.found.n && !rc; i++)
+        rc = free_part(c, (char)x.found.changes[i].value.p[0], load_u32(x.found.changes[i].key.p + 6), e);
     meta_batch_fini(&x.found);
     return rc;
 }
@@ -138,7 +142,8 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
     struct record r;
     struct err why = {0};
     (void)e;
-    if (record_decode(key, value, &r, &why) || r.status == SCHEMA_DELETED) return 0; /* what cannot be read was not served either */
+    /* what cannot be read was not served either */
+    if (record_decode(key, value, &r, &why) || r.status == SCHEMA_DELETED) return 0;
     bool of = l->kind->in_keyspace ? r.keyspace_id == l->keyspace_id : slice_eq(r.name, slice_str(l->spare->keyspace));
     if (!of) return 0;
     if (!l->kind->in_keyspace) l->keyspace_id = r.id;
@@ -151,9 +156,12 @@ static int look_through(struct look *l, struct err *e) {
         for (uint32_t i = 0; i < l->c->n_kinds; i++) {
             const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', l->c->kinds[i]->tag, '/', 0};
             l->kind = l->c->kinds[i];
-            if (l->kind->in_keyspace == in_keyspace && eng_meta_scan(l->spare->state, slice_str(prefix), look_at, l, e)) return -1;
+            if (l->kind->in_keyspace == in_keyspace && eng_meta_scan(l->spare->state, slice_str(prefix), look_at, l, e))
+                return -1;
         }
-    return l->keyspace_id ? 0 : err_invalid(e, "The saved state '%s' holds no keyspace %s", l->spare->name, l->spare->keyspace);
+    return l->keyspace_id
+               ? 0
+               : err_invalid(e, "The saved state '%s' holds no keyspace %s", l->spare->name, l->spare->keyspace);
 }
 
 static int add_part(struct spare *s, char what, uint32_t from, struct err *e) {
@@ -176,7 +184,9 @@ static uint32_t part_of(const struct spare *s, char what, uint32_t from) {
 
 /* ---- making a spare; no lock is held ---- */
 
-static int note_rows(struct look *l, const struct record *r, struct err *e) { return l->kind->has_rows ? add_part(l->spare, SPARE_ROWS, r->storage, e) : 0; }
+static int note_rows(struct look *l, const struct record *r, struct err *e) {
+    return l->kind->has_rows ? add_part(l->spare, SPARE_ROWS, r->storage, e) : 0;
+}
 
 static int note_history(void *arg, uint32_t id, struct err *e) { return add_part(arg, SPARE_HISTORY, id, e); }
 
@@ -208,7 +218,8 @@ static int copy_parts(struct catalog *c, const struct spare *s, struct err *e) {
     int rc = 0;
     for (uint32_t i = 0; i < s->n && !rc && !c->saved->stop; i++) {
         const struct part *p = &s->parts[i];
-        rc = p->what == SPARE_ROWS ? eng_ingest(c->eng, p->to, s->state, p->from, e) : eng_history_ingest(c->eng, p->to, s->state, p->from, e);
+        rc = p->what == SPARE_ROWS ? eng_ingest(c->eng, p->to, s->state, p->from, e)
+                                   : eng_history_ingest(c->eng, p->to, s->state, p->from, e);
     }
     return rc || c->saved->stop ? -1 : 0;
 }
@@ -246,7 +257,8 @@ static void *work(void *arg) {
         struct spare *s = all->first;
         while (s && (!s->wanted || s->building || s->ready)) s = s->next;
         if (!s) pthread_cond_wait(&all->moved, &all->lock);
-        else if (build(all, s, &e) && !all->stop) log_warn("there is no spare of the saved keyspace %s yet: %s", s->keyspace, e.text);
+        else if (build(all, s, &e) && !all->stop)
+            log_warn("there is no spare of the saved keyspace %s yet: %s", s->keyspace, e.text);
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -321,7 +333,13 @@ void catalog_saved_forget(struct catalog *c, const char *name) {
 
 /* What is there of the keyspace goes: its records, and behind them what they are of. */
 static int put_remains(const struct entry *x, uint32_t id, uint32_t keyspace_id, struct meta_batch *b, struct err *e) {
-    const struct record r = {.tag = x->kind->tag, .status = SCHEMA_DELETED, .id = id, .keyspace_id = keyspace_id, .storage = x->storage, .name = slice_str(x->name), .form = x->form};
+    const struct record r = {.tag = x->kind->tag,
+                             .status = SCHEMA_DELETED,
+                             .id = id,
+                             .keyspace_id = keyspace_id,
+                             .storage = x->storage,
+                             .name = slice_str(x->name),
+                             .form = x->form};
     uint8_t key[RECORD_KEY_SIZE];
     struct buf value;
     buf_init(&value, 0);
@@ -332,9 +350,12 @@ static int put_remains(const struct entry *x, uint32_t id, uint32_t keyspace_id,
     return rc;
 }
 
-static bool is_of(struct catalog *c, const struct entry *x, const char *keyspace) { return strcmp(entry_place(c, x).keyspace, keyspace) == 0; }
+static bool is_of(struct catalog *c, const struct entry *x, const char *keyspace) {
+    return strcmp(entry_place(c, x).keyspace, keyspace) == 0;
+}
 
-static int take_out(struct catalog *c, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b, struct err *e) {
+static int take_out(struct catalog *c, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b,
+                    struct err *e) {
     uint32_t id, n = 0;
     for (uint32_t i = 0; i < c->n_entries; i++) n += c->entries[i]->kind->has_rows && is_of(c, c->entries[i], keyspace);
     if (entry_next_ids(c, n, &id, e)) return -1;
@@ -357,7 +378,8 @@ static int put_record(struct look *l, const struct record *r, struct err *e) {
     buf_init(&value, 0);
     record_encode(&moved, &value);
     record_key(r->tag, r->id, key);
-    int rc = buf_failed(&value) ? err_nomem(e) : meta_batch_put(l->batch, slice_of(key, sizeof key), buf_slice(&value), e);
+    int rc = buf_failed(&value) ? err_nomem(e)
+                                : meta_batch_put(l->batch, slice_of(key, sizeof key), buf_slice(&value), e);
     buf_fini(&value);
     return rc;
 }
@@ -390,7 +412,9 @@ int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) {
     bool ready = s && s->ready;
     pthread_mutex_unlock(&c->saved->lock);
     meta_batch_init(&b);
-    int rc = ready ? put_all(c, s, &b, e) : err_set(e, ERR_OVERLOADED, "The saved state '%s' has just been put back by somebody else; try again", name);
+    int rc = ready ? put_all(c, s, &b, e)
+                   : err_set(e, ERR_OVERLOADED,
+                             "The saved state '%s' has just been put back by somebody else; try again", name);
     if (!rc) rc = eng_meta_write(c->eng, b.n, b.changes, e);
     if (!rc) {
         s->n = 0; /* they are tables now */

@@ -1,4 +1,5 @@
-/* The way from entries to the snapshot that is read: what was touched since the last one is made anew, everything else is shared with it. */
+/* The way from entries to the snapshot that is read: what was touched since the last one is made
+ * anew, everything else is shared with it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -63,12 +64,14 @@ int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
 }
 
 /* A table that is being deleted is shown until its name is taken again. */
-static int edit_lists(struct schema_space *space, const struct entry *x, const struct schema_table *now, struct err *e) {
+static int edit_lists(struct schema_space *space, const struct entry *x, const struct schema_table *now,
+                      struct err *e) {
     const struct schema_table *old = x->shown, *live = x->status == SCHEMA_DELETING ? NULL : now;
     const struct schema_table *namesake = schema_tables_find(&space->deleting, x->name);
     if (tables_edit(&space->tables, old, live, e)) return -1;
     if (live) return namesake ? tables_edit(&space->deleting, namesake, NULL, e) : 0;
-    if (!now || schema_tables_find(&space->tables, x->name)) return old ? tables_edit(&space->deleting, old, NULL, e) : 0;
+    if (!now || schema_tables_find(&space->tables, x->name))
+        return old ? tables_edit(&space->deleting, old, NULL, e) : 0;
     return tables_edit(&space->deleting, namesake, now, e);
 }
 
@@ -133,7 +136,8 @@ static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     return rc;
 }
 
-/* Sums do not depend on the order of entries, so that a restart does not change the version; a name-based UUID (version 3), as Cassandra's. */
+/* Sums do not depend on the order of entries, so that a restart does not change the version; a
+ * name-based UUID (version 3), as Cassandra's. */
 static void write_version(const uint64_t sums[2], uint8_t version[16]) {
     store_u64(version, sums[0]);
     store_u64(version + 8, sums[1]);
@@ -218,4 +222,6 @@ const struct schema *catalog_schema(struct catalog *c) {
     return s;
 }
 
-uint64_t catalog_generation(const struct catalog *c) { return atomic_load_explicit(&c->generation, memory_order_acquire); }
+uint64_t catalog_generation(const struct catalog *c) {
+    return atomic_load_explicit(&c->generation, memory_order_acquire);
+}

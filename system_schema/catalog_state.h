@@ -1,8 +1,9 @@
 /* The catalogue's own state. Inside system_schema only.
  *
- * One entry per keyspace and table, kept as its persisted form; snapshots are decoded from the entries. An entry's status
- * moves only through entry_set_status. The mutex guards entries; a second one guards the pointer to the current snapshot, so
- * that taking a reference never waits for a DDL's fsync.
+ * One entry per keyspace and table, kept as its persisted form; snapshots are decoded from the
+ * entries. An entry's status moves only through entry_set_status. The mutex guards entries; a
+ * second one guards the pointer to the current snapshot, so that taking a reference never waits for
+ * a DDL's fsync.
  */
 #pragma once
 
@@ -40,7 +41,8 @@ struct entry {
     struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
     uint32_t n_objects;      /* of a keyspace: entries that live in it */
     uint32_t index;          /* in catalog.entries */
-    const struct schema_table *shown, *next_shown; /* of a table: held; in the current snapshot, and in the one that is being made */
+    /* of a table: held; in the current snapshot, and in the one that is being made */
+    const struct schema_table *shown, *next_shown;
     uint64_t sums[2], next_sums[2];                /* its part of the schema's version, likewise */
     uint64_t notice;                               /* the newest one of it: as notices.queued was then */
     struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
@@ -164,25 +166,28 @@ struct catalog {
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
 
-struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id, const char *name, struct err *e) MUST_CHECK;
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+                        const char *name, struct err *e) MUST_CHECK;
 void entry_remove(struct catalog *c, struct entry *x);
 void entry_free(struct entry *x);
 struct entry *entry_by_id(struct catalog *c, uint32_t id);
 /* One that is not DELETING. keyspace_id 0: of a keyspace. */
 struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
 /* One that is DELETING and not gone yet. */
-struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
+struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
 /* Back to what a record says, or to what was before a change that could not be recorded. */
 void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to);
-/* What its definitions are decoded with, user types being what they are now; valid as long as the entry and its keyspace. What is being deleted
- * may name types that are gone, which stay names. */
+/* What its definitions are decoded with, user types being what they are now; valid as long as the
+ * entry and its keyspace. What is being deleted may name types that are gone, which stay names. */
 struct object_place entry_place(struct catalog *c, const struct entry *x);
 /* Durable when it returns. The one place that writes records: it holds R1 (catalog_record.h). */
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
 /* Together with other records: all or none. */
-int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more, struct err *e) MUST_CHECK;
+int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) MUST_CHECK;
 int entry_erase(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
 /* Those that cannot be read are set aside: left in the engine as they are, told in the log by name, and not served. */
 int entries_load(struct catalog *c, struct err *e) MUST_CHECK;
@@ -223,7 +228,8 @@ enum { NOTHING_TO_DO, BEGUN };
 bool apply_is_unfit(const struct entry *x, bool to_drop);
 /* -1: the object is in the middle of another change. */
 int apply_busy(struct apply *a, const struct entry *x);
-struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
+struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name);
 /* The keyspace of the change. NULL and no error: there is none, and the statement does not mind. */
 struct entry *apply_keyspace(struct apply *a, bool must_exist);
 /* The definition as it is now, in the arena. */
@@ -233,11 +239,13 @@ int apply_check_needs(struct apply *a, const struct object_kind *kind, const voi
 /* Each gives the status and makes the entry the statement's subject. BEGUN, NOTHING_TO_DO or -1. */
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
 /* Options with those of the change in their place. */
-int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) MUST_CHECK;
+int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n,
+                        const struct schema_option **out) MUST_CHECK;
 /* -1: there is a table of the change's name, or one is being deleted. */
 int apply_check_table_name(struct apply *a, const struct entry *ks);
 /* A table of these parts, whose id and time are in t; its settings are completed and checked. */
-int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t);
+int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
+                             struct schema_table *t);
 /* -1: there are as many of the kind as Keyspaces allows. */
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) MUST_CHECK;
 /* Sets one option of parts; name and value stay the caller's. */
@@ -248,7 +256,8 @@ int apply_begin_drop(struct apply *a, struct entry *x);
 /* ---- catalog_capacity.c ---- */
 
 /* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more than a quota allows. */
-int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before);
+int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
+                         const struct schema_table *before);
 /* Of an ALTER TABLE: notes in the options of parts what later changes of capacity depend on. -1:
  * the change comes too early. */
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) MUST_CHECK;
@@ -259,9 +268,12 @@ int apply_restore_table(struct apply *a);
 
 /* ---- catalog_column.c: columns that come, go and get other names ---- */
 
-/* The id for a column that is added, that of the dropped one of its name when there is one, which must have been such a column; else -1. */
-int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts);
-int apply_refuse_taken(struct apply *a, const struct catalog_column *col); /* -1: a column of the statement, or of the table, has its name */
+/* The id for a column that is added, that of the dropped one of its name when there is one, which
+ * must have been such a column; else -1. */
+int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col,
+                        struct table_parts *parts);
+/* -1: a column of the statement, or of the table, has its name */
+int apply_refuse_taken(struct apply *a, const struct catalog_column *col);
 /* parts holds the table's columns as they are. */
 int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
@@ -290,7 +302,8 @@ struct entry_before {
     enum schema_status status;
     struct slice form, next;
 };
-/* What is under way comes to its end, as done or as failed, in memory; it is to be saved then, and one of the other two to be called. */
+/* What is under way comes to its end, as done or as failed, in memory; it is to be saved then, and
+ * one of the other two to be called. */
 void entry_finish(struct catalog *c, struct entry *x, struct entry_before *before);
 void entry_finish_undo(struct catalog *c, struct entry *x, const struct entry_before *before);
 void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before);
@@ -335,8 +348,8 @@ void notices_await_name(struct catalog *c, const char *keyspace, const char *nam
 
 /* ---- catalog_history.c, whose events catalog_history.h tells ---- */
 
-/* Writes x's record as entry_save does and, when a statement that began in status from has come to its end on it, the events of that: of a
- * keyspace that is dropped, of all its tables. */
+/* Writes x's record as entry_save does and, when a statement that began in status from has come to
+ * its end on it, the events of that: of a keyspace that is dropped, of all its tables. */
 int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) MUST_CHECK;
 /* At the start: drops what is too old. */
 int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
@@ -357,7 +370,8 @@ int catalog_read_objects(struct catalog *c, struct err *e) MUST_CHECK;
 struct saved_keyspaces *saved_keyspaces_new(void) MUST_CHECK;
 /* Ends the thread; frees the spares' memory, not what they take in the store. */
 void saved_keyspaces_free(struct saved_keyspaces *all);
-/* When the catalogue is read: spares in the store that memory does not know of are freed. The lock is held, or nobody else is there yet. */
+/* When the catalogue is read: spares in the store that memory does not know of are freed. The lock
+ * is held, or nobody else is there yet. */
 int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_stray.c; the lock is held ---- */
@@ -370,9 +384,10 @@ void strays_reset(struct strays *s);
 
 /* ---- catalog_replication.c ---- */
 
-/* Canonical replication of a keyspace ('class' first, fully qualified), in the arena; ERR_CONFIG, ERR_INVALID in Cassandra's words. */
-int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given, struct arena *a,
-                      struct schema_keyspace *out, struct err *e) MUST_CHECK;
+/* Canonical replication of a keyspace ('class' first, fully qualified), in the arena; ERR_CONFIG,
+ * ERR_INVALID in Cassandra's words. */
+int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
+                      struct arena *a, struct schema_keyspace *out, struct err *e) MUST_CHECK;
 
 /* ---- catalog_system_keyspace.c ---- */
 
@@ -390,8 +405,10 @@ int system_tables_build(struct catalog *c, struct err *e) MUST_CHECK;
 /* The configuration's rules, and over them those that were set. */
 int rules_load(struct catalog *c, struct err *e) MUST_CHECK;
 /* As ddl_rules_prepare, and recorded. */
-int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) MUST_CHECK;
-/* Takes the rule of the subject away, the configuration's too; the rule for everything becomes what the configuration says. */
+int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure,
+              struct err *e) MUST_CHECK;
+/* Takes the rule of the subject away, the configuration's too; the rule for everything becomes what
+ * the configuration says. */
 int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) MUST_CHECK;
 
 /* ---- system_partitioner.c; the lock is held, but for the first two ---- */

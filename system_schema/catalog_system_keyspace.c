@@ -69,7 +69,8 @@ int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     struct schema_keyspace ks = *(*at)->space.keyspace;
     struct buf form;
     if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
-    if (ch->n_replication && replication_check(c, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    if (ch->n_replication && replication_check(c, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err))
+        return -1;
     buf_init(&form, 0);
     int rc = record(c, &ks, &form, a->err);
     if (rc == 0) rc = take_form(c, at, buf_slice(&form), a->err);

@@ -49,7 +49,8 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
     k->session.request = copy_text(a, t->request);
     k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
     struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
-    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event); /* and room for the one that comes later */
+    /* and room for the one that comes later */
+    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
     k->session.n_parameters = k->session.n_events = 0;
     k->session.parameters = parameters;
     k->session.events = k->events = events;
@@ -80,7 +81,8 @@ uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t) {
     return number;
 }
 
-void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity, const char *thread) {
+void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity,
+                        const char *thread) {
     struct trace_store *store = c->traces;
     pthread_mutex_lock(&store->lock);
     struct kept *k = store->ring[(trace - 1) % MAX_SESSIONS];
@@ -119,7 +121,8 @@ void trace_store_clear(struct trace_store *t, bool events) {
     pthread_mutex_unlock(&t->lock);
 }
 
-int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id, int (*fn)(void *arg, const struct trace_session *s), void *arg) {
+int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id,
+                     int (*fn)(void *arg, const struct trace_session *s), void *arg) {
     int rc = 0;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < MAX_SESSIONS && rc == 0; i++) {

@@ -1,7 +1,9 @@
-/* TRUNCATE: the table gets another place for its rows, at once for all readers, and what was in the old one is freed behind them.
+/* TRUNCATE: the table gets another place for its rows, at once for all readers, and what was in the
+ * old one is freed behind them.
  *
- * The old place stands in a record of its own, a table that is DELETED, so that a stop does not leave it behind: it is recorded first, and
- * freed as a dropped table is. A stop between the two records leaves a table whose rows are about to go; it gets its new place at the start.
+ * The old place stands in a record of its own, a table that is DELETED, so that a stop does not
+ * leave it behind: it is recorded first, and freed as a dropped table is. A stop between the two
+ * records leaves a table whose rows are about to go; it gets its new place at the start.
  */
 #include "base/fault.h"
 #include "base/log.h"
@@ -11,7 +13,8 @@
  * are freed afterwards. A later write to it is refused (eng_table_drop). */
 static const int64_t last_writers_us = 1000000;
 
-/* In one batch: the table's new place, and the end of its history at the old one, if it has one, with the begin of one at the new. */
+/* In one batch: the table's new place, and the end of its history at the old one, if it has one,
+ * with the begin of one at the new. */
 static int move_out(struct catalog *c, struct entry *x, struct err *e) {
     uint32_t old = x->storage, storage;
     struct recovery_turn turn;
@@ -45,7 +48,8 @@ int apply_truncate_table(struct apply *a, struct entry *x) {
     fault_dies(FAULT_DDL);
     if (move_out(a->c, x, a->err)) {
         struct err ignored = {0};
-        if (entry_erase(a->c, y, &ignored)) log_error("catalog: a truncation of %s that failed ends at the next start: %s", x->name, ignored.text);
+        if (entry_erase(a->c, y, &ignored))
+            log_error("catalog: a truncation of %s that failed ends at the next start: %s", x->name, ignored.text);
         entry_remove(a->c, y);
         return -1;
     }

@@ -1,4 +1,5 @@
-/* CREATE, ALTER and DROP TYPE against the current state. The words are Cassandra's (CreateTypeStatement, AlterTypeStatement, DropTypeStatement). */
+/* CREATE, ALTER and DROP TYPE against the current state. The words are Cassandra's
+ * (CreateTypeStatement, AlterTypeStatement, DropTypeStatement). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static int is_name(void *arg, const struct object_kind *kind, const char *name) 
 
 /* Is the type one of those that the entry's definition names? */
 static bool names_type(struct catalog *c, const struct entry *x, const struct entry *type) {
-    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x)) return false;
+    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x))
+        return false;
     const struct object_place at = {.keyspace = entry_place(c, x).keyspace, .name = x->name};
     struct err ignored = {0};
     struct arena a;
@@ -111,7 +113,9 @@ static int refuse_field(struct apply *a, const char *why, const char *tables) {
 }
 
 static bool is_keyed_by(struct apply *a, const struct entry *x, const struct entry *type) {
-    if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
+    if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
+        entry_is_gone(x))
+        return false;
     const struct schema_table *t = apply_definition(a, x);
     bool uses = false;
     for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);
@@ -133,7 +137,9 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     for (uint32_t i = 0; i < n; i++) buf_printf(&tables, "%s%s.%s", i ? ", " : "", a->change->keyspace, names[i]);
     free(names);
     buf_u8(&tables, 0);
-    int rc = tables.n > 1 ? refuse_field(a, "the type is being used in partition key by the following tables: ", (const char *)tables.p) : 0;
+    int rc = tables.n > 1 ? refuse_field(a, "the type is being used in partition key by the following tables: ",
+                                         (const char *)tables.p)
+                          : 0;
     buf_fini(&tables);
     return a->err->set ? -1 : rc;
 }
@@ -142,7 +148,8 @@ static const struct schema_type *with_field(struct apply *a, const struct entry 
     const struct catalog_column *field = &a->change->columns[0];
     if (cql_type_field(old, slice_str(field->name)) < old->n_args) {
         if (!a->change->column_conditional)
-            err_invalid(a->err, "Cannot add field %s to type %s.%s: a field with name %s already exists", field->name, a->change->keyspace, x->name, field->name);
+            err_invalid(a->err, "Cannot add field %s to type %s.%s: a field with name %s already exists", field->name,
+                        a->change->keyspace, x->name, field->name);
         return NULL;
     }
     if (cql_type_uses(field->type, x->name)) {
@@ -186,7 +193,9 @@ static int check_users(struct apply *a, struct entry *type, const struct schema_
     type->form = buf_slice(&form);
     for (uint32_t i = 0; i < a->c->n_entries && rc == 0; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->keyspace_id == type->keyspace_id && x->kind->depend && x->status != SCHEMA_DELETING && !apply_definition(a, x)) rc = -1;
+        if (x->keyspace_id == type->keyspace_id && x->kind->depend && x->status != SCHEMA_DELETING &&
+            !apply_definition(a, x))
+            rc = -1;
     }
     type->form = now;
     buf_fini(&form);
@@ -220,7 +229,8 @@ static int check_unused(struct apply *a, const struct entry *type, const struct 
     }
     if (n == 0) return 0;
     buf_init(&names, 4096);
-    buf_printf(&names, "Cannot drop user type '%s.%s' as it is still used by %s ", a->change->keyspace, type->name, what);
+    buf_printf(&names, "Cannot drop user type '%s.%s' as it is still used by %s ", a->change->keyspace, type->name,
+               what);
     for (uint32_t i = 0; i < n; i++) buf_printf(&names, "%s%s", i ? ", " : "", users[i]->name);
     return err_set_buf(a->err, ERR_INVALID, &names);
 }

@@ -1,6 +1,8 @@
-/* The way of a change from its first status to its last: due after its delay, recorded, then visible, then (when deleted) freed.
+/* The way of a change from its first status to its last: due after its delay, recorded, then
+ * visible, then (when deleted) freed.
  *
- * D1. What an object becomes is recorded before anybody can see it: a client never sees an object go back after a restart.
+ * D1. What an object becomes is recorded before anybody can see it: a client never sees an object
+ *     go back after a restart.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -103,7 +105,8 @@ static void note_failure(struct catalog *c, struct entry *x, enum schema_status 
     struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
     f->id = x->id;
     snprintf(f->words, sizeof f->words, "%s", x->failure);
-    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(from), x->kind->word, x->name, x->failure);
+    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(from), x->kind->word, x->name,
+             x->failure);
 }
 
 void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before) {
@@ -128,7 +131,8 @@ void table_tell_engine(struct catalog *c, const struct entry *x) {
     struct eng_dropped *dropped = t->n_dropped ? calloc(t->n_dropped, sizeof *dropped) : NULL;
     for (uint32_t i = 0; dropped && i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];
-        dropped[i] = (struct eng_dropped){.column = d->id, .ts = d->dropped_us, .gone = t->column_ordinals[d->id] == UINT32_MAX};
+        dropped[i] =
+            (struct eng_dropped){.column = d->id, .ts = d->dropped_us, .gone = t->column_ordinals[d->id] == UINT32_MAX};
     }
     if ((t->n_dropped && !dropped) || eng_table_set_dropped(c->eng, t->storage, t->n_dropped, dropped, &e))
         log_error("catalog: there is no memory to hide the dropped columns of %s", t->name);
@@ -150,8 +154,8 @@ static void move_on(struct catalog *c, struct entry *x) {
     entry_finish(c, x, &before);
     fault_dies(FAULT_DDL);
     if (notices_reserve(c, 1, &e) || history_save(c, x, before.status, &e)) {
-        log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s", schema_status_verb(before.status),
-                  x->kind->word, x->name, e.text);
+        log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s",
+                  schema_status_verb(before.status), x->kind->word, x->name, e.text);
         err_clear(&e);
         entry_finish_undo(c, x, &before);
         x->due_us = clock_mono_us(c->clock) + retry_us;
@@ -266,7 +270,8 @@ static bool has_garbage(const struct catalog *c) {
 
 static void wait_until(struct catalog *c, int64_t due_us) {
     enum { LOOK_US = 100000 }; /* a notice comes without the lock, and may be missed */
-    if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US) due_us = clock_mono_us(c->clock) + LOOK_US;
+    if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US)
+        due_us = clock_mono_us(c->clock) + LOOK_US;
     if (due_us == INT64_MAX) {
         pthread_cond_wait(&c->moved, &c->lock);
         return;
@@ -295,7 +300,8 @@ static void *work(void *arg) {
 }
 
 int worker_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->worker, NULL, work, c)) return err_set(e, ERR_SERVER, "the catalogue's thread does not start");
+    if (pthread_create(&c->worker, NULL, work, c))
+        return err_set(e, ERR_SERVER, "the catalogue's thread does not start");
     c->has_worker = true;
     return 0;
 }

@@ -1,5 +1,6 @@
-/* system_control.clock: the server's clock, which a test freezes, advances, sets and lets go (base/clock.h). In memory only: a restart begins with the machine's
- * time. Write timestamps never go back, whatever is done here (engine/write_clock.h). */
+/* system_control.clock: the server's clock, which a test freezes, advances, sets and lets go
+ * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps never
+ * go back, whatever is done here (engine/write_clock.h). */
 #include "system_schema/system_table.h"
 
 static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "running", [CLOCK_FROZEN] = "frozen"};
@@ -31,7 +32,8 @@ static struct value given(const struct schema_table *t, const struct virtual_cha
 static int take_ms(struct value v, const char *column, bool *has, int64_t *us, struct err *e) {
     if (value_is_unset(v)) return 0;
     int64_t ms = v.n == 8 ? (int64_t)load_u64(v.p) : -1;
-    if (ms < 0 || ms > INT64_MAX / 1000) return err_invalid(e, "%s of system_control.clock is not a time that the clock can have", column);
+    if (ms < 0 || ms > INT64_MAX / 1000)
+        return err_invalid(e, "%s of system_control.clock is not a time that the clock can have", column);
     *has = true;
     *us = ms * 1000;
     return 0;
@@ -48,13 +50,18 @@ static int take_state(struct value v, struct order *o, struct err *e) {
 }
 
 /* Nothing is done when one of the three cannot be. */
-static int read_order(const struct schema_table *t, const struct virtual_change *change, struct order *o, struct err *e) {
+static int read_order(const struct schema_table *t, const struct virtual_change *change, struct order *o,
+                      struct err *e) {
     struct value name = given(t, change, "name");
     *o = (struct order){0};
-    if (change->kind == VIRTUAL_DELETE) return err_invalid(e, "Row deletion is not supported by table system_control.clock");
-    if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name))) return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
-    if (!value_is_unset(given(t, change, "ahead_ms"))) return err_invalid(e, "Column ahead_ms of system_control.clock tells what is; it may not be set");
-    if (take_ms(given(t, change, "now"), "now", &o->has_now, &o->now_us, e) || take_ms(given(t, change, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
+    if (change->kind == VIRTUAL_DELETE)
+        return err_invalid(e, "Row deletion is not supported by table system_control.clock");
+    if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name)))
+        return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
+    if (!value_is_unset(given(t, change, "ahead_ms")))
+        return err_invalid(e, "Column ahead_ms of system_control.clock tells what is; it may not be set");
+    if (take_ms(given(t, change, "now"), "now", &o->has_now, &o->now_us, e) ||
+        take_ms(given(t, change, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
         return -1;
     if (take_state(given(t, change, "state"), o, e)) return -1;
     if (o->has_now && o->has_advance) return err_invalid(e, "The clock is set to a time or advanced by some, not both");
@@ -76,7 +83,8 @@ WRITES(control_clock) {
     if (!clock) return err_invalid(ctx->err, "The clock of this server cannot be moved");
     if (read_order(table, change, &o, ctx->err)) return -1;
     if (o.has_state) set_state(clock, o.state);
-    if ((o.has_now && clock_control_set(clock, o.now_us)) || (o.has_advance && clock_control_advance(clock, o.advance_us)))
+    if ((o.has_now && clock_control_set(clock, o.now_us)) ||
+        (o.has_advance && clock_control_advance(clock, o.advance_us)))
         return err_invalid(ctx->err, "The clock cannot be set so far");
     return 0;
 }

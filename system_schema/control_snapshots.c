@@ -1,5 +1,5 @@
-/* system_control.snapshots: states of the server, or of one keyspace, saved under a name and put back. INSERT saves, UPDATE ... SET put_back = true puts back,
- * DELETE removes. */
+/* system_control.snapshots: states of the server, or of one keyspace, saved under a name and put
+ * back. INSERT saves, UPDATE ... SET put_back = true puts back, DELETE removes. */
 #include <stdio.h>
 
 #include "system_schema/system_table.h"
@@ -23,22 +23,27 @@ static struct value given(const struct schema_table *t, const struct virtual_cha
     return change->values[schema_column_find(t, column)->ordinal];
 }
 
-static void take_text(struct value v, char *out, size_t size) { snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : ""); }
+static void take_text(struct value v, char *out, size_t size) {
+    snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : "");
+}
 
 /* One that can be saved by itself. */
 static int check_keyspace(const struct virtual_context *ctx, struct value v, char *out, size_t size) {
     take_text(v, out, size);
     const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, out);
-    if (ks && ks->is_system) return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name", out);
+    if (ks && ks->is_system)
+        return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name", out);
     return ks ? 0 : err_invalid(ctx->err, "Keyspace '%s' doesn't exist", out);
 }
 
 WRITES(control_snapshots) {
     const struct catalog_states *s = ctx->catalog->states;
-    struct value name = given(table, change, "name"), back = given(table, change, "put_back"), of = given(table, change, "keyspace_name");
+    struct value name = given(table, change, "name"), back = given(table, change, "put_back"),
+                 of = given(table, change, "keyspace_name");
     char text[64], keyspace[64];
     if (!s) return err_invalid(ctx->err, "This server saves no states");
-    if (!value_is_unset(given(table, change, "saved_at"))) return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
+    if (!value_is_unset(given(table, change, "saved_at")))
+        return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
     take_text(name, text, sizeof text);
     bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
     switch (change->kind) {
@@ -49,6 +54,8 @@ WRITES(control_snapshots) {
         return s->save(s->arg, text, value_is_unset(of) ? "" : keyspace, ctx->err);
     default: break;
     }
-    if (!value_is_unset(of)) return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");
-    return puts_back ? s->put_back(s->arg, text, ctx->err) : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");
+    if (!value_is_unset(of))
+        return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");
+    return puts_back ? s->put_back(s->arg, text, ctx->err)
+                     : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");
 }

@@ -1,12 +1,15 @@
-/* What the CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS of a table come to. They are options of the table (schema_table.options) named
- * "custom_properties.group.key" and "autoscaling_settings.update.key"; their values were checked when they were set. */
+/* What the CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS of a table come to. They are options of the
+ * table (schema_table.options) named "custom_properties.group.key" and
+ * "autoscaling_settings.update.key"; their values were checked when they were set. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 #include "system_schema/snapshot.h"
 
-static const char *property(const struct schema_table *t, const char *name) { return option_find(t->options, t->n_options, name); }
+static const char *property(const struct schema_table *t, const char *name) {
+    return option_find(t->options, t->n_options, name);
+}
 
 static bool is_enabled(const struct schema_table *t, const char *name) {
     const char *text = property(t, name);
@@ -18,15 +21,21 @@ static int64_t number(const struct schema_table *t, const char *name, int64_t ot
     return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-bool schema_has_ttl(const struct schema_table *t) { return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status"); }
-/* A multi-Region keyspace has its tables' writes ordered by them (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
-bool schema_has_client_timestamps(const struct schema_table *t) {
-    return is_enabled(t, "custom_properties.client_side_timestamps.status") || (t->keyspace && schema_regions(t->keyspace) > 1);
+bool schema_has_ttl(const struct schema_table *t) {
+    return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status");
 }
-bool schema_has_pitr(const struct schema_table *t) { return is_enabled(t, "custom_properties.point_in_time_recovery.status"); }
+/* A multi-Region keyspace has its tables' writes ordered by them
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+bool schema_has_client_timestamps(const struct schema_table *t) {
+    return is_enabled(t, "custom_properties.client_side_timestamps.status") ||
+           (t->keyspace && schema_regions(t->keyspace) > 1);
+}
+bool schema_has_pitr(const struct schema_table *t) {
+    return is_enabled(t, "custom_properties.point_in_time_recovery.status");
+}
 
-/* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html): of an on-demand table at least what a new one
- * can serve, of a provisioned one what is provisioned. */
+/* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html): of
+ * an on-demand table at least what a new one can serve, of a provisioned one what is provisioned. */
 void schema_capacity(const struct schema_table *t, struct schema_capacity *out) {
     const char *mode = property(t, "custom_properties.capacity_mode.throughput_mode");
     bool provisioned = mode && strcasecmp(mode, "PROVISIONED") == 0;
@@ -35,19 +44,24 @@ void schema_capacity(const struct schema_table *t, struct schema_capacity *out) 
         out->read_units = number(t, "custom_properties.capacity_mode.read_capacity_units", 1);
         out->write_units = number(t, "custom_properties.capacity_mode.write_capacity_units", 1);
     }
-    out->warm_read = number(t, "custom_properties.warm_throughput.read_units_per_second", provisioned ? out->read_units : 12000);
-    out->warm_write = number(t, "custom_properties.warm_throughput.write_units_per_second", provisioned ? out->write_units : 4000);
+    out->warm_read = number(t, "custom_properties.warm_throughput.read_units_per_second",
+                            provisioned ? out->read_units : 12000);
+    out->warm_write = number(t, "custom_properties.warm_throughput.write_units_per_second",
+                             provisioned ? out->write_units : 4000);
     int64_t since = provisioned ? 0 : t->created_ms;
-    out->on_demand_since_ms = number(t, "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp", since);
+    out->on_demand_since_ms = number(t, "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp",
+                                     since);
 }
 
 static const char *setting(const struct schema_table *t, enum schema_capacity_kind of, const char *key) {
     char name[256];
-    snprintf(name, sizeof name, "autoscaling_settings.provisioned_%s_capacity_autoscaling_update.%s", of == SCHEMA_READ_CAPACITY ? "read" : "write", key);
+    snprintf(name, sizeof name, "autoscaling_settings.provisioned_%s_capacity_autoscaling_update.%s",
+             of == SCHEMA_READ_CAPACITY ? "read" : "write", key);
     return property(t, name);
 }
 
-static int64_t setting_number(const struct schema_table *t, enum schema_capacity_kind of, const char *key, int64_t otherwise) {
+static int64_t setting_number(const struct schema_table *t, enum schema_capacity_kind of, const char *key,
+                              int64_t otherwise) {
     const char *text = setting(t, of, key);
     return text ? strtoll(text, NULL, 10) : otherwise;
 }
@@ -91,9 +105,12 @@ static int check_capacity(const struct schema_table *t, struct err *e) {
     const char *write = property(t, "custom_properties.capacity_mode.write_capacity_units");
     bool provisioned = mode && strcmp(mode, "PROVISIONED") == 0;
     if (!mode && (read || write)) return err_invalid(e, "capacity_mode needs throughput_mode");
-    if (provisioned && (!read || !write)) return err_invalid(e, "throughput_mode PROVISIONED needs read_capacity_units and write_capacity_units");
-    if (!provisioned && (read || write)) return err_invalid(e, "read_capacity_units and write_capacity_units are for throughput_mode PROVISIONED");
-    if (!provisioned && has_any(t, "autoscaling_settings.")) return err_invalid(e, "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED");
+    if (provisioned && (!read || !write))
+        return err_invalid(e, "throughput_mode PROVISIONED needs read_capacity_units and write_capacity_units");
+    if (!provisioned && (read || write))
+        return err_invalid(e, "read_capacity_units and write_capacity_units are for throughput_mode PROVISIONED");
+    if (!provisioned && has_any(t, "autoscaling_settings."))
+        return err_invalid(e, "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED");
     return 0;
 }
 
@@ -107,16 +124,19 @@ static int check_warm_throughput(const struct schema_table *t, const struct sche
     bool says_read = property(t, read) || (before && property(before, read));
     bool says_write = property(t, write) || (before && property(before, write));
     if ((!says_read || now.warm_read >= was.warm_read) && (!says_write || now.warm_write >= was.warm_write)) return 0;
-    return err_invalid(e, "warm_throughput may not become less: it is %lld read_units_per_second and %lld write_units_per_second", (long long)was.warm_read,
-                       (long long)was.warm_write);
+    return err_invalid(
+        e, "warm_throughput may not become less: it is %lld read_units_per_second and %lld write_units_per_second",
+        (long long)was.warm_read, (long long)was.warm_write);
 }
 
 static int check_autoscaling(const struct schema_table *t, struct err *e) {
     for (enum schema_capacity_kind of = SCHEMA_READ_CAPACITY; of <= SCHEMA_WRITE_CAPACITY; of++) {
         struct schema_autoscaling a;
         schema_autoscaling(t, of, &a);
-        const char *what = of == SCHEMA_READ_CAPACITY ? "provisioned_read_capacity_autoscaling_update" : "provisioned_write_capacity_autoscaling_update";
-        if (a.minimum_units > a.maximum_units) return err_invalid(e, "minimum_units of %s is greater than maximum_units", what);
+        const char *what = of == SCHEMA_READ_CAPACITY ? "provisioned_read_capacity_autoscaling_update"
+                                                      : "provisioned_write_capacity_autoscaling_update";
+        if (a.minimum_units > a.maximum_units)
+            return err_invalid(e, "minimum_units of %s is greater than maximum_units", what);
         if (a.enabled && !setting(t, of, POLICY "target_value")) return err_invalid(e, "%s needs a target_value", what);
     }
     return 0;
@@ -135,7 +155,8 @@ static int check_encryption(const struct schema_table *t, struct err *e) {
 static int check_one_way(const struct schema_table *t, const struct schema_table *before, struct err *e) {
     if (before && is_enabled(before, "custom_properties.ttl.status") && !is_enabled(t, "custom_properties.ttl.status"))
         return err_invalid(e, "ttl is enabled and cannot be disabled");
-    if (before && is_enabled(before, "custom_properties.client_side_timestamps.status") && !is_enabled(t, "custom_properties.client_side_timestamps.status"))
+    if (before && is_enabled(before, "custom_properties.client_side_timestamps.status") &&
+        !is_enabled(t, "custom_properties.client_side_timestamps.status"))
         return err_invalid(e, "client_side_timestamps are enabled and cannot be disabled");
     return 0;
 }
@@ -166,7 +187,8 @@ static int check_tags(const struct schema_table *t, struct err *e) {
     return n <= TAGS_MAX ? 0 : err_invalid(e, "A table may have at most %d tags", TAGS_MAX);
 }
 
-int schema_settings_check(const struct schema_table *t, const struct schema_table *before, const struct schema_keyspace *ks, struct err *e) {
+int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
+                          const struct schema_keyspace *ks, struct err *e) {
     if (check_capacity(t, e) || check_warm_throughput(t, before, e) || check_autoscaling(t, e)) return -1;
     if (check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
     if (schema_regions(ks) < 2 && says_anew(t, before, "custom_properties.replica_updates."))

@@ -77,7 +77,8 @@ static bool take_delay(struct reader *r, struct ddl_delay *d) {
     if (take(r, "realistic")) return d->kind = DDL_REALISTIC, true;
     if (take(r, "uniform(")) {
         d->kind = DDL_RANGE;
-        return take_ms(r, &d->min_ms) && take(r, ",") && take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms && take_seed(r, d);
+        return take_ms(r, &d->min_ms) && take(r, ",") && take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms &&
+               take_seed(r, d);
     }
     if (take(r, "lognormal(")) {
         d->kind = DDL_LOGNORMAL;
@@ -95,8 +96,11 @@ int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) {
     struct reader r = {text};
     *out = (struct ddl_delay){.kind = DDL_NONE};
     if (take_delay(&r, out) && (take(&r, ""), *r.at == 0)) return 0;
-    return err_invalid(e, "'%s' is no DDL delay: none, MS, MIN-MS..MAX-MS, uniform(MIN-MS, MAX-MS[, SEED]), lognormal(MEDIAN-MS, SIGMA[, SEED]), "
-                          "realistic or held", text);
+    return err_invalid(e,
+                       "'%s' is no DDL delay: none, MS, MIN-MS..MAX-MS, uniform(MIN-MS, MAX-MS[, SEED]), "
+                       "lognormal(MEDIAN-MS, SIGMA[, SEED]), "
+                       "realistic or held",
+                       text);
 }
 
 /* ---- drawing ---- */

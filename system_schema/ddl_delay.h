@@ -3,9 +3,12 @@
  *   none                          0
  *   250                           so many milliseconds
  *   100..300                      evenly between them
- *   uniform(100, 300, 7)          the same; the seed, which may be left out, makes the sequence of delays the same every time
- *   lognormal(150, 0.5, 7)        the median, and the standard deviation of the delay's logarithm: most near the median, a few far above
- *   realistic                     10 to 20 s, evenly, or what ddl_statement.def says of the statement
+ *   uniform(100, 300, 7)          the same; the seed, which may be left out, makes the sequence of
+ *                                 delays the same every time
+ *   lognormal(150, 0.5, 7)        the median, and the standard deviation of the delay's logarithm:
+ *                                 most near the median, a few far above
+ *   realistic                     10 to 20 s, evenly, or what ddl_statement.def says of the
+ *                                 statement
  *   held                          until system_control.objects lets it go
  */
 #pragma once

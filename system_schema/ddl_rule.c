@@ -28,7 +28,9 @@ static uint32_t place_of(const struct ddl_rules *r, const struct ddl_subject *of
     return i;
 }
 
-static bool is_at(const struct ddl_rules *r, uint32_t i, const struct ddl_subject *of) { return i < r->n && compare(r->all[i], of) == 0; }
+static bool is_at(const struct ddl_rules *r, uint32_t i, const struct ddl_subject *of) {
+    return i < r->n && compare(r->all[i], of) == 0;
+}
 
 static int insert(struct ddl_rules *r, uint32_t at, const struct ddl_rule *rule, struct err *e) {
     struct ddl_rule **all = realloc(r->all, (r->n + 1) * sizeof *all), *copy = malloc(sizeof *copy);
@@ -50,7 +52,9 @@ static void erase(struct ddl_rules *r, uint32_t at) {
     r->n--;
 }
 
-bool ddl_subject_is_everything(const struct ddl_subject *of) { return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name); }
+bool ddl_subject_is_everything(const struct ddl_subject *of) {
+    return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name);
+}
 
 const struct ddl_rule *ddl_rules_find(const struct ddl_rules *r, const struct ddl_subject *of) {
     uint32_t at = place_of(r, of);
@@ -61,7 +65,8 @@ static int check_subject(const struct ddl_subject *of, struct err *e) {
     if (!is_any(of->statement) && !ddl_statement_is_known(of->statement)) return no_such_statement(of->statement, e);
     if (!*of->keyspace || !*of->name || strlen(of->keyspace) >= DDL_NAME_MAX || strlen(of->name) >= DDL_NAME_MAX)
         return err_invalid(e, "A rule names a keyspace and an object of it, or * for any");
-    if (is_any(of->keyspace) && !is_any(of->name)) return err_invalid(e, "A rule that names an object names its keyspace, too");
+    if (is_any(of->keyspace) && !is_any(of->name))
+        return err_invalid(e, "A rule that names an object names its keyspace, too");
     return 0;
 }
 
@@ -74,7 +79,8 @@ static int set_delay(struct ddl_rule *rule, const char *text, struct err *e) {
 
 static int set_failure(struct ddl_rule *rule, const char *words, struct err *e) {
     rule->has_failure = *words;
-    if (strlen(words) >= DDL_WORDS_MAX) return err_invalid(e, "The words of a failure have at most %d bytes", DDL_WORDS_MAX - 1);
+    if (strlen(words) >= DDL_WORDS_MAX)
+        return err_invalid(e, "The words of a failure have at most %d bytes", DDL_WORDS_MAX - 1);
     snprintf(rule->failure, sizeof rule->failure, "%s", words);
     return 0;
 }
@@ -89,12 +95,15 @@ static int rule_of(const struct ddl_subject *of, struct ddl_rule *out, struct er
     return 0;
 }
 
-int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct ddl_rule *out, struct err *e) {
+int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure,
+                      struct ddl_rule *out, struct err *e) {
     if (rule_of(of, out, e)) return -1;
     const struct ddl_rule *old = ddl_rules_find(r, of);
     if (old) *out = *old;
     out->configured = false;
-    if (!old && r->n >= DDL_RULES_MAX) return err_invalid(e, "There are %d rules of DDL delays already, which is the most there may be", DDL_RULES_MAX);
+    if (!old && r->n >= DDL_RULES_MAX)
+        return err_invalid(e, "There are %d rules of DDL delays already, which is the most there may be",
+                           DDL_RULES_MAX);
     if (delay && !*delay && ddl_subject_is_everything(of))
         return err_invalid(e, "The rule for everything needs a delay; DELETE puts it back to the configuration's");
     return (delay && set_delay(out, delay, e)) || (failure && set_failure(out, failure, e)) ? -1 : 0;
@@ -119,14 +128,17 @@ int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *
 
 static bool matches(const char *pattern, const char *text) { return is_any(pattern) || strcmp(pattern, text) == 0; }
 
-static int closeness(const struct ddl_rule *r) { return !is_any(r->name) * 4 + !is_any(r->keyspace) * 2 + !is_any(r->statement); }
+static int closeness(const struct ddl_rule *r) {
+    return !is_any(r->name) * 4 + !is_any(r->keyspace) * 2 + !is_any(r->statement);
+}
 
 static struct ddl_rule *closest(const struct ddl_rules *r, const struct ddl_subject *of, bool failure) {
     struct ddl_rule *best = NULL;
     for (uint32_t i = 0; i < r->n; i++) {
         struct ddl_rule *x = r->all[i];
         if (!(failure ? x->has_failure : x->has_delay)) continue;
-        if (!matches(x->statement, of->statement) || !matches(x->keyspace, of->keyspace) || !matches(x->name, of->name)) continue;
+        if (!matches(x->statement, of->statement) || !matches(x->keyspace, of->keyspace) || !matches(x->name, of->name))
+            continue;
         if (!best || closeness(x) > closeness(best)) best = x;
     }
     return best;
@@ -151,7 +163,8 @@ static char *trim(char *s) {
     return s;
 }
 
-static int configure(struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
+static int configure(struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure,
+                     struct err *e) {
     struct ddl_rule rule;
     if (ddl_rules_prepare(r, of, delay, failure, &rule, e)) return -1;
     rule.configured = true;
@@ -161,7 +174,8 @@ static int configure(struct ddl_rules *r, const struct ddl_subject *of, const ch
 /* "CREATE TABLE ks.name = held fail words"; cut in place. */
 static int take_rule(struct ddl_rules *r, char *text, struct err *e) {
     char *equals = strchr(text, '=');
-    if (!equals) return err_invalid(e, "'%s' is no rule of a DDL delay: STATEMENT KEYSPACE[.NAME] = DELAY [fail WORDS]", text);
+    if (!equals)
+        return err_invalid(e, "'%s' is no rule of a DDL delay: STATEMENT KEYSPACE[.NAME] = DELAY [fail WORDS]", text);
     *equals = 0;
     char *left = trim(text), *delay = trim(equals + 1), *object = strrchr(left, ' ');
     if (!object) return err_invalid(e, "'%s' names no statement and keyspace; * is any", left);
@@ -178,7 +192,8 @@ static int take_rule(struct ddl_rules *r, char *text, struct err *e) {
     return configure(r, &of, *delay ? delay : NULL, failure, e);
 }
 
-int ddl_rules_init(struct ddl_rules *r, const char *default_text, const char *rules_text, uint64_t random, struct err *e) {
+int ddl_rules_init(struct ddl_rules *r, const char *default_text, const char *rules_text, uint64_t random,
+                   struct err *e) {
     *r = (struct ddl_rules){.random = random};
     const struct ddl_subject everything = {"*", "*", "*"};
     char *copy = strdup(rules_text), *at = copy;

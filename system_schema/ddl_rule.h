@@ -1,10 +1,13 @@
-/* Which delay a DDL statement gets, and whether it fails: rules by statement, keyspace and object, of which the closest one counts.
+/* Which delay a DDL statement gets, and whether it fails: rules by statement, keyspace and object,
+ * of which the closest one counts.
  *
- * Closer is, in this order: the object is named, the keyspace is named, the statement is named. A rule may say the delay, the failure, or both;
- * each is taken from the closest rule that says it. The rule for everything (*, *, *) always has a delay: the configuration's, until it is set.
+ * Closer is, in this order: the object is named, the keyspace is named, the statement is named. A
+ * rule may say the delay, the failure, or both; each is taken from the closest rule that says it.
+ * The rule for everything (*, *, *) always has a delay: the configuration's, until it is set.
  *
- * Life: the configuration's rules are parsed at the start. What is set at run time is prepared, recorded (catalog_rule.c) and then put in
- * their place. The catalogue's lock guards a list of rules.
+ * Life: the configuration's rules are parsed at the start. What is set at run time is prepared,
+ * recorded (catalog_rule.c) and then put in their place. The catalogue's lock guards a list of
+ * rules.
  */
 #pragma once
 
@@ -35,11 +38,15 @@ struct ddl_rules {
     uint64_t random;       /* of rules without a seed */
 };
 
-/* default_text: the delay of (*, *, *). Rules of a configuration: "STATEMENT KEYSPACE[.NAME] = DELAY [fail WORDS]; ...", where * is any. */
-int ddl_rules_init(struct ddl_rules *r, const char *default_text, const char *rules_text, uint64_t random, struct err *e) MUST_CHECK;
+/* default_text: the delay of (*, *, *). Rules of a configuration: "STATEMENT KEYSPACE[.NAME] =
+ * DELAY [fail WORDS]; ...", where * is any. */
+int ddl_rules_init(struct ddl_rules *r, const char *default_text, const char *rules_text, uint64_t random,
+                   struct err *e) MUST_CHECK;
 void ddl_rules_fini(struct ddl_rules *r);
-/* The rule as it is with what is not NULL in its place; an empty text takes a part away. ERR_INVALID: no such statement or delay, or too many rules. */
-int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct ddl_rule *out, struct err *e) MUST_CHECK;
+/* The rule as it is with what is not NULL in its place; an empty text takes a part away.
+ * ERR_INVALID: no such statement or delay, or too many rules. */
+int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure,
+                      struct ddl_rule *out, struct err *e) MUST_CHECK;
 /* Puts a rule that was prepared in the place of the one of its subject; one that says nothing takes that away. */
 int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *e) MUST_CHECK;
 /* NULL: there is none. Valid until the rules change. */
@@ -53,7 +60,8 @@ const char *ddl_rules_failure(const struct ddl_rules *r, const struct ddl_subjec
 
 /* ---- as a record ---- */
 
-/* version u8 (1) | flags u8 (1: a delay, 2: a failure) | statement | keyspace | name | delay | failure      each: length u16 | bytes */
+/* version u8 (1) | flags u8 (1: a delay, 2: a failure) | statement | keyspace | name | delay |
+ * failure      each: length u16 | bytes */
 void ddl_rule_encode(const struct ddl_rule *rule, struct buf *out);
 /* ERR_SERVER, ERR_INVALID: it is no rule. */
 int ddl_rule_decode(struct slice bytes, struct ddl_rule *out, struct err *e) MUST_CHECK;

@@ -76,17 +76,19 @@ int form_check(const struct object_kind *kind, const struct object_place *at, st
     const void *definition = kind->decode(form, at, &a, e);
     if (!definition || kind->check(definition, e)) goto out;
     kind->encode(definition, &again);
-    rc = buf_failed(&again)                         ? err_nomem(e)
-         : slice_eq(buf_slice(&again), form) ? 0
-                                             : err_set(e, ERR_SERVER, "the record of %s %s.%s does not come back as it was written", kind->word,
-                                                       at->keyspace, at->name);
+    rc = buf_failed(&again) ? err_nomem(e)
+         : slice_eq(buf_slice(&again), form)
+             ? 0
+             : err_set(e, ERR_SERVER, "the record of %s %s.%s does not come back as it was written", kind->word,
+                       at->keyspace, at->name);
 out:
     buf_fini(&again);
     arena_fini(&a);
     return rc;
 }
 
-int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition, struct buf *out, struct err *e) {
+int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition,
+                    struct buf *out, struct err *e) {
     if (kind->check(definition, e)) return -1;
     kind->encode(definition, out);
     if (buf_failed(out)) return err_nomem(e);

@@ -49,6 +49,12 @@ static bool same_shape(const void *a, const void *b) {
     return true;
 }
 
-const struct object_kind keyspace_kind = {
-    .word = "keyspace", .tag = 'k', .target = TARGET_KEYSPACE, .encode = encode, .decode = decode, .check = check, .has_old_keys = has_old_keys,
-    .same_shape = same_shape, .show = show_keyspace};
+const struct object_kind keyspace_kind = {.word = "keyspace",
+                                          .tag = 'k',
+                                          .target = TARGET_KEYSPACE,
+                                          .encode = encode,
+                                          .decode = decode,
+                                          .check = check,
+                                          .has_old_keys = has_old_keys,
+                                          .same_shape = same_shape,
+                                          .show = show_keyspace};

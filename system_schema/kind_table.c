@@ -1,9 +1,11 @@
-/* Tables. Form, version 3 when columns are masked, else version 2 when columns were dropped, which ends with those, else version 1, which ends with the
- * options:
+/* Tables. Form, version 3 when columns are masked, else version 2 when columns were dropped, which
+ * ends with those, else version 1, which ends with the options:
  *
  *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
- *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name | type as CQL | kind u8 | id uvarint | dropped_us u64 |
- *   masks uvarint, by column, each: index of the column uvarint | function | arguments uvarint, each: type as CQL | value | literal
+ *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name
+ *   | type as CQL | kind u8 | id uvarint | dropped_us u64 |
+ *   masks uvarint, by column, each: index of the column uvarint | function | arguments uvarint,
+ *   each: type as CQL | value | literal
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
@@ -73,7 +75,9 @@ static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts
         uint8_t kind = rd_u8(rd);
         uint64_t id = rd_uvarint(rd);
         d->dropped_us = (int64_t)rd_u64(rd);
-        if ((kind != COLUMN_STATIC && kind != COLUMN_REGULAR) || id >= parts->n_column_ids || (i && id <= all[i - 1].id)) rd->bad = true;
+        if ((kind != COLUMN_STATIC && kind != COLUMN_REGULAR) || id >= parts->n_column_ids ||
+            (i && id <= all[i - 1].id))
+            rd->bad = true;
         d->kind = (enum schema_column_kind)kind;
         d->id = (uint32_t)id;
     }
@@ -113,7 +117,8 @@ static int get_masks(struct rd *rd, struct arena *a, struct table_parts *parts, 
     return e->set ? -1 : 0;
 }
 
-static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col, struct err *e) {
+static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col,
+                      struct err *e) {
     col->name = form_get_text(rd, a, e);
     col->type = form_get_type(rd, at, a, e);
     uint8_t kind = rd_u8(rd);
@@ -142,7 +147,8 @@ static bool is_sound(const struct schema_table *t) {
     return true;
 }
 
-static int get_table(struct slice form, const struct object_place *at, struct arena *a, struct schema_table *t, struct err *e) {
+static int get_table(struct slice form, const struct object_place *at, struct arena *a, struct schema_table *t,
+                     struct err *e) {
     struct rd rd = rd_of(form);
     struct table_parts parts = {.name = t->name};
     uint8_t version = rd_u8(&rd);
@@ -150,7 +156,9 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     if (id.p) memcpy(t->id, id.p, sizeof t->id);
     t->created_ms = (int64_t)rd_u64(&rd);
     uint64_t ids = rd_uvarint(&rd), n = rd_uvarint(&rd);
-    if (rd.bad || version < FORM_VERSION || version > FORM_WITH_MASKS || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
+    if (rd.bad || version < FORM_VERSION || version > FORM_WITH_MASKS || ids > DEFINITION_COLUMNS_MAX || n > ids ||
+        n > rd_left(&rd))
+        goto damaged;
     parts.n_column_ids = (uint32_t)ids;
     parts.n_columns = (uint32_t)n;
     parts.columns = ARENA_ARRAY(a, n + 1, struct schema_column);
@@ -179,22 +187,29 @@ static void *decode(struct slice form, const struct object_place *at, struct are
 
 static size_t mask_bytes(const struct schema_mask *m) {
     size_t bytes = 0;
-    for (uint32_t i = 0; m && i < m->n_arguments; i++) bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
+    for (uint32_t i = 0; m && i < m->n_arguments; i++)
+        bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
     return bytes;
 }
 
 static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
     size_t masks = 0;
-    if (t->n_column_ids > DEFINITION_COLUMNS_MAX) return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
-    if (t->n_options > DEFINITION_OPTIONS_MAX) return err_invalid(e, "A table may have at most %d properties", DEFINITION_OPTIONS_MAX);
+    if (t->n_column_ids > DEFINITION_COLUMNS_MAX)
+        return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
+    if (t->n_options > DEFINITION_OPTIONS_MAX)
+        return err_invalid(e, "A table may have at most %d properties", DEFINITION_OPTIONS_MAX);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         size_t n = strlen(t->columns[i].name);
-        if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
+        if (n > DEFINITION_NAME_MAX)
+            return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)",
+                               DEFINITION_NAME_MAX, n);
         masks += mask_bytes(t->columns[i].mask);
     }
     if (masks <= DEFINITION_MASK_BYTES_MAX) return 0;
-    return err_invalid(e, "The arguments of a table's masks must not be more than %d bytes long together (got %zu bytes)", DEFINITION_MASK_BYTES_MAX, masks);
+    return err_invalid(e,
+                       "The arguments of a table's masks must not be more than %d bytes long together (got %zu bytes)",
+                       DEFINITION_MASK_BYTES_MAX, masks);
 }
 
 static int depend(const void *definition, object_need_fn need, void *arg) {
@@ -236,6 +251,16 @@ static bool same_shape(const void *a, const void *b) {
 
 static const struct object_kind *const needs[] = {&type_kind, NULL};
 
-const struct object_kind table_kind = {
-    .word = "table", .tag = 't', .in_keyspace = true, .has_rows = true, .target = TARGET_TABLE, .encode = encode, .decode = decode, .check = check,
-    .needs = needs, .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape, .show = show_table};
+const struct object_kind table_kind = {.word = "table",
+                                       .tag = 't',
+                                       .in_keyspace = true,
+                                       .has_rows = true,
+                                       .target = TARGET_TABLE,
+                                       .encode = encode,
+                                       .decode = decode,
+                                       .check = check,
+                                       .needs = needs,
+                                       .depend = depend,
+                                       .has_old_keys = has_old_keys,
+                                       .same_shape = same_shape,
+                                       .show = show_table};

@@ -20,7 +20,8 @@ static void encode(const void *definition, struct buf *out) {
     }
 }
 
-static int get_type(struct slice form, const struct object_place *at, struct arena *a, struct schema_type *t, struct err *e) {
+static int get_type(struct slice form, const struct object_place *at, struct arena *a, struct schema_type *t,
+                    struct err *e) {
     struct rd rd = rd_of(form);
     uint8_t version = rd_u8(&rd);
     t->modified_ms = (int64_t)rd_u64(&rd);
@@ -39,7 +40,8 @@ static int get_type(struct slice form, const struct object_place *at, struct are
     t->type = cql_type_new_user(a, keyspace, name, fields, names, (uint32_t)n, e);
     return t->type ? 0 : -1;
 damaged:
-    return e->set ? -1 : err_set(e, ERR_SERVER, "the catalogue's record of type %s.%s is damaged", at->keyspace, at->name);
+    return e->set ? -1
+                  : err_set(e, ERR_SERVER, "the catalogue's record of type %s.%s is damaged", at->keyspace, at->name);
 }
 
 static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
@@ -55,7 +57,9 @@ static int check(const void *definition, struct err *e) {
     const struct cql_type *t = ((const struct schema_type *)definition)->type;
     for (uint32_t i = 0; i < t->n_args; i++) {
         size_t n = strlen(t->field_names[i]);
-        if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Field names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
+        if (n > DEFINITION_NAME_MAX)
+            return err_invalid(e, "Field names must not be more than %d bytes long (got %zu bytes)",
+                               DEFINITION_NAME_MAX, n);
     }
     return 0;
 }
@@ -78,6 +82,15 @@ static bool same_shape(const void *a, const void *b) {
 
 static const struct object_kind *const needs[] = {&type_kind, NULL};
 
-const struct object_kind type_kind = {
-    .word = "type", .tag = 'u', .in_keyspace = true, .target = TARGET_TYPE, .encode = encode, .decode = decode, .check = check, .needs = needs,
-    .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape, .show = show_type};
+const struct object_kind type_kind = {.word = "type",
+                                      .tag = 'u',
+                                      .in_keyspace = true,
+                                      .target = TARGET_TYPE,
+                                      .encode = encode,
+                                      .decode = decode,
+                                      .check = check,
+                                      .needs = needs,
+                                      .depend = depend,
+                                      .has_old_keys = has_old_keys,
+                                      .same_shape = same_shape,
+                                      .show = show_type};

@@ -32,5 +32,7 @@ static int add(struct meta_batch *b, struct slice key, const struct slice *value
     return 0;
 }
 
-int meta_batch_put(struct meta_batch *b, struct slice key, struct slice value, struct err *e) { return add(b, key, &value, e); }
+int meta_batch_put(struct meta_batch *b, struct slice key, struct slice value, struct err *e) {
+    return add(b, key, &value, e);
+}
 int meta_batch_delete(struct meta_batch *b, struct slice key, struct err *e) { return add(b, key, NULL, e); }

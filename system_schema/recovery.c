@@ -41,7 +41,8 @@ static int save(struct catalog *c, const struct history *h, struct err *e) {
     struct buf b;
     buf_init(&b, 0);
     encode(h, &b);
-    int rc = buf_failed(&b) ? err_nomem(e) : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
+    int rc = buf_failed(&b) ? err_nomem(e)
+                            : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
     buf_fini(&b);
     return rc;
 }
@@ -69,9 +70,12 @@ void recovery_free(struct catalog *c) {
     c->histories = NULL;
 }
 
-static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name, struct err *e) {
+static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name,
+                                   struct err *e) {
     struct history *h = calloc(1, sizeof *h);
-    if (h) *h = (struct history){.id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name), .next = c->histories};
+    if (h)
+        *h = (struct history){
+            .id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name), .next = c->histories};
     if (h && h->keyspace && h->name) return c->histories = h;
     if (h) history_free(h);
     err_nomem(e);
@@ -95,7 +99,9 @@ static struct history *of_table(struct catalog *c, uint32_t table) {
 }
 
 /* Those that can be restored from. */
-static bool is_of(const struct history *h, uint32_t lineage) { return h->lineage == lineage && h->begun && !h->unwanted; }
+static bool is_of(const struct history *h, uint32_t lineage) {
+    return h->lineage == lineage && h->begun && !h->unwanted;
+}
 
 int64_t recovery_earliest(struct catalog *c, const struct history *of) {
     int64_t since = INT64_MAX, window = now_us(c) - c->recovery_window_us;
@@ -178,7 +184,8 @@ static void begin(struct catalog *c, struct entry *x, bool fresh) {
 static void note_version(struct catalog *c, const struct entry *x, struct history *h) {
     struct err e = {0};
     if (!h->begun || slice_eq(h->versions[h->n_versions - 1].form, x->form)) return;
-    if (add_version(h, now_us(c), x->form, &e)) log_error("the history of %s does not know its new definition: %s", x->name, e.text);
+    if (add_version(h, now_us(c), x->form, &e))
+        log_error("the history of %s does not know its new definition: %s", x->name, e.text);
     else save_or_say(c, h);
 }
 
@@ -210,7 +217,8 @@ static void end(struct catalog *c, struct entry *x, struct history *h) {
 static void forget_plan(struct catalog *c, uint32_t table) {
     uint8_t key[KEY_MAX];
     struct err e = {0};
-    if (eng_meta_delete(c->eng, record_name("restore/", table, key), &e)) log_warn("the plan of a restore stays: %s", e.text);
+    if (eng_meta_delete(c->eng, record_name("restore/", table, key), &e))
+        log_warn("the plan of a restore stays: %s", e.text);
 }
 
 static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
@@ -246,7 +254,9 @@ static struct history *begin_at(struct catalog *c, const struct entry *x, uint32
     if (!h) return NULL;
     h->lineage = x->id;
     h->unwanted = true;
-    if (save(c, h, e) || eng_history_begin(c->eng, storage, id, false, e) || add_version(h, eng_history_since(c->eng, id), x->form, e)) return NULL;
+    if (save(c, h, e) || eng_history_begin(c->eng, storage, id, false, e) ||
+        add_version(h, eng_history_since(c->eng, id), x->form, e))
+        return NULL;
     eng_table_set(c->eng, id, wishes_of(c, x).gc_grace);
     return h;
 }
@@ -254,7 +264,8 @@ static struct history *begin_at(struct catalog *c, const struct entry *x, uint32
 static int add_record(struct recovery_turn *turn, const struct history *h, struct err *e) {
     struct buf *b = &turn->records[turn->n];
     encode(h, b);
-    turn->changes[turn->n] = (struct eng_meta_change){.key = record_name("recovery/", h->id, turn->keys[turn->n]), .value = buf_slice(b)};
+    turn->changes[turn->n] = (struct eng_meta_change){.key = record_name("recovery/", h->id, turn->keys[turn->n]),
+                                                      .value = buf_slice(b)};
     turn->n++;
     return buf_failed(b) ? err_nomem(e) : 0;
 }
@@ -268,7 +279,8 @@ static void turn_over(const struct entry *x, struct history *from, struct histor
     to->unwanted = false;
 }
 
-int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, struct err *e) {
+int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+                        struct err *e) {
     *turn = (struct recovery_turn){.old = of_table(c, x->id)};
     for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
     if (!turn->old) return 0;
@@ -361,7 +373,8 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
     uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
     uint32_t table = rd_u32(&rd);
     int64_t gone_us = (int64_t)rd_u64(&rd);
-    uint32_t id = key.n >= 4 ? load_u32(key.p + key.n - 4) : 0, lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
+    uint32_t id = key.n >= 4 ? load_u32(key.p + key.n - 4) : 0,
+             lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
     const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
     struct history *h = history_new(c, id, keyspace, name, e);
     int rc = h ? read_versions(&rd, h, e) : -1;
@@ -371,7 +384,9 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
         h->gone_us = gone_us;
         h->begun = begun && h->n_versions && !rd.bad && version > 0 && version <= RECORD_VERSION;
         h->unwanted = !h->begun;
-        if (begun && !h->begun) log_error("the record of the history of %s.%s is damaged: its tables cannot be restored from it", keyspace, name);
+        if (begun && !h->begun)
+            log_error("the record of the history of %s.%s is damaged: its tables cannot be restored from it", keyspace,
+                      name);
     }
     arena_fini(&a);
     return rc;
@@ -418,7 +433,8 @@ static int tell_saved(void *arg, struct slice key, struct slice value, struct er
     return key.n >= 4 && is_kept(s, value) ? s->fn(s->arg, load_u32(key.p + key.n - 4), e) : 0;
 }
 
-int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e), void *arg, struct err *e) {
+int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
+                        void *arg, struct err *e) {
     struct saved_histories s = {.keyspace = keyspace, .fn = fn, .arg = arg};
     return eng_meta_scan(state, slice_str("recovery/"), tell_saved, &s, e);
 }
@@ -427,7 +443,8 @@ static int take_history(void *arg, struct slice key, struct slice value, struct 
     const struct saved_histories *s = arg;
     uint8_t name[KEY_MAX];
     if (key.n < 4 || !is_kept(s, value)) return 0;
-    return meta_batch_put(s->batch, record_name("recovery/", s->id_of(s->id_arg, load_u32(key.p + key.n - 4)), name), value, e);
+    return meta_batch_put(s->batch, record_name("recovery/", s->id_of(s->id_arg, load_u32(key.p + key.n - 4)), name),
+                          value, e);
 }
 
 /* Plans of other keyspaces' restores do not name a history of this one's. */
@@ -450,13 +467,15 @@ static int let_go(struct history *h, struct meta_batch *b, struct err *e) {
     h->unwanted = true;
     encode(h, &value);
     h->unwanted = unwanted;
-    int rc = buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
+    int rc = buf_failed(&value) ? err_nomem(e)
+                                : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
     buf_fini(&value);
     return rc;
 }
 
-int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace, uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg,
-                       struct meta_batch *b, struct err *e) {
+int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
+                       uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
+                       struct err *e) {
     struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
     for (struct history *h = c->histories; h; h = h->next)
         if (!strcmp(h->keyspace, keyspace) && let_go(h, b, e)) return -1;
@@ -493,7 +512,8 @@ int recovery_load(struct catalog *c, struct err *e) {
         if (!h->unwanted) take_up(c, h);
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
-        if (x->status == SCHEMA_RESTORING && !x->restored_from) entry_fail_with(x, "it is not known what it is restored from");
+        if (x->status == SCHEMA_RESTORING && !x->restored_from)
+            entry_fail_with(x, "it is not known what it is restored from");
         if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(c, x, false);
     }
     return 0;
@@ -516,8 +536,12 @@ int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct ca
     int rc = 0;
     pthread_mutex_lock(&c->lock);
     for (const struct history *h = c->histories; h && !rc; h = h->next) {
-        const struct catalog_history now = {.keyspace = h->keyspace, .name = h->name, .begun = h->begun, .gone_us = h->gone_us,
-                                            .earliest_us = h->begun ? recovery_earliest(c, h) : INT64_MAX, .bytes = eng_history_bytes(c->eng, h->id)};
+        const struct catalog_history now = {.keyspace = h->keyspace,
+                                            .name = h->name,
+                                            .begun = h->begun,
+                                            .gone_us = h->gone_us,
+                                            .earliest_us = h->begun ? recovery_earliest(c, h) : INT64_MAX,
+                                            .bytes = eng_history_bytes(c->eng, h->id)};
         if (!h->unwanted) rc = fn(arg, &now);
     }
     pthread_mutex_unlock(&c->lock);

@@ -16,7 +16,9 @@ static struct history *by_id(struct catalog *c, uint32_t id) {
     return h;
 }
 
-static void say(const struct history *h, const char *what, const struct err *e) { log_error("%s of %s.%s: %s", what, h->keyspace, h->name, e->text); }
+static void say(const struct history *h, const char *what, const struct err *e) {
+    log_error("%s of %s.%s: %s", what, h->keyspace, h->name, e->text);
+}
 
 /* ---- restoring ---- */
 
@@ -164,7 +166,8 @@ static void *keep(void *arg) {
 }
 
 int recovery_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->keeper, NULL, keep, c)) return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
+    if (pthread_create(&c->keeper, NULL, keep, c))
+        return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
     c->has_keeper = true;
     return 0;
 }

@@ -2,7 +2,8 @@
 
 #include <arpa/inet.h>
 
-int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table,
+                 virtual_row_fn row, void *arg) {
     *ro = (struct row_out){.ctx = ctx, .table = table, .row = row, .arg = arg};
     ro->values = ARENA_ARRAY(ctx->arena, table->n_columns, struct value);
     return ro->values ? 0 : err_nomem(ctx->err);

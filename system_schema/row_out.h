@@ -1,7 +1,8 @@
 /* Assembles rows of system tables by column name, for whoever yields one.
  *
- * Life: row_out_init once per yield; per row row_out_begin, some row_* calls, row_out_emit. Values that need memory live in the
- * context's arena. A column that the reported release does not have is passed over, so that one function yields for both.
+ * Life: row_out_init once per yield; per row row_out_begin, some row_* calls, row_out_emit. Values
+ * that need memory live in the context's arena. A column that the reported release does not have is
+ * passed over, so that one function yields for both.
  */
 #pragma once
 
@@ -17,7 +18,8 @@ struct row_out {
     bool failed; /* no memory */
 };
 
-int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) MUST_CHECK;
+int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table,
+                 virtual_row_fn row, void *arg) MUST_CHECK;
 void row_out_begin(struct row_out *ro);
 int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, or -1 without memory */
 /* Whether the statement may want rows with this text as the i-th partition key column. */

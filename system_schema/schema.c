@@ -55,9 +55,11 @@ const struct schema_table *schema_table_any(const struct schema *s, const char *
     return space ? schema_tables_find(&space->tables, name) : NULL;
 }
 
-/* The words are those of Schema.validateTable (5.0) in cassandra mode. Keyspaces names a keyspace or table that is missing or
- * not ready "unconfigured" (reference: system keyspaces and asynchronous DDL). */
-const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) {
+/* The words are those of Schema.validateTable (5.0) in cassandra mode. Keyspaces names a keyspace
+ * or table that is missing or not ready "unconfigured" (reference: system keyspaces and
+ * asynchronous DDL). */
+const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name,
+                                             struct err *e) {
     const struct schema_space *space = schema_space_find(s, keyspace);
     const struct schema_keyspace *ks = space ? space->keyspace : NULL;
     if (!ks && !s->has_control && strcmp(keyspace, "system_control") == 0) {
@@ -65,7 +67,9 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
         return NULL;
     }
     if (!ks || ks->status == SCHEMA_CREATING) {
-        const char *words = s->cassandra_mode ? "keyspace %s does not exist" : ks ? "unconfigured keyspace %s" : "Keyspace %s does not exist";
+        const char *words = s->cassandra_mode ? "keyspace %s does not exist"
+                            : ks              ? "unconfigured keyspace %s"
+                                              : "Keyspace %s does not exist";
         err_set(e, ERR_INVALID, words, keyspace);
         return NULL;
     }
@@ -99,7 +103,8 @@ static const struct schema_column *column_among(const struct schema_column *colu
     return NULL;
 }
 
-/* Key columns stand in the order of the key; static ones after them, and then the others, each in the order of their names. */
+/* Key columns stand in the order of the key; static ones after them, and then the others, each in
+ * the order of their names. */
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
     uint32_t n_key = t->n_partition_key + t->n_clustering;
     for (uint32_t i = 0; i < n_key; i++)
@@ -131,7 +136,8 @@ const struct schema_type *schema_type_find(const struct schema *s, const char *k
 }
 
 bool schema_system_is_replicated(const char *keyspace) {
-    return strcmp(keyspace, "system_auth") == 0 || strcmp(keyspace, "system_distributed") == 0 || strcmp(keyspace, "system_traces") == 0;
+    return strcmp(keyspace, "system_auth") == 0 || strcmp(keyspace, "system_distributed") == 0 ||
+           strcmp(keyspace, "system_traces") == 0;
 }
 
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {
@@ -173,7 +179,8 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     for (uint32_t i = 0; i < parts->n_column_ids; i++) ordinals[i] = UINT32_MAX;
     qsort(parts->columns, parts->n_columns, sizeof *parts->columns, column_order);
     for (uint32_t i = 0; i < parts->n_columns; i++) {
-        if (parts->columns[i].id >= parts->n_column_ids) return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
+        if (parts->columns[i].id >= parts->n_column_ids)
+            return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
         parts->columns[i].ordinal = i;
         ordinals[parts->columns[i].id] = i;
     }
@@ -186,7 +193,8 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     out->dropped = parts->dropped;
     out->lacks_dropped = false;
     for (uint32_t i = 0; i < parts->n_dropped; i++) {
-        if (parts->dropped[i].id >= parts->n_column_ids) return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
+        if (parts->dropped[i].id >= parts->n_column_ids)
+            return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
         if (ordinals[parts->dropped[i].id] == UINT32_MAX) out->lacks_dropped = true;
     }
     out->n_options = parts->n_options;

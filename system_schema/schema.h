@@ -1,10 +1,10 @@
 /* The schema: keyspaces, user types, tables, columns, as an immutable snapshot.
  *
- * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer; whoever uses one holds a
- * reference. Snapshots share what did not change between them: a definition (of a keyspace, of a table) is counted on its own,
- * so that a prepared statement holds its tables and no snapshot, and a change makes anew what it changes and the way to it.
- * System keyspaces live as long as the catalogue.
- * Any thread.
+ * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer;
+ * whoever uses one holds a reference. Snapshots share what did not change between them: a
+ * definition (of a keyspace, of a table) is counted on its own, so that a prepared statement holds
+ * its tables and no snapshot, and a change makes anew what it changes and the way to it. System
+ * keyspaces live as long as the catalogue. Any thread.
  */
 #pragma once
 
@@ -27,9 +27,11 @@ static inline bool schema_status_is_listed(enum schema_status s) {
 
 enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
 
-/* MASKED WITH, which is told and does nothing: values are masked by a Cassandra that is told to, and as it comes it is not. */
+/* MASKED WITH, which is told and does nothing: values are masked by a Cassandra that is told to,
+ * and as it comes it is not. */
 struct schema_mask_argument {
-    const char *type, *value, *literal; /* type as CQL; value: its text (AbstractType.getString), of null none; literal: as CQL writes it */
+    /* type as CQL; value: its text (AbstractType.getString), of null none; literal: as CQL writes it */
+    const char *type, *value, *literal;
 };
 struct schema_mask {
     const char *function; /* a native one, without system. */
@@ -123,7 +125,9 @@ struct schema_table_cursor {
     const struct schema_tables *tables;
     uint32_t chunk, at;
 };
-static inline struct schema_table_cursor schema_tables_begin(const struct schema_tables *t) { return (struct schema_table_cursor){.tables = t}; }
+static inline struct schema_table_cursor schema_tables_begin(const struct schema_tables *t) {
+    return (struct schema_table_cursor){.tables = t};
+}
 /* Begins at the first table whose name is not below this one. */
 struct schema_table_cursor schema_tables_from(const struct schema_tables *t, const char *name);
 /* NULL at the end. */
@@ -148,7 +152,8 @@ struct schema {
     const struct schema_space *const *spaces;
 };
 
-/* Of the server's own keyspaces those that Cassandra replicates: it guards them by permissions, the others by their names. */
+/* Of the server's own keyspaces those that Cassandra replicates: it guards them by permissions, the
+ * others by their names. */
 bool schema_system_is_replicated(const char *keyspace);
 
 void schema_ref(const struct schema *s);
@@ -163,11 +168,15 @@ const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const
 bool schema_keyspace_is_deleting(const struct schema *s, const char *name);
 /* Of any status. */
 const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name);
-/* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with ERR_INVALID in Cassandra's words: "keyspace x does not exist",
- * "table y does not exist" (5.0), or in keyspaces mode "unconfigured table ks.t"; for the exact choice see schema.c. */
-const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) MUST_CHECK;
+/* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with
+ * ERR_INVALID in Cassandra's words: "keyspace x does not exist", "table y does not exist" (5.0), or
+ * in keyspaces mode "unconfigured table ks.t"; for the exact choice see schema.c. */
+const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name,
+                                             struct err *e) MUST_CHECK;
 /* Of the partition key or a clustering column. */
-static inline bool schema_column_is_key(const struct schema_column *c) { return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING; }
+static inline bool schema_column_is_key(const struct schema_column *c) {
+    return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING;
+}
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
 /* One that statements may use; it lives as long as the snapshot. NULL: there is none. */
@@ -180,15 +189,18 @@ static inline bool schema_table_same_shape(const struct schema_table *a, const s
     return a == b || (a->object == b->object && a->shape == b->shape && !a->virt && !b->virt);
 }
 
-/* ---- what Amazon Keyspaces adds to a table (custom_property.c): its CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS ---- */
+/* ---- what Amazon Keyspaces adds to a table (custom_property.c): its CUSTOM_PROPERTIES and
+ * AUTOSCALING_SETTINGS ---- */
 
 /* 'ttl', or a default TTL, which implies it. */
 bool schema_has_ttl(const struct schema_table *t);
 bool schema_has_client_timestamps(const struct schema_table *t);
 bool schema_has_pitr(const struct schema_table *t);
 
-/* What the settings of a table mean together, and what may become of those that it had (before: NULL for a new table): ERR_INVALID. */
-int schema_settings_check(const struct schema_table *t, const struct schema_table *before, const struct schema_keyspace *ks, struct err *e) MUST_CHECK;
+/* What the settings of a table mean together, and what may become of those that it had (before:
+ * NULL for a new table): ERR_INVALID. */
+int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
+                          const struct schema_keyspace *ks, struct err *e) MUST_CHECK;
 
 struct schema_capacity {
     enum { SCHEMA_ON_DEMAND, SCHEMA_PROVISIONED } mode;
@@ -215,7 +227,9 @@ typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, ui
 /* How many Regions the keyspace is in: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);
 
-static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) { return &t->columns[i]; }
+static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) {
+    return &t->columns[i];
+}
 static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
     return &t->columns[t->n_partition_key + i];
 }

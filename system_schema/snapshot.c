@@ -103,7 +103,8 @@ const struct schema_table *schema_tables_next(struct schema_table_cursor *c) {
 }
 
 /* Puts these tables, which are sorted and may be none, in the place of one chunk (at == n_chunks: behind the last). */
-static int replace_chunk(struct schema_tables *t, uint32_t at, const struct schema_table *const *tables, uint32_t n, struct err *e) {
+static int replace_chunk(struct schema_tables *t, uint32_t at, const struct schema_table *const *tables, uint32_t n,
+                         struct err *e) {
     uint32_t pieces = n == 0 ? 0 : n <= CHUNK_TABLES ? 1 : 2, old = at < t->n_chunks;
     uint32_t first = pieces == 2 ? n / 2 : n, n_chunks = t->n_chunks - old + pieces;
     struct schema_chunk *made[2] = {NULL, NULL}, **chunks = malloc((n_chunks + 1) * sizeof(struct schema_chunk *));
@@ -239,7 +240,9 @@ struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const str
     s->space.keyspace = ks;
     schema_keyspace_ref(ks);
     if (like) set_types(s, type_list_ref(like->types));
-    if (!like || (!tables_copy(&like->space.tables, &s->space.tables, e) && !tables_copy(&like->space.deleting, &s->space.deleting, e))) return s;
+    if (!like || (!tables_copy(&like->space.tables, &s->space.tables, e) &&
+                  !tables_copy(&like->space.deleting, &s->space.deleting, e)))
+        return s;
     space_unref(s);
     return NULL;
 }
@@ -276,7 +279,9 @@ struct snapshot *snapshot_new(const struct snapshot *like, uint32_t more) {
     return s;
 }
 
-void schema_ref(const struct schema *s) { atomic_fetch_add_explicit(&((struct snapshot *)s)->refs, 1, memory_order_relaxed); }
+void schema_ref(const struct schema *s) {
+    atomic_fetch_add_explicit(&((struct snapshot *)s)->refs, 1, memory_order_relaxed);
+}
 
 void schema_unref(const struct schema *schema) {
     struct snapshot *s = (struct snapshot *)schema;
@@ -311,7 +316,8 @@ void snapshot_put(struct snapshot *s, struct space *space) {
         return;
     }
     assert(s->schema.n_spaces < s->cap);
-    for (; at > 0 && strcmp(s->spaces[at - 1]->space.keyspace->name, space->space.keyspace->name) > 0; at--) s->spaces[at] = s->spaces[at - 1];
+    for (; at > 0 && strcmp(s->spaces[at - 1]->space.keyspace->name, space->space.keyspace->name) > 0; at--)
+        s->spaces[at] = s->spaces[at - 1];
     s->spaces[at] = space;
     s->schema.n_spaces++;
 }

@@ -1,10 +1,11 @@
-/* How a snapshot is held together: every part that is shared is counted, and holds what it points to.
+/* How a snapshot is held together: every part that is shared is counted, and holds what it points
+ * to.
  *
  *   snapshot ─> space (a keyspace's) ─┬> chunk (of tables) ─> table ─┬> keyspace (its definition)
  *                                     └> type list ─> type ──────────┘
  *
- * Inside system_schema only. Definitions of the system keyspaces have no owner and live in the catalogue's arena, so every
- * reference must be dropped before catalog_close.
+ * Inside system_schema only. Definitions of the system keyspaces have no owner and live in the
+ * catalogue's arena, so every reference must be dropped before catalog_close.
  *
  * S1. Nothing that a published snapshot reaches is changed.
  * S2. Tables of a list are in the order of their names, no name twice; no chunk is empty.
@@ -32,8 +33,10 @@ struct schema_chunk {
     uint32_t n;
     const struct schema_table *tables[CHUNK_TABLES]; /* held */
 };
-/* Takes one table out (or NULL) and one in (or NULL), which is held then. The list changes; chunks that others hold do not. */
-int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in, struct err *e) MUST_CHECK;
+/* Takes one table out (or NULL) and one in (or NULL), which is held then. The list changes; chunks
+ * that others hold do not. */
+int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in,
+                struct err *e) MUST_CHECK;
 /* A list of its own with the same chunks. */
 int tables_copy(const struct schema_tables *from, struct schema_tables *to, struct err *e) MUST_CHECK;
 void tables_fini(struct schema_tables *t);
@@ -52,9 +55,11 @@ struct space {
     uint32_t id; /* of the keyspace's entry; 0: of a system keyspace */
 };
 /* Holds the keyspace; with the tables of another space, or none. */
-struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like, struct err *e) MUST_CHECK;
+struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like,
+                        struct err *e) MUST_CHECK;
 void space_unref(struct space *s);
-/* Puts in (or NULL) in the place of the type of that object, if there is one. Others that share the list keep it as it was. */
+/* Puts in (or NULL) in the place of the type of that object, if there is one. Others that share the
+ * list keep it as it was. */
 int space_edit_types(struct space *s, uint32_t object, const struct schema_type *in, struct err *e) MUST_CHECK;
 
 struct snapshot {
@@ -83,7 +88,8 @@ struct table_parts {
 };
 
 /* Orders the columns, numbers them and derives what the table tells of its options. Everything lives in the arena. */
-int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out, struct err *e) MUST_CHECK;
+int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out,
+                   struct err *e) MUST_CHECK;
 
 /* The value of an option, or NULL when it has its default. */
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

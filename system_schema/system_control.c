@@ -1,5 +1,6 @@
-/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and when what is held goes on. Rules that are set are
- * recorded (catalog_rule.c); what is under way gets what they say anew after a restart. */
+/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and
+ * when what is held goes on. Rules that are set are recorded (catalog_rule.c); what is under way
+ * gets what they say anew after a restart. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +26,9 @@ static const char *text_of(const struct input *in, const char *column, bool *fai
     struct slice copy = arena_dup(in->ctx->arena, v.n > 0 ? value_slice(v) : slice_str(""));
     if (!copy.p || memchr(copy.p, 0, copy.n)) {
         *failed = true;
-        if (copy.p) err_invalid(in->ctx->err, "A text of %s.%s may not hold the character 0", in->table->keyspace->name, in->table->name);
+        if (copy.p)
+            err_invalid(in->ctx->err, "A text of %s.%s may not hold the character 0", in->table->keyspace->name,
+                        in->table->name);
         else err_nomem(in->ctx->err);
     }
     return (const char *)copy.p;
@@ -33,7 +36,8 @@ static const char *text_of(const struct input *in, const char *column, bool *fai
 
 static int refuse_column(const struct input *in, const char *column) {
     if (value_is_unset(value_of_column(in, column))) return 0;
-    return err_invalid(in->ctx->err, "Column %s of %s.%s tells what is; it may not be set", column, in->table->keyspace->name, in->table->name);
+    return err_invalid(in->ctx->err, "Column %s of %s.%s tells what is; it may not be set", column,
+                       in->table->keyspace->name, in->table->name);
 }
 
 /* ---- ddl: the rules ---- */
@@ -62,11 +66,13 @@ WRITES(control_ddl) {
     struct catalog *c = ctx->catalog;
     const struct input in = {ctx, table, change};
     bool failed = false;
-    const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed), text_of(&in, "name", &failed)};
+    const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed),
+                                   text_of(&in, "name", &failed)};
     const char *delay = text_of(&in, "delay", &failed), *failure = text_of(&in, "failure", &failed);
     if (failed || refuse_column(&in, "configured")) return -1;
     pthread_mutex_lock(&c->lock);
-    int rc = change->kind == VIRTUAL_DELETE ? rules_remove(c, &of, ctx->err) : rules_set(c, &of, delay, failure, ctx->err);
+    int rc = change->kind == VIRTUAL_DELETE ? rules_remove(c, &of, ctx->err)
+                                            : rules_set(c, &of, delay, failure, ctx->err);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -95,7 +101,8 @@ static int emit_object(struct row_out *ro, struct catalog *c, const struct entry
 
 static int by_key(const void *pa, const void *pb) {
     const struct entry *a = *(const struct entry *const *)pa, *b = *(const struct entry *const *)pb;
-    int c = a->keyspace_id != b->keyspace_id ? (a->keyspace_id < b->keyspace_id ? -1 : 1) : strcmp(a->kind->word, b->kind->word);
+    int c = a->keyspace_id != b->keyspace_id ? (a->keyspace_id < b->keyspace_id ? -1 : 1)
+                                             : strcmp(a->kind->word, b->kind->word);
     return c ? c : strcmp(a->name, b->name);
 }
 
@@ -156,8 +163,8 @@ static int find_status(const char *text, enum schema_status *out, struct err *e)
     if (strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0) return *out = SCHEMA_ACTIVE, 0;
     *out = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
     if (strcmp(text, schema_status_name(*out)) == 0) return 0;
-    return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements", schema_status_name(SCHEMA_ACTIVE),
-                       schema_status_name(*out));
+    return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements",
+                       schema_status_name(SCHEMA_ACTIVE), schema_status_name(*out));
 }
 
 static int set_status(struct catalog *c, struct entry *x, const char *text, struct err *e) {
@@ -165,7 +172,8 @@ static int set_status(struct catalog *c, struct entry *x, const char *text, stru
     if (find_status(text, &to, e)) return -1;
     if (from == to) return 0;
     if (entry_is_pending(x) || x->kind != &table_kind)
-        return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name, schema_status_name(from));
+        return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name,
+                           schema_status_name(from));
     entry_set_status(c, x, to);
     if (entry_save(c, x, e) == 0) return catalog_publish(c, e);
     entry_restore_status(c, x, from);
@@ -176,8 +184,9 @@ static int obey(struct catalog *c, struct entry *x, const struct order *o, bool 
     bool under_way = entry_is_pending(x) && !x->with_keyspace;
     if (o->status && set_status(c, x, o->status, e)) return -1;
     if ((o->failure || o->hold != LEAVE) && !under_way)
-        return alone ? err_invalid(e, "Nothing is under way on %s %s: it is %s%s", x->kind->word, x->name, schema_status_name(x->status),
-                                   x->with_keyspace ? ", with its keyspace" : "") : 0;
+        return alone ? err_invalid(e, "Nothing is under way on %s %s: it is %s%s", x->kind->word, x->name,
+                                   schema_status_name(x->status), x->with_keyspace ? ", with its keyspace" : "")
+                     : 0;
     if (o->failure) entry_fail_with(x, *o->failure ? o->failure : NULL);
     if (o->hold == HOLD) x->due_us = INT64_MAX;
     if (o->hold == RELEASE) x->due_us = clock_mono_us(c->clock);
@@ -187,8 +196,8 @@ static int obey(struct catalog *c, struct entry *x, const struct order *o, bool 
 static bool is_any(const char *s) { return strcmp(s, "*") == 0; }
 
 static bool is_meant(const struct order *o, const char *keyspace, const char *kind, const char *name) {
-    return (is_any(o->keyspace) || strcmp(o->keyspace, keyspace) == 0) && (is_any(o->kind) || strcmp(o->kind, kind) == 0) &&
-           (is_any(o->name) || strcmp(o->name, name) == 0);
+    return (is_any(o->keyspace) || strcmp(o->keyspace, keyspace) == 0) &&
+           (is_any(o->kind) || strcmp(o->kind, kind) == 0) && (is_any(o->name) || strcmp(o->name, name) == 0);
 }
 
 /* 1: the switch of the partitioner is one of those that are meant. */
@@ -214,7 +223,9 @@ static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
     }
     int is_switch = obey_switch(c, o, e);
     if (is_switch < 0) return -1;
-    return found || is_switch || !alone ? 0 : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
+    return found || is_switch || !alone
+               ? 0
+               : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
 }
 
 WRITES(control_objects) {
@@ -222,10 +233,14 @@ WRITES(control_objects) {
     const struct input in = {ctx, table, change};
     bool failed = false;
     struct value held = value_of_column(&in, "held");
-    struct order o = {text_of(&in, "keyspace_name", &failed), text_of(&in, "kind", &failed), text_of(&in, "name", &failed),
-                      text_of(&in, "status", &failed), text_of(&in, "failure", &failed), LEAVE};
-    if (failed || refuse_column(&in, "statement") || refuse_column(&in, "since") || refuse_column(&in, "due")) return -1;
-    if (change->kind == VIRTUAL_DELETE) return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name, table->name);
+    struct order o = {text_of(&in, "keyspace_name", &failed), text_of(&in, "kind", &failed),
+                      text_of(&in, "name", &failed),          text_of(&in, "status", &failed),
+                      text_of(&in, "failure", &failed),       LEAVE};
+    if (failed || refuse_column(&in, "statement") || refuse_column(&in, "since") || refuse_column(&in, "due"))
+        return -1;
+    if (change->kind == VIRTUAL_DELETE)
+        return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
+                           table->name);
     if (held.n == VALUE_NULL) return err_invalid(ctx->err, "held is true or false");
     if (!value_is_unset(held)) o.hold = held.n == 1 && *held.p ? HOLD : RELEASE;
     pthread_mutex_lock(&c->lock);

@@ -1,8 +1,9 @@
-/* system.size_estimates and system.table_estimates: how many partitions a table has on each half of the ring, and how large they are, for who splits
- * a table into ranges to be read (the Spark connector does).
+/* system.size_estimates and system.table_estimates: how many partitions a table has on each half of
+ * the ring, and how large they are, for who splits a table into ranges to be read (the Spark
+ * connector does).
  *
- * A range is looked at from its beginning, up to a bound; tokens are spread evenly, so that what was found of it tells how much the rest holds. A
- * table below the bound is counted.
+ * A range is looked at from its beginning, up to a bound; tokens are spread evenly, so that what
+ * was found of it tells how much the rest holds. A table below the bound is counted.
  */
 #include "system_schema/system_table.h"
 
@@ -22,7 +23,12 @@ static uint64_t bytes_of(const struct eng_row *row) {
 
 static int sample(const struct virtual_context *ctx, uint32_t storage, int64_t from, int64_t to, struct estimate *out) {
     struct catalog *c = ctx->catalog;
-    const struct eng_scan_spec spec = {.table = storage, .token_from = from, .token_to = to, .statics = true, .rows = true, .now = clock_wall_us(c->clock) / 1000000};
+    const struct eng_scan_spec spec = {.table = storage,
+                                       .token_from = from,
+                                       .token_to = to,
+                                       .statics = true,
+                                       .rows = true,
+                                       .now = clock_wall_us(c->clock) / 1000000};
     struct eng_scan *scan = eng_scan_open(c->eng, ENG_TIER_ANY, &spec, NULL, ctx->err);
     struct eng_item item;
     int rc = scan ? 1 : -1;
@@ -51,7 +57,8 @@ static uint64_t extrapolate(const struct estimate *e, int64_t from, int64_t to) 
     return (uint64_t)((double)e->partitions * all / seen);
 }
 
-static int emit_half(struct row_out *ro, const struct schema_table *t, const char *type, const struct estimate *e, bool lower) {
+static int emit_half(struct row_out *ro, const struct schema_table *t, const char *type, const struct estimate *e,
+                     bool lower) {
     static const char least[] = "-9223372036854775808", zero[] = "0";
     int64_t from = lower ? INT64_MIN : 1, to = lower ? 0 : INT64_MAX;
     row_out_begin(ro);
@@ -70,14 +77,16 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const ch
     struct estimate halves[2];
     const struct virtual_patience *p = &ro->ctx->patience;
     if (p->ask && p->ask(p->arg)) return -1;
-    if (sample(ro->ctx, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro->ctx, t->storage, 1, INT64_MAX, &halves[1])) return -1;
+    if (sample(ro->ctx, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro->ctx, t->storage, 1, INT64_MAX, &halves[1]))
+        return -1;
     for (; *types; types++)
         for (int half = 0; half < 2; half++)
             if (emit_half(ro, t, *types, &halves[half], half == 0)) return -1;
     return 0;
 }
 
-static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, const char *const *types) {
+static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                      void *arg, const char *const *types) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
@@ -91,4 +100,6 @@ static int each_table(const struct virtual_context *ctx, const struct schema_tab
 }
 
 YIELDS(size_estimates) { return each_table(ctx, table, row, arg, (const char *const[]){"primary", NULL}); }
-YIELDS(table_estimates) { return each_table(ctx, table, row, arg, (const char *const[]){"local_primary", "primary", NULL}); }
+YIELDS(table_estimates) {
+    return each_table(ctx, table, row, arg, (const char *const[]){"local_primary", "primary", NULL});
+}

@@ -11,11 +11,13 @@
 /* Tokens that are as far from each other as can be: of Murmur3 between -2^63 and 2^63, of the others from 0 on. */
 static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
     uint64_t step = UINT64_MAX / n;
-    if (partitioner_is_murmur(ro->ctx->catalog)) return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
+    if (partitioner_is_murmur(ro->ctx->catalog))
+        return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
     return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
 }
 
-/* The addresses of this service: those of --peers, in the arena; with `keyspaces` the one behind which they are comes first. */
+/* The addresses of this service: those of --peers, in the arena; with `keyspaces` the one behind
+ * which they are comes first. */
 struct addresses {
     uint32_t n;
     const char **all;
@@ -39,7 +41,8 @@ static int following(struct row_out *ro, struct addresses *out) {
 
 static int listed(struct row_out *ro, const char *list, struct addresses *out) {
     char *copy = arena_strdup(ro->ctx->arena, list), *rest = NULL;
-    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest)) out->all[out->n++] = p;
+    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest))
+        out->all[out->n++] = p;
     return copy ? 0 : -1;
 }
 
@@ -78,8 +81,11 @@ static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
     return i;
 }
 
-/* With `keyspaces` the first of the addresses is this node's own: reached by another one, it is a peer with this node's id. */
-static bool is_own(const struct row_out *ro, uint32_t i) { return i == 0 && strcmp(ro->ctx->catalog->node.peers, "keyspaces") == 0; }
+/* With `keyspaces` the first of the addresses is this node's own: reached by another one, it is a
+ * peer with this node's id. */
+static bool is_own(const struct row_out *ro, uint32_t i) {
+    return i == 0 && strcmp(ro->ctx->catalog->node.peers, "keyspaces") == 0;
+}
 
 enum { OWN = UINT32_MAX };
 
@@ -130,8 +136,8 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
 
 /* ---- peers ---- */
 
-/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every client but the one that it reached, or,
- * when it reached none of them, this node's own. */
+/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every
+ * client but the one that it reached, or, when it reached none of them, this node's own. */
 YIELDS(peers) {
     const struct catalog *c = ctx->catalog;
     struct row_out ro;
@@ -167,7 +173,8 @@ int peers_check(const char *setting, struct err *e) {
     bool any = false;
     for (char *p = strtok_r(copy, ", ", &rest); p && !e->set; p = strtok_r(NULL, ", ", &rest)) {
         any = true;
-        if (inet_pton(AF_INET, p, bytes) != 1 && inet_pton(AF_INET6, p, bytes) != 1) err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
+        if (inet_pton(AF_INET, p, bytes) != 1 && inet_pton(AF_INET6, p, bytes) != 1)
+            err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
     }
     free(copy);
     if (!any && !e->set) err_set(e, ERR_CONFIG, "there is no address in '%s'", setting);

@@ -11,7 +11,8 @@
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
-static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, space_fn fn) {
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                         void *arg, space_fn fn) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
@@ -24,7 +25,8 @@ static int each_keyspace(const struct virtual_context *ctx, const struct schema_
 
 /* Tables that are there and tables that are being deleted, merged by name. */
 static int each_table(struct row_out *ro, const struct schema_space *space, table_fn fn) {
-    struct schema_table_cursor live = schema_tables_begin(&space->tables), deleting = schema_tables_begin(&space->deleting);
+    struct schema_table_cursor live = schema_tables_begin(&space->tables),
+                               deleting = schema_tables_begin(&space->deleting);
     const struct schema_table *t = schema_tables_next(&live), *d = schema_tables_next(&deleting);
     while (t || d) {
         bool first = t && (!d || strcmp(t->name, d->name) < 0);
@@ -46,7 +48,8 @@ const char *catalog_stream_arn(const struct catalog *c, const struct schema_tabl
     const char *label = option_find(t->options, t->n_options, "stream.label");
     const struct node_info *n = catalog_node(c);
     if (!label) return NULL;
-    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", n->region, n->account, t->keyspace->name, t->name, label);
+    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", n->region, n->account,
+                        t->keyspace->name, t->name, label);
 }
 
 static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
@@ -97,15 +100,17 @@ static void put_scaled_units(struct row_out *ro, const struct schema_table *t, c
     }
 }
 
-/* What a table has without asking for it, and what only the server knows, beside what its statements said. until_us: when a table that was dropped cannot be
- * restored any more; 0: it was not. */
+/* What a table has without asking for it, and what only the server knows, beside what its
+ * statements said. until_us: when a table that was dropped cannot be restored any more; 0: it was
+ * not. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t, int64_t until_us) {
     enum { MORE = 8 };
     struct arena *a = ro->ctx->arena;
     uint32_t n;
     const struct schema_option *own = option_entries(t->options, t->n_options, "custom_properties.", a, &n);
     struct properties p = {.n = n, .all = ARENA_ARRAY(a, n + MORE, struct schema_option)};
-    const char *since = arena_printf(a, "%lld", (long long)t->created_ms), *cdc = option_find(t->options, t->n_options, "cdc"), *arn = stream_arn(ro, t);
+    const char *since = arena_printf(a, "%lld", (long long)t->created_ms),
+               *cdc = option_find(t->options, t->n_options, "cdc"), *arn = stream_arn(ro, t);
     if (!own || !p.all || !since) {
         ro->failed = true;
         return;
@@ -116,9 +121,12 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
         add(&p, "capacity_mode.last_update_to_pay_per_request_timestamp", since);
         add(&p, "capacity_mode.throughput_mode", "PAY_PER_REQUEST");
     }
-    if (!has_group(n, own, "encryption_specification")) add(&p, "encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY");
+    if (!has_group(n, own, "encryption_specification"))
+        add(&p, "encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY");
     add(&p, "point_in_time_recovery.status", "disabled");
-    if (t->history) add(&p, "point_in_time_recovery.earliest_restorable_timestamp", time_text(ro, catalog_restorable_since(ro->ctx->catalog, t->history)));
+    if (t->history)
+        add(&p, "point_in_time_recovery.earliest_restorable_timestamp",
+            time_text(ro, catalog_restorable_since(ro->ctx->catalog, t->history)));
     if (until_us) add(&p, "point_in_time_recovery.restorable_until_time", time_text(ro, until_us));
     if (t->default_ttl > 0) add(&p, "ttl.status", "enabled");
     if (arn) {
@@ -139,8 +147,9 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     return row_out_emit(ro);
 }
 
-/* "restorable_until_time" of a deleted table: https://docs.aws.amazon.com/keyspaces/latest/devguide/restoredeleted.html, whose example lies 35 days behind that
- * of earliest_restorable_timestamp. */
+/* "restorable_until_time" of a deleted table:
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/restoredeleted.html, whose example lies 35
+ * days behind that of earliest_restorable_timestamp. */
 static int64_t restorable_until(struct row_out *ro, const struct history_row *h, const struct schema_table *t) {
     bool dropped = strcmp(h->event, "DROP") == 0 && schema_has_pitr(t);
     return dropped ? h->at_ms * 1000 + catalog_recovery_window_us(ro->ctx->catalog) : 0;
@@ -150,7 +159,11 @@ static int emit_event(void *arg, const struct history_row *h) {
     struct row_out *ro = arg;
     const char *ttl = option_find(h->options, h->n_options, "default_time_to_live");
     const struct schema_keyspace ks = {.name = h->keyspace};
-    const struct schema_table t = {.keyspace = &ks, .name = h->table, .created_ms = h->created_ms, .n_options = h->n_options, .options = h->options,
+    const struct schema_table t = {.keyspace = &ks,
+                                   .name = h->table,
+                                   .created_ms = h->created_ms,
+                                   .n_options = h->n_options,
+                                   .options = h->options,
                                    .default_ttl = ttl ? atoi(ttl) : 0};
     row_out_begin(ro);
     row_text(ro, "keyspace_name", h->keyspace);
@@ -173,7 +186,8 @@ YIELDS(mcs_tables_history) {
 }
 
 static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
-    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update", "provisioned_write_capacity_autoscaling_update"};
+    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update",
+                                          "provisioned_write_capacity_autoscaling_update"};
     bool any = false;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
@@ -181,7 +195,9 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
     for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
         uint32_t n;
         const char *prefix = arena_printf(ro->ctx->arena, "autoscaling_settings.%s.", columns[i]);
-        const struct schema_option *entries = prefix ? option_entries(t->options, t->n_options, prefix, ro->ctx->arena, &n) : NULL;
+        const struct schema_option *entries = prefix
+                                                  ? option_entries(t->options, t->n_options, prefix, ro->ctx->arena, &n)
+                                                  : NULL;
         if (!entries) return err_nomem(ro->ctx->err);
         if (n == 0) continue;
         row_nested(ro, columns[i], n, entries);
@@ -190,7 +206,8 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
     return any ? row_out_emit(ro) : 0;
 }
 
-static int emit_tags(struct row_out *ro, const char *keyspace, const char *table, uint32_t n_options, const struct schema_option *options) {
+static int emit_tags(struct row_out *ro, const char *keyspace, const char *table, uint32_t n_options,
+                     const struct schema_option *options) {
     uint32_t n;
     const struct schema_option *tags = option_entries(options, n_options, "tags.", ro->ctx->arena, &n);
     const char *id = table ? arena_printf(ro->ctx->arena, "/keyspace/%s/table/%s", keyspace, table)
@@ -221,7 +238,8 @@ int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table 
     return 0;
 }
 
-/* "Query to see whether a keyspace has been created": it is listed from then on until it is gone, and has no status column. */
+/* "Query to see whether a keyspace has been created": it is listed from then on until it is gone,
+ * and has no status column. */
 static int emit_mcs_keyspace(struct row_out *ro, const struct schema_space *space) {
     const struct schema_keyspace *ks = space->keyspace;
     if (ks->status == SCHEMA_CREATING) return 0;
@@ -229,9 +247,15 @@ static int emit_mcs_keyspace(struct row_out *ro, const struct schema_space *spac
     return row_out_emit(ro);
 }
 
-static int emit_mcs_tables(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_table); }
-static int emit_mcs_columns(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_columns); }
-static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_autoscaling); }
+static int emit_mcs_tables(struct row_out *ro, const struct schema_space *space) {
+    return each_table(ro, space, emit_table);
+}
+static int emit_mcs_columns(struct row_out *ro, const struct schema_space *space) {
+    return each_table(ro, space, emit_columns);
+}
+static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *space) {
+    return each_table(ro, space, emit_autoscaling);
+}
 
 /* ---- types ---- */
 
@@ -246,7 +270,8 @@ static int put_users(struct row_out *ro, const struct schema_space *space, const
 static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++) {
         const struct schema_type *t = space->types[i];
-        if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue; /* its name is taken again */
+        /* its name is taken again */
+        if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue;
         if (put_type(ro, t) || put_users(ro, space, t->type->name)) return -1;
         row_long(ro, "last_modified_timestamp", t->modified_ms);
         row_int(ro, "max_nesting_depth", type_nesting(t->type));

@@ -1,8 +1,11 @@
-/* Which partitioner clients are told. UPDATE system.local SET partitioner = '...' WHERE key = 'local' is how an account changes it (Working with
- * partitioners, https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): no row moves, and it takes a while, as long as the
- * rules of DDL delays say of UPDATE PARTITIONER. What was asked for is recorded; a restart goes on with it, with its delay anew.
+/* Which partitioner clients are told. UPDATE system.local SET partitioner = '...' WHERE key =
+ * 'local' is how an account changes it (Working with partitioners,
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): no row
+ * moves, and it takes a while, as long as the rules of DDL delays say of UPDATE PARTITIONER. What
+ * was asked for is recorded; a restart goes on with it, with its delay anew.
  *
- * The record "catalog/partitioner": the one that is told u8 | the one that it becomes u8. An older one has the first byte alone.
+ * The record "catalog/partitioner": the one that is told u8 | the one that it becomes u8. An older
+ * one has the first byte alone.
  */
 #include <stdio.h>
 
@@ -31,7 +34,8 @@ bool partitioner_is_switching(const struct catalog *c) { return now_of(c) != nex
 static int take(void *arg, struct slice key, struct slice value, struct err *e) {
     struct catalog *c = arg;
     (void)key, (void)e;
-    bool sound = value.n > 0 && value.n <= 2 && value.p[0] < ARRAY_LEN(partitioners) && value.p[value.n - 1] < ARRAY_LEN(partitioners);
+    bool sound = value.n > 0 && value.n <= 2 && value.p[0] < ARRAY_LEN(partitioners) &&
+                 value.p[value.n - 1] < ARRAY_LEN(partitioners);
     if (!sound) {
         log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
         return 0;
@@ -56,7 +60,9 @@ static int64_t draw(struct catalog *c) {
     return ddl_rules_draw(&c->rules, &subject);
 }
 
-static void wait_for(struct catalog *c, int64_t delay) { c->partitioner.due_us = delay < 0 ? INT64_MAX : c->partitioner.since_us + delay; }
+static void wait_for(struct catalog *c, int64_t delay) {
+    c->partitioner.due_us = delay < 0 ? INT64_MAX : c->partitioner.since_us + delay;
+}
 
 int partitioner_load(struct catalog *c, struct err *e) {
     atomic_store(&c->partitioner.now, 0);
@@ -102,8 +108,10 @@ WRITES(local) {
     const struct schema_column *col = schema_column_find(table, "partitioner");
     struct value v = change->values[col->ordinal];
     bool alone = change->kind == VIRTUAL_UPDATE && slice_is(value_slice(change->values[0]), "local");
-    for (uint32_t i = 1; i < table->n_columns && alone; i++) alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
-    if (!alone) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
+    for (uint32_t i = 1; i < table->n_columns && alone; i++)
+        alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
+    if (!alone)
+        return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
     for (uint32_t i = 0; i < ARRAY_LEN(partitioners); i++) {
         if (!slice_is(value_slice(v), partitioners[i])) continue;
         pthread_mutex_lock(&c->lock);
@@ -111,5 +119,6 @@ WRITES(local) {
         pthread_mutex_unlock(&c->lock);
         return rc;
     }
-    return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)), partitioners[0], partitioners[1], partitioners[2]);
+    return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)), partitioners[0],
+                       partitioners[1], partitioners[2]);
 }

@@ -47,13 +47,16 @@ typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
 static int each_space(struct row_out *ro, part_fn fn) {
     for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ro->ctx->schema->spaces[i];
-        if (space->keyspace->is_system || schema_regions(space->keyspace) < 2 || !row_out_wants(ro, 0, space->keyspace->name)) continue;
+        if (space->keyspace->is_system || schema_regions(space->keyspace) < 2 ||
+            !row_out_wants(ro, 0, space->keyspace->name))
+            continue;
         if (fn(ro, space)) return -1;
     }
     return 0;
 }
 
-static int emit_regions(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name, enum schema_status status) {
+static int emit_regions(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
+                        enum schema_status status) {
     for (uint32_t r = 0; r < ks->n_replication; r++) {
         if (strcmp(ks->replication[r].name, "class") == 0) continue;
         row_out_begin(ro);
@@ -75,7 +78,8 @@ static int emit_tables(struct row_out *ro, const struct schema_space *space) {
 
 static int emit_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (emit_regions(ro, space->keyspace, "type_name", space->types[i]->type->name, space->types[i]->status)) return -1;
+        if (emit_regions(ro, space->keyspace, "type_name", space->types[i]->type->name, space->types[i]->status))
+            return -1;
     return 0;
 }
 
@@ -95,19 +99,22 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update, const char *region, uint32_t *n) {
+static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update,
+                                               const char *region, uint32_t *n) {
     static const char replica[] = "replica_updates.";
     struct arena *a = ro->ctx->arena;
     uint32_t n_all, n_own;
     const char *prefix = arena_printf(a, "autoscaling_settings.%s.", update);
     const struct schema_option *all = prefix ? option_entries(t->options, t->n_options, prefix, a, &n_all) : NULL;
     const char *own_prefix = all ? arena_printf(a, "%s%s%s.", prefix, replica, region) : NULL;
-    const struct schema_option *own = own_prefix ? option_entries(t->options, t->n_options, own_prefix, a, &n_own) : NULL;
+    const struct schema_option *own = own_prefix ? option_entries(t->options, t->n_options, own_prefix, a, &n_own)
+                                                 : NULL;
     struct schema_option *out = own ? ARENA_ARRAY(a, n_all + n_own + 1, struct schema_option) : NULL;
     *n = 0;
     for (uint32_t i = 0; out && i < n_all; i++) {
         const char *over = option_find(own, n_own, all[i].name);
-        if (strncmp(all[i].name, replica, sizeof replica - 1) != 0) out[(*n)++] = (struct schema_option){all[i].name, over ? over : all[i].value};
+        if (strncmp(all[i].name, replica, sizeof replica - 1) != 0)
+            out[(*n)++] = (struct schema_option){all[i].name, over ? over : all[i].value};
     }
     for (uint32_t i = 0; out && i < n_own; i++)
         if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
@@ -116,7 +123,8 @@ static const struct schema_option *settings_of(struct row_out *ro, const struct 
 }
 
 static int emit_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
-    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update", "provisioned_write_capacity_autoscaling_update"};
+    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update",
+                                          "provisioned_write_capacity_autoscaling_update"};
     bool any = false;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
@@ -137,7 +145,8 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_space *space
     const struct schema_keyspace *ks = space->keyspace;
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
         for (uint32_t r = 0; r < ks->n_replication; r++)
-            if (strcmp(ks->replication[r].name, "class") != 0 && emit_scaling(ro, t, ks->replication[r].name)) return -1;
+            if (strcmp(ks->replication[r].name, "class") != 0 && emit_scaling(ro, t, ks->replication[r].name))
+                return -1;
     return 0;
 }
 

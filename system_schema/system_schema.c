@@ -19,8 +19,8 @@ static struct schema_table_cursor tables_from(const struct row_out *ro, const st
     return name ? schema_tables_from(&space->tables, name) : schema_tables_begin(&space->tables);
 }
 
-static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, bool virtual,
-                         space_fn fn) {
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                         void *arg, bool virtual, space_fn fn) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
@@ -46,7 +46,8 @@ static int emit_keyspace(struct row_out *ro, const struct schema_space *space) {
 }
 
 /* Like Cassandra, which leaves the booleans and the memtable null until they are set. */
-static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o, bool cassandra_mode) {
+static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o,
+                       bool cassandra_mode) {
     const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, cassandra_mode);
     uint32_t n;
     switch (o->kind) {
@@ -74,7 +75,8 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "table_name", t->name);
     bool schema_table = strcmp(ro->table->keyspace->name, "system_schema") == 0;
-    bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL : ro->ctx->schema->cassandra_mode;
+    bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL
+                                : ro->ctx->schema->cassandra_mode;
     for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], since_4);
     row_texts(ro, "flags", t->is_counter ? 2 : 1, flags);
     row_bytes(ro, "id", slice_of(t->id, 16));
@@ -195,7 +197,8 @@ int put_type(struct row_out *ro, const struct schema_type *t) {
 
 static int emit_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (schema_status_is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro))) return -1;
+        if (schema_status_is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro)))
+            return -1;
     return 0;
 }
 

@@ -24,9 +24,11 @@ static const struct system_table tables[] = {
 #define SYSTEM_TABLE_ORDERED(releases, keyspace, table, from, gc_grace, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from, .ordered = true}, #gc_grace, comment, columns},
 #define SYSTEM_TABLE_ERASED(releases, keyspace, table, name, ordered_, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .erased = true, .ordered = ordered_}, "0", comment, columns},
+    {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .erased = true, .ordered = ordered_}, \
+     "0",      comment,  columns},
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, "0", comment, columns},
+    {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, \
+     "0",      comment,  columns},
 #define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
 #include "system_schema/system_table.def"
@@ -70,8 +72,11 @@ static bool cut_suffix(struct slice *s, const char *suffix) {
 }
 
 /* "name type [pk|ck]" */
-static int make_column(struct arena *a, struct slice spec, struct schema_column *col, uint32_t positions[2], struct err *e) {
-    col->kind = cut_suffix(&spec, " pk") ? COLUMN_PARTITION_KEY : cut_suffix(&spec, " ck") ? COLUMN_CLUSTERING : COLUMN_REGULAR;
+static int make_column(struct arena *a, struct slice spec, struct schema_column *col, uint32_t positions[2],
+                       struct err *e) {
+    col->kind = cut_suffix(&spec, " pk")   ? COLUMN_PARTITION_KEY
+                : cut_suffix(&spec, " ck") ? COLUMN_CLUSTERING
+                                           : COLUMN_REGULAR;
     const uint8_t *space = memchr(spec.p, ' ', spec.n);
     struct slice name = arena_dup(a, slice_of(spec.p, (size_t)(space - spec.p)));
     if (!name.p) return err_nomem(e);
@@ -107,11 +112,13 @@ static void name_id(const struct system_table *r, uint8_t id[16]) {
     id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
 }
 
-static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks, struct err *e) {
+static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks,
+                                       struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
     struct schema_option *options = ARENA_ARRAY(a, 3, struct schema_option);
     uint32_t n = count_columns(r->columns);
-    struct table_parts parts = {.name = r->table, .n_columns = n, .n_column_ids = n, .options = options, .n_options = 3};
+    struct table_parts parts = {
+        .name = r->table, .n_columns = n, .n_column_ids = n, .options = options, .n_options = 3};
     parts.columns = ARENA_ARRAY(a, n, struct schema_column);
     if (!t || !options || !parts.columns) {
         err_nomem(e);
@@ -119,7 +126,9 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
     }
     options[0] = (struct schema_option){"comment", r->comment};
     options[1] = (struct schema_option){"gc_grace_seconds", r->gc_grace};
-    options[2] = (struct schema_option){"memtable_flush_period_in_ms", strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
+    options[2] = (struct schema_option){
+        "memtable_flush_period_in_ms",
+        strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
     if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
     name_id(r, t->id);
     t->keyspace = ks;
@@ -136,7 +145,9 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
         return NULL;
     }
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
-    const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
+    const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3"
+                         : strcmp(name, "system_traces") == 0                           ? "2"
+                                                                                        : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
     ks->n_replication = 2;
@@ -145,7 +156,8 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
 }
 
 /* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
-static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name, int release, struct err *e) {
+static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
+                                   int release, struct err *e) {
     struct schema_keyspace *ks = make_definition(&c->arena, name, release, e);
     struct space *space = ks ? space_new(0, ks, NULL, e) : NULL;
     for (size_t i = 0; space && i < n_all; i++) {
@@ -173,8 +185,13 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
     }
     for (uint32_t i = 0; i < c->n_tables; i++) {
         const struct virtual_table *t = &c->tables[i];
-        all[(*n)++] = (struct system_table){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",
-                                   .comment = t->comment, .columns = t->columns};
+        all[(*n)++] = (struct system_table){.releases = ALL,
+                                            .keyspace = t->keyspace,
+                                            .table = t->name,
+                                            .virt = t->virt,
+                                            .gc_grace = "0",
+                                            .comment = t->comment,
+                                            .columns = t->columns};
     }
     return all;
 }
@@ -197,7 +214,8 @@ int system_tables_build(struct catalog *c, struct err *e) {
     if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         bool seen = !(all[i].releases & release) || (!c->control && strcmp(all[i].keyspace, "system_control") == 0);
-        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->space.keyspace->name, all[i].keyspace) == 0;
+        for (uint32_t j = 0; j < c->n_system && !seen; j++)
+            seen = strcmp(c->system[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
         struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);
         if (!space) return -1;

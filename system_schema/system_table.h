@@ -4,9 +4,12 @@
 #include "system_schema/catalog_state.h"
 #include "system_schema/row_out.h"
 
-#define YIELDS(name) int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+#define YIELDS(name) \
+    int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
 
-#define WRITES(name) int write_##name(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change)
+#define WRITES(name) \
+    int write_##name(const struct virtual_context *ctx, const struct schema_table *table, \
+                     const struct virtual_change *change)
 
 YIELDS(control_ddl);
 YIELDS(control_objects);

@@ -1,7 +1,9 @@
 #include "system_schema/catalog_trace.h"
 #include "system_schema/system_table.h"
 
-static const char *copy(struct row_out *ro, const char *text) { return text ? arena_strdup(ro->ctx->arena, text) : NULL; }
+static const char *copy(struct row_out *ro, const char *text) {
+    return text ? arena_strdup(ro->ctx->arena, text) : NULL;
+}
 
 static void put_id(struct row_out *ro, const char *column, const uint8_t id[16]) {
     struct slice s = arena_dup(ro->ctx->arena, slice_of(id, 16));
@@ -24,7 +26,8 @@ static int emit_session(void *arg, const struct trace_session *s) {
     return row_out_emit(ro);
 }
 
-/* A timeuuid (version 1, 100 ns since 1582) of the event's moment; the sequence keeps events of one microsecond apart and in order. */
+/* A timeuuid (version 1, 100 ns since 1582) of the event's moment; the sequence keeps events of one
+ * microsecond apart and in order. */
 static void event_id(const struct trace_session *s, uint32_t sequence, uint8_t id[16]) {
     uint64_t t = (uint64_t)(s->started_us + s->events[sequence].at_us) * 10 + 0x01b21dd213814000;
     store_u32(id, (uint32_t)t);
@@ -65,9 +68,12 @@ YIELDS(trace_events) {
 }
 
 /* Traces are written by requests alone; Cassandra lets whoever may modify the tables take them away. */
-static int erase(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change, bool events) {
+static int erase(const struct virtual_context *ctx, const struct schema_table *table,
+                 const struct virtual_change *change, bool events) {
     bool row = change->kind == VIRTUAL_DELETE, whole = change->kind == VIRTUAL_DELETE_PARTITION;
-    if (row && events) return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name, table->name);
+    if (row && events)
+        return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
+                           table->name);
     if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(ctx->catalog->traces, events);
     else if (row || whole) trace_store_delete(ctx->catalog->traces, value_slice(change->values[0]), events);
     else return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);

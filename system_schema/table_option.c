@@ -20,8 +20,8 @@ const char *table_option_text(const struct schema_table *t, const struct table_o
     return own && o->defaults[cassandra_mode] ? own : o->defaults[cassandra_mode];
 }
 
-const struct schema_option *option_entries(const struct schema_option *options, uint32_t n_options, const char *prefix, struct arena *a,
-                                           uint32_t *n) {
+const struct schema_option *option_entries(const struct schema_option *options, uint32_t n_options, const char *prefix,
+                                           struct arena *a, uint32_t *n) {
     size_t length = strlen(prefix);
     struct schema_option *out = ARENA_ARRAY(a, n_options + 1, struct schema_option);
     *n = 0;
@@ -47,8 +47,8 @@ static const struct schema_option *split_defaults(const char *text, struct arena
     return out;
 }
 
-const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o, bool cassandra_mode, struct arena *a,
-                                             uint32_t *n) {
+const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o,
+                                             bool cassandra_mode, struct arena *a, uint32_t *n) {
     *n = 0;
     if (!o->defaults[cassandra_mode]) return NULL;
     const char *prefix = arena_printf(a, "%s.", o->name);

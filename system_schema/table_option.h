@@ -1,7 +1,9 @@
-/* The options of a table: their kinds and defaults by release, and what a table has. Pure; any thread.
+/* The options of a table: their kinds and defaults by release, and what a table has. Pure; any
+ * thread.
  *
- * A table stores only what was given (schema_table.options); a map option's entries are options named "caching.keys". What
- * Keyspaces adds (custom_properties, tags, autoscaling_settings) is stored in the same way and is not in this list.
+ * A table stores only what was given (schema_table.options); a map option's entries are options
+ * named "caching.keys". What Keyspaces adds (custom_properties, tags, autoscaling_settings) is
+ * stored in the same way and is not in this list.
  */
 #pragma once
 
@@ -21,9 +23,10 @@ extern const uint32_t n_table_options;
 const struct table_option *table_option_find(const char *name);
 /* A scalar option's text: the table's or the default; NULL: the release has no such option. */
 const char *table_option_text(const struct schema_table *t, const struct table_option *o, bool cassandra_mode);
-/* A map option's entries by name, without the option's name before them; in the arena. NULL and n 0: none, or no memory. */
-const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o, bool cassandra_mode, struct arena *a,
-                                             uint32_t *n);
+/* A map option's entries by name, without the option's name before them; in the arena. NULL and n
+ * 0: none, or no memory. */
+const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o,
+                                             bool cassandra_mode, struct arena *a, uint32_t *n);
 /* The entries below a prefix ("tags.", "custom_properties.ttl."), names cut. */
-const struct schema_option *option_entries(const struct schema_option *options, uint32_t n_options, const char *prefix, struct arena *a,
-                                           uint32_t *n);
+const struct schema_option *option_entries(const struct schema_option *options, uint32_t n_options, const char *prefix,
+                                           struct arena *a, uint32_t *n);

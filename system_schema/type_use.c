@@ -24,7 +24,8 @@ int32_t type_nesting(const struct cql_type *t) {
 }
 
 int type_users_find(const struct schema_space *space, const char *name, struct arena *a, struct type_users *out) {
-    *out = (struct type_users){.tables = ARENA_ARRAY(a, space->tables.n + 1, const char *), .parents = ARENA_ARRAY(a, space->n_types + 1, const char *)};
+    *out = (struct type_users){.tables = ARENA_ARRAY(a, space->tables.n + 1, const char *),
+                               .parents = ARENA_ARRAY(a, space->n_types + 1, const char *)};
     if (!out->tables || !out->parents) return -1;
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {
@@ -33,6 +34,7 @@ int type_users_find(const struct schema_space *space, const char *name, struct a
         if (uses) out->tables[out->n_tables++] = t->name;
     }
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (space->types[i]->status != SCHEMA_DELETING && is_field_of(space->types[i]->type, name)) out->parents[out->n_parents++] = space->types[i]->type->name;
+        if (space->types[i]->status != SCHEMA_DELETING && is_field_of(space->types[i]->type, name))
+            out->parents[out->n_parents++] = space->types[i]->type->name;
     return 0;
 }

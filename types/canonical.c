@@ -1,12 +1,15 @@
-/* Values that can be written in several ways: an IPv4 address as a mapped IPv6 one, true as any byte but 0, integers with more sign than they need, a
- * duration's parts in longer integers. Cassandra keeps such a value as it came, but elements of a collection that a client binds it reads and writes
- * again (CollectionSerializer), and with them what vectors hold there; tuples and user types it takes as they are. */
+/* Values that can be written in several ways: an IPv4 address as a mapped IPv6 one, true as any
+ * byte but 0, integers with more sign than they need, a duration's parts in longer integers.
+ * Cassandra keeps such a value as it came, but elements of a collection that a client binds it
+ * reads and writes again (CollectionSerializer), and with them what vectors hold there; tuples and
+ * user types it takes as they are. */
 #include "types/decimal.h"
 #include "types/duration.h"
 #include "types/family.h"
 
 bool cql_type_has_forms(const struct cql_type *t) {
-    return t->id == CQL_INET || t->id == CQL_BOOLEAN || t->id == CQL_VARINT || t->id == CQL_DECIMAL || t->id == CQL_DURATION;
+    return t->id == CQL_INET || t->id == CQL_BOOLEAN || t->id == CQL_VARINT || t->id == CQL_DECIMAL ||
+           t->id == CQL_DURATION;
 }
 
 static size_t duration_bytes(struct slice v, struct cql_duration *d) {

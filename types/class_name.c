@@ -1,5 +1,5 @@
-/* Types by the names of Cassandra's classes, as quoted type names have them: 'Int32Type', 'ListType(UTF8Type)' (TypeParser). What has a name in CQL
- * is that type. */
+/* Types by the names of Cassandra's classes, as quoted type names have them: 'Int32Type',
+ * 'ListType(UTF8Type)' (TypeParser). What has a name in CQL is that type. */
 #include "types/family.h"
 
 #include <ctype.h>
@@ -45,7 +45,8 @@ static const struct cql_type *scalar_of(struct slice class) {
     if (slice_is(class, "DateType")) return cql_type_scalar(CQL_TIMESTAMP);
     if (!class.n) return cql_type_scalar(CQL_BLOB);
     for (int id = 0; id < CQL_COMPOSITE; id++)
-        if ((id < CQL_LIST || id > CQL_VECTOR) && slice_is(class, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
+        if ((id < CQL_LIST || id > CQL_VECTOR) && slice_is(class, cqlt_type_info(id)->marshal))
+            return cql_type_scalar(id);
     return NULL;
 }
 
@@ -78,7 +79,8 @@ static uint32_t read_dimension(struct reader *r) {
 }
 
 /* (A,B): how many, or -1; args has room for ARGS_MAX. */
-static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension, uint32_t depth, struct err *e) {
+static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension,
+                     uint32_t depth, struct err *e) {
     int n = 0;
     *dimension = 0;
     if (!take(r, '(')) return -1;
@@ -109,7 +111,8 @@ static void skip_args(struct reader *r) {
     } while (open && r->at < r->text.n);
 }
 
-static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth, struct err *e) {
+static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth,
+                                           struct err *e) {
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension, wanted = kind == CQL_MAP ? 2 : kind == CQL_TUPLE ? 0 : 1;
     int n = read_args(r, kind, args, &dimension, depth, e);
@@ -136,7 +139,8 @@ static const struct cql_type *read_composite(struct reader *r, struct slice clas
     return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
 }
 
-/* a=>A: a letter for a type. The last type of a letter counts; Cassandra keeps them in a hash table of Java's, and so in its order. */
+/* a=>A: a letter for a type. The last type of a letter counts; Cassandra keeps them in a hash table
+ * of Java's, and so in its order. */
 struct alias {
     char letter[2];
     const struct cql_type *type;
@@ -156,14 +160,16 @@ static uint32_t put_alias(struct alias *all, uint32_t n, struct alias a) {
     return n + (at == n);
 }
 
-/* By the places of the table, which is at least a third larger than what is in it; of one place in the order they came. */
+/* By the places of the table, which is at least a third larger than what is in it; of one place in
+ * the order they came. */
 static void sort_aliases(struct alias *all, uint32_t n) {
     unsigned places = 16;
     while (n > places * 3 / 4) places *= 2;
     for (uint32_t i = 1; i < n; i++) {
         struct alias one = all[i];
         uint32_t at = i;
-        for (; at && ((unsigned)all[at - 1].letter[0] & (places - 1)) > ((unsigned)one.letter[0] & (places - 1)); at--) all[at] = all[at - 1];
+        for (; at && ((unsigned)all[at - 1].letter[0] & (places - 1)) > ((unsigned)one.letter[0] & (places - 1)); at--)
+            all[at] = all[at - 1];
         all[at] = one;
     }
 }
@@ -230,7 +236,8 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     }
     const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
     struct reader ahead = *r;
-    bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')'); /* a partitioner or nothing at all */
+    /* a partitioner or nothing at all */
+    bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')');
     if (none) return refuse_definition(class, e), NULL;
     if (scalar) return skip_args(r), scalar;
     enum cql_type_id kind = generic_of(class);
@@ -239,7 +246,8 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     if (slice_is(class, "CompositeType")) return read_composite(r, class, depth, e);
     if (slice_is(class, "DynamicCompositeType")) return read_dynamic(r, class, depth, e);
     if (slice_is(class, "UserType")) return read_user(r, class, depth, e);
-    err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
+    err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE,
+            SLICE_FMT(name));
     return NULL;
 }
 

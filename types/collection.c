@@ -1,4 +1,5 @@
-/* list, set, map: int32 count, then items as [int32 length][bytes] (protocol v3 and later); of maps, key and value alternate. */
+/* list, set, map: int32 count, then items as [int32 length][bytes] (protocol v3 and later); of
+ * maps, key and value alternate. */
 #include "types/family.h"
 
 void cql_collection_begin(uint32_t n, struct buf *out) { buf_u32(out, n); }
@@ -27,9 +28,13 @@ bool cql_elems_next(struct cql_elems *it, struct value *item) {
     return !it->rd.bad;
 }
 
-static const char *kind_name(const struct cql_type *t) { return t->id == CQL_LIST ? "list" : t->id == CQL_SET ? "set" : "map"; }
+static const char *kind_name(const struct cql_type *t) {
+    return t->id == CQL_LIST ? "list" : t->id == CQL_SET ? "set" : "map";
+}
 
-static const struct cql_type *item_type(const struct cql_type *t, uint32_t i) { return t->id == CQL_MAP ? t->args[i % 2] : t->args[0]; }
+static const struct cql_type *item_type(const struct cql_type *t, uint32_t i) {
+    return t->id == CQL_MAP ? t->args[i % 2] : t->args[0];
+}
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     struct rd r = rd_of(v);
@@ -80,7 +85,8 @@ static void print(const struct cql_type *t, struct slice v, struct buf *out) {
     buf_u8(out, t->id == CQL_LIST ? ']' : '}');
 }
 
-/* Each item follows a 1; a 0 ends, so that a shorter collection sorts first. The whole follows a 1; the empty value is a lone 0. */
+/* Each item follows a 1; a 0 ends, so that a shorter collection sorts first. The whole follows a 1;
+ * the empty value is a lone 0. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     struct cql_elems it;
     struct value item;
@@ -134,11 +140,16 @@ static bool is_same(const struct cql_type *t, struct slice a, struct slice b) {
     return true;
 }
 
-bool cql_collection_finds(const struct cql_type *collection, const struct cql_type *of, struct value element, struct value wanted) {
+bool cql_collection_finds(const struct cql_type *collection, const struct cql_type *of, struct value element,
+                          struct value wanted) {
     if (value_is_null(element)) return false;
     struct slice a = value_slice(element), b = value_slice(wanted);
     return collection->frozen ? is_same(of, a, b) : cql_value_compare(of, a, b) == 0;
 }
 
-const struct cql_family cqlt_collection = {
-    .validate = validate, .compare = compare, .text = print, .print = print, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_collection = {.validate = validate,
+                                           .compare = compare,
+                                           .text = print,
+                                           .print = print,
+                                           .key_encode = key_encode,
+                                           .key_decode = key_decode};

@@ -1,9 +1,11 @@
-/* CompositeType and DynamicCompositeType, how Thrift's clients kept several values in one (CompositeType.java): components one after the other,
+/* CompositeType and DynamicCompositeType, how Thrift's clients kept several values in one
+ * (CompositeType.java): components one after the other,
  *
  *   [header] | length (2) | value | end (1)
  *
- * the whole behind FF FF when it is static. The end is 0, or for the bound of a range 1 or -1, behind which nothing may follow. A static composite's types
- * are its arguments. Of a dynamic one the header says each: 80 and the letter of an alias, or a length and the name of a class.
+ * the whole behind FF FF when it is static. The end is 0, or for the bound of a range 1 or -1,
+ * behind which nothing may follow. A static composite's types are its arguments. Of a dynamic one
+ * the header says each: 80 and the letter of an alias, or a length and the name of a class.
  *
  * A literal 0x... may have any bytes: what is no composite sorts behind all that are, by its bytes. */
 #include "types/family.h"
@@ -39,7 +41,8 @@ static const struct cql_type *alias_of(const struct cql_type *t, char letter) {
     return NULL;
 }
 
-/* A value does not name classes whose values name classes: what is in it is as deep as its type. Nor one in reversed order, which no type here has. */
+/* A value does not name classes whose values name classes: what is in it is as deep as its type.
+ * Nor one in reversed order, which no type here has. */
 static const struct cql_type *class_of(struct walk *w, struct slice name, struct err *e) {
     const struct cql_type *t = cql_type_by_class(&w->arena, name, e);
     if (!t || !(cql_type_contains(t, CQL_DYNAMIC_COMPOSITE) || cql_class_is_reversed(name))) return t;
@@ -49,14 +52,16 @@ static const struct cql_type *class_of(struct walk *w, struct slice name, struct
 
 static int read_header(struct walk *w, struct component *c, struct err *e) {
     struct err ignored = {0};
-    if (rd_left(&w->rd) < 2) return err_invalid(e, "Not enough bytes to header of the comparator part of component %u", w->at);
+    if (rd_left(&w->rd) < 2)
+        return err_invalid(e, "Not enough bytes to header of the comparator part of component %u", w->at);
     uint16_t header = rd_u16(&w->rd);
     c->is_alias = header & 0x8000;
     if (c->is_alias) {
         c->name = slice_of(w->rd.p - 1, 1);
         c->type = alias_of(w->t, (char)(header & 0xFF));
     } else {
-        if (rd_left(&w->rd) < header) return err_invalid(e, "Not enough bytes to read comparator name of component %u", w->at);
+        if (rd_left(&w->rd) < header)
+            return err_invalid(e, "Not enough bytes to read comparator name of component %u", w->at);
         c->name = rd_bytes(&w->rd, header);
         c->type = class_of(w, c->name, &ignored);
     }
@@ -80,9 +85,11 @@ static int next_component(struct walk *w, struct component *c, struct err *e) {
     if (rd_left(&w->rd) < n) return err_invalid(e, "Not enough bytes to read value of component %u", w->at);
     c->value = rd_bytes(&w->rd, n);
     if (cql_value_validate(c->type, c->value, e)) return -1;
-    if (!rd_left(&w->rd)) return err_invalid(e, "Not enough bytes to read the end-of-component byte of component%u", w->at);
+    if (!rd_left(&w->rd))
+        return err_invalid(e, "Not enough bytes to read the end-of-component byte of component%u", w->at);
     c->end = (int8_t)rd_u8(&w->rd);
-    if (c->end && rd_left(&w->rd)) return err_invalid(e, "Invalid bytes remaining after an end-of-component at component%u", w->at);
+    if (c->end && rd_left(&w->rd))
+        return err_invalid(e, "Invalid bytes remaining after an end-of-component at component%u", w->at);
     w->at++;
     return 1;
 }
@@ -99,8 +106,9 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
 
 /* ---- order ---- */
 
-/* Key form: a byte for the kind, which is how they sort; of a composite for each component COMPONENT_MORE, of a dynamic one the class by whose name it is
- * sorted and the whole of it, the form of the value, and the end; then COMPONENT_NONE. */
+/* Key form: a byte for the kind, which is how they sort; of a composite for each component
+ * COMPONENT_MORE, of a dynamic one the class by whose name it is sorted and the whole of it, the
+ * form of the value, and the end; then COMPONENT_NONE. */
 enum { KIND_EMPTY, KIND_STATIC, KIND_PLAIN, KIND_NONE };
 enum { COMPONENT_NONE, COMPONENT_MORE };
 
@@ -118,7 +126,8 @@ static void encode_class(const struct cql_type *t, struct buf *out) {
     buf_fini(&class);
 }
 
-static int encode_component(const struct cql_type *t, const struct component *c, struct buf *out, bool *exact, struct err *e) {
+static int encode_component(const struct cql_type *t, const struct component *c, struct buf *out, bool *exact,
+                            struct err *e) {
     buf_u8(out, COMPONENT_MORE);
     if (t->id == CQL_DYNAMIC_COMPOSITE) encode_class(c->type, out);
     if (cqlt_family(c->type)->key_encode(c->type, c->value, out, exact, e)) return -1;
@@ -151,7 +160,8 @@ static const struct cql_type *decode_class(struct walk *w, struct key_rd *key, s
     buf_init(&name, UINT16_MAX);
     if (cqlt_key_decode_bytes(w->t, key, &name) == 0) {
         buf_clear(&name, UINT16_MAX);
-        if (cqlt_key_decode_bytes(w->t, key, &name) == 0 && !buf_failed(&name)) t = class_of(w, buf_slice(&name), &ignored);
+        if (cqlt_key_decode_bytes(w->t, key, &name) == 0 && !buf_failed(&name))
+            t = class_of(w, buf_slice(&name), &ignored);
     }
     if (t) buf_u16(out, (uint16_t)name.n);
     if (t) buf_put_slice(out, buf_slice(&name));
@@ -194,14 +204,16 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     bool exact;
     buf_init(&x, 0);
     buf_init(&y, 0);
-    int rc = key_encode(t, a, &x, &exact, &ignored) || key_encode(t, b, &y, &exact, &ignored) || buf_failed(&x) || buf_failed(&y);
+    int rc = key_encode(t, a, &x, &exact, &ignored) || key_encode(t, b, &y, &exact, &ignored) || buf_failed(&x) ||
+             buf_failed(&y);
     int c = rc ? slice_cmp(a, b) : slice_cmp(buf_slice(&x), buf_slice(&y));
     buf_fini(&x);
     buf_fini(&y);
     return c;
 }
 
-/* ---- text: components with colons between, a dynamic one's with its class before @; "!" or "_" behind for an end of 1 or -1 ---- */
+/* ---- text: components with colons between, a dynamic one's with its class before @; "!" or "_"
+ * behind for an end of 1 or -1 ---- */
 
 /* Colons with a backslash before; a text whose last sign would be taken for one of these gets another "!" */
 static void put_escaped(struct slice s, struct buf *out) {
@@ -250,10 +262,12 @@ static void put_unescaped(struct slice s, struct buf *out) {
 /* class@value, or alias@value; without @ the value is empty. Both are left behind. */
 static const struct cql_type *parse_header(struct walk *w, struct slice *part, struct buf *out, struct err *e) {
     const uint8_t *at = part->n ? memchr(part->p, '@', part->n) : NULL;
-    struct slice name = at ? slice_of(part->p, (size_t)(at - part->p)) : *part, value = at ? slice_of(at + 1, part->n - name.n - 1) : slice_of(part->p, 0);
+    struct slice name = at ? slice_of(part->p, (size_t)(at - part->p)) : *part,
+                 value = at ? slice_of(at + 1, part->n - name.n - 1) : slice_of(part->p, 0);
     while (value.n && value.p[value.n - 1] == '@') value.n--;
     if (value.n && memchr(value.p, '@', value.n)) {
-        err_set(e, ERR_SERVER, "java.lang.IllegalArgumentException: Invalid component representation: %.*s", CQLT_QUOTE(*part));
+        err_set(e, ERR_SERVER, "java.lang.IllegalArgumentException: Invalid component representation: %.*s",
+                CQLT_QUOTE(*part));
         return NULL;
     }
     *part = value;
@@ -265,7 +279,9 @@ static const struct cql_type *parse_header(struct walk *w, struct slice *part, s
     struct err why = {0};
     if (!(t = class_of(w, name, &why))) {
         const char *words = strstr(why.text, "Unable to find");
-        err_set(e, ERR_SERVER, "java.lang.IllegalArgumentException: org.apache.cassandra.exceptions.ConfigurationException: %s", words ? words : why.text);
+        err_set(e, ERR_SERVER,
+                "java.lang.IllegalArgumentException: org.apache.cassandra.exceptions.ConfigurationException: %s",
+                words ? words : why.text);
         return NULL;
     }
     buf_u16(out, (uint16_t)name.n);
@@ -313,5 +329,9 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     return rc;
 }
 
-const struct cql_family cqlt_composite = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_composite = {.validate = validate,
+                                          .compare = compare,
+                                          .parse = parse,
+                                          .text = text,
+                                          .key_encode = key_encode,
+                                          .key_decode = key_decode};

@@ -1,10 +1,13 @@
-/* Types of two classes that CQL has no values of: EmptyType, whose only value is that of no bytes, and PartitionerDefinedOrder, any bytes in the order of
- * their tokens, which Cassandra keeps for tables of its own: there it answers most of what is asked of a value with what Java threw, and so does this. */
+/* Types of two classes that CQL has no values of: EmptyType, whose only value is that of no bytes,
+ * and PartitionerDefinedOrder, any bytes in the order of their tokens, which Cassandra keeps for
+ * tables of its own: there it answers most of what is asked of a value with what Java threw, and so
+ * does this. */
 #include "base/murmur3.h"
 #include "types/family.h"
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
-    if (t->id == CQL_PARTITION_ORDER) return err_set(e, ERR_SERVER, "java.lang.IllegalStateException: You shouldn't be validating this.");
+    if (t->id == CQL_PARTITION_ORDER)
+        return err_set(e, ERR_SERVER, "java.lang.IllegalStateException: You shouldn't be validating this.");
     return v.n ? err_invalid(e, "EmptyType only accept empty values") : 0;
 }
 
@@ -40,5 +43,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return cqlt_key_decode_bytes(t, key, out);
 }
 
-const struct cql_family cqlt_custom = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_custom = {.validate = validate,
+                                       .compare = compare,
+                                       .parse = parse,
+                                       .text = text,
+                                       .key_encode = key_encode,
+                                       .key_decode = key_decode};

@@ -9,7 +9,8 @@ static const int64_t day_ns = INT64_C(86400000000000);
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     switch (t->id) {
-    case CQL_TIMESTAMP: return v.n == 8 || v.n == 0 ? 0 : err_invalid(e, "Expected 8 or 0 byte long for date (%zu)", v.n);
+    case CQL_TIMESTAMP:
+        return v.n == 8 || v.n == 0 ? 0 : err_invalid(e, "Expected 8 or 0 byte long for date (%zu)", v.n);
     case CQL_DATE: return v.n == 4 ? 0 : err_invalid(e, "Expected 4 byte long for date (%zu)", v.n);
     default: return v.n == 8 ? 0 : err_invalid(e, "Expected 8 byte long for time (%zu)", v.n);
     }
@@ -132,7 +133,8 @@ static int parse_timestamp(struct slice text, int64_t now_us, struct buf *out, s
     if (text.n == 3 && (text.p[0] | 32) == 'n' && (text.p[1] | 32) == 'o' && (text.p[2] | 32) == 'w') {
         ms = now_us / 1000;
     } else if (is_integer(text)) {
-        if (cqlt_parse_int64(text, &ms) < 0) return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
+        if (cqlt_parse_int64(text, &ms) < 0)
+            return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
     } else if (read_timestamp(text, &ms) < 0) {
         return err_invalid(e, "Unable to parse a date/time from '%.*s'", CQLT_QUOTE(text));
     }
@@ -152,7 +154,8 @@ static int parse_date(struct slice text, struct buf *out, struct err *e) {
     struct cursor c = {.p = text.p, .end = text.p + text.n};
     bool ok = take_date(&c, &year, &month, &day) == 0 && c.p == c.end && day <= calendar_month_length(year, month);
     days = ok ? calendar_days(year, month, day) + ((int64_t)1 << 31) : -1;
-    if (days < 0 || days > UINT32_MAX) return err_invalid(e, "Unable to coerce '%.*s' to a formatted date (long)", CQLT_QUOTE(text));
+    if (days < 0 || days > UINT32_MAX)
+        return err_invalid(e, "Unable to coerce '%.*s' to a formatted date (long)", CQLT_QUOTE(text));
     buf_u32(out, (uint32_t)days);
     return 0;
 }
@@ -184,7 +187,9 @@ static int parse_time(struct slice text, struct buf *out, struct err *e) {
 }
 
 static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
-    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, now_us, out, e) : t->id == CQL_DATE ? parse_date(text, out, e) : parse_time(text, out, e);
+    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, now_us, out, e)
+           : t->id == CQL_DATE    ? parse_date(text, out, e)
+                                  : parse_time(text, out, e);
 }
 
 /* ---- writing ---- */
@@ -195,8 +200,8 @@ void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out) {
     int month, day;
     calendar_date(days, &year, &month, &day);
     if (year <= 0) year = 1 - year;
-    buf_printf(out, "%s%04" PRId64 "-%02d-%02d%c%02d:%02d:%02d.%03dZ", year > 9999 ? "+" : "", year, month, day, separator,
-               (int)(rest / 3600000), (int)(rest / 60000 % 60), (int)(rest / 1000 % 60), (int)(rest % 1000));
+    buf_printf(out, "%s%04" PRId64 "-%02d-%02d%c%02d:%02d:%02d.%03dZ", year > 9999 ? "+" : "", year, month, day,
+               separator, (int)(rest / 3600000), (int)(rest / 60000 % 60), (int)(rest / 1000 % 60), (int)(rest % 1000));
 }
 
 static void text(const struct cql_type *t, struct slice v, struct buf *out) {
@@ -207,10 +212,15 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
         int64_t year;
         int month, day;
         calendar_date((int64_t)load_u32(v.p) - ((int64_t)1 << 31), &year, &month, &day);
-        buf_printf(out, "%s%04" PRId64 "-%02d-%02d", year < 0 ? "-" : year > 9999 ? "+" : "", year < 0 ? -year : year, month, day);
+        buf_printf(out, "%s%04" PRId64 "-%02d-%02d",
+                   year < 0      ? "-"
+                   : year > 9999 ? "+"
+                                 : "",
+                   year < 0 ? -year : year, month, day);
     } else {
         uint64_t ns = load_u64(v.p), s = ns / 1000000000;
-        buf_printf(out, "%02" PRIu64 ":%02d:%02d.%09d", s / 3600, (int)(s / 60 % 60), (int)(s % 60), (int)(ns % 1000000000));
+        buf_printf(out, "%02" PRIu64 ":%02d:%02d.%09d", s / 3600, (int)(s / 60 % 60), (int)(s % 60),
+                   (int)(ns % 1000000000));
     }
 }
 
@@ -238,5 +248,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqlt_datetime = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_datetime = {.validate = validate,
+                                         .compare = compare,
+                                         .parse = parse,
+                                         .text = text,
+                                         .key_encode = key_encode,
+                                         .key_decode = key_decode};

@@ -6,7 +6,8 @@
 
 #include "types/family.h"
 
-/* Zeros that toPlainString may write before it is no longer plain: the scale alone could ask for two thousand million. */
+/* Zeros that toPlainString may write before it is no longer plain: the scale alone could ask for
+ * two thousand million. */
 enum { PLAIN_ZEROS_MAX = 1 << 16 };
 
 void cql_varint_read(struct slice v, mpz_t out) {
@@ -242,11 +243,10 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     mpz_clear(n);
 }
 
-/* ---- key forms ----
- * varint: 0x00 is empty; a positive number is 0x80 + length of its magnitude (0xFE and 4 bytes of length from 126 on) and the
- * magnitude; a negative one is the same of -n, inverted.
- * decimal: 0x00 empty, 0x02 zero, 0x03 positive: exponent (8 bytes, sign flipped), then pairs of digits as 1 to 100, then 0;
- * 0x01 negative: the same inverted. */
+/* ---- key forms ---- varint: 0x00 is empty; a positive number is 0x80 + length of its magnitude
+ * (0xFE and 4 bytes of length from 126 on) and the magnitude; a negative one is the same of -n,
+ * inverted. decimal: 0x00 empty, 0x02 zero, 0x03 positive: exponent (8 bytes, sign flipped), then
+ * pairs of digits as 1 to 100, then 0; 0x01 negative: the same inverted. */
 
 enum { SHORT_MAX = 125, DECIMAL_NEGATIVE = 1, DECIMAL_ZERO, DECIMAL_POSITIVE };
 
@@ -387,5 +387,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return t->id == CQL_VARINT ? decode_varint(key, out) : decode_decimal(key, out);
 }
 
-const struct cql_family cqlt_decimal = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_decimal = {.validate = validate,
+                                        .compare = compare,
+                                        .parse = parse,
+                                        .text = text,
+                                        .key_encode = key_encode,
+                                        .key_decode = key_decode};

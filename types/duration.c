@@ -62,11 +62,15 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     (void)t;
     int64_t p[3];
     if (v.n < 3 || read_parts(v, p) < 0) return err_invalid(e, "Expected at least 3 bytes for a duration (%zu)", v.n);
-    if (p[0] != (int32_t)p[0]) return err_invalid(e, "The duration months must be a 32 bits integer but was: %" PRId64, p[0]);
-    if (p[1] != (int32_t)p[1]) return err_invalid(e, "The duration days must be a 32 bits integer but was: %" PRId64, p[1]);
+    if (p[0] != (int32_t)p[0])
+        return err_invalid(e, "The duration months must be a 32 bits integer but was: %" PRId64, p[0]);
+    if (p[1] != (int32_t)p[1])
+        return err_invalid(e, "The duration days must be a 32 bits integer but was: %" PRId64, p[1]);
     bool negative = p[0] < 0 || p[1] < 0 || p[2] < 0, positive = p[0] > 0 || p[1] > 0 || p[2] > 0;
     if (negative && positive)
-        return err_invalid(e, "The duration months, days and nanoseconds must be all of the same sign (%" PRId64 ", %" PRId64 ", %" PRId64 ")",
+        return err_invalid(e,
+                           "The duration months, days and nanoseconds must be all of the same sign (%" PRId64
+                           ", %" PRId64 ", %" PRId64 ")",
                            p[0], p[1], p[2]);
     return 0;
 }
@@ -105,7 +109,8 @@ struct builder {
 static int add(struct builder *b, int unit, uint64_t n, struct err *e) {
     static const char *const what[] = {"months", "days", "nanoseconds"};
     static const int64_t limits[] = {INT32_MAX, INT32_MAX, INT64_MAX};
-    if (unit == b->current) return err_invalid(e, "Invalid duration. The %s are specified multiple times", units[unit].name);
+    if (unit == b->current)
+        return err_invalid(e, "Invalid duration. The %s are specified multiple times", units[unit].name);
     if (unit < b->current)
         return err_invalid(e, "Invalid duration. The %s should be after %s", units[b->current].name, units[unit].name);
     b->current = unit;
@@ -113,7 +118,8 @@ static int add(struct builder *b, int unit, uint64_t n, struct err *e) {
     int64_t v;
     if (n > INT64_MAX || __builtin_mul_overflow((int64_t)n, units[unit].scale, &v) ||
         __builtin_add_overflow(b->parts[part], v, &b->parts[part]) || b->parts[part] > limits[part])
-        return err_invalid(e, "Invalid duration. The total number of %s must be less or equal to %" PRId64, what[part], limits[part]);
+        return err_invalid(e, "Invalid duration. The total number of %s must be less or equal to %" PRId64, what[part],
+                           limits[part]);
     return 0;
 }
 
@@ -122,7 +128,8 @@ static bool take_digits(struct slice *s, uint64_t *out) {
     size_t i = 0;
     uint64_t v = 0;
     for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v)) v = UINT64_MAX / 16;
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v))
+            v = UINT64_MAX / 16;
     *s = slice_of(s->p + i, s->n - i);
     *out = v;
     return i > 0;
@@ -137,14 +144,18 @@ static int take_unit(struct slice *s) {
     for (size_t n = 2; n > 0; n--)
         for (int u = 0; u <= NANOS; u++) {
             const char *symbol = units[u].symbol;
-            if (strlen(symbol) != n || s->n < n || (s->p[0] | 32) != symbol[0] || (n == 2 && (s->p[1] | 32) != symbol[1])) continue;
+            if (strlen(symbol) != n || s->n < n || (s->p[0] | 32) != symbol[0] ||
+                (n == 2 && (s->p[1] | 32) != symbol[1]))
+                continue;
             *s = slice_of(s->p + n, s->n - n);
             return u;
         }
     return -1;
 }
 
-static int unreadable(struct slice text, struct err *e) { return err_invalid(e, "Unable to convert '%.*s' to a duration", CQLT_QUOTE(text)); }
+static int unreadable(struct slice text, struct err *e) {
+    return err_invalid(e, "Unable to convert '%.*s' to a duration", CQLT_QUOTE(text));
+}
 
 static int read_units(struct slice text, struct builder *b, struct err *e) {
     struct slice s = text;
@@ -209,7 +220,9 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
         return -1;
     }
     int sign = negative ? -1 : 1;
-    struct cql_duration d = {.months = (int32_t)b.parts[0] * sign, .days = (int32_t)b.parts[1] * sign, .ns = b.parts[2] * sign};
+    struct cql_duration d = {.months = (int32_t)b.parts[0] * sign,
+                             .days = (int32_t)b.parts[1] * sign,
+                             .ns = b.parts[2] * sign};
     cql_duration_write(&d, out);
     return 0;
 }
@@ -219,7 +232,8 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     struct cql_duration d;
     if (cql_duration_read(v, &d) < 0) return;
     if (d.months < 0 || d.days < 0 || d.ns < 0) buf_u8(out, '-');
-    uint64_t parts[3] = {(uint64_t)(d.months < 0 ? -(int64_t)d.months : d.months), (uint64_t)(d.days < 0 ? -(int64_t)d.days : d.days),
+    uint64_t parts[3] = {(uint64_t)(d.months < 0 ? -(int64_t)d.months : d.months),
+                         (uint64_t)(d.days < 0 ? -(int64_t)d.days : d.days),
                          d.ns < 0 ? -(uint64_t)d.ns : (uint64_t)d.ns};
     for (int u = 0; u <= NANOS; u++) {
         uint64_t *part = &parts[units[u].part], scale = (uint64_t)units[u].scale;

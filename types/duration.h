@@ -1,4 +1,5 @@
-/* A duration's three parts, and its wire form of three zigzag variable-length integers (v5 specification, section 6.11). */
+/* A duration's three parts, and its wire form of three zigzag variable-length integers (v5
+ * specification, section 6.11). */
 #pragma once
 
 #include "base/buf.h"

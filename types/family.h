@@ -1,7 +1,8 @@
 /* What each type family implements; inside types only.
  *
- * One table of functions per family (type.def says which), reached through cqlt_type_info. Every value given to compare,
- * text and key_encode is valid. An empty value (n == 0) reaches every function; families that refuse it do so in validate.
+ * One table of functions per family (type.def says which), reached through cqlt_type_info. Every
+ * value given to compare, text and key_encode is valid. An empty value (n == 0) reaches every
+ * function; families that refuse it do so in validate.
  */
 #pragma once
 
@@ -16,16 +17,19 @@ struct key_rd {
 struct cql_family {
     int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
     int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
-    /* Text as in a literal to wire bytes (AbstractType.fromString); now_us: what "now" is. NULL: the family has no literals of one token. */
+    /* Text as in a literal to wire bytes (AbstractType.fromString); now_us: what "now" is. NULL:
+     * the family has no literals of one token. */
     int (*parse)(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
     void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
-    void (*print)(const struct cql_type *t, struct slice v, struct buf *out); /* NULL: text, in quotes where type needs them */
-    int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e); /* ascending */
+    /* NULL: text, in quotes where type needs them */
+    void (*print)(const struct cql_type *t, struct slice v, struct buf *out);
+    int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact,
+                      struct err *e); /* ascending */
     int (*key_decode)(const struct cql_type *t, struct key_rd *key, struct buf *out);
 };
 
-extern const struct cql_family cqlt_text, cqlt_integer, cqlt_decimal, cqlt_real, cqlt_datetime, cqlt_uuid, cqlt_inet, cqlt_duration,
-    cqlt_collection, cqlt_tuple, cqlt_vector, cqlt_custom, cqlt_composite;
+extern const struct cql_family cqlt_text, cqlt_integer, cqlt_decimal, cqlt_real, cqlt_datetime, cqlt_uuid, cqlt_inet,
+    cqlt_duration, cqlt_collection, cqlt_tuple, cqlt_vector, cqlt_custom, cqlt_composite;
 
 struct cql_type_info {
     const char *id; /* upper case, as in enum cql_type_id */
@@ -38,7 +42,8 @@ struct cql_type_info {
 const struct cql_type_info *cqlt_type_info(enum cql_type_id id);
 static inline const struct cql_family *cqlt_family(const struct cql_type *t) { return cqlt_type_info(t->id)->family; }
 
-/* Bytes of every value of a type, or -1 where none are promised (type.def, fixed): vectors of fixed-size elements are fixed too. */
+/* Bytes of every value of a type, or -1 where none are promised (type.def, fixed): vectors of
+ * fixed-size elements are fixed too. */
 int64_t cqlt_type_fixed(const struct cql_type *t);
 
 /* Milliseconds since 1970 as 2011-02-03T04:05:06.789Z, or with another separator than T. */
@@ -51,7 +56,8 @@ bool cqlt_inet_is_mapped(struct slice v);
 
 uint8_t cqlt_key_u8(struct key_rd *k);
 uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes);
-/* Any bytes: 0x00 is written 0x00 0xFF, and 0x00 0x00 ends, so that order is kept and no form is a prefix of another. */
+/* Any bytes: 0x00 is written 0x00 0xFF, and 0x00 0x00 ends, so that order is kept and no form is a
+ * prefix of another. */
 int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e);
 int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out);
 

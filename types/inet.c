@@ -8,7 +8,8 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (v.n == 4 || v.n == 16 || v.n == 0) return 0;
     char hex[2 * 64 + 1];
     size_t n = v.n < 64 ? v.n : 64;
-    for (size_t i = 0; i < n; i++) hex[2 * i] = "0123456789abcdef"[v.p[i] >> 4], hex[2 * i + 1] = "0123456789abcdef"[v.p[i] & 15];
+    for (size_t i = 0; i < n; i++)
+        hex[2 * i] = "0123456789abcdef"[v.p[i] >> 4], hex[2 * i + 1] = "0123456789abcdef"[v.p[i] & 15];
     hex[2 * n] = 0;
     return err_invalid(e, "Expected 4 or 16 byte inetaddress; got %s", hex);
 }

@@ -99,5 +99,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqlt_integer = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_integer = {.validate = validate,
+                                        .compare = compare,
+                                        .parse = parse,
+                                        .text = text,
+                                        .key_encode = key_encode,
+                                        .key_decode = key_decode};

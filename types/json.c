@@ -42,7 +42,8 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
         size_t from = out->n;
         cql_value_text(t, v, out);
         /* JSON has no NaN and no infinities. */
-        if (!buf_failed(out) && (memchr(out->p + from, 'N', out->n - from) || memchr(out->p + from, 'I', out->n - from))) {
+        if (!buf_failed(out) &&
+            (memchr(out->p + from, 'N', out->n - from) || memchr(out->p + from, 'I', out->n - from))) {
             out->n = from;
             buf_put_str(out, "null");
         }
@@ -53,8 +54,9 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
         cql_decimal_read(v, n, &scale);
         cql_decimal_text(n, scale, false, out);
         mpz_clear(n);
-    } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID || t->id == CQL_TIMEUUID || t->id == CQL_LEXICAL_UUID ||
-               t->id == CQL_LEGACY_TIMEUUID || t->id == CQL_INET || t->id == CQL_DURATION) {
+    } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID ||
+               t->id == CQL_TIMEUUID || t->id == CQL_LEXICAL_UUID || t->id == CQL_LEGACY_TIMEUUID ||
+               t->id == CQL_INET || t->id == CQL_DURATION) {
         put_quoted_text(t, v, out);
     } else {
         cql_value_text(t, v, out);
@@ -158,7 +160,8 @@ static void put_java(yajl_val j, struct buf *out) {
         struct err ignored = {0};
         struct buf wire;
         buf_init(&wire, 64);
-        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), 0, &wire, &ignored) == 0 && wire.n == 8)
+        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), 0, &wire, &ignored) == 0 &&
+            wire.n == 8)
             cql_value_text(cql_type_scalar(CQL_DOUBLE), buf_slice(&wire), out);
         else
             buf_put_str(out, n);
@@ -195,7 +198,9 @@ static int expected(const char *what, yajl_val j, struct err *e) {
     return refuse(before, "", j, e);
 }
 
-static bool has_json(const struct cql_type *t) { return t->id != CQL_PARTITION_ORDER && t->id != CQL_COMPOSITE && t->id != CQL_DYNAMIC_COMPOSITE; }
+static bool has_json(const struct cql_type *t) {
+    return t->id != CQL_PARTITION_ORDER && t->id != CQL_COMPOSITE && t->id != CQL_DYNAMIC_COMPOSITE;
+}
 
 bool cql_type_has_json(const struct cql_type *t) {
     bool has = has_json(t);
@@ -244,8 +249,12 @@ static bool takes_number(const struct cql_type *t, yajl_val j) {
 
 static int refuse_blob(yajl_val j, struct err *e) {
     char after[300];
-    const char *class = java_class(j), *package = class[0] == 'A' || strcmp(class, "LinkedHashMap") == 0 ? "java.util" : strcmp(class, "BigInteger") == 0 ? "java.math" : "java.lang";
-    snprintf(after, sizeof after, "' is not a valid blob representation: class %s.%s cannot be cast to class java.lang.String (%s.%s and java.lang.String are in module java.base of loader 'bootstrap')",
+    const char *class = java_class(j), *package = class[0] == 'A' || strcmp(class, "LinkedHashMap") == 0 ? "java.util"
+                                                  : strcmp(class, "BigInteger") == 0                     ? "java.math"
+                                                                                                         : "java.lang";
+    snprintf(after, sizeof after,
+             "' is not a valid blob representation: class %s.%s cannot be cast to class java.lang.String (%s.%s and "
+             "java.lang.String are in module java.base of loader 'bootstrap')",
              package, class, package, class);
     return refuse("Value '", after, j, e);
 }
@@ -254,8 +263,10 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
     if (!YAJL_IS_STRING(j)) return refuse_blob(j, e);
     struct slice s = slice_str(YAJL_GET_STRING(j));
     if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
-        return err_invalid(e, "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
-                           CQLT_QUOTE(s), CQLT_QUOTE(s));
+        return err_invalid(
+            e,
+            "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
+            CQLT_QUOTE(s), CQLT_QUOTE(s));
     struct err inner = {0};
     if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), 0, out, &inner) == 0) return 0;
     return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
@@ -264,7 +275,8 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
 /* A decimal that is not in a string has been a double on its way. */
 static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     struct slice text = slice_str(YAJL_GET_NUMBER(j));
-    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE")) return cqlt_family(t)->parse(t, text, now_us, out, e);
+    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE"))
+        return cqlt_family(t)->parse(t, text, now_us, out, e);
     struct buf java;
     buf_init(&java, 0);
     put_java(j, &java);
@@ -292,7 +304,11 @@ static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, str
     }
     if (inner.no_memory) return err_nomem(e);
     if (t->id == CQL_EMPTY) return refuse("Expected an empty string, but got: ", "", j, e);
-    if (any_number) return refuse("Value '", t->id == CQL_VARINT ? "' is not a valid representation of a varint value" : "' is not a valid representation of a decimal value", j, e);
+    if (any_number)
+        return refuse("Value '",
+                      t->id == CQL_VARINT ? "' is not a valid representation of a varint value"
+                                          : "' is not a valid representation of a decimal value",
+                      j, e);
     return expected(wanted[t->id], j, e);
 }
 
@@ -342,7 +358,8 @@ static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, str
         if (YAJL_IS_NULL(item))
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
         else
-            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], now_us, &all[i].key, e) : read_json(t->args[0], item, now_us, &all[i].key, e);
+            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], now_us, &all[i].key, e)
+                     : read_json(t->args[0], item, now_us, &all[i].key, e);
         if (rc == 0 && map) rc = read_json(t->args[1], item, now_us, &all[i].value, e);
         if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
     }
@@ -350,7 +367,8 @@ static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, str
     if (rc == 0) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
     buf_u32(out, 0);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (i + 1 < n && cql_value_compare(t->args[0], buf_slice(&all[i].key), buf_slice(&all[i + 1].key)) == 0) continue;
+        if (i + 1 < n && cql_value_compare(t->args[0], buf_slice(&all[i].key), buf_slice(&all[i + 1].key)) == 0)
+            continue;
         cql_elem_put(value_of_slice(buf_slice(&all[i].key)), out);
         if (map) cql_elem_put(value_of_slice(buf_slice(&all[i].value)), out);
         kept++;
@@ -376,7 +394,10 @@ static int read_list(const struct cql_type *t, yajl_val j, int64_t now_us, struc
 static int read_tuple(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     char before[80];
     if (j->u.array.len != t->n_args) {
-        snprintf(before, sizeof before, j->u.array.len > t->n_args ? "Tuple contains extra items (expected %u): " : "Tuple is missing items (expected %u): ", t->n_args);
+        snprintf(before, sizeof before,
+                 j->u.array.len > t->n_args ? "Tuple contains extra items (expected %u): "
+                                            : "Tuple is missing items (expected %u): ",
+                 t->n_args);
         return refuse(before, "", j, e);
     }
     for (uint32_t i = 0; i < t->n_args; i++) {
@@ -405,7 +426,8 @@ static int read_udt(const struct cql_type *t, yajl_val j, int64_t now_us, struct
     for (size_t k = 0; rc == 0 && k < j->u.object.len; k++) {
         struct slice name = field_name(j->u.object.keys[k], &lower);
         uint32_t i = buf_failed(&lower) ? t->n_args : cql_type_field(t, name);
-        if (i == t->n_args) rc = err_invalid(e, "Unknown field '%.*s' in value of user defined type %s", CQLT_QUOTE(name), t->name);
+        if (i == t->n_args)
+            rc = err_invalid(e, "Unknown field '%.*s' in value of user defined type %s", CQLT_QUOTE(name), t->name);
         else fields[i] = j->u.object.values[k];
     }
     for (uint32_t i = 0; rc == 0 && i < t->n_args; i++) {
@@ -420,7 +442,8 @@ static int read_udt(const struct cql_type *t, yajl_val j, int64_t now_us, struct
 static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     char before[96];
     if (j->u.array.len != t->dimension) {
-        snprintf(before, sizeof before, "List had incorrect size: expected %u but given %zu; ", t->dimension, j->u.array.len);
+        snprintf(before, sizeof before, "List had incorrect size: expected %u but given %zu; ", t->dimension,
+                 j->u.array.len);
         return refuse(before, "", j, e);
     }
     for (uint32_t i = 0; i < t->dimension; i++) {
@@ -440,7 +463,10 @@ static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struc
     if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), now_us, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
-        const char *what = object ? "a map" : t->id == CQL_SET ? "a list (representing a set)" : t->id == CQL_TUPLE ? "a list representation of a tuple" : "a list";
+        const char *what = object               ? "a map"
+                           : t->id == CQL_SET   ? "a list (representing a set)"
+                           : t->id == CQL_TUPLE ? "a list representation of a tuple"
+                                                : "a list";
         return expected(what, j, e);
     }
     switch (t->id) {

@@ -30,7 +30,9 @@ static void place(struct slice text, size_t at, char out[160]) {
     snprintf(out, 160, SOURCE "%u, column: %u]", line, column);
 }
 
-void cql_json_place(struct slice text, struct slice value, char out[160]) { place(text, (size_t)(value.p - text.p), out); }
+void cql_json_place(struct slice text, struct slice value, char out[160]) {
+    place(text, (size_t)(value.p - text.p), out);
+}
 
 static int refuse(struct json *j, const char *class, size_t at, const char *message) {
     char where[160];
@@ -38,7 +40,9 @@ static int refuse(struct json *j, const char *class, size_t at, const char *mess
     return err_invalid(j->e, "com.fasterxml.jackson.core.%s: %s\n at %s", class, message, where);
 }
 
-static int refuse_end(struct json *j, const char *message) { return refuse(j, "io.JsonEOFException", j->text.n, message); }
+static int refuse_end(struct json *j, const char *message) {
+    return refuse(j, "io.JsonEOFException", j->text.n, message);
+}
 
 /* One UTF-8 character; its code to *code. Malformed bytes stand for themselves. */
 static size_t character(const struct json *j, size_t at, uint32_t *code) {
@@ -58,9 +62,11 @@ static int refuse_character(struct json *j, size_t shown, size_t at, const char 
     if (code < ' ')
         snprintf(message, sizeof message, "Unexpected character ((CTRL-CHAR, code %u))%s", code, why);
     else if (code > 255)
-        snprintf(message, sizeof message, "Unexpected character ('%.*s' (code %u / 0x%x))%s", (int)n, (const char *)j->text.p + shown, code, code, why);
+        snprintf(message, sizeof message, "Unexpected character ('%.*s' (code %u / 0x%x))%s", (int)n,
+                 (const char *)j->text.p + shown, code, code, why);
     else
-        snprintf(message, sizeof message, "Unexpected character ('%.*s' (code %u))%s", (int)n, (const char *)j->text.p + shown, code, why);
+        snprintf(message, sizeof message, "Unexpected character ('%.*s' (code %u))%s", (int)n,
+                 (const char *)j->text.p + shown, code, why);
     return refuse(j, "JsonParseException", at, message);
 }
 
@@ -84,13 +90,15 @@ static int read_escape(struct json *j) {
         char message[80];
         uint32_t code;
         size_t n = character(j, j->at, &code);
-        snprintf(message, sizeof message, "Unrecognized character escape '%.*s' (code %u)", (int)n, (const char *)j->text.p + j->at, code);
+        snprintf(message, sizeof message, "Unrecognized character escape '%.*s' (code %u)", (int)n,
+                 (const char *)j->text.p + j->at, code);
         return refuse(j, "JsonParseException", j->at, message);
     }
     j->at++;
     for (int i = 0; i < 4; i++, j->at++) {
         if (at_end(j)) return refuse_end(j, cut);
-        if (!peek(j) || !strchr("0123456789abcdefABCDEF", peek(j))) return refuse_here(j, ": expected a hex-digit for character escape sequence");
+        if (!peek(j) || !strchr("0123456789abcdefABCDEF", peek(j)))
+            return refuse_here(j, ": expected a hex-digit for character escape sequence");
     }
     return 0;
 }
@@ -100,36 +108,45 @@ static int read_string(struct json *j, bool name) {
     while (!at_end(j) && peek(j) != '"') {
         if (peek(j) < ' ') {
             char message[160];
-            snprintf(message, sizeof message, "Illegal unquoted character ((CTRL-CHAR, code %u)): has to be escaped using backslash to be included in %s", peek(j),
-                     name ? "name" : "string value");
+            snprintf(message, sizeof message,
+                     "Illegal unquoted character ((CTRL-CHAR, code %u)): has to be escaped using backslash to be "
+                     "included in %s",
+                     peek(j), name ? "name" : "string value");
             return refuse(j, "JsonParseException", j->at, message);
         }
         bool escape = peek(j) == '\\';
         j->at++;
         if (escape && read_escape(j) < 0) return -1;
     }
-    if (at_end(j)) return refuse_end(j, name ? "Unexpected end-of-input in field name" : "Unexpected end-of-input: was expecting closing quote for a string value");
+    if (at_end(j))
+        return refuse_end(j, name ? "Unexpected end-of-input in field name"
+                                  : "Unexpected end-of-input: was expecting closing quote for a string value");
     j->at++;
     return 0;
 }
 
-static bool in_word(uint8_t c) { return c >= 0x80 || c == '_' || c == '$' || is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
+static bool in_word(uint8_t c) {
+    return c >= 0x80 || c == '_' || c == '$' || is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
 
 static int read_word(struct json *j) {
     size_t from = j->at;
     if (peek(j) == '-') j->at++;
     while (!at_end(j) && in_word(peek(j))) j->at++;
     struct slice word = slice_of(j->text.p + from, j->at - from);
-    static const char *const known[] = {"true", "false", "null"}, *const others[] = {"NaN", "Infinity", "-Infinity", "-INF"};
+    static const char *const known[] = {"true", "false", "null"}, *const others[] = {"NaN", "Infinity", "-Infinity",
+                                                                                     "-INF"};
     char message[400];
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (slice_eq(word, slice_str(known[i]))) return 0;
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         if (!slice_eq(word, slice_str(others[i]))) continue;
-        snprintf(message, sizeof message, "Non-standard token '%s': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow", others[i]);
+        snprintf(message, sizeof message,
+                 "Non-standard token '%s': enable `JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS` to allow", others[i]);
         return refuse(j, "JsonParseException", j->at, message);
     }
-    snprintf(message, sizeof message, "Unrecognized token '%.*s': was expecting " ANY_VALUE, word.n > 256 ? 256 : (int)word.n, (const char *)word.p);
+    snprintf(message, sizeof message, "Unrecognized token '%.*s': was expecting " ANY_VALUE,
+             word.n > 256 ? 256 : (int)word.n, (const char *)word.p);
     return refuse(j, "JsonParseException", j->at, message);
 }
 
@@ -145,11 +162,14 @@ static int read_number(struct json *j) {
         j->at++;
         if (at_end(j)) return refuse_end(j, "Unexpected end-of-inputNo digit following sign");
         if (peek(j) == 'I') return j->at--, read_word(j);
-        if (!is_digit(peek(j))) return refuse_here(j, " in numeric value: expected digit (0-9) to follow minus sign, for valid numeric value");
+        if (!is_digit(peek(j)))
+            return refuse_here(j,
+                               " in numeric value: expected digit (0-9) to follow minus sign, for valid numeric value");
     }
     bool zero = peek(j) == '0';
     j->at++;
-    if (zero && is_digit(peek(j))) return refuse(j, "JsonParseException", j->at, "Invalid numeric value: Leading zeroes not allowed");
+    if (zero && is_digit(peek(j)))
+        return refuse(j, "JsonParseException", j->at, "Invalid numeric value: Leading zeroes not allowed");
     while (is_digit(peek(j))) j->at++;
     if (peek(j) == '.') {
         j->at++;
@@ -158,7 +178,8 @@ static int read_number(struct json *j) {
     if (peek(j) == 'e' || peek(j) == 'E') {
         j->at++;
         if (peek(j) == '+' || peek(j) == '-') j->at++;
-        if (read_digits(j, "Unexpected end-of-inputexpected a digit for number exponent", " in numeric value: Exponent indicator not followed by a digit") < 0)
+        if (read_digits(j, "Unexpected end-of-inputexpected a digit for number exponent",
+                        " in numeric value: Exponent indicator not followed by a digit") < 0)
             return -1;
     }
     uint8_t c = peek(j);
@@ -173,7 +194,8 @@ static int read_value(struct json *j);
 static int refuse_open(struct json *j, bool object) {
     char message[320], where[160];
     place(j->text, j->open[j->depth - 1], where);
-    snprintf(message, sizeof message, "Unexpected end-of-input: expected close marker for %s (start marker at %s)", object ? "Object" : "Array", where);
+    snprintf(message, sizeof message, "Unexpected end-of-input: expected close marker for %s (start marker at %s)",
+             object ? "Object" : "Array", where);
     return refuse_end(j, message);
 }
 
@@ -186,7 +208,8 @@ static int read_close(struct json *j, bool object) {
     if (c != '}' && c != ']') return 0;
     char message[320], where[160];
     place(j->text, j->open[j->depth - 1], where);
-    snprintf(message, sizeof message, "Unexpected close marker '%c': expected '%c' (for %s starting at %s)", c, object ? '}' : ']', object ? "Object" : "Array", where);
+    snprintf(message, sizeof message, "Unexpected close marker '%c': expected '%c' (for %s starting at %s)", c,
+             object ? '}' : ']', object ? "Object" : "Array", where);
     return refuse(j, "JsonParseException", j->at, message);
 }
 
@@ -213,19 +236,24 @@ static int read_next(struct json *j, bool object) {
     j->at++;
     skip_space(j);
     if (at_end(j))
-        return refuse(j, "JsonParseException", j->at, object ? "Unexpected end-of-input within/between Object entries" : "Unexpected end-of-input within/between Array entries");
+        return refuse(j, "JsonParseException", j->at,
+                      object ? "Unexpected end-of-input within/between Object entries"
+                             : "Unexpected end-of-input within/between Array entries");
     return !object && peek(j) == '}' ? refuse_here(j, ": expected a value") : 0;
 }
 
 static int read_container(struct json *j, bool object) {
-    if (j->depth == JSON_DEPTH_MAX) return err_invalid(j->e, "JSON may not be nested more than %d deep", JSON_DEPTH_MAX);
+    if (j->depth == JSON_DEPTH_MAX)
+        return err_invalid(j->e, "JSON may not be nested more than %d deep", JSON_DEPTH_MAX);
     j->open[j->depth++] = j->at++;
     int closed = read_close(j, object);
     while (closed == 0) {
         if ((object && read_name(j) < 0) || read_value(j) < 0) return -1;
         closed = read_close(j, object);
         if (closed) break;
-        if (peek(j) != ',') return refuse_here(j, object ? ": was expecting comma to separate Object entries" : ": was expecting comma to separate Array entries");
+        if (peek(j) != ',')
+            return refuse_here(j, object ? ": was expecting comma to separate Object entries"
+                                         : ": was expecting comma to separate Array entries");
         if (read_next(j, object) < 0) return -1;
     }
     j->depth--;
@@ -234,8 +262,9 @@ static int read_container(struct json *j, bool object) {
 
 static int refuse_plus(struct json *j) {
     if (j->at + 1 == j->text.n) return refuse_end(j, "Unexpected end-of-input in a Number value");
-    return refuse_character(j, j->at, j->at + 1, " in numeric value: JSON spec does not allow numbers to have plus signs: enable "
-                                                 "`JsonReadFeature.ALLOW_LEADING_PLUS_SIGN_FOR_NUMBERS` to allow");
+    return refuse_character(j, j->at, j->at + 1,
+                            " in numeric value: JSON spec does not allow numbers to have plus signs: enable "
+                            "`JsonReadFeature.ALLOW_LEADING_PLUS_SIGN_FOR_NUMBERS` to allow");
 }
 
 static int read_value(struct json *j) {
@@ -246,9 +275,13 @@ static int read_value(struct json *j) {
     if (c == '-' || is_digit(c)) return read_number(j);
     if (c == '+') return refuse_plus(j);
     if (in_word(c)) return read_word(j);
-    if (c == '/') return refuse_here(j, ": maybe a (non-standard) comment? (not recognized as one since Feature 'ALLOW_COMMENTS' not enabled for parser)");
+    if (c == '/')
+        return refuse_here(j, ": maybe a (non-standard) comment? (not recognized as one since Feature 'ALLOW_COMMENTS' "
+                              "not enabled for parser)");
     if (j->depth == 0 && (c == ']' || c == '}'))
-        return refuse(j, "JsonParseException", j->at, c == ']' ? "Unexpected close marker ']': no open Array to close" : "Unexpected close marker '}': no open Object to close");
+        return refuse(j, "JsonParseException", j->at,
+                      c == ']' ? "Unexpected close marker ']': no open Array to close"
+                               : "Unexpected close marker '}': no open Object to close");
     return refuse_here(j, ": expected a valid value " ANY_VALUE);
 }
 
@@ -256,7 +289,9 @@ int cql_json_check(struct slice text, struct slice *value, struct err *e) {
     struct json j = {.text = text, .e = e};
     if (text.n >= JSON_TEXT_MAX) return err_invalid(e, "JSON may not be longer than %d bytes", JSON_TEXT_MAX);
     skip_space(&j);
-    if (at_end(&j)) return err_invalid(e, "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to end-of-input\n at " SOURCE "1]");
+    if (at_end(&j))
+        return err_invalid(e, "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to "
+                              "end-of-input\n at " SOURCE "1]");
     size_t from = j.at;
     if (read_value(&j) < 0) return -1;
     *value = slice_of(text.p + from, j.at - from);

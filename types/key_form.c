@@ -54,7 +54,9 @@ int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct b
     size_t from = out->n;
     if (cqlt_family(t)->key_encode(t, v, out, exact, e) < 0) return -1;
     if (buf_failed(out)) return err_nomem(e);
-    if ((t->n_args || t->id == CQL_DYNAMIC_COMPOSITE) && *exact && !comes_back(t, v, slice_of(out->p + from, out->n - from))) *exact = false;
+    if ((t->n_args || t->id == CQL_DYNAMIC_COMPOSITE) && *exact &&
+        !comes_back(t, v, slice_of(out->p + from, out->n - from)))
+        *exact = false;
     if (desc)
         for (size_t i = from; i < out->n; i++) out->p[i] ^= 0xFF;
     return 0;

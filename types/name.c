@@ -34,26 +34,33 @@ static int check_class(const struct cql_type *t, struct err *e) {
     buf_init(&name, 0);
     cql_type_print_marshal(t, &name);
     if (buf_failed(&name)) rc = err_nomem(e);
-    else if (name.n > UINT16_MAX) rc = err_invalid(e, "A type may have at most %d bytes when it is written as a class", UINT16_MAX);
+    else if (name.n > UINT16_MAX)
+        rc = err_invalid(e, "A type may have at most %d bytes when it is written as a class", UINT16_MAX);
     buf_fini(&name);
     return rc;
 }
 
-/* The arguments were checked when they were made; what is above the limits is never made, so these loops are bounded. */
+/* The arguments were checked when they were made; what is above the limits is never made, so these
+ * loops are bounded. */
 static int check_extent(const struct cql_type *t, struct err *e) {
     struct extent x = {.depth = 0, .parts = 1, .elements = 1};
-    if (t->n_args >= CQL_TYPE_PARTS_MAX) return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
+    if (t->n_args >= CQL_TYPE_PARTS_MAX)
+        return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct extent inner = extent_of(t->args[i]);
         x.depth = inner.depth > x.depth ? inner.depth : x.depth;
         x.parts += inner.parts;
         x.elements = inner.elements;
-        if (x.parts > CQL_TYPE_PARTS_MAX) return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
+        if (x.parts > CQL_TYPE_PARTS_MAX)
+            return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
     }
-    if (x.depth > CQL_TYPE_DEPTH_MAX) return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
+    if (x.depth > CQL_TYPE_DEPTH_MAX)
+        return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
     if (t->id != CQL_VECTOR) return 0;
-    if (t->dimension == 0 || t->dimension > INT32_MAX) return err_invalid(e, "vectors may only have positive dimensions; given %d", (int32_t)t->dimension);
-    if (x.elements * t->dimension > INT32_MAX) return err_invalid(e, "Vectors in vectors may have at most %d elements in all", INT32_MAX);
+    if (t->dimension == 0 || t->dimension > INT32_MAX)
+        return err_invalid(e, "vectors may only have positive dimensions; given %d", (int32_t)t->dimension);
+    if (x.elements * t->dimension > INT32_MAX)
+        return err_invalid(e, "Vectors in vectors may have at most %d elements in all", INT32_MAX);
     return 0;
 }
 
@@ -81,13 +88,15 @@ static int refuse_multicell(const struct cql_type *whole, const struct cql_type 
     return err_set_buf(e, ERR_INVALID, &text);
 }
 
-static const struct cql_type *new_named(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
-                                        uint32_t dimension, const char *const *names, struct err *e) {
+static const struct cql_type *new_named(struct arena *a, enum cql_type_id id, bool frozen,
+                                        const struct cql_type *const *args, uint32_t n_args, uint32_t dimension,
+                                        const char *const *names, struct err *e) {
     struct cql_type *t = ARENA_NEW(a, struct cql_type);
     const struct cql_type **copy = ARENA_ARRAY(a, n_args, const struct cql_type *);
     bool always_frozen = id == CQL_TUPLE || id >= CQL_VECTOR;
     if (!t || !copy) goto nomem;
-    *t = (struct cql_type){.id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .field_names = names};
+    *t = (struct cql_type){
+        .id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .field_names = names};
     if (id == CQL_VECTOR) t->dimension = dimension;
     for (uint32_t i = 0; i < n_args; i++) copy[i] = args[i];
     if (check_extent(t, e)) return NULL;
@@ -105,18 +114,22 @@ nomem:
     return NULL;
 }
 
-const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
-                                    uint32_t dimension, struct err *e) {
+const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen,
+                                    const struct cql_type *const *args, uint32_t n_args, uint32_t dimension,
+                                    struct err *e) {
     return new_named(a, id, frozen, args, n_args, dimension, NULL, e);
 }
 
-const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases, const struct cql_type *const *types, uint32_t n, struct err *e) {
+const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases,
+                                            const struct cql_type *const *types, uint32_t n, struct err *e) {
     return new_named(a, CQL_DYNAMIC_COMPOSITE, true, types, n, 0, aliases, e);
 }
 
 /* ---- reading ---- */
 
-static bool same_word(struct slice a, const char *b) { return b && a.n == strlen(b) && strncasecmp((const char *)a.p, b, a.n) == 0; }
+static bool same_word(struct slice a, const char *b) {
+    return b && a.n == strlen(b) && strncasecmp((const char *)a.p, b, a.n) == 0;
+}
 
 const struct cql_type *cql_type_by_name(struct slice name) {
     if (same_word(name, "varchar")) return cql_type_scalar(CQL_TEXT);
@@ -144,7 +157,8 @@ struct parser {
 };
 
 static void skip_spaces(struct parser *p) {
-    while (p->rest.n && (p->rest.p[0] == ' ' || p->rest.p[0] == '\t' || p->rest.p[0] == '\n')) p->rest = slice_of(p->rest.p + 1, p->rest.n - 1);
+    while (p->rest.n && (p->rest.p[0] == ' ' || p->rest.p[0] == '\t' || p->rest.p[0] == '\n'))
+        p->rest = slice_of(p->rest.p + 1, p->rest.n - 1);
 }
 
 static bool take(struct parser *p, char c) {
@@ -212,7 +226,8 @@ static const struct cql_type *parse_user_type(struct parser *p, const char *name
         if (!name) return NULL;
     }
     const struct cql_type *t = p->find ? p->find(p->arg, p->arena, keyspace, name, p->err) : NULL;
-    if (!t && !p->err->set) err_invalid(p->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", name);
+    if (!t && !p->err->set)
+        err_invalid(p->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", name);
     if (t && p->frozen) t = cql_type_freeze(p->arena, t);
     if (!t && !p->err->set) err_nomem(p->err);
     return t;
@@ -228,7 +243,8 @@ static const struct cql_type *parse_vector(struct parser *p, uint32_t depth) {
     char *number = take_name(p);
     int64_t dimension;
     if (!number) return NULL;
-    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > INT32_MAX || !take(p, '>')) return syntax(p);
+    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > INT32_MAX || !take(p, '>'))
+        return syntax(p);
     return cql_type_new(p->arena, CQL_VECTOR, true, &element, 1, (uint32_t)dimension, p->err);
 }
 
@@ -310,9 +326,10 @@ static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
     return scalar ? scalar : parse_user_type(p, name);
 }
 
-const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find, void *arg,
-                                      struct err *e) {
-    struct parser p = {.arena = a, .rest = text, .whole = text, .keyspace = keyspace, .find = find, .arg = arg, .err = e};
+const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
+                                      void *arg, struct err *e) {
+    struct parser p = {
+        .arena = a, .rest = text, .whole = text, .keyspace = keyspace, .find = find, .arg = arg, .err = e};
     const struct cql_type *t = parse_type(&p, 0);
     skip_spaces(&p);
     return t && p.rest.n ? syntax(&p) : t;
@@ -322,7 +339,8 @@ const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const 
 
 void cql_identifier_print(const char *name, bool is_free, struct buf *out) {
     bool plain = is_free && *name >= 'a' && *name <= 'z';
-    for (const char *p = name; *p && plain; p++) plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
+    for (const char *p = name; *p && plain; p++)
+        plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!plain) buf_u8(out, '"');
     for (const char *p = name; *p; p++) {
         if (*p == '"') buf_u8(out, '"');
@@ -376,16 +394,20 @@ static void print(const struct cql_type *t, struct naming how, struct buf *out) 
 }
 
 void cql_type_print(const struct cql_type *t, struct buf *out) { print(t, (struct naming){0}, out); }
-void cql_type_print_stored(const struct cql_type *t, struct buf *out) { print(t, (struct naming){.stored = true}, out); }
+void cql_type_print_stored(const struct cql_type *t, struct buf *out) {
+    print(t, (struct naming){.stored = true}, out);
+}
 void cql_type_print_bare(const struct cql_type *t, struct buf *out) { print_bare(t, (struct naming){0}, out); }
-void cql_type_print_qualified(const struct cql_type *t, struct buf *out) { print(t, (struct naming){.qualified = true}, out); }
+void cql_type_print_qualified(const struct cql_type *t, struct buf *out) {
+    print(t, (struct naming){.qualified = true}, out);
+}
 
 static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
 }
 
-/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it, and what is in a tuple is within
- * a frozen type, what is in a vector only where the vector is. */
+/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have
+ * it, and what is in a tuple is within a frozen type, what is in a vector only where the vector is. */
 static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");

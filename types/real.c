@@ -8,7 +8,8 @@
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     size_t wire = (size_t)cqlt_type_info(t->id)->wire;
     if (LIKELY(v.n == wire) || v.n == 0) return 0;
-    return err_invalid(e, "Expected %zu or 0 byte value for a %s (%zu)", wire, t->id == CQL_FLOAT ? "float" : "double", v.n);
+    return err_invalid(e, "Expected %zu or 0 byte value for a %s (%zu)", wire, t->id == CQL_FLOAT ? "float" : "double",
+                       v.n);
 }
 
 /* Bits in an order that unsigned comparison keeps: -inf, ..., -0.0, 0.0, ..., inf, NaN (all NaNs are one). */
@@ -146,5 +147,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqlt_real = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_real = {.validate = validate,
+                                     .compare = compare,
+                                     .parse = parse,
+                                     .text = text,
+                                     .key_encode = key_encode,
+                                     .key_decode = key_decode};

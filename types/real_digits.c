@@ -7,7 +7,8 @@
 
 enum { MANTISSA_BITS = 53, SMALL_EXPONENT_MAX = 62, SMALL_EXPONENT_MIN = -21, POWERS_OF_5 = 27 };
 
-/* value = fraction x 2^(exponent - 52); fraction has 53 bits, of which the number's format tells the first significant ones. */
+/* value = fraction x 2^(exponent - 52); fraction has 53 bits, of which the number's format tells
+ * the first significant ones. */
 struct binary {
     uint64_t fraction;
     int exponent, significant;

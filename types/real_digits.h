@@ -1,5 +1,6 @@
-/* The decimal digits that Java (before 19) gives a float or double: mostly, but not always, the fewest that read back as the same
- * number, so they cannot be had by looking for those. Steele and White's free-format algorithm with Java's estimates and stops. */
+/* The decimal digits that Java (before 19) gives a float or double: mostly, but not always, the
+ * fewest that read back as the same number, so they cannot be had by looking for those. Steele and
+ * White's free-format algorithm with Java's estimates and stops. */
 #pragma once
 
 #include <stdbool.h>

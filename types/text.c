@@ -1,14 +1,17 @@
 /* ascii, text, blob: bytes in byte order. */
 #include "types/family.h"
 
-/* Length of the well-formed UTF-8 sequence at p, or 0. Surrogates and overlong forms are refused, as in UTF8Serializer. */
+/* Length of the well-formed UTF-8 sequence at p, or 0. Surrogates and overlong forms are refused,
+ * as in UTF8Serializer. */
 static size_t utf8_sequence(const uint8_t *p, size_t left) {
     uint8_t c = p[0];
     size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
     if (n == 0 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xC0) != 0x80) return 0;
-    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F)) return 0;
+    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) ||
+        (c == 0xF4 && p[1] > 0x8F))
+        return 0;
     return n;
 }
 
@@ -57,7 +60,8 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     if (t->id == CQL_BLOB) return parse_hex(text, out, e);
     for (size_t i = 0; t->id == CQL_ASCII && i < text.n; i++)
         if (text.p[i] & 0x80)
-            return err_invalid(e, "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = 1");
+            return err_invalid(e, "Invalid ASCII character in string literal: "
+                                  "java.nio.charset.UnmappableCharacterException: Input length = 1");
     if (t->id == CQL_TEXT && !is_utf8(text)) return err_invalid(e, "String didn't validate.");
     buf_put_slice(out, text);
     return 0;

@@ -23,7 +23,8 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
         if (r.bad) return refuse(t, "", i, e);
         if (validate_field(t, i, field, e)) return -1;
     }
-    if (rd_left(&r)) return err_invalid(e, "Invalid remaining data after end of %s value", t->id == CQL_UDT ? "UDT" : "tuple");
+    if (rd_left(&r))
+        return err_invalid(e, "Invalid remaining data after end of %s value", t->id == CQL_UDT ? "UDT" : "tuple");
     return 0;
 }
 
@@ -38,7 +39,8 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     if (cql_elems_open(t, a, &x) < 0 || cql_elems_open(t, b, &y) < 0) return slice_cmp(a, b);
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct value p = next_field(&x), q = next_field(&y);
-        int c = p.n < 0 || q.n < 0 ? (p.n >= 0) - (q.n >= 0) : cql_value_compare(t->args[i], value_slice(p), value_slice(q));
+        int c = p.n < 0 || q.n < 0 ? (p.n >= 0) - (q.n >= 0)
+                                   : cql_value_compare(t->args[i], value_slice(p), value_slice(q));
         if (c) return c;
     }
     return 0;
@@ -68,7 +70,8 @@ static int parse_field(const struct cql_type *t, struct slice field, int64_t now
     }
     size_t at = out->n;
     buf_u32(out, 0);
-    int rc = f->parse ? f->parse(t, buf_slice(&plain), now_us, out, e) : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
+    int rc = f->parse ? f->parse(t, buf_slice(&plain), now_us, out, e)
+                      : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
     if (rc == 0 && !buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     buf_fini(&plain);
     return rc;
@@ -78,7 +81,8 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     bool more = text.n > 0;
     for (uint32_t i = 0; more; i++) {
         if (i == t->n_args)
-            return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple", t->n_args);
+            return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple",
+                               t->n_args);
         struct slice field = take_field(&text, &more);
         if (parse_field(t->args[i], field, now_us, out, e) < 0) return -1;
     }
@@ -125,8 +129,9 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     }
 }
 
-/* Key form: the fields up to the last that is not null, each as FIELD_NULL or as FIELD_VALUE and its form, then FIELDS_END. So a value keeps its
- * form when the type gets another field, and sorts as Cassandra sorts it: what is left out at the end is null, and null is before any value. */
+/* Key form: the fields up to the last that is not null, each as FIELD_NULL or as FIELD_VALUE and
+ * its form, then FIELDS_END. So a value keeps its form when the type gets another field, and sorts
+ * as Cassandra sorts it: what is left out at the end is null, and null is before any value. */
 enum { FIELDS_END = 0, FIELD_NULL = 1, FIELD_VALUE = 2 };
 
 /* How many fields there are without the nulls at the end; -1: malformed. *written: with them. */
@@ -153,7 +158,8 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     for (uint32_t i = 0; i < n; i++) {
         struct value field = next_field(&it);
         buf_u8(out, field.n < 0 ? FIELD_NULL : FIELD_VALUE);
-        if (field.n >= 0 && cqlt_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0) return -1;
+        if (field.n >= 0 && cqlt_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0)
+            return -1;
     }
     buf_u8(out, FIELDS_END);
     return 0;

@@ -24,8 +24,9 @@ static bool sort_names(struct arena *a, struct cql_type *t) {
 }
 
 /* Above the limits an argument of its own size is, too: a tuple of the fields is one level and as many types. */
-const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name, const struct cql_type *const *fields,
-                                         const char *const *field_names, uint32_t n_fields, struct err *e) {
+const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name,
+                                         const struct cql_type *const *fields, const char *const *field_names,
+                                         uint32_t n_fields, struct err *e) {
     const struct cql_type *tuple = cql_type_new(a, CQL_TUPLE, true, fields, n_fields, 0, e);
     struct cql_type *t = tuple ? ARENA_NEW(a, struct cql_type) : NULL;
     const struct cql_type **args = t ? ARENA_ARRAY(a, n_fields + 1, const struct cql_type *) : NULL;
@@ -34,7 +35,12 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
         return NULL;
     }
     memcpy(args, fields, n_fields * sizeof *args);
-    *t = (struct cql_type){.id = CQL_UDT, .n_args = n_fields, .args = args, .keyspace = keyspace, .name = name, .field_names = field_names};
+    *t = (struct cql_type){.id = CQL_UDT,
+                           .n_args = n_fields,
+                           .args = args,
+                           .keyspace = keyspace,
+                           .name = name,
+                           .field_names = field_names};
     if (sort_names(a, t)) return t;
     err_nomem(e);
     return NULL;
@@ -87,10 +93,14 @@ bool cql_type_uses(const struct cql_type *t, const char *user_type) {
     return uses;
 }
 
-const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name,
+                                       struct err *e) {
     struct cql_type *t = ARENA_NEW(a, struct cql_type);
     (void)arg;
-    if (t) *t = (struct cql_type){.id = CQL_UDT, .keyspace = arena_strdup(a, keyspace ? keyspace : ""), .name = arena_strdup(a, name)};
+    if (t)
+        *t = (struct cql_type){.id = CQL_UDT,
+                               .keyspace = arena_strdup(a, keyspace ? keyspace : ""),
+                               .name = arena_strdup(a, name)};
     if (t && t->keyspace && t->name) return t;
     err_nomem(e);
     return NULL;

@@ -1,5 +1,6 @@
-/* uuid and timeuuid, and Cassandra's older classes of them: LegacyTimeUUIDType, a timeuuid that may have any version, and LexicalUUIDType, of any version,
- * too, in the order of Java's UUIDs (two signed halves). */
+/* uuid and timeuuid, and Cassandra's older classes of them: LegacyTimeUUIDType, a timeuuid that may
+ * have any version, and LexicalUUIDType, of any version, too, in the order of Java's UUIDs (two
+ * signed halves). */
 #include "types/family.h"
 
 static bool goes_by_time(const struct cql_type *t) { return t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID; }
@@ -103,7 +104,8 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     for (size_t i = 0; i < v.n; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", v.p[i]);
 }
 
-/* 0 for the empty value, else 1 + version (where the order does not begin with it, as if it were 1); then both halves as they sort. */
+/* 0 for the empty value, else 1 + version (where the order does not begin with it, as if it were
+ * 1); then both halves as they sort. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)exact, (void)e;
     if (v.n != 16) {
@@ -128,5 +130,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return head > 16 ? -1 : 0;
 }
 
-const struct cql_family cqlt_uuid = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_uuid = {.validate = validate,
+                                     .compare = compare,
+                                     .parse = parse,
+                                     .text = text,
+                                     .key_encode = key_encode,
+                                     .key_decode = key_decode};

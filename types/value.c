@@ -2,8 +2,14 @@
 #include "types/family.h"
 
 static const struct cql_type_info infos[CQL_TYPES] = {
-#define TYPE(id_, option_, cql_, marshal_, wire_, fixed_, family_)                                                                  \
-    [CQL_##id_] = {.id = #id_, .option = option_, .cql = cql_, .marshal = marshal_, .wire = wire_, .fixed = fixed_, .family = &cqlt_##family_},
+#define TYPE(id_, option_, cql_, marshal_, wire_, fixed_, family_) \
+    [CQL_##id_] = {.id = #id_, \
+                   .option = option_, \
+                   .cql = cql_, \
+                   .marshal = marshal_, \
+                   .wire = wire_, \
+                   .fixed = fixed_, \
+                   .family = &cqlt_##family_},
 #include "types/type.def"
 #undef TYPE
 };
@@ -44,16 +50,20 @@ bool cql_type_contains(const struct cql_type *t, enum cql_type_id id) {
     return found;
 }
 
-int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) { return cqlt_family(t)->validate(t, v, e); }
+int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) {
+    return cqlt_family(t)->validate(t, v, e);
+}
 
-int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqlt_family(t)->compare(t, a, b); }
+int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) {
+    return cqlt_family(t)->compare(t, a, b);
+}
 
 _Static_assert(CQL_TYPES <= 32, "a type is a bit");
 static const uint32_t literal_fits[] = {
 #define BIT(id) (1u << CQL_##id)
     [LIT_STRING] = BIT(ASCII) | BIT(TEXT) | BIT(INET) | BIT(DATE) | BIT(TIME) | BIT(TIMESTAMP),
-    [LIT_INTEGER] = BIT(BIGINT) | BIT(COUNTER) | BIT(DATE) | BIT(DECIMAL) | BIT(DOUBLE) | BIT(DURATION) | BIT(FLOAT) | BIT(INT) |
-                    BIT(SMALLINT) | BIT(TIME) | BIT(TIMESTAMP) | BIT(TINYINT) | BIT(VARINT),
+    [LIT_INTEGER] = BIT(BIGINT) | BIT(COUNTER) | BIT(DATE) | BIT(DECIMAL) | BIT(DOUBLE) | BIT(DURATION) | BIT(FLOAT) |
+                    BIT(INT) | BIT(SMALLINT) | BIT(TIME) | BIT(TIMESTAMP) | BIT(TINYINT) | BIT(VARINT),
     [LIT_FLOAT] = BIT(DECIMAL) | BIT(DOUBLE) | BIT(FLOAT),
     [LIT_BOOLEAN] = BIT(BOOLEAN),
     [LIT_UUID] = BIT(UUID) | BIT(TIMEUUID) | BIT(LEGACY_TIMEUUID),
@@ -67,7 +77,8 @@ bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
     return t->id == CQL_TUPLE || cql_type_takes_text(t) || (literal_fits[kind] & 1u << t->id);
 }
 
-/* 0x... is bytes, of whatever type: what is kept by its bytes alone may have any, as there; what is looked into must be of the type. */
+/* 0x... is bytes, of whatever type: what is kept by its bytes alone may have any, as there; what is
+ * looked into must be of the type. */
 static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
     size_t from = out->n;
     if (text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
@@ -78,13 +89,14 @@ static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *
     return any ? 0 : cql_value_validate(t, slice_of(made, out->n - from), e);
 }
 
-int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, int64_t now_us, struct buf *out,
-                      struct err *e) {
+int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
+                      int64_t now_us, struct buf *out, struct err *e) {
     static const char *const names[] = {"STRING", "INTEGER", "FLOAT", "BOOLEAN", "UUID", "HEX", "DURATION"};
     if (!cql_literal_fits(t, kind)) {
         struct buf refusal;
         buf_init(&refusal, 4096);
-        buf_printf(&refusal, "Invalid %s constant (%.*s) for \"%s\" of type ", names[kind], CQLT_QUOTE(text), receiver ? receiver : "");
+        buf_printf(&refusal, "Invalid %s constant (%.*s) for \"%s\" of type ", names[kind], CQLT_QUOTE(text),
+                   receiver ? receiver : "");
         cql_type_print(t, &refusal);
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
@@ -96,7 +108,8 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out) { cqlt_family(t)->text(t, v, out); }
 
 static bool is_quoted(enum cql_type_id id) {
-    return id == CQL_ASCII || id == CQL_TEXT || id == CQL_INET || id == CQL_DATE || id == CQL_TIME || id == CQL_TIMESTAMP;
+    return id == CQL_ASCII || id == CQL_TEXT || id == CQL_INET || id == CQL_DATE || id == CQL_TIME ||
+           id == CQL_TIMESTAMP;
 }
 
 void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) {

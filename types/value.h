@@ -1,4 +1,5 @@
-/* A CQL value in wire form, exactly as the protocol's [value]: what a driver sends, what a cell stores, what a row returns. */
+/* A CQL value in wire form, exactly as the protocol's [value]: what a driver sends, what a cell
+ * stores, what a row returns. */
 #pragma once
 
 #include "base/hot.h"
@@ -18,7 +19,8 @@ static inline bool value_is_unset(struct value v) { return v.n == VALUE_UNSET; }
 /* Of a value that is not null. */
 static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.n < 0 ? 0 : (size_t)v.n); }
 
-/* Each as [int size][bytes], what is less than 0 as a null, from p on; where they end. NULL: there is not room for all. */
+/* Each as [int size][bytes], what is less than 0 as a null, from p on; where they end. NULL: there
+ * is not room for all. */
 static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
     size_t left = (size_t)(end - p);
     for (const struct value *v = values, *behind = values + n; v < behind; v++) {

@@ -92,5 +92,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqlt_vector = {
-    .validate = validate, .compare = compare, .text = print, .print = print, .key_encode = key_encode, .key_decode = key_decode};
+const struct cql_family cqlt_vector = {.validate = validate,
+                                       .compare = compare,
+                                       .text = print,
+                                       .print = print,
+                                       .key_encode = key_encode,
+                                       .key_decode = key_decode};

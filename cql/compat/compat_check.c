@@ -34,7 +34,8 @@ static bool names_mask(const struct ast_stmt *ast) {
     if (!create && ast->kind != STMT_ALTER_TABLE) return false;
     const struct ast_column *columns = create ? ast->create_table.columns : ast->alter_table.columns;
     bool mask = !create && (ast->alter_table.op == ALTER_TABLE_MASK || ast->alter_table.op == ALTER_TABLE_DROP_MASK);
-    for (uint32_t i = 0; i < (create ? ast->create_table.n_columns : ast->alter_table.n_columns); i++) mask = mask || columns[i].mask;
+    for (uint32_t i = 0; i < (create ? ast->create_table.n_columns : ast->alter_table.n_columns); i++)
+        mask = mask || columns[i].mask;
     return mask;
 }
 
@@ -53,7 +54,8 @@ static bool alters_if(const struct ast_stmt *ast) {
     return ast->kind == STMT_ALTER_TABLE && (a->if_exists || a->column_if_exists || a->column_if_not_exists);
 }
 
-static int check_operators(struct compile *c, const struct ast_name *table, const struct ast_where *where, const struct ast_conditions *conditions) {
+static int check_operators(struct compile *c, const struct ast_name *table, const struct ast_where *where,
+                           const struct ast_conditions *conditions) {
     (void)of_table(c, table);
     if (compat_check_operators(c, where->relations, where->n, false)) return -1;
     return conditions ? compat_check_operators(c, conditions->relations, conditions->n, true) : 0;
@@ -90,14 +92,18 @@ int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct er
 }
 
 static const struct ast_name *written_table(const struct ast_stmt *ast) {
-    return ast->kind == STMT_INSERT ? &ast->insert.table : ast->kind == STMT_UPDATE ? &ast->update.table : &ast->delete_.table;
+    return ast->kind == STMT_INSERT   ? &ast->insert.table
+           : ast->kind == STMT_UPDATE ? &ast->update.table
+                                      : &ast->delete_.table;
 }
 
 /* USING TIMESTAMP of the batch is that of each of its statements. */
 static int check_batch(struct compile *c, const struct ast_batch *ast) {
     for (uint32_t i = 0; i < ast->n; i++) {
         const struct schema_table *t = of_table(c, written_table(ast->stmts[i]));
-        if (ast->using.timestamp && t && !schema_has_client_timestamps(t) && compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err)) return -1;
+        if (ast->using.timestamp && t && !schema_has_client_timestamps(t) &&
+            compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err))
+            return -1;
         if (compat_check(c, ast->stmts[i])) return -1;
     }
     return 0;
@@ -106,10 +112,14 @@ static int check_batch(struct compile *c, const struct ast_batch *ast) {
 /* A quoted name of a type may hold any characters. */
 static int check_create_type(struct compile *c, const struct ast_create_type *ast) {
     const char *name = ast->name.name;
-    if (strlen(name) > QUOTA_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_TYPE_NAME, c->err, QUOTA_NAME_LENGTH, name)) return -1;
+    if (strlen(name) > QUOTA_NAME_LENGTH &&
+        compat_refuse(&c->compat, REFUSE_TYPE_NAME, c->err, QUOTA_NAME_LENGTH, name))
+        return -1;
     for (uint32_t i = 0; i < ast->n_fields; i++) {
         const char *field = ast->field_names[i];
-        if (strlen(field) > QUOTA_FIELD_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_FIELD_NAME, c->err, QUOTA_FIELD_NAME_LENGTH, field)) return -1;
+        if (strlen(field) > QUOTA_FIELD_NAME_LENGTH &&
+            compat_refuse(&c->compat, REFUSE_FIELD_NAME, c->err, QUOTA_FIELD_NAME_LENGTH, field))
+            return -1;
         if (compat_check_type(c, ast->field_types[i])) return -1;
     }
     return 0;
@@ -125,9 +135,13 @@ int compat_check(struct compile *c, const struct ast_stmt *ast) {
     case STMT_BATCH: return check_batch(c, &ast->batch);
     case STMT_CREATE_TABLE: return compat_check_create_table(c, &ast->create_table);
     case STMT_ALTER_TABLE: return compat_check_alter_table(c, &ast->alter_table);
-    case STMT_RESTORE_TABLE: of_table(c, &ast->other->restore.table); return compat_check_name(c, "Table", ast->other->restore.table.name);
+    case STMT_RESTORE_TABLE:
+        of_table(c, &ast->other->restore.table);
+        return compat_check_name(c, "Table", ast->other->restore.table.name);
     case STMT_CREATE_TYPE: of_table(c, &ast->create_type.name); return check_create_type(c, &ast->create_type);
-    case STMT_CREATE_KEYSPACE: compat_is_of(&c->compat, ast->keyspace.name, NULL); return compat_check_name(c, "Keyspace", ast->keyspace.name);
+    case STMT_CREATE_KEYSPACE:
+        compat_is_of(&c->compat, ast->keyspace.name, NULL);
+        return compat_check_name(c, "Keyspace", ast->keyspace.name);
     default: return 0;
     }
 }

@@ -1,7 +1,9 @@
-/* What Amazon Keyspaces refuses of a statement's text: the rules of keyspaces/refusal.def that can be told from the tree and the schema.
+/* What Amazon Keyspaces refuses of a statement's text: the rules of keyspaces/refusal.def that can
+ * be told from the tree and the schema.
  *
- * Asked in one place, when a statement is compiled (cql/statement.c) or prepared; what depends on values is asked where they are bound
- * (cql/write/write_rules.h, cql/read). All return 0, or -1 with the error. Inside cql only.
+ * Asked in one place, when a statement is compiled (cql/statement.c) or prepared; what depends on
+ * values is asked where they are bound (cql/write/write_rules.h, cql/read). All return 0, or -1
+ * with the error. Inside cql only.
  */
 #pragma once
 
@@ -29,9 +31,12 @@ int compat_check_expr(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 int compat_check_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 /* Of a keyspace or table. */
 int compat_check_name(struct compile *c, const char *what, const char *name) MUST_CHECK;
-/* Operators of WHERE, or of IF, that are in no list: told before the statement is compiled, as Tally may not have them either. */
-int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n, bool conditions) MUST_CHECK;
+/* Operators of WHERE, or of IF, that are in no list: told before the statement is compiled, as
+ * Tally may not have them either. */
+int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n,
+                           bool conditions) MUST_CHECK;
 /* What WHERE may name, and IF may not: columns, each by itself. */
 int compat_check_restrictions(struct compile *c, const struct ast_where *where) MUST_CHECK;
 /* What relations compare, and with what. */
-int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t) MUST_CHECK;
+int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n,
+                           const struct schema_table *t) MUST_CHECK;

@@ -21,7 +21,9 @@ static int frozen_depth(const struct ast_type *t, bool frozen) {
 /* The part that is in no list; NULL: all are. */
 static const char *unknown_type(const struct ast_type *t) {
     if (t->quoted_class) return t->name;
-    if (t->dimension || !strcasecmp(t->name, "vector") || (!t->keyspace && !t->n_args && !strcasecmp(t->name, "duration"))) return t->name;
+    if (t->dimension || !strcasecmp(t->name, "vector") ||
+        (!t->keyspace && !t->n_args && !strcasecmp(t->name, "duration")))
+        return t->name;
     for (uint32_t i = 0; i < t->n_args; i++) {
         const char *below = unknown_type(t->args[i]);
         if (below) return below;
@@ -33,7 +35,8 @@ int compat_check_type(struct compile *c, const struct ast_type *t) {
     const char *unknown = unknown_type(t);
     int depth = frozen_depth(t, false);
     if (unknown && compat_refuse(&c->compat, REFUSE_TYPE, c->err, unknown)) return -1;
-    return depth > QUOTA_FROZEN_NESTING ? compat_refuse(&c->compat, REFUSE_NESTING, c->err, depth, QUOTA_FROZEN_NESTING) : 0;
+    return depth > QUOTA_FROZEN_NESTING ? compat_refuse(&c->compat, REFUSE_NESTING, c->err, depth, QUOTA_FROZEN_NESTING)
+                                        : 0;
 }
 
 /* ---- functions ---- */
@@ -52,11 +55,27 @@ static bool is_blob_function(const char *name) {
 
 static int check_call(struct compile *c, const struct ast_expr *x) {
     static const char *const aggregates[] = {"count", "min", "max", "sum", "avg"};
-    static const char *const known[] = {
-        "token", "ttl", "writetime", "uuid", "now", "currentdate", "currenttime", "currenttimestamp", "currenttimeuuid", "mintimeuuid", "maxtimeuuid",
-        "todate", "totimestamp", "tounixtimestamp", "dateof", "unixtimestampof", "tojson", "fromjson"};
+    static const char *const known[] = {"token",
+                                        "ttl",
+                                        "writetime",
+                                        "uuid",
+                                        "now",
+                                        "currentdate",
+                                        "currenttime",
+                                        "currenttimestamp",
+                                        "currenttimeuuid",
+                                        "mintimeuuid",
+                                        "maxtimeuuid",
+                                        "todate",
+                                        "totimestamp",
+                                        "tounixtimestamp",
+                                        "dateof",
+                                        "unixtimestampof",
+                                        "tojson",
+                                        "fromjson"};
     if (one_of(x->name, aggregates, ARRAY_LEN(aggregates))) {
-        bool rows = strcasecmp(x->name, "count") == 0 && x->n_args && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+        bool rows = strcasecmp(x->name, "count") == 0 && x->n_args &&
+                    (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
         return compat_refuse(&c->compat, REFUSE_AGGREGATE, c->err, rows ? "countRows" : x->name);
     }
     if (one_of(x->name, known, ARRAY_LEN(known)) || is_blob_function(x->name)) return 0;
@@ -74,7 +93,9 @@ int compat_check_expr(struct compile *c, const struct ast_expr *x) {
 
 /* ---- operators ---- */
 
-static bool is_inequality(enum ast_op op) { return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_NEQ; }
+static bool is_inequality(enum ast_op op) {
+    return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_NEQ;
+}
 
 static bool is_known(enum ast_op op, bool condition) {
     if (op == OP_NEQ) return condition;
@@ -86,22 +107,28 @@ int compat_check_operators(struct compile *c, struct ast_relation *const *relati
     for (uint32_t i = 0; i < n; i++) {
         bool custom = relations[i]->kind == REL_CUSTOM;
         const char *op = custom ? "expr()" : ast_op_text(relations[i]->op);
-        if ((custom || !is_known(relations[i]->op, conditions)) && compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op)) return -1;
+        if ((custom || !is_known(relations[i]->op, conditions)) &&
+            compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op))
+            return -1;
     }
     return 0;
 }
 
 static int check_relation(struct compile *c, const struct ast_relation *rel, const struct schema_table *t) {
-    const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field ? schema_column_find(t, rel->lhs[0]) : NULL;
+    const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field
+                                          ? schema_column_find(t, rel->lhs[0])
+                                          : NULL;
     bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
-    if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name)) return -1;
+    if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name))
+        return -1;
     if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value)) return -1;
     for (uint32_t i = 0; i < rel->n_values; i++)
         if (compat_check_expr(c, rel->values[i])) return -1;
     return 0;
 }
 
-int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t) {
+int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n,
+                           const struct schema_table *t) {
     for (uint32_t i = 0; i < n; i++)
         if (check_relation(c, relations[i], t)) return -1;
     return 0;
@@ -110,7 +137,8 @@ int compat_check_relations(struct compile *c, struct ast_relation *const *relati
 int compat_check_restrictions(struct compile *c, const struct ast_where *where) {
     for (uint32_t i = 0; i < where->n; i++) {
         const struct ast_relation *rel = where->relations[i];
-        if ((rel->element || rel->field) && compat_refuse(&c->compat, REFUSE_WHERE_ELEMENT, c->err, rel->lhs[0])) return -1;
+        if ((rel->element || rel->field) && compat_refuse(&c->compat, REFUSE_WHERE_ELEMENT, c->err, rel->lhs[0]))
+            return -1;
         if (rel->kind == REL_TUPLE && compat_refuse(&c->compat, REFUSE_WHERE_TUPLE, c->err)) return -1;
     }
     return 0;

@@ -12,7 +12,9 @@ int compat_check_name(struct compile *c, const char *what, const char *name) {
 
 static int check_columns(struct compile *c, const struct ast_column *columns, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        if (strlen(columns[i].name) > QUOTA_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_COLUMN_NAME, c->err, QUOTA_NAME_LENGTH, columns[i].name)) return -1;
+        if (strlen(columns[i].name) > QUOTA_NAME_LENGTH &&
+            compat_refuse(&c->compat, REFUSE_COLUMN_NAME, c->err, QUOTA_NAME_LENGTH, columns[i].name))
+            return -1;
         if (columns[i].type && compat_check_type(c, columns[i].type)) return -1;
     }
     return 0;

@@ -3,7 +3,9 @@
 
 static int check_using(struct compile *c, const struct ast_using *using, const struct schema_table *t) {
     if (using->ttl && t && !schema_has_ttl(t) && compat_refuse(&c->compat, REFUSE_TTL, c->err)) return -1;
-    if (using->timestamp && t && !schema_has_client_timestamps(t) && compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err)) return -1;
+    if (using->timestamp && t && !schema_has_client_timestamps(t) &&
+        compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err))
+        return -1;
     return compat_check_expr(c, using->ttl) || compat_check_expr(c, using->timestamp) ? -1 : 0;
 }
 
@@ -13,12 +15,14 @@ static int check_no_in(struct compile *c, struct ast_relation *const *relations,
     return 0;
 }
 
-static int check_conditions(struct compile *c, const struct ast_conditions *ast, const struct schema_table *t, const char *words) {
+static int check_conditions(struct compile *c, const struct ast_conditions *ast, const struct schema_table *t,
+                            const char *words) {
     if (check_no_in(c, ast->relations, ast->n, words)) return -1;
     return compat_check_relations(c, ast->relations, ast->n, t);
 }
 
-static int check_where(struct compile *c, const struct ast_where *where, const struct schema_table *t, const char *words) {
+static int check_where(struct compile *c, const struct ast_where *where, const struct schema_table *t,
+                       const char *words) {
     if (check_no_in(c, where->relations, where->n, words) || compat_check_restrictions(c, where)) return -1;
     return compat_check_relations(c, where->relations, where->n, t);
 }

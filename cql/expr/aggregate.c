@@ -28,7 +28,8 @@ void aggregate_clear(struct aggregate *a) {
 /* ---- varint and decimal ---- */
 
 static int add_big(struct number *sum, struct number *v, struct err *e) {
-    if (number_is_huge(v) || number_is_huge(sum)) return err_set(e, ERR_FUNCTION_FAILURE, "The decimal is too large to be calculated with");
+    if (number_is_huge(v) || number_is_huge(sum))
+        return err_set(e, ERR_FUNCTION_FAILURE, "The decimal is too large to be calculated with");
     number_align(sum, v);
     mpz_add(sum->n, sum->n, v->n);
     return 0;
@@ -48,7 +49,8 @@ static void divide_half_even(struct number *v, uint64_t by) {
     mpz_clear(divisor);
 }
 
-/* Cassandra moves its average with every value and rounds each time (avg + (v - avg) / n), so the order of values shows. */
+/* Cassandra moves its average with every value and rounds each time (avg + (v - avg) / n), so the
+ * order of values shows. */
 static int move_average(struct aggregate *a, struct number *v, struct err *e) {
     mpz_neg(a->big.n, a->big.n);
     int rc = add_big(v, &a->big, e);
@@ -70,7 +72,8 @@ static int add_overflown(struct aggregate *a, double d, struct err *e) {
     return rc;
 }
 
-/* Kahan's summation, as Java's DoubleSummaryStatistics does it. An average goes on exactly where the sum leaves the range of a double. */
+/* Kahan's summation, as Java's DoubleSummaryStatistics does it. An average goes on exactly where
+ * the sum leaves the range of a double. */
 static int add_real(struct aggregate *a, bool average, double d, struct err *e) {
     if (a->overflown) return add_overflown(a, d, e);
     double before = a->real, part = d - a->lost, sum = before + part;
@@ -109,8 +112,12 @@ static int keep_best(struct aggregate *a, bool least, const struct cql_type *t, 
     return buf_failed(&a->best) ? err_nomem(e) : 0;
 }
 
-static int add_min(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return keep_best(a, true, t, value_slice(v), e); }
-static int add_max(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return keep_best(a, false, t, value_slice(v), e); }
+static int add_min(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    return keep_best(a, true, t, value_slice(v), e);
+}
+static int add_max(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    return keep_best(a, false, t, value_slice(v), e);
+}
 
 static int add_number(struct aggregate *a, bool average, const struct cql_type *t, struct value v, struct err *e) {
     struct number x;
@@ -126,8 +133,12 @@ static int add_number(struct aggregate *a, bool average, const struct cql_type *
     return rc;
 }
 
-static int add_sum(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return add_number(a, false, t, v, e); }
-static int add_average(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return add_number(a, true, t, v, e); }
+static int add_sum(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    return add_number(a, false, t, v, e);
+}
+static int add_average(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    return add_number(a, true, t, v, e);
+}
 
 /* ---- results ---- */
 
@@ -176,7 +187,12 @@ static const struct aggregate_op ops[] = {
 #define ANYTHING false
 #define NUMBER true
 #define AGGREGATE(name_, takes_, result_, counts_rows_, adds, puts) \
-    {.name = name_, .numbers = takes_, .counts_rows = counts_rows_, .type = type_##result_, .add = add_##adds, .put = put_##puts},
+    {.name = name_, \
+     .numbers = takes_, \
+     .counts_rows = counts_rows_, \
+     .type = type_##result_, \
+     .add = add_##adds, \
+     .put = put_##puts},
 #include "cql/expr/aggregate.def"
 #undef AGGREGATE
 #undef NUMBER
@@ -189,13 +205,15 @@ const struct aggregate_op *aggregate_find(const char *name) {
     return NULL;
 }
 
-int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v, struct err *e) {
+int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v,
+                  struct err *e) {
     if (value_is_null(v) || (op->numbers && v.n == 0)) return 0;
     a->n++;
     return op->add(a, t, v, e);
 }
 
-int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out, struct err *e) {
+int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out,
+                     struct err *e) {
     int rc = op->put(a, t, out, e);
     return rc == 0 && buf_failed(out) ? err_nomem(e) : rc;
 }

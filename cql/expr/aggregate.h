@@ -1,7 +1,8 @@
-/* Aggregate functions (aggregate.def) on a run of values: over rows for the aggregates of a SELECT, over elements for collection_sum and its like.
+/* Aggregate functions (aggregate.def) on a run of values: over rows for the aggregates of a SELECT,
+ * over elements for collection_sum and its like.
  *
- * Life: aggregate_find while a statement is compiled; aggregate_init, aggregate_add for each value, aggregate_result, then
- * aggregate_clear for the next run or aggregate_fini.
+ * Life: aggregate_find while a statement is compiled; aggregate_init, aggregate_add for each value,
+ * aggregate_result, then aggregate_clear for the next run or aggregate_fini.
  */
 #pragma once
 
@@ -32,10 +33,13 @@ const struct aggregate_op *aggregate_find(const char *name);
 void aggregate_init(struct aggregate *a);
 void aggregate_clear(struct aggregate *a);
 void aggregate_fini(struct aggregate *a);
-/* Nulls are passed over, empty values too where there is nothing to count or compare. t: of v; NULL without an argument. */
-int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v, struct err *e) MUST_CHECK;
+/* Nulls are passed over, empty values too where there is nothing to count or compare. t: of v; NULL
+ * without an argument. */
+int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v,
+                  struct err *e) MUST_CHECK;
 /* Appends the result, of type t: 0, 1 when it is null (min and max of nothing), -1. */
-int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out, struct err *e) MUST_CHECK;
+int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out,
+                     struct err *e) MUST_CHECK;
 
 /* Several. Room for n; lives until aggregates_fini. NULL: no memory. */
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;

@@ -29,9 +29,15 @@ static struct slice class_of(struct compile *c, const struct cql_type *t) {
     return s.p ? s : slice_str("");
 }
 
-static const struct function *find(struct compile *c, const struct receiver *column, const struct ast_column_mask *mask) {
-    struct ast_expr value = {.kind = EXPR_LITERAL, .literal = LIT_HEX, .text = class_of(c, column->type)}; /* quoted as it is */
-    struct ast_expr call = {.kind = EXPR_CALL, .keyspace = mask->function.keyspace, .name = mask->function.name, .n_args = mask->n_args + 1};
+static const struct function *find(struct compile *c, const struct receiver *column,
+                                   const struct ast_column_mask *mask) {
+    struct ast_expr value = {.kind = EXPR_LITERAL,
+                             .literal = LIT_HEX,
+                             .text = class_of(c, column->type)}; /* quoted as it is */
+    struct ast_expr call = {.kind = EXPR_CALL,
+                            .keyspace = mask->function.keyspace,
+                            .name = mask->function.name,
+                            .n_args = mask->n_args + 1};
     const struct cql_type **known = ARENA_ARRAY(c->arena, call.n_args, const struct cql_type *);
     call.args = ARENA_ARRAY(c->arena, call.n_args, struct ast_expr *);
     if (!known || !call.args) return err_nomem(c->err), NULL;
@@ -48,24 +54,31 @@ static bool gives(const struct function *f, const struct cql_type *t) {
 }
 
 static int check(struct compile *c, const struct function *f, const struct receiver *column, struct slice written) {
-    if (f->aggregate && !f->call) return err_invalid(c->err, "Aggregate function %.*s cannot be used for masking table columns", SLICE_FMT(written));
-    if (!function_masks(f)) return err_invalid(c->err, "Not-masking function %.*s cannot be used for masking table columns", SLICE_FMT(written));
+    if (f->aggregate && !f->call)
+        return err_invalid(c->err, "Aggregate function %.*s cannot be used for masking table columns",
+                           SLICE_FMT(written));
+    if (!function_masks(f))
+        return err_invalid(c->err, "Not-masking function %.*s cannot be used for masking table columns",
+                           SLICE_FMT(written));
     if (gives(f, column->type)) return 0;
     struct slice given = cqli_type_text(c, f->result), wanted = cqli_type_text(c, column->type);
     return err_invalid(c->err,
-                       "Masking function %.*s return type is %.*s. This is different to the type of the masked column %s of type %.*s. Masking functions "
+                       "Masking function %.*s return type is %.*s. This is different to the type of the masked column "
+                       "%s of type %.*s. Masking functions "
                        "can only be attached to table columns if they return the same data type as the masked column.",
                        SLICE_FMT(written), SLICE_FMT(given), column->name, SLICE_FMT(wanted));
 }
 
-static const char *text_of(struct compile *c, const struct cql_type *t, struct slice v, void (*print)(const struct cql_type *, struct slice, struct buf *)) {
+static const char *text_of(struct compile *c, const struct cql_type *t, struct slice v,
+                           void (*print)(const struct cql_type *, struct slice, struct buf *)) {
     struct buf b;
     buf_init(&b, 0);
     print(t, v, &b);
     struct slice copy = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
     buf_fini(&b);
     if (!copy.p) err_nomem(c->err);
-    else if (strlen((const char *)copy.p) != copy.n) err_invalid(c->err, "An argument of a mask must not hold a zero byte");
+    else if (strlen((const char *)copy.p) != copy.n)
+        err_invalid(c->err, "An argument of a mask must not hold a zero byte");
     return c->err->set ? NULL : (const char *)copy.p;
 }
 
@@ -75,10 +88,13 @@ static const char *value_text(struct compile *c, const struct cql_type *t, struc
     return text_of(c, bytes ? cql_type_scalar(CQL_BLOB) : t, v, cql_value_text);
 }
 
-static int evaluate(struct compile *c, const struct function *f, uint32_t i, const struct receiver *column, const struct ast_expr *x,
-                    struct schema_mask_argument *out) {
+static int evaluate(struct compile *c, const struct function *f, uint32_t i, const struct receiver *column,
+                    const struct ast_expr *x, struct schema_mask_argument *out) {
     const char *name = arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
-    struct receiver to = {.keyspace = column->keyspace, .table = column->table, .name = name ? name : "", .type = f->args[i]};
+    struct receiver to = {.keyspace = column->keyspace,
+                          .table = column->table,
+                          .name = name ? name : "",
+                          .type = f->args[i]};
     struct cql_request r = {.arena = c->arena, .now_us = c->now_us, .err = c->err};
     const struct term *t = term_compile(c, x, &to);
     struct value v;
@@ -90,7 +106,8 @@ static int evaluate(struct compile *c, const struct function *f, uint32_t i, con
 }
 
 /* What is made of it lives as long as the table: markers have no place in it. */
-const struct schema_mask *column_mask_compile(struct compile *c, const struct receiver *column, const struct ast_column_mask *mask) {
+const struct schema_mask *column_mask_compile(struct compile *c, const struct receiver *column,
+                                              const struct ast_column_mask *mask) {
     struct term_search search;
     struct compile mine = *c;
     struct slice written = signature(c, mask);
@@ -101,7 +118,8 @@ const struct schema_mask *column_mask_compile(struct compile *c, const struct re
     if (!search.steps) return cqli_search_refuse(c), NULL;
     if (!f && function_is_unknown(c->err)) {
         err_clear(c->err);
-        err_invalid(c->err, "Unable to find masking function for %s, no declared function matches the signature %.*s", column->name, SLICE_FMT(written));
+        err_invalid(c->err, "Unable to find masking function for %s, no declared function matches the signature %.*s",
+                    column->name, SLICE_FMT(written));
     }
     if (!f || check(c, f, column, written)) return NULL;
     struct schema_mask *m = ARENA_NEW(c->arena, struct schema_mask);

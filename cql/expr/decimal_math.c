@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Numbers are held as integers of so many bits behind the point. That is 32 digits and what cancels: a decimal very near 1 loses
- * as many digits of its logarithm as it shares with 1. */
+/* Numbers are held as integers of so many bits behind the point. That is 32 digits and what
+ * cancels: a decimal very near 1 loses as many digits of its logarithm as it shares with 1. */
 enum { BITS = 1024, DIGITS_MIN = 32, DIGITS_MAX = 250, ZERO_EXPONENT = 33 };
 static const int64_t exponent_max = INT32_MAX;
 
@@ -98,7 +98,8 @@ static int set_small(struct number *v, unsigned long n) {
     return 0;
 }
 
-/* Logarithms of 10, 100 and their inverses come out of Cassandra without zeros behind the point, those of most other powers with them. */
+/* Logarithms of 10, 100 and their inverses come out of Cassandra without zeros behind the point,
+ * those of most other powers with them. */
 static void shorten(struct number *v) {
     static const long whole[] = {1, 2, -1, -2};
     mpz_t power;
@@ -114,7 +115,9 @@ static void shorten(struct number *v) {
 }
 
 int decimal_log(struct number *v, bool ten, struct err *e) {
-    if (mpz_sgn(v->n) <= 0) return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s of number zero or less", ten ? "Log10" : "Natural log");
+    if (mpz_sgn(v->n) <= 0)
+        return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s of number zero or less",
+                       ten ? "Log10" : "Natural log");
     if (is_one(v)) {
         set_small(v, 0);
         if (ten) v->scale = -ZERO_EXPONENT;
@@ -166,8 +169,11 @@ static void small_exp(mpz_t out, const mpz_t r) {
 int decimal_exp(struct number *v, struct err *e) {
     if (mpz_sgn(v->n) == 0) return set_small(v, 1);
     int64_t whole = (int64_t)mpz_sizeinbase(v->n, 10) - v->scale; /* digits before the point, or one more */
-    if (whole > 12) return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s", mpz_sgn(v->n) > 0 ? "Overflow" : "Underflow");
-    if (whole > -DIGITS_MIN && number_is_huge(v)) return err_set(e, ERR_FUNCTION_FAILURE, "The decimal is too large to be calculated with");
+    if (whole > 12)
+        return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s",
+                       mpz_sgn(v->n) > 0 ? "Overflow" : "Underflow");
+    if (whole > -DIGITS_MIN && number_is_huge(v))
+        return err_set(e, ERR_FUNCTION_FAILURE, "The decimal is too large to be calculated with");
     int digits = digits_of(v);
     mpz_t x, log10, quotient;
     mpz_inits(x, log10, quotient, NULL);
@@ -187,7 +193,8 @@ int decimal_exp(struct number *v, struct err *e) {
     to_decimal(quotient, digits, v);
     int64_t scale = v->scale - tens;
     mpz_clears(x, log10, quotient, NULL);
-    if (scale < -exponent_max || scale > exponent_max) return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s", scale < 0 ? "Overflow" : "Underflow");
+    if (scale < -exponent_max || scale > exponent_max)
+        return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s", scale < 0 ? "Overflow" : "Underflow");
     v->scale = (int32_t)scale;
     return 0;
 }

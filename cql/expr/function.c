@@ -26,8 +26,8 @@ bool function_type_fits(const struct cql_type *to, const struct cql_type *from) 
     }
 }
 
-struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
-                                    uint32_t n_args, function_fn call) {
+struct function *function_new(struct compile *c, const char *name, const struct cql_type *result,
+                              const struct cql_type *const *args, uint32_t n_args, function_fn call) {
     struct function *f = ARENA_NEW(c->arena, struct function);
     const struct cql_type **copy = ARENA_ARRAY(c->arena, n_args, const struct cql_type *);
     if (!f || !copy) {
@@ -53,11 +53,13 @@ static bool has_empty_values(const struct cql_type *t) {
     }
 }
 
-int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args, struct value *out) {
+int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args,
+                  struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
         bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]);
-        if (value_is_unset(args[i])) return err_invalid(r->err, "Invalid unset value for argument in call to function %s", f->name);
+        if (value_is_unset(args[i]))
+            return err_invalid(r->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;
     }
     struct function_in in = {.f = f, .r = r, .args = args, .n_args = n_args};

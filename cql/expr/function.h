@@ -33,10 +33,11 @@ struct function {
     const struct aggregate_op *aggregate; /* of aggregates, which have no call, and of collection_min and its like */
 };
 
-struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
-                              uint32_t n_args, function_fn call) MUST_CHECK;
+struct function *function_new(struct compile *c, const char *name, const struct cql_type *result,
+                              const struct cql_type *const *args, uint32_t n_args, function_fn call) MUST_CHECK;
 /* args: at most FUNCTION_ARGS_MAX. */
-int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args, struct value *out) MUST_CHECK;
+int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args,
+                  struct value *out) MUST_CHECK;
 
 /* May a value of type from be stored as type to as it is? (AbstractType.isValueCompatibleWith) */
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
@@ -53,23 +54,26 @@ struct function_args {
     int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1: the argument is none */
     void *arg;
 };
-/* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for; its type may be NULL, as may to itself.
- * NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
-const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
-                                        const struct receiver *to) MUST_CHECK;
+/* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for;
+ * its type may be NULL, as may to itself. NULL: no such function for these arguments, with
+ * Cassandra's ERR_INVALID. */
+const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name,
+                                        const struct function_args *args, const struct receiver *to) MUST_CHECK;
 /* Did function_resolve say that there is none of the name? */
 bool function_is_unknown(const struct err *e);
-/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is said to be one; reversed: of those that are columns in descending order. */
+/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is
+ * said to be one; reversed: of those that are columns in descending order. */
 void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out);
 
 /* ---- function_operator.c ---- */
 
 /* has_marker: an operand is a bare bind marker, which no receiver gives a type. */
-const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct function_args *args, const struct receiver *to,
-                                         bool has_marker) MUST_CHECK;
+const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct function_args *args,
+                                         const struct receiver *to, bool has_marker) MUST_CHECK;
 
 /* function_native.c */
-#define FUNCTION(name, alias, result, args, call, pure, monotonic) int function_##call(const struct function_in *in, struct buf *out);
+#define FUNCTION(name, alias, result, args, call, pure, monotonic) \
+    int function_##call(const struct function_in *in, struct buf *out);
 #define FUNCTION_311(...)
 #include "cql/expr/function.def"
 #undef FUNCTION
@@ -83,15 +87,18 @@ int function_to_text(const struct function_in *in, struct buf *out);
 int function_move_time(const struct function_in *in, struct buf *out); /* timestamp or date, + or - duration */
 int function_concat(const struct function_in *in, struct buf *out);
 
-/* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then *out, or NULL with ERR_INVALID). */
-int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
+/* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then
+ * *out, or NULL with ERR_INVALID). */
+int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args,
+                                const struct function **out) MUST_CHECK;
 
 /* function_vector.c: likewise, of vectors of floats; to: as of function_resolve. */
-int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
-                            const struct function **out) MUST_CHECK;
+int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args,
+                            const struct receiver *to, const struct function **out) MUST_CHECK;
 
 /* function_mask.c: likewise, those that mask values; to: as of function_resolve. */
-int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) MUST_CHECK;
+int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args,
+                          const struct receiver *to, const struct function **out) MUST_CHECK;
 bool function_masks(const struct function *f);
 
 /* function_number.c */

@@ -85,18 +85,25 @@ static const struct function *make(struct compile *c, size_t row, const struct c
 }
 
 static int refuse_type(struct compile *c, size_t row, struct slice argument, const struct cql_type *t) {
-    static const char *const words[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection", [WANTS_LIST_OR_SET] = "set or list", [WANTS_NUMBERS] = "numeric set/list"};
+    static const char *const words[] = {[WANTS_MAP] = "map",
+                                        [WANTS_COLLECTION] = "collection",
+                                        [WANTS_LIST_OR_SET] = "set or list",
+                                        [WANTS_NUMBERS] = "numeric set/list"};
     struct buf name;
     buf_init(&name, 4096);
     cql_type_print(t, &name);
-    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s", rows[row].name, words[rows[row].wants],
-                SLICE_FMT(argument), SLICE_FMT(buf_slice(&name)));
+    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s",
+                rows[row].name, words[rows[row].wants], SLICE_FMT(argument), SLICE_FMT(buf_slice(&name)));
     buf_fini(&name);
     return -1;
 }
 
-int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) {
-    static const char *const kinds[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection", [WANTS_LIST_OR_SET] = "numeric_set_or_list", [WANTS_NUMBERS] = "numeric_set_or_list"};
+int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args,
+                                const struct function **out) {
+    static const char *const kinds[] = {[WANTS_MAP] = "map",
+                                        [WANTS_COLLECTION] = "collection",
+                                        [WANTS_LIST_OR_SET] = "numeric_set_or_list",
+                                        [WANTS_NUMBERS] = "numeric_set_or_list"};
     size_t row = 0;
     while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
     if (row == ARRAY_LEN(rows)) return 0;
@@ -108,8 +115,10 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
     const struct cql_type *t = args->type(args->arg, 0);
     struct slice text = args->text(args->arg, 0);
     if (!t)
-        err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(text), name,
-                    kinds[rows[row].wants]);
+        err_invalid(
+            c->err,
+            "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
+            SLICE_FMT(text), name, kinds[rows[row].wants]);
     else if (takes(rows[row].wants, t))
         *out = make(c, row, t);
     else

@@ -1,4 +1,5 @@
-/* Functions that mask values: mask_null, mask_default, mask_replace, mask_inner, mask_outer, mask_hash (MaskingFcts). */
+/* Functions that mask values: mask_null, mask_default, mask_replace, mask_inner, mask_outer,
+ * mask_hash (MaskingFcts). */
 #include <openssl/evp.h>
 #include <strings.h>
 
@@ -8,7 +9,8 @@
 
 enum { PARAMETERS_MAX = 4 };
 
-/* What a parameter takes: any type; any, that of what the value is for if it has none; the same as the first; a string; an int; a text. */
+/* What a parameter takes: any type; any, that of what the value is for if it has none; the same as
+ * the first; a string; an int; a text. */
 enum parameter { ANY, RECEIVED, SAME, STRING, INT, TEXT };
 
 static int call_null(const struct function_in *in, struct buf *out) {
@@ -38,7 +40,8 @@ static void put_parts(const struct cql_type *t, struct buf *out) {
 }
 
 static void put_default(const struct cql_type *t, struct buf *out) {
-    static const uint8_t zeros[16] = {0}, timeuuid[16] = {0x13, 0x81, 0x40, 0, 0x1d, 0xd2, 0x11, 0xb2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+    static const uint8_t zeros[16] = {0}, timeuuid[16] = {0x13, 0x81, 0x40, 0,    0x1d, 0xd2, 0x11, 0xb2,
+                                                          0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
     static const uint8_t date[4] = {0x80, 0, 0, 0}; /* 1970-01-01 */
     switch (t->id) {
     case CQL_ASCII:
@@ -102,8 +105,10 @@ static int read_padding(const struct function_in *in, struct slice *out) {
     *out = value_slice(in->args[3]);
     int64_t n = count_chars(*out);
     if (n != 1)
-        return err_invalid(in->r->err, "The padding argument for function system.%s should be single-character, but '%.*s' has %lld characters.", in->f->name,
-                           SLICE_FMT(*out), (long long)n);
+        return err_invalid(
+            in->r->err,
+            "The padding argument for function system.%s should be single-character, but '%.*s' has %lld characters.",
+            in->f->name, SLICE_FMT(*out), (long long)n);
     if (in->f->result->id == CQL_ASCII && out->p[0] & 0x80) *out = slice_str("?");
     return 0;
 }
@@ -145,21 +150,47 @@ static int call_outer(const struct function_in *in, struct buf *out) { return ma
 
 /* ---- mask_hash ---- */
 
-static bool is_named(struct slice name, const char *java) { return strlen(java) == name.n && strncasecmp(java, (const char *)name.p, name.n) == 0; }
+static bool is_named(struct slice name, const char *java) {
+    return strlen(java) == name.n && strncasecmp(java, (const char *)name.p, name.n) == 0;
+}
 
 /* The names that Java's providers know, in capitals, and OpenSSL's; MD2 is our own. */
 static const EVP_MD *digest_named(struct slice name) {
     static const struct {
         const char *java, *openssl;
     } names[] = {
-        {"MD5", "MD5"}, {"SHA", "SHA1"}, {"SHA1", "SHA1"}, {"SHA-1", "SHA1"}, {"SHA224", "SHA224"}, {"SHA-224", "SHA224"}, {"SHA256", "SHA256"},
-        {"SHA-256", "SHA256"}, {"SHA384", "SHA384"}, {"SHA-384", "SHA384"}, {"SHA512", "SHA512"}, {"SHA-512", "SHA512"}, {"SHA512/224", "SHA512-224"},
-        {"SHA-512/224", "SHA512-224"}, {"SHA512/256", "SHA512-256"}, {"SHA-512/256", "SHA512-256"}, {"SHA3-224", "SHA3-224"},
-        {"SHA3-256", "SHA3-256"}, {"SHA3-384", "SHA3-384"}, {"SHA3-512", "SHA3-512"}, {"1.3.14.3.2.26", "SHA1"},
-        {"2.16.840.1.101.3.4.2.1", "SHA256"}, {"2.16.840.1.101.3.4.2.2", "SHA384"}, {"2.16.840.1.101.3.4.2.3", "SHA512"},
-        {"2.16.840.1.101.3.4.2.4", "SHA224"}, {"2.16.840.1.101.3.4.2.5", "SHA512-224"}, {"2.16.840.1.101.3.4.2.6", "SHA512-256"},
-        {"2.16.840.1.101.3.4.2.7", "SHA3-224"}, {"2.16.840.1.101.3.4.2.8", "SHA3-256"}, {"2.16.840.1.101.3.4.2.9", "SHA3-384"},
-        {"2.16.840.1.101.3.4.2.10", "SHA3-512"}, {"1.2.840.113549.2.5", "MD5"},
+        {"MD5", "MD5"},
+        {"SHA", "SHA1"},
+        {"SHA1", "SHA1"},
+        {"SHA-1", "SHA1"},
+        {"SHA224", "SHA224"},
+        {"SHA-224", "SHA224"},
+        {"SHA256", "SHA256"},
+        {"SHA-256", "SHA256"},
+        {"SHA384", "SHA384"},
+        {"SHA-384", "SHA384"},
+        {"SHA512", "SHA512"},
+        {"SHA-512", "SHA512"},
+        {"SHA512/224", "SHA512-224"},
+        {"SHA-512/224", "SHA512-224"},
+        {"SHA512/256", "SHA512-256"},
+        {"SHA-512/256", "SHA512-256"},
+        {"SHA3-224", "SHA3-224"},
+        {"SHA3-256", "SHA3-256"},
+        {"SHA3-384", "SHA3-384"},
+        {"SHA3-512", "SHA3-512"},
+        {"1.3.14.3.2.26", "SHA1"},
+        {"2.16.840.1.101.3.4.2.1", "SHA256"},
+        {"2.16.840.1.101.3.4.2.2", "SHA384"},
+        {"2.16.840.1.101.3.4.2.3", "SHA512"},
+        {"2.16.840.1.101.3.4.2.4", "SHA224"},
+        {"2.16.840.1.101.3.4.2.5", "SHA512-224"},
+        {"2.16.840.1.101.3.4.2.6", "SHA512-256"},
+        {"2.16.840.1.101.3.4.2.7", "SHA3-224"},
+        {"2.16.840.1.101.3.4.2.8", "SHA3-256"},
+        {"2.16.840.1.101.3.4.2.9", "SHA3-384"},
+        {"2.16.840.1.101.3.4.2.10", "SHA3-512"},
+        {"1.2.840.113549.2.5", "MD5"},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is_named(name, names[i].java)) return EVP_get_digestbyname(names[i].openssl);
@@ -167,7 +198,8 @@ static const EVP_MD *digest_named(struct slice name) {
 }
 
 static int call_hash(const struct function_in *in, struct buf *out) {
-    struct slice asked = in->n_args < 2 || value_is_null(in->args[1]) ? slice_str("SHA-256") : value_slice(in->args[1]), name = asked;
+    struct slice asked = in->n_args < 2 || value_is_null(in->args[1]) ? slice_str("SHA-256") : value_slice(in->args[1]),
+                 name = asked;
     struct slice v = value_slice(in->args[0]);
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned n = 0;
@@ -181,7 +213,8 @@ static int call_hash(const struct function_in *in, struct buf *out) {
         buf_put(out, digest, MD2_BYTES);
         return 0;
     }
-    if (EVP_Digest(v.p, v.n, digest, &n, md, NULL) != 1) return err_set(in->r->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
+    if (EVP_Digest(v.p, v.n, digest, &n, md, NULL) != 1)
+        return err_set(in->r->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
     buf_put(out, digest, n);
     return 0;
 }
@@ -208,12 +241,13 @@ bool function_masks(const struct function *f) {
     return false;
 }
 
-static int refuse_argument(struct compile *c, const struct mask *mask, const char *wants, struct slice text, const struct cql_type *t) {
+static int refuse_argument(struct compile *c, const struct mask *mask, const char *wants, struct slice text,
+                           const struct cql_type *t) {
     struct buf name;
     buf_init(&name, 4096);
     cql_type_print(t, &name);
-    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s", mask->name, wants, SLICE_FMT(text),
-                SLICE_FMT(buf_slice(&name)));
+    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s",
+                mask->name, wants, SLICE_FMT(text), SLICE_FMT(buf_slice(&name)));
     buf_fini(&name);
     return -1;
 }
@@ -225,29 +259,35 @@ static const struct cql_type *result_of(function_fn call, const struct cql_type 
 }
 
 /* The type of an argument: its own, or what the parameter makes of one that has none. */
-static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i, const struct receiver *to,
-                     const struct cql_type **types) {
+static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i,
+                     const struct receiver *to, const struct cql_type **types) {
     enum parameter p = mask->parameters[i];
-    const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT), *number = cql_type_scalar(CQL_INT);
+    const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT),
+                          *number = cql_type_scalar(CQL_INT);
     struct slice shown = args->text(args->arg, i);
     switch (p) {
     case ANY:
     case RECEIVED:
         types[i] = own ? own : p == RECEIVED && to ? to->type : NULL;
         if (types[i]) return 0;
-        return err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(shown),
-                           mask->name, mask->takes);
+        return err_invalid(
+            c->err,
+            "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
+            SLICE_FMT(shown), mask->name, mask->takes);
     case SAME: types[i] = types[0]; return 0;
     case INT:
         types[i] = number;
         return !own || function_type_fits(number, own) ? 0 : refuse_argument(c, mask, "int", shown, own);
     default:
         types[i] = p == STRING && own && own->id == CQL_ASCII ? own : text;
-        return !own || function_type_fits(text, own) ? 0 : refuse_argument(c, mask, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
+        return !own || function_type_fits(text, own)
+                   ? 0
+                   : refuse_argument(c, mask, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
     }
 }
 
-int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) {
+int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args,
+                          const struct receiver *to, const struct function **out) {
     const struct cql_type *types[PARAMETERS_MAX];
     size_t at = 0;
     while (at < ARRAY_LEN(masks) && strcmp(masks[at].name, name) != 0) at++;

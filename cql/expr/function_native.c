@@ -6,7 +6,8 @@
 #include "types/duration.h"
 
 enum { DAY_MS = 86400000, DAY_SECONDS = 86400 };
-static const int64_t gregorian_ms = INT64_C(-12219292800000); /* 1582-10-15, where the time of a version 1 uuid begins */
+/* 1582-10-15, where the time of a version 1 uuid begins */
+static const int64_t gregorian_ms = INT64_C(-12219292800000);
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
@@ -32,7 +33,9 @@ int function_now(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-static void put_date(int64_t ms, struct buf *out) { buf_u32(out, (uint32_t)(floor_div(ms, DAY_MS) + ((int64_t)1 << 31))); }
+static void put_date(int64_t ms, struct buf *out) {
+    buf_u32(out, (uint32_t)(floor_div(ms, DAY_MS) + ((int64_t)1 << 31)));
+}
 
 int function_current_timestamp(const struct function_in *in, struct buf *out) {
     buf_u64(out, (uint64_t)floor_div(in->r->now_us, 1000));
@@ -124,7 +127,8 @@ int function_token(const struct function_in *in, struct buf *out) {
 
 /* Cassandra gives the function what it makes of the bytes: of none, of these types, a null. */
 static bool is_nothing(const struct cql_type *t, struct value v) {
-    bool something = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB || t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
+    bool something = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB || t->id == CQL_EMPTY ||
+                     t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
     return v.n == 0 && !something;
 }
 
@@ -145,8 +149,11 @@ int function_from_json(const struct function_in *in, struct buf *out) {
     int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), in->r->now_us, out, &e);
     if (rc >= 0) return rc;
     bool decode = strncmp(e.text, "Could not decode", 16) == 0;
-    if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0) return err_set(in->r->err, e.code, "%s", e.text);
-    return err_set(in->r->err, ERR_FUNCTION_FAILURE, decode ? "execution of 'system.from_json[text]' failed: %s" : "org.apache.cassandra.serializers.MarshalException: %s",
+    if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0)
+        return err_set(in->r->err, e.code, "%s", e.text);
+    return err_set(in->r->err, ERR_FUNCTION_FAILURE,
+                   decode ? "execution of 'system.from_json[text]' failed: %s"
+                          : "org.apache.cassandra.serializers.MarshalException: %s",
                    e.text);
 }
 
@@ -170,7 +177,8 @@ static int fail_precision(const struct function_in *in, const char *what, const 
     buf_init(&text, 256);
     cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
     struct slice s = buf_slice(&text);
-    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%s %c duration' failed: The duration must have a %s precision. Was: %.*s", what,
+    err_set(in->r->err, ERR_FUNCTION_FAILURE,
+            "the operation '%s %c duration' failed: The duration must have a %s precision. Was: %.*s", what,
             in->f->op == EXPR_ADD ? '+' : '-', precision, SLICE_FMT(s));
     buf_fini(&text);
     return -1;
@@ -180,11 +188,13 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     bool date = in->f->args[0]->id == CQL_DATE;
     int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1;
-    if (cql_duration_read(value_slice(in->args[1]), &d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+    if (cql_duration_read(value_slice(in->args[1]), &d) < 0)
+        return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
     if (date && d.ns) return fail_precision(in, "date", "day");
     if (d.ns % 1000000) return fail_precision(in, "timestamp", "millisecond");
     if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
-    ms = (int64_t)((uint64_t)ms + (uint64_t)(sign * (d.days * (int64_t)DAY_MS + d.ns / 1000000))); /* wraps, as Java's does */
+    /* wraps, as Java's does */
+    ms = (int64_t)((uint64_t)ms + (uint64_t)(sign * (d.days * (int64_t)DAY_MS + d.ns / 1000000)));
     if (date)
         put_date(ms, out);
     else
@@ -192,10 +202,12 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* ---- floor: the last step that a time has passed, of steps of a duration from a beginning on (Duration.floorTimestamp, floorTime) ---- */
+/* ---- floor: the last step that a time has passed, of steps of a duration from a beginning on
+ * (Duration.floorTimestamp, floorTime) ---- */
 
 static int read_step(const struct function_in *in, struct cql_duration *d) {
-    if (cql_duration_read(value_slice(in->args[1]), d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+    if (cql_duration_read(value_slice(in->args[1]), d) < 0)
+        return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
     return 0;
 }
 
@@ -204,7 +216,8 @@ static int refuse_step(const struct function_in *in, const char *which, const ch
     buf_init(&text, 256);
     cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
     struct slice s = buf_slice(&text);
-    err_invalid(in->r->err, "The floor %scannot be computed for the %.*s duration as precision is below 1 %s", which, SLICE_FMT(s), precision);
+    err_invalid(in->r->err, "The floor %scannot be computed for the %.*s duration as precision is below 1 %s", which,
+                SLICE_FMT(s), precision);
     buf_fini(&text);
     return -1;
 }
@@ -214,10 +227,12 @@ static int refuse_negative(const struct function_in *in, const struct cql_durati
     return negative ? err_invalid(in->r->err, "Negative durations are not supported by the floor function") : 0;
 }
 
-/* In a calendar's months the number of steps is found from the months between, then lowered while the days and hours of the steps lead too far; a
- * day that is cut to a month's end on the way stays cut. */
+/* In a calendar's months the number of steps is found from the months between, then lowered while
+ * the days and hours of the steps lead too far; a day that is cut to a month's end on the way stays
+ * cut. */
 static int64_t floor_months(int64_t ms, int64_t start, const struct cql_duration *d) {
-    int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d->months, beside = d->days * (int64_t)DAY_MS + d->ns / 1000000;
+    int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d->months,
+            beside = d->days * (int64_t)DAY_MS + d->ns / 1000000;
     int64_t months = calendar_add_months_ms(start, steps * d->months);
     if (!beside) return months;
     while (months + steps * beside > ms) {
@@ -234,7 +249,8 @@ int function_floor_time(const struct function_in *in, struct buf *out) {
     if (read_step(in, &d)) return -1;
     if (date && d.ns) return refuse_step(in, "on date values ", "day");
     if (d.ns % 1000000) return refuse_step(in, "", "millisecond");
-    if (start > ms) return err_invalid(in->r->err, "The floor function starting time is greater than the provided time");
+    if (start > ms)
+        return err_invalid(in->r->err, "The floor function starting time is greater than the provided time");
     if (refuse_negative(in, &d)) return -1;
     int64_t step = d.days * (int64_t)DAY_MS + d.ns / 1000000;
     if (d.months) ms = floor_months(ms, start, &d);
@@ -249,7 +265,8 @@ int function_floor_time_of_day(const struct function_in *in, struct buf *out) {
     int64_t ns = (int64_t)load_u64(in->args[0].p);
     if (read_step(in, &d) || refuse_negative(in, &d)) return -1;
     if (d.months || d.days || d.ns > DAY_MS * INT64_C(1000000))
-        return err_invalid(in->r->err, "For time values, the floor can only be computed for durations smaller that a day");
+        return err_invalid(in->r->err,
+                           "For time values, the floor can only be computed for durations smaller that a day");
     buf_u64(out, (uint64_t)(d.ns ? ns - ns % d.ns : ns));
     return 0;
 }

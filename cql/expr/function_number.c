@@ -1,4 +1,5 @@
-/* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap, reals saturate in casts. */
+/* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap,
+ * reals saturate in casts. */
 #include <math.h>
 
 #include "cql/expr/decimal_math.h"
@@ -62,14 +63,16 @@ int function_cast_number(const struct function_in *in, struct buf *out) {
 /* ---- arithmetic ---- */
 
 static int fail(const struct function_in *in, const char *why) {
-    static const char signs[] = {[EXPR_ADD] = '+', [EXPR_SUB] = '-', [EXPR_MUL] = '*', [EXPR_DIV] = '/', [EXPR_MOD] = '%'};
+    static const char signs[] = {
+        [EXPR_ADD] = '+', [EXPR_SUB] = '-', [EXPR_MUL] = '*', [EXPR_DIV] = '/', [EXPR_MOD] = '%'};
     struct buf a, b;
     buf_init(&a, 256);
     buf_init(&b, 256);
     cql_type_print(in->f->args[0], &a);
     cql_type_print(in->f->args[1], &b);
     struct slice x = buf_slice(&a), y = buf_slice(&b);
-    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x), signs[in->f->op], SLICE_FMT(y), why);
+    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x), signs[in->f->op],
+            SLICE_FMT(y), why);
     buf_fini(&a);
     buf_fini(&b);
     return -1;
@@ -140,11 +143,13 @@ static bool round_decimal(struct number *v, int64_t scale) {
     return v->scale == scale || mpz_sgn(v->n) == 0;
 }
 
-/* a + b into a. Of a number whose digits all lie behind those of the sum no more than the sign is added, so that the
- * cost does not grow with the distance of the exponents (BigDecimal.add with a precision). False: as of round_decimal. */
+/* a + b into a. Of a number whose digits all lie behind those of the sum no more than the sign is
+ * added, so that the cost does not grow with the distance of the exponents (BigDecimal.add with a
+ * precision). False: as of round_decimal. */
 static bool add_decimal(struct number *a, struct number *b) {
     struct number *coarse = a->scale <= b->scale ? a : b, *fine = coarse == a ? b : a;
-    int64_t from = coarse->scale, to = fine->scale, digits = number_digits(coarse->n), last = from - digits + DECIMAL_PRECISION;
+    int64_t from = coarse->scale, to = fine->scale, digits = number_digits(coarse->n),
+            last = from - digits + DECIMAL_PRECISION;
     if (mpz_sgn(coarse->n) == 0) {
         from = to;
     } else if (mpz_sgn(fine->n) == 0) {
@@ -184,14 +189,16 @@ static void divide_decimal(struct number *a, struct number *b) {
     strip_zeros(a);
 }
 
-/* An integer meets a decimal as the decimal of a double: 3 is 3.0, and beyond 2^53 digits are lost (DecimalType.toBigDecimal). */
+/* An integer meets a decimal as the decimal of a double: 3 is 3.0, and beyond 2^53 digits are lost
+ * (DecimalType.toBigDecimal). */
 static void through_real(struct number *v) {
     if (v->form != WHOLE) return;
     v->form = REAL;
     v->d = (double)v->i;
 }
 
-/* The scale that BigDecimal.remainder leaves: the quotient loses its zeros as far as the difference of the scales asks. */
+/* The scale that BigDecimal.remainder leaves: the quotient loses its zeros as far as the difference
+ * of the scales asks. */
 static void remainder_decimal(struct number *a, struct number *b) {
     int64_t preferred = (int64_t)a->scale - b->scale, quotient_scale = preferred, scale = a->scale;
     mpz_t q;
@@ -218,12 +225,15 @@ static int big_result(const struct function_in *in, struct number *a, struct num
         through_real(a);
         through_real(b);
     }
-    if (!is_finite(a) || !is_finite(b)) return fail(in, isnan(is_finite(a) ? b->d : a->d) ? "A NaN cannot be converted into a decimal" : "An infinite number cannot be converted into a decimal");
+    if (!is_finite(a) || !is_finite(b))
+        return fail(in, isnan(is_finite(a) ? b->d : a->d) ? "A NaN cannot be converted into a decimal"
+                                                          : "An infinite number cannot be converted into a decimal");
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
     if (number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
     if (divides && (number_is_huge(a) || number_is_huge(b))) return fail(in, "Overflow");
-    if (in->f->op == EXPR_MOD && !whole && mpz_sgn(b->n) == 0) return fail(in, mpz_sgn(a->n) ? "Division by zero" : "Division undefined");
+    if (in->f->op == EXPR_MOD && !whole && mpz_sgn(b->n) == 0)
+        return fail(in, mpz_sgn(a->n) ? "Division by zero" : "Division undefined");
     if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
     bool held = true;
     switch (in->f->op) {
@@ -246,7 +256,8 @@ static int big_result(const struct function_in *in, struct number *a, struct num
 
 static int operate(const struct function_in *in, struct number *a, struct number *b, struct buf *out) {
     const struct cql_type *t = in->f->result;
-    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) return big_result(in, a, b) < 0 ? -1 : number_store(t, a, out, in->r->err);
+    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL)
+        return big_result(in, a, b) < 0 ? -1 : number_store(t, a, out, in->r->err);
     if (is_real(t->id)) {
         number_put_real(t->id, real_result(in->f->op, number_to_real(a), number_to_real(b)), out);
         return 0;
@@ -278,9 +289,11 @@ int function_negate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-/* Java rounds a real to a whole number of its own size, the nearest there is; halves go up, and NaN is 0 (Math.round). */
+/* Java rounds a real to a whole number of its own size, the nearest there is; halves go up, and NaN
+ * is 0 (Math.round). */
 static double round_real(double d, bool single) {
-    double limit = single ? 2147483647.0 : 9223372036854775807.0, lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(d);
+    double limit = single ? 2147483647.0 : 9223372036854775807.0,
+           lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(d);
     if (isnan(d)) return 0;
     double nearest = d - down >= 0.5 ? down + 1 : down;
     return (nearest > limit ? limit : nearest < lowest ? lowest : nearest) + 0.0; /* no negative zero */

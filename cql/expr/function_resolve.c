@@ -1,4 +1,5 @@
-/* Finding a native function, a cast or an operator for arguments, with Cassandra's rules and words (FunctionResolver). */
+/* Finding a native function, a cast or an operator for arguments, with Cassandra's rules and words
+ * (FunctionResolver). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 
@@ -12,8 +13,15 @@ struct native {
 };
 
 static const struct native natives[] = {
-#define NATIVE(name_, alias_, result_, args_, call_, pure_, monotonic_, keyspaces)                                                          \
-    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_, .monotonic = monotonic_, .only_keyspaces = keyspaces},
+#define NATIVE(name_, alias_, result_, args_, call_, pure_, monotonic_, keyspaces) \
+    {.name = name_, \
+     .alias = alias_, \
+     .args = args_, \
+     .result = CQL_##result_, \
+     .call = function_##call_, \
+     .pure = pure_, \
+     .monotonic = monotonic_, \
+     .only_keyspaces = keyspaces},
 #define FUNCTION(...) NATIVE(__VA_ARGS__, false)
 #define FUNCTION_311(...) NATIVE(__VA_ARGS__, true)
 #include "cql/expr/function.def"
@@ -35,7 +43,8 @@ struct candidates {
     const struct function *all[CANDIDATES_MAX];
 };
 
-static struct function *add(struct candidates *k, const struct cql_type *result, const struct cql_type *const *args, uint32_t n_args, function_fn call) {
+static struct function *add(struct candidates *k, const struct cql_type *result, const struct cql_type *const *args,
+                            uint32_t n_args, function_fn call) {
     struct function *f = k->n < CANDIDATES_MAX ? function_new(k->c, k->name, result, args, n_args, call) : NULL;
     if (f) k->all[k->n++] = f;
     return f;
@@ -85,8 +94,9 @@ static bool casts(enum cql_type_id from, enum cql_type_id to) {
     const struct cql_type *f = cql_type_scalar(from), *t = cql_type_scalar(to);
     if (function_is_number(t)) return function_is_number(f) && from != to && to != CQL_COUNTER;
     if (to == CQL_TEXT || to == CQL_ASCII)
-        return function_is_number(f) || from == CQL_BOOLEAN || from == CQL_TIMESTAMP || from == CQL_DATE || from == CQL_TIME ||
-               from == CQL_UUID || from == CQL_TIMEUUID || from == CQL_INET || (from == CQL_ASCII && to == CQL_TEXT);
+        return function_is_number(f) || from == CQL_BOOLEAN || from == CQL_TIMESTAMP || from == CQL_DATE ||
+               from == CQL_TIME || from == CQL_UUID || from == CQL_TIMEUUID || from == CQL_INET ||
+               (from == CQL_ASCII && to == CQL_TEXT);
     if (to == CQL_DATE) return from == CQL_TIMESTAMP || from == CQL_TIMEUUID;
     return to == CQL_TIMESTAMP && (from == CQL_DATE || from == CQL_TIMEUUID);
 }
@@ -161,29 +171,35 @@ static const struct function *refuse(const struct candidates *k, const char *key
     if (ambiguous && strcmp(k->name, NEGATION) == 0)
         err_invalid(k->c->err, "Ambiguous negation: use type casts to disambiguate");
     else if (ambiguous)
-        err_invalid(k->c->err, "Ambiguous call to function %s%s%s (can be matched by following signatures: %.*s): use type casts to disambiguate",
+        err_invalid(k->c->err,
+                    "Ambiguous call to function %s%s%s (can be matched by following signatures: %.*s): use type casts "
+                    "to disambiguate",
                     keyspace, dot, k->name, SLICE_FMT(s));
     else
-        err_invalid(k->c->err, "Invalid call to function %s%s%s, none of its type signatures match (known type signatures: %.*s)", keyspace, dot,
-                    k->name, SLICE_FMT(s));
+        err_invalid(k->c->err,
+                    "Invalid call to function %s%s%s, none of its type signatures match (known type signatures: %.*s)",
+                    keyspace, dot, k->name, SLICE_FMT(s));
     buf_fini(&list);
     return NULL;
 }
 
-static const struct function *refuse_argument(struct compile *c, const struct function *f, const struct function_args *args, uint32_t i) {
+static const struct function *refuse_argument(struct compile *c, const struct function *f,
+                                              const struct function_args *args, uint32_t i) {
     struct buf name;
     buf_init(&name, 1024);
     cql_type_print(f->args[i], &name);
     struct slice text = args->text(args->arg, i), type = buf_slice(&name);
-    err_invalid(c->err, "Type error: %.*s cannot be passed as argument %u of function system.%s of type %.*s", SLICE_FMT(text), i, f->name,
-                SLICE_FMT(type));
+    err_invalid(c->err, "Type error: %.*s cannot be passed as argument %u of function system.%s of type %.*s",
+                SLICE_FMT(text), i, f->name, SLICE_FMT(type));
     buf_fini(&name);
     return NULL;
 }
 
-static const struct function *check_only(struct compile *c, const struct function *f, const struct function_args *args) {
+static const struct function *check_only(struct compile *c, const struct function *f,
+                                         const struct function_args *args) {
     if (args->n != f->n_args) {
-        err_invalid(c->err, "Invalid number of arguments in call to function system.%s: %u required but %u provided", f->name, f->n_args, args->n);
+        err_invalid(c->err, "Invalid number of arguments in call to function system.%s: %u required but %u provided",
+                    f->name, f->n_args, args->n);
         return NULL;
     }
     for (uint32_t i = 0; i < args->n; i++)
@@ -201,8 +217,8 @@ static enum match match_all(const struct function *f, const struct function_args
     return worst;
 }
 
-static const struct function *pick_best(const struct candidates *k, const char *keyspace, const struct function_args *args,
-                                        const struct receiver *to) {
+static const struct function *pick_best(const struct candidates *k, const char *keyspace,
+                                        const struct function_args *args, const struct receiver *to) {
     struct candidates weak = {.c = k->c, .name = k->name};
     for (uint32_t i = 0; i < k->n; i++) {
         if (to && to->type && !function_type_fits(to->type, k->all[i]->result)) continue;
@@ -221,16 +237,22 @@ static const struct function *to_json_of(struct compile *c, const char *name, co
 }
 
 /* token(partition key): its parameters are those of the table that the value is for. */
-static const struct function *resolve_token(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to) {
+static const struct function *resolve_token(struct compile *c, const char *name, const struct function_args *args,
+                                            const struct receiver *to) {
     const struct cql_type *types[FUNCTION_ARGS_MAX];
-    const struct schema_table *t = c->schema && to && to->keyspace && to->table ? schema_table_any(c->schema, to->keyspace, to->table) : NULL;
+    const struct schema_table *t = c->schema && to && to->keyspace && to->table
+                                       ? schema_table_any(c->schema, to->keyspace, to->table)
+                                       : NULL;
     uint32_t n = t ? t->n_partition_key : args->n;
     if (n > FUNCTION_ARGS_MAX) n = FUNCTION_ARGS_MAX;
     for (uint32_t i = 0; i < n; i++) {
         types[i] = t ? schema_partition_key(t, i)->type : args->type(args->arg, i);
         if (types[i]) continue;
         struct slice text = args->text(args->arg, i);
-        err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate", SLICE_FMT(text));
+        err_invalid(
+            c->err,
+            "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate",
+            SLICE_FMT(text));
         return NULL;
     }
     struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
@@ -241,12 +263,17 @@ static const struct function *resolve_token(struct compile *c, const char *name,
 static const struct cql_type *infer(struct compile *c, const char *name, const struct function_args *args) {
     const struct cql_type *t = args->type(args->arg, 0);
     struct slice s = args->text(args->arg, 0);
-    if (!t) err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate", SLICE_FMT(s), name);
+    if (!t)
+        err_invalid(
+            c->err,
+            "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate",
+            SLICE_FMT(s), name);
     return t;
 }
 
 /* min and max. */
-static int resolve_best(struct compile *c, const char *name, const struct function_args *args, const struct function **out) {
+static int resolve_best(struct compile *c, const char *name, const struct function_args *args,
+                        const struct function **out) {
     const struct aggregate_op *op = aggregate_find(name);
     if (!op || op->numbers || op->counts_rows) return 0;
     *out = NULL;
@@ -261,19 +288,21 @@ static int resolve_best(struct compile *c, const char *name, const struct functi
     return 1;
 }
 
-static const struct function *refuse_own_type(struct compile *c, const char *name, const struct function_args *args, const struct cql_type *own) {
+static const struct function *refuse_own_type(struct compile *c, const char *name, const struct function_args *args,
+                                              const struct cql_type *own) {
     struct slice shown = args->text(args->arg, 0);
     struct buf type;
     buf_init(&type, 4096);
     cql_type_print(own, &type);
-    err_invalid(c->err, "Function system.%s requires an argument of type text, but found argument %.*s of type %.*s", name, SLICE_FMT(shown), SLICE_FMT(buf_slice(&type)));
+    err_invalid(c->err, "Function system.%s requires an argument of type text, but found argument %.*s of type %.*s",
+                name, SLICE_FMT(shown), SLICE_FMT(buf_slice(&type)));
     buf_fini(&type);
     return NULL;
 }
 
 /* Functions of any argument type. 1 when name is one of them (then *out, or NULL with an error). */
-static int resolve_json(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
-                        const struct function **out) {
+static int resolve_json(struct compile *c, const char *name, const struct function_args *args,
+                        const struct receiver *to, const struct function **out) {
     bool to_json = strcmp(name, "tojson") == 0 || strcmp(name, "to_json") == 0;
     bool from_json = strcmp(name, "fromjson") == 0 || strcmp(name, "from_json") == 0;
     if (!to_json && !from_json) return 0;
@@ -298,8 +327,8 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
 
 bool function_is_unknown(const struct err *e) { return strncmp(e->text, "Unknown function ", 17) == 0; }
 
-const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
-                                        const struct receiver *to) {
+const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name,
+                                        const struct function_args *args, const struct receiver *to) {
     struct candidates k = {.c = c, .name = name};
     const struct function *f;
     if (!keyspace || strcmp(keyspace, "system") == 0) {

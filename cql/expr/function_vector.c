@@ -18,7 +18,8 @@ static int add_up(const struct function_in *in, struct sums *s) {
     uint32_t n = in->f->args[0]->dimension;
     *s = (struct sums){0};
     for (int i = 0; i < 2; i++)
-        if (in->args[i].n != (int64_t)n * 4) return err_invalid(in->r->err, "A vector of %u floats has %u bytes", n, n * 4);
+        if (in->args[i].n != (int64_t)n * 4)
+            return err_invalid(in->r->err, "A vector of %u floats has %u bytes", n, n * 4);
     for (uint32_t i = 0; i < n; i++) {
         float a = load_float(in->args[0].p + 4 * (size_t)i), b = load_float(in->args[1].p + 4 * (size_t)i), d = a - b;
         s->dot += a * b;
@@ -39,7 +40,8 @@ static int put(float f, struct buf *out) {
 static int call_cosine(const struct function_in *in, struct buf *out) {
     struct sums s;
     if (add_up(in, &s)) return -1;
-    if (s.a2 == 0 || s.b2 == 0) return err_invalid(in->r->err, "Function system.similarity_cosine doesn't support all-zero vectors.");
+    if (s.a2 == 0 || s.b2 == 0)
+        return err_invalid(in->r->err, "Function system.similarity_cosine doesn't support all-zero vectors.");
     return put((1 + (float)(s.dot / sqrt((double)s.a2 * (double)s.b2))) / 2, out);
 }
 
@@ -56,16 +58,19 @@ static int call_dot_product(const struct function_in *in, struct buf *out) {
 static const struct {
     const char *name;
     function_fn call;
-} rows[] = {{"similarity_cosine", call_cosine}, {"similarity_euclidean", call_euclidean}, {"similarity_dot_product", call_dot_product}};
+} rows[] = {{"similarity_cosine", call_cosine},
+            {"similarity_euclidean", call_euclidean},
+            {"similarity_dot_product", call_dot_product}};
 
 static const struct cql_type *vector_of(struct compile *c, uint32_t n) {
     const struct cql_type *item = cql_type_scalar(CQL_FLOAT);
     return cql_type_new(c->arena, CQL_VECTOR, true, &item, 1, n, c->err);
 }
 
-/* The type of an argument. In a select list a literal list is a vector of floats; among the values of a statement it has
- * no type. An argument without a type is taken for what the call is for. */
-static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i, const struct receiver *to) {
+/* The type of an argument. In a select list a literal list is a vector of floats; among the values
+ * of a statement it has no type. An argument without a type is taken for what the call is for. */
+static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i,
+                                      const struct receiver *to) {
     int64_t items = args->items(args->arg, i);
     if (items >= 0 && c->scope) return vector_of(c, (uint32_t)items);
     const struct cql_type *own = items < 0 ? args->type(args->arg, i) : NULL;
@@ -76,8 +81,8 @@ static int refuse(struct compile *c, const char *name, struct slice text, const 
     struct buf type;
     buf_init(&type, 4096);
     cql_type_print(t, &type);
-    err_invalid(c->err, "Function system.%s requires a float vector argument, but found argument %.*s of type %.*s", name, SLICE_FMT(text),
-                SLICE_FMT(buf_slice(&type)));
+    err_invalid(c->err, "Function system.%s requires a float vector argument, but found argument %.*s of type %.*s",
+                name, SLICE_FMT(text), SLICE_FMT(buf_slice(&type)));
     buf_fini(&type);
     return -1;
 }
@@ -90,25 +95,31 @@ static int find_types(struct compile *c, const char *name, const struct function
     if (c->err->set) return -1;
     if (!types[0] && !types[1]) {
         struct slice text = args->text(args->arg, 0);
-        return err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(text),
-                           name, takes);
+        return err_invalid(
+            c->err,
+            "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
+            SLICE_FMT(text), name, takes);
     }
     for (uint32_t i = 0; i < 2; i++)
         if (!types[i]) types[i] = types[!i];
     for (uint32_t i = 0; i < 2; i++)
-        if (types[i]->id != CQL_VECTOR || types[i]->args[0]->id != CQL_FLOAT) return refuse(c, name, args->text(args->arg, i), types[i]);
-    return types[0]->dimension == types[1]->dimension ? 0 : err_invalid(c->err, "All arguments must have the same vector dimensions");
+        if (types[i]->id != CQL_VECTOR || types[i]->args[0]->id != CQL_FLOAT)
+            return refuse(c, name, args->text(args->arg, i), types[i]);
+    return types[0]->dimension == types[1]->dimension
+               ? 0
+               : err_invalid(c->err, "All arguments must have the same vector dimensions");
 }
 
-int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
-                            const struct function **out) {
+int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args,
+                            const struct receiver *to, const struct function **out) {
     size_t row = 0;
     const struct cql_type *types[2];
     while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
     if (row == ARRAY_LEN(rows)) return 0;
     *out = NULL;
     if (args->n != 2) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(vector<float, n>, vector<float, n>)", name);
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(vector<float, n>, vector<float, n>)",
+                    name);
         return 1;
     }
     if (find_types(c, name, args, to, types) == 0)

@@ -6,8 +6,9 @@
 
 #include "types/decimal.h"
 
-/* Digits of a number that is calculated with, before, behind, or from the point: Java's numbers have no such bound, but what a product
- * or a quotient of two costs, and how long it is, must not be for the client to choose. */
+/* Digits of a number that is calculated with, before, behind, or from the point: Java's numbers
+ * have no such bound, but what a product or a quotient of two costs, and how long it is, must not
+ * be for the client to choose. */
 enum { DECIMAL_SPAN_MAX = 20000 };
 
 static int rank(enum cql_type_id id) { return id == CQL_TINYINT ? 0 : id == CQL_SMALLINT ? 1 : id == CQL_INT ? 2 : 3; }

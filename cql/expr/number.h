@@ -1,6 +1,8 @@
-/* A number of any CQL number type, to calculate with: whole numbers wrap, reals are doubles, varint and decimal are exact.
+/* A number of any CQL number type, to calculate with: whole numbers wrap, reals are doubles, varint
+ * and decimal are exact.
  *
- * Life: number_load reads a value, the caller calculates with the fields, number_store writes the result, number_fini frees it.
+ * Life: number_load reads a value, the caller calculates with the fields, number_store writes the
+ * result, number_fini frees it.
  */
 #pragma once
 
@@ -16,14 +18,16 @@ struct number {
     int32_t scale;
 };
 
-void number_load(const struct cql_type *t, struct value v, struct number *out); /* v is valid, and neither null nor empty */
+/* v is valid, and neither null nor empty */
+void number_load(const struct cql_type *t, struct value v, struct number *out);
 static inline void number_fini(struct number *v) { mpz_clear(v->n); }
 /* Appends v as a value of type t, which may be another than it was read as. */
 int number_store(const struct cql_type *t, struct number *v, struct buf *out, struct err *e) MUST_CHECK;
 void number_put_real(enum cql_type_id id, double d, struct buf *out);
 void number_put_whole(enum cql_type_id id, int64_t v, struct buf *out); /* its low bytes */
 
-/* To the form BIG; whole: without what is behind the point. ERR_FUNCTION_FAILURE: it is infinite, or has too many digits to be written out. */
+/* To the form BIG; whole: without what is behind the point. ERR_FUNCTION_FAILURE: it is infinite,
+ * or has too many digits to be written out. */
 int number_to_big(struct number *v, bool whole, struct err *e) MUST_CHECK;
 double number_to_real(const struct number *v);
 /* Of form BIG: has it more digits before or behind the point than are calculated with? */

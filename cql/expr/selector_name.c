@@ -1,4 +1,5 @@
-/* Names of result columns without an alias, as Cassandra's ColumnIdentifier texts are: an expression in lower case, functions with their keyspace. */
+/* Names of result columns without an alias, as Cassandra's ColumnIdentifier texts are: an
+ * expression in lower case, functions with their keyspace. */
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 
@@ -25,7 +26,8 @@ static bool is_named(const struct ast_expr *x, const char *name) { return !strcm
 
 /* What selects on a column has no keyspace, functions have; the old names of the JSON functions stay in use. */
 static void print_call(const struct ast_expr *x, struct buf *b) {
-    bool rows = is_named(x, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+    bool rows = is_named(x, "count") && x->n_args == 1 &&
+                (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
     if (rows || is_named(x, "countRows")) {
         buf_put_str(b, "count");
         return;
@@ -113,7 +115,8 @@ static bool is_no_cast(struct compile *c, const struct ast_expr *x) {
 }
 
 static struct ast_expr *copy_of(struct compile *c, const struct ast_expr *x) {
-    struct ast_expr *copy = ARENA_NEW(c->arena, struct ast_expr), **args = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr *);
+    struct ast_expr *copy = ARENA_NEW(c->arena, struct ast_expr),
+                    **args = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr *);
     if (!copy || !args) return NULL;
     memcpy(args, x->args, x->n_args * sizeof *args);
     *copy = *x;
@@ -137,10 +140,13 @@ static const struct ast_expr *without_casts(struct compile *c, const struct ast_
 enum { NAME_MAX_BYTES = UINT16_MAX, CASTS_MAX_BYTES = 8192 /* of what a name has no more without its casts */ };
 
 static const char *refuse_name(struct compile *c) {
-    return err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS", NAME_MAX_BYTES), NULL;
+    return err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS",
+                       NAME_MAX_BYTES),
+           NULL;
 }
 
-/* What is too long for a name is not looked at for casts: each would be compiled once more for each that it stands in. */
+/* What is too long for a name is not looked at for casts: each would be compiled once more for each
+ * that it stands in. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
     if (LIKELY(x->kind == EXPR_NAME && strlen(x->name) <= NAME_MAX_BYTES)) return x->name;
     struct buf b;

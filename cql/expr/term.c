@@ -1,4 +1,5 @@
-/* Compiling terms: literals, markers, collections, hints; and the door. What has neither markers nor impure functions becomes a constant at once. */
+/* Compiling terms: literals, markers, collections, hints; and the door. What has neither markers
+ * nor impure functions becomes a constant at once. */
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
@@ -63,7 +64,8 @@ static struct term *compile_bind(struct compile *c, const struct ast_expr *x, co
 }
 
 /* The receiver of an item: value(v), key(v), v[1], v.f; the select list has one name for all. */
-static struct receiver item_receiver(struct compile *c, const struct receiver *to, const struct cql_type *t, uint32_t i) {
+static struct receiver item_receiver(struct compile *c, const struct receiver *to, const struct cql_type *t,
+                                     uint32_t i) {
     const char *name = c->scope             ? to->name
                        : t->id == CQL_MAP       ? arena_printf(c->arena, i % 2 ? "value(%s)" : "key(%s)", to->name)
                        : t->id == CQL_TUPLE   ? arena_printf(c->arena, "%s[%u]", to->name, i)
@@ -81,18 +83,22 @@ static bool refuse_list(struct compile *c, const struct ast_expr *x, const struc
     return true;
 }
 
-static int refuse_item(struct compile *c, const struct ast_expr *item, const struct cql_type *wanted, const struct receiver *whole, uint32_t i) {
-    static const char *const kinds[CQL_TYPES] = {[CQL_LIST] = "list", [CQL_SET] = "set", [CQL_VECTOR] = "vector", [CQL_MAP] = "map"};
+static int refuse_item(struct compile *c, const struct ast_expr *item, const struct cql_type *wanted,
+                       const struct receiver *whole, uint32_t i) {
+    static const char *const kinds[CQL_TYPES] = {
+        [CQL_LIST] = "list", [CQL_SET] = "set", [CQL_VECTOR] = "vector", [CQL_MAP] = "map"};
     const struct cql_type *t = whole->type;
     struct slice type = cqli_type_text(c, wanted), text = cqli_expr_text(c, item);
     if (!c->scope && refuse_list(c, item, wanted)) return -1;
     if (t->id == CQL_TUPLE)
-        return err_invalid(c->err, "Invalid tuple literal for %s: component %u is not of type %.*s", whole->name, i, SLICE_FMT(type));
+        return err_invalid(c->err, "Invalid tuple literal for %s: component %u is not of type %.*s", whole->name, i,
+                           SLICE_FMT(type));
     if (t->id == CQL_UDT)
-        return err_invalid(c->err, "Invalid user type literal for %s: field %s is not of type %.*s", whole->name, t->field_names[i], SLICE_FMT(type));
+        return err_invalid(c->err, "Invalid user type literal for %s: field %s is not of type %.*s", whole->name,
+                           t->field_names[i], SLICE_FMT(type));
     const char *part = t->id == CQL_MAP && i % 2 == 0 ? "key" : "value";
-    return err_invalid(c->err, "Invalid %s literal for %s: %s %.*s is not of type %.*s", kinds[t->id], whole->name, part, SLICE_FMT(text),
-                       SLICE_FMT(type));
+    return err_invalid(c->err, "Invalid %s literal for %s: %s %.*s is not of type %.*s", kinds[t->id], whole->name,
+                       part, SLICE_FMT(text), SLICE_FMT(type));
 }
 
 static bool has_marker(const struct term *t) {
@@ -108,9 +114,10 @@ static const struct ast_expr *inside(const struct ast_expr *x) {
 }
 
 /* What has a type of its own is looked at first, so that its own errors are told. */
-static struct term *compile_fitting(struct compile *c, const struct ast_expr *item, const struct receiver *to, const struct receiver *whole, uint32_t at,
-                                    uint32_t depth) {
-    bool own = cqli_has_own_type(c, item), fits = own || (c->scope && item->kind == EXPR_LITERAL); /* a literal says itself what it cannot be */
+static struct term *compile_fitting(struct compile *c, const struct ast_expr *item, const struct receiver *to,
+                                    const struct receiver *whole, uint32_t at, uint32_t depth) {
+    /* a literal says itself what it cannot be */
+    bool own = cqli_has_own_type(c, item), fits = own || (c->scope && item->kind == EXPR_LITERAL);
     if (!fits) fits = cqli_fits(c, item, to->type, to, depth + 1) != MATCH_NO;
     struct term *t = fits ? cqli_term(c, own ? inside(item) : item, to, depth + 1) : NULL;
     const struct cql_type *frozen = t && own ? cql_type_freeze(c->arena, t->type) : NULL;
@@ -119,19 +126,23 @@ static struct term *compile_fitting(struct compile *c, const struct ast_expr *it
     return fits ? t : NULL;
 }
 
-static int compile_item(struct compile *c, const struct ast_expr *item, struct term *t, uint32_t at, const struct receiver *to, uint32_t depth) {
+static int compile_item(struct compile *c, const struct ast_expr *item, struct term *t, uint32_t at,
+                        const struct receiver *to, uint32_t depth) {
     struct receiver item_to = item_receiver(c, to, t->type, at);
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
     if (item->kind == EXPR_NULL && !nullable)
-        return err_invalid(c->err, "null is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
+        return err_invalid(c->err, "null is not supported inside %s",
+                           t->type->id == CQL_VECTOR ? "vectors" : "collections");
     t->args[at] = compile_fitting(c, item, &item_to, to, at, depth);
     if (!t->args[at]) return -1;
     if (c->scope || !cql_type_is_collection(t->type) || !has_marker(t->args[at])) return 0;
     const char *kind = t->type->id == CQL_LIST ? "list" : t->type->id == CQL_SET ? "set" : "map";
-    return err_invalid(c->err, "Invalid %s literal for %s: bind variables are not supported inside collection literals", kind, to->name);
+    return err_invalid(c->err, "Invalid %s literal for %s: bind variables are not supported inside collection literals",
+                       kind, to->name);
 }
 
-static struct term *compile_items(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_items(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                  uint32_t depth) {
     struct term *t = term_new(c, TERM_ITEMS, to->type, x->n_args);
     if (t) t->nulls = c->scope && to->type->id == CQL_LIST;
     for (uint32_t i = 0; t && i < x->n_args; i++)
@@ -140,7 +151,8 @@ static struct term *compile_items(struct compile *c, const struct ast_expr *x, c
 }
 
 /* {a: b} on a row, where a map is wanted: columns are its keys. */
-static struct term *compile_named_map(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_named_map(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                      uint32_t depth) {
     struct ast_expr map = *x;
     struct ast_expr *names = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr);
     map.args = ARENA_ARRAY(c->arena, 2 * x->n_args, struct ast_expr *);
@@ -155,7 +167,8 @@ static struct term *compile_named_map(struct compile *c, const struct ast_expr *
     return compile_items(c, &map, to, depth);
 }
 
-static struct term *compile_udt(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_udt(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                uint32_t depth) {
     const struct cql_type *type = to->type;
     if (c->scope && type->id == CQL_MAP) return compile_named_map(c, x, to, depth);
     if (type->id != CQL_UDT) return refuse_literal(c, "user type", to);
@@ -171,27 +184,30 @@ static struct term *compile_udt(struct compile *c, const struct ast_expr *x, con
     return t ? cqli_term_fold(c, t) : NULL;
 }
 
-static struct term *compile_list(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_list(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                 uint32_t depth) {
     if (refuse_list(c, x, to->type)) return NULL;
     if (to->type->id == CQL_VECTOR && x->n_args != to->type->dimension) {
         struct slice type = cqli_type_text(c, to->type);
         if (c->scope)
-            err_invalid(c->err, "Unable to create a vector selector of type %.*s from %u elements", SLICE_FMT(type), x->n_args);
+            err_invalid(c->err, "Unable to create a vector selector of type %.*s from %u elements", SLICE_FMT(type),
+                        x->n_args);
         else
-            err_invalid(c->err, "Invalid vector literal for %s of type %.*s; expected %u elements, but given %u", to->name,
-                        SLICE_FMT(type), to->type->dimension, x->n_args);
+            err_invalid(c->err, "Invalid vector literal for %s of type %.*s; expected %u elements, but given %u",
+                        to->name, SLICE_FMT(type), to->type->dimension, x->n_args);
         return NULL;
     }
     return compile_items(c, x, to, depth);
 }
 
-static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                  uint32_t depth) {
     if (x->n_args == 1 && to->type->id != CQL_TUPLE) return cqli_term(c, x->args[0], to, depth + 1);
     if (to->type->id != CQL_TUPLE) return refuse_literal(c, "tuple type", to);
     if (x->n_args > to->type->n_args) {
         struct slice type = cqli_type_text(c, to->type);
-        err_invalid(c->err, "Invalid tuple literal for %s: too many elements. Type %.*s expects %u but got %u", to->name, SLICE_FMT(type),
-                    to->type->n_args, x->n_args);
+        err_invalid(c->err, "Invalid tuple literal for %s: too many elements. Type %.*s expects %u but got %u",
+                    to->name, SLICE_FMT(type), to->type->n_args, x->n_args);
         return NULL;
     }
     return compile_items(c, x, to, depth);
@@ -211,14 +227,19 @@ static struct term *retype(struct compile *c, struct term *of, const struct cql_
 }
 
 /* (type) x where a row is looked at. */
-static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    const struct cql_type *type = compile_type_in(c, c->scope->table->keyspace->name, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
+static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                     uint32_t depth) {
+    const struct cql_type *type = compile_type_in(c, c->scope->table->keyspace->name, x->type),
+                          *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
     c->scope->names_fault = c->scope->names_fault || !type;
     if (!type) return NULL;
     if (!frozen) return err_nomem(c->err), NULL;
     const struct ast_expr *of = x->args[0];
     bool own = cqli_has_own_type(c, of);
-    struct receiver hinted = {.keyspace = to->keyspace, .table = to->table, .name = "[selection]", .type = own ? NULL : type};
+    struct receiver hinted = {.keyspace = to->keyspace,
+                              .table = to->table,
+                              .name = "[selection]",
+                              .type = own ? NULL : type};
     c->search->hints++;
     bool fits = own || cqli_fits(c, of, type, to, depth + 1) != MATCH_NO;
     c->search->hints--;
@@ -229,22 +250,26 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     if (fits) t->type = frozen;
     if (fits) return t;
     struct slice text = cqli_expr_text(c, x), wanted = cqli_type_text(c, frozen);
-    err_invalid(c->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(text), SLICE_FMT(text), SLICE_FMT(wanted));
+    err_invalid(c->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(text), SLICE_FMT(text),
+                SLICE_FMT(wanted));
     return NULL;
 }
 
-static struct term *compile_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                 uint32_t depth) {
     if (c->scope) return compile_row_hint(c, x, to, depth);
     const struct cql_type *type = compile_type_in(c, to->keyspace, x->type);
     if (!type) return NULL;
-    struct slice inner = cqli_expr_text(c, x->args[0]), name = cqli_type_text(c, type), want = cqli_type_text(c, to->type);
+    struct slice inner = cqli_expr_text(c, x->args[0]), name = cqli_type_text(c, type),
+                 want = cqli_type_text(c, to->type);
     if (cqli_fits(c, x->args[0], type, to, depth + 1) == MATCH_NO) {
         if (refuse_list(c, x->args[0], type)) return NULL;
         err_invalid(c->err, "Cannot cast value %.*s to type %.*s", SLICE_FMT(inner), SLICE_FMT(name));
         return NULL;
     }
     if (!function_type_fits(to->type, type)) {
-        err_invalid(c->err, "Cannot assign value (%.*s)%.*s to %s of type %.*s", SLICE_FMT(name), SLICE_FMT(inner), to->name, SLICE_FMT(want));
+        err_invalid(c->err, "Cannot assign value (%.*s)%.*s to %s of type %.*s", SLICE_FMT(name), SLICE_FMT(inner),
+                    to->name, SLICE_FMT(want));
         return NULL;
     }
     struct receiver hinted = *to;
@@ -265,14 +290,16 @@ static struct term *compile_null(struct compile *c, const struct receiver *to) {
 }
 
 /* What takes the type that is wanted. */
-static struct term *compile_value(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_value(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                  uint32_t depth) {
     switch (x->kind) {
     case EXPR_LITERAL: return compile_literal(c, x, to);
     case EXPR_NULL: return compile_null(c, to);
     case EXPR_BIND: return compile_bind(c, x, to);
     case EXPR_LIST: return compile_list(c, x, to, depth);
     case EXPR_SET:
-        if (to->type->id == CQL_SET || (to->type->id == CQL_MAP && x->n_args == 0)) return compile_items(c, x, to, depth);
+        if (to->type->id == CQL_SET || (to->type->id == CQL_MAP && x->n_args == 0))
+            return compile_items(c, x, to, depth);
         return refuse_literal(c, "set", to);
     case EXPR_MAP:
         if (to->type->id != CQL_MAP) return refuse_literal(c, "map", to);
@@ -287,7 +314,8 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
 }
 
 /* Nothing says what it is for: its parts do, or nobody. */
-static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                    uint32_t depth) {
     struct receiver own = *to;
     own.type = cqli_type_of(c, x, to, false, depth);
     if (own.type && cqli_check_durations(c, own.type)) return NULL;
@@ -300,7 +328,8 @@ static struct term *compile_untyped(struct compile *c, const struct ast_expr *x,
     for (uint32_t i = 0; i < x->n_args; i++)
         if (cqli_has_own_type(c, x->args[i]) && !cqli_term(c, inside(x->args[i]), to, depth + 1)) return NULL;
     struct slice text = cqli_expr_text(c, x);
-    err_invalid(c->err, "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)", SLICE_FMT(text));
+    err_invalid(c->err, "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)",
+                SLICE_FMT(text));
     return NULL;
 }
 
@@ -311,7 +340,8 @@ struct term *cqli_term(struct compile *c, const struct ast_expr *x, const struct
     }
     if (c->scope && cqli_is_of_row(x)) return cqli_term_of_row(c, x, depth);
     if (x->kind == EXPR_TYPE_HINT) return compile_hint(c, x, to, depth);
-    if (x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_NEG || cqli_is_operator(x->kind)) return cqli_term_call(c, x, to, depth);
+    if (x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_NEG || cqli_is_operator(x->kind))
+        return cqli_term_call(c, x, to, depth);
     return to->type ? compile_value(c, x, to, depth) : compile_untyped(c, x, to, depth);
 }
 

@@ -1,9 +1,11 @@
 /* Terms: expressions of a statement, compiled once into a tree, evaluated per execution or per row.
  *
- * One tree and one compiler serve all: the values of a statement, conditions and assignments, against the receiver that the value is for (a column and
- * its type), and its select list, whose terms also look at a row (compile.scope, selector.h). A prepared statement keeps the tree in its arena;
- * term_eval returns a bound value or a column's in place (no copy, no allocation) or builds one in the request's arena. Bind
- * markers note their receiver, which becomes the metadata of PREPARED.
+ * One tree and one compiler serve all: the values of a statement, conditions and assignments,
+ * against the receiver that the value is for (a column and its type), and its select list, whose
+ * terms also look at a row (compile.scope, selector.h). A prepared statement keeps the tree in its
+ * arena; term_eval returns a bound value or a column's in place (no copy, no allocation) or builds
+ * one in the request's arena. Bind markers note their receiver, which becomes the metadata of
+ * PREPARED.
  */
 #pragma once
 
@@ -17,7 +19,9 @@ struct row_view;
 
 enum term_kind {
     TERM_CONSTANT, TERM_BIND,
-    TERM_ITEMS,   /* args: the items of a collection, tuple, vector or user type, of a map keys and values in turn; NULL: a field that was not given */
+    /* args: the items of a collection, tuple, vector or user type, of a map keys and values in
+     * turn; NULL: a field that was not given */
+    TERM_ITEMS,
     TERM_CALL,    /* args: as the function wants them */
     TERM_ELEMENT, /* args: a map or set, a key */
     TERM_SLICE,   /* args: a map or set, from, to; either of them may be NULL */
@@ -67,8 +71,8 @@ struct term_context {
     const struct value *latched;  /* by latch: of the row that opened the group; NULL: the row is view's */
 };
 
-/* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. Where a row is looked at to->type may be NULL:
- * the expression's own type then. */
+/* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the
+ * receiver. Where a row is looked at to->type may be NULL: the expression's own type then. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
 /* NULL: no memory. */
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
@@ -98,7 +102,8 @@ int term_check_subscripts(const struct term *subscripts, struct cql_request *r) 
 
 /* ---- groups: what a term needs of rows that are gone when it is evaluated ---- */
 
-/* Computes the times that the select list needs of the row that a group opens with, by latch. -1 with the request's err. */
+/* Computes the times that the select list needs of the row that a group opens with, by latch. -1
+ * with the request's err. */
 int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) MUST_CHECK;
 /* Adds the row into the slot of an aggregate. */
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) MUST_CHECK;

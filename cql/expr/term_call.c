@@ -1,5 +1,5 @@
-/* Calls, casts, operators and negation: the function is found from what is known of the arguments, then those that had no type get the
- * function's. */
+/* Calls, casts, operators and negation: the function is found from what is known of the arguments,
+ * then those that had no type get the function's. */
 #include <strings.h>
 
 #include "cql/expr/aggregate.h"
@@ -10,7 +10,8 @@
 struct arguments {
     struct compile *c;
     struct ast_expr *const *args;
-    const struct cql_type *const *known; /* their types, where they are compiled already; may be NULL, as each of them */
+    /* their types, where they are compiled already; may be NULL, as each of them */
+    const struct cql_type *const *known;
     const struct receiver *near;
     uint32_t depth;
 };
@@ -21,7 +22,8 @@ static enum match argument_fits(void *arg, uint32_t i, const struct cql_type *t)
     return cqli_fits(a->c, a->args[i], t, a->near, a->depth + 1);
 }
 
-/* Of what stands in parentheses alone it is not said whether it is a tuple (Selectable.BetweenParenthesesOrWithTuple). */
+/* Of what stands in parentheses alone it is not said whether it is a tuple
+ * (Selectable.BetweenParenthesesOrWithTuple). */
 static const struct cql_type *argument_type(void *arg, uint32_t i) {
     struct arguments *a = arg;
     bool bare = a->args[i]->kind != EXPR_TUPLE || a->args[i]->n_args != 1;
@@ -39,7 +41,8 @@ static int64_t argument_items(void *arg, uint32_t i) {
     return a->args[i]->kind == EXPR_LIST ? (int64_t)a->args[i]->n_args : -1;
 }
 
-static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args, const struct receiver *to) {
+static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a,
+                                        const struct function_args *args, const struct receiver *to) {
     const struct cql_type *type = compile_type(c, x->type);
     if (!type) return NULL;
     const struct cql_type *from = argument_type(a, 0);
@@ -57,10 +60,15 @@ static const struct function *find_cast(struct compile *c, const struct ast_expr
     return name ? function_resolve(c, "system", name, args, to) : (err_nomem(c->err), NULL);
 }
 
-const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known, const struct receiver *to,
-                                      uint32_t depth) {
+const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known,
+                                      const struct receiver *to, uint32_t depth) {
     struct arguments a = {.c = c, .args = x->args, .known = known, .near = to, .depth = depth};
-    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .items = argument_items, .arg = &a};
+    struct function_args args = {.n = x->n_args,
+                                 .fits = argument_fits,
+                                 .type = argument_type,
+                                 .text = argument_text,
+                                 .items = argument_items,
+                                 .arg = &a};
     if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
         err_invalid(c->err, "Too many arguments, or calls nested too deep");
         return NULL;
@@ -83,19 +91,21 @@ static void reword_unknown(struct compile *c, const struct ast_expr *x) {
         err_invalid(c->err, "%.*s cannot be cast to %.*s", SLICE_FMT(text), SLICE_FMT(type));
     } else {
         err_clear(c->err);
-        err_invalid(c->err, "Unknown function '%s%s%s'", x->keyspace ? x->keyspace : "", x->keyspace ? "." : "", x->name);
+        err_invalid(c->err, "Unknown function '%s%s%s'", x->keyspace ? x->keyspace : "", x->keyspace ? "." : "",
+                    x->name);
     }
 }
 
 /* ---- compiling ---- */
 
 /* Of the arguments of a call on a row those that have a type of their own, before the function is looked for. */
-static int compile_known(struct compile *c, const struct ast_expr *x, struct term *t, const struct cql_type **known, const struct receiver *near,
-                         uint32_t depth) {
+static int compile_known(struct compile *c, const struct ast_expr *x, struct term *t, const struct cql_type **known,
+                         const struct receiver *near, uint32_t depth) {
     struct receiver any = {.keyspace = near->keyspace, .table = near->table, .name = near->name};
     for (uint32_t i = 0; i < x->n_args; i++) {
         bool wants_own = x->kind == EXPR_CAST; /* nothing says what else it might be */
-        if (!wants_own && x->args[i]->kind == EXPR_CAST) { /* its type is known before it is known whether it can be cast to that */
+        /* its type is known before it is known whether it can be cast to that */
+        if (!wants_own && x->args[i]->kind == EXPR_CAST) {
             if (!(known[i] = compile_type(c, x->args[i]->type))) return -1;
             continue;
         }
@@ -109,11 +119,16 @@ static int compile_known(struct compile *c, const struct ast_expr *x, struct ter
     return 0;
 }
 
-static int compile_rest(struct compile *c, const struct ast_expr *x, struct term *t, const struct function *f, const struct receiver *near, uint32_t depth) {
+static int compile_rest(struct compile *c, const struct ast_expr *x, struct term *t, const struct function *f,
+                        const struct receiver *near, uint32_t depth) {
     for (uint32_t i = 0; i < x->n_args; i++) {
         if (t->args[i]) continue;
-        const char *name = c->scope || x->kind == EXPR_NEG ? near->name : arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
-        struct receiver arg = {.keyspace = near->keyspace, .table = near->table, .name = name ? name : "", .type = f->args[i]};
+        const char *name = c->scope || x->kind == EXPR_NEG ? near->name
+                                                           : arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
+        struct receiver arg = {.keyspace = near->keyspace,
+                               .table = near->table,
+                               .name = name ? name : "",
+                               .type = f->args[i]};
         t->args[i] = cqli_term(c, x->args[i], &arg, depth + 1);
         if (!t->args[i]) return -1;
     }
@@ -122,14 +137,15 @@ static int compile_rest(struct compile *c, const struct ast_expr *x, struct term
 
 static int refuse_result(struct compile *c, const struct function *f, const struct receiver *to) {
     struct slice from = cqli_type_text(c, f->result), type = cqli_type_text(c, to->type);
-    return err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)", f->name, SLICE_FMT(from), to->name,
-                       SLICE_FMT(type));
+    return err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)",
+                       f->name, SLICE_FMT(from), to->name, SLICE_FMT(type));
 }
 
-/* To Cassandra the time of an element, or of a field, of what is not frozen is a list when a function is looked for, though it is one number:
- * what takes no list is refused, and what does gets the number. */
-static const struct function *find_on_row(struct compile *c, const struct ast_expr *x, const struct term *t, const struct cql_type **known,
-                                          const struct receiver *near, uint32_t depth) {
+/* To Cassandra the time of an element, or of a field, of what is not frozen is a list when a
+ * function is looked for, though it is one number: what takes no list is refused, and what does
+ * gets the number. */
+static const struct function *find_on_row(struct compile *c, const struct ast_expr *x, const struct term *t,
+                                          const struct cql_type **known, const struct receiver *near, uint32_t depth) {
     bool listed = false;
     for (uint32_t i = 0; i < x->n_args; i++) {
         if (!t->args[i] || !cqli_is_time_of_part(t->args[i])) continue;
@@ -143,7 +159,8 @@ static const struct function *find_on_row(struct compile *c, const struct ast_ex
     return f && listed ? cqli_find_call(c, x, known, near, depth) : f;
 }
 
-static struct term *compile_function(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_function(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                     uint32_t depth) {
     struct receiver near = *to;
     struct term *t = term_new(c, TERM_CALL, NULL, x->n_args);
     const struct cql_type **known = t ? ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *) : NULL;
@@ -189,7 +206,8 @@ static bool takes_rows(const struct ast_expr *x) {
     return x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
 }
 
-static struct term *add_aggregate(struct compile *c, struct term *t, const struct aggregate_op *op, const struct cql_type *type) {
+static struct term *add_aggregate(struct compile *c, struct term *t, const struct aggregate_op *op,
+                                  const struct cql_type *type) {
     t->kind = TERM_AGGREGATE;
     t->aggregate = op;
     t->type = type;
@@ -199,7 +217,8 @@ static struct term *add_aggregate(struct compile *c, struct term *t, const struc
 }
 
 /* An aggregate of another one is refused once it is known that there is such a call of it. */
-static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op, const struct receiver *to, uint32_t depth) {
+static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op,
+                                      const struct receiver *to, uint32_t depth) {
     struct term_scope *s = c->scope;
     bool inner = s->inside_aggregate, of_rows = op->counts_rows && takes_rows(x);
     s->nests_aggregate = inner;
@@ -208,7 +227,8 @@ static struct term *compile_aggregate(struct compile *c, const struct ast_expr *
     s->inside_aggregate = inner;
     if (inner || !t) return t;
     if (!s->nests_aggregate && s->n_aggregates < ARRAY_LEN(s->aggregates)) return add_aggregate(c, t, op, t->type);
-    err_invalid(c->err, s->nests_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+    err_invalid(c->err, s->nests_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions"
+                                           : "Too many aggregates");
     return NULL;
 }
 

@@ -37,12 +37,16 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
 static int check_item(const struct term *t, struct cql_request *r, uint32_t i, struct value v) {
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
     if (value_is_unset(v)) {
-        if (t->type->id == CQL_UDT) return err_invalid(r->err, "Invalid unset value for field '%s' of user defined type %s", t->type->field_names[i], t->type->name);
+        if (t->type->id == CQL_UDT)
+            return err_invalid(r->err, "Invalid unset value for field '%s' of user defined type %s",
+                               t->type->field_names[i], t->type->name);
         if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number %u", i);
-        return err_invalid(r->err, "unset value is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
+        return err_invalid(r->err, "unset value is not supported inside %s",
+                           t->type->id == CQL_VECTOR ? "vectors" : "collections");
     }
     if (value_is_null(v) && !nullable)
-        return err_invalid(r->err, "null is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
+        return err_invalid(r->err, "null is not supported inside %s",
+                           t->type->id == CQL_VECTOR ? "vectors" : "collections");
     return 0;
 }
 
@@ -61,9 +65,11 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
     return buf_failed(out) ? err_nomem(c->r->err) : 0;
 }
 
-/* Cassandra takes the type of a set's elements from the first of them, with the order that it has where it is a clustering column. */
+/* Cassandra takes the type of a set's elements from the first of them, with the order that it has
+ * where it is a clustering column. */
 static bool descends(const struct term *t) {
-    return t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN && t->args[0]->column->desc;
+    return t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
+           t->args[0]->column->desc;
 }
 
 static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
@@ -91,7 +97,9 @@ static int eval_call(const struct term *t, const struct term_context *c, struct 
 
 /* ---- parts of values ---- */
 
-static int damaged(const struct term_context *c) { return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged"); }
+static int damaged(const struct term_context *c) {
+    return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged");
+}
 
 static int refuse_key(const char *is, const char *what, const char *of, const struct term_context *c) {
     return err_invalid(c->r->err, "Invalid %s value for %s selection on %s", is, what, of);
@@ -146,7 +154,8 @@ static int eval_element(const struct term *t, const struct term_context *c, stru
 }
 
 /* The elements from one key to another, both included; a null key is no bound. */
-static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const struct value *from, const struct value *to, struct buf *out) {
+static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const struct value *from,
+                          const struct value *to, struct buf *out) {
     struct value k, v;
     uint32_t n = 0;
     while (cql_elems_next(it, &k)) {
@@ -185,7 +194,8 @@ static int eval_field(const struct term *t, const struct term_context *c, struct
     *out = value_null();
     if (term_eval_in(t->args[0], c, &of)) return -1;
     if (value_is_null(of)) return 0;
-    if (cql_elems_open(t->args[0]->type, value_slice(of), &it)) return err_set(c->r->err, ERR_SERVER, "A stored user type value is damaged");
+    if (cql_elems_open(t->args[0]->type, value_slice(of), &it))
+        return err_set(c->r->err, ERR_SERVER, "A stored user type value is damaged");
     for (uint32_t i = 0; i <= t->field; i++)
         if (!cql_elems_next(&it, out)) *out = value_null();
     return 0;
@@ -193,19 +203,24 @@ static int eval_field(const struct term *t, const struct term_context *c, struct
 
 /* ---- times of a row ---- */
 
-static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
+static int64_t now_seconds(const struct cql_request *r) {
+    return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+}
 
 static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
     return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
 }
 
-static bool is_dead(const struct eng_cell *cell) { return cell->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION); }
+static bool is_dead(const struct eng_cell *cell) {
+    return cell->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION);
+}
 
 static struct row_view_time time_of(const struct eng_cell *cell) {
     return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
 }
 
-/* The keys of the part of a collection whose times are asked for: of one element, or of all between two keys, both included. */
+/* The keys of the part of a collection whose times are asked for: of one element, or of all between
+ * two keys, both included. */
 struct part {
     bool whole; /* no part: all of them */
     bool has_from, has_to;
@@ -264,11 +279,13 @@ static bool part_is_in(const struct part *p, const struct cql_type *t, struct va
 static struct row_view_time field_time(const struct eng_cell *cells, uint32_t n, uint32_t field) {
     struct row_view_time none = {0};
     for (uint32_t i = 0; i < n; i++)
-        if (!is_dead(&cells[i]) && cells[i].path.n == 2 && load_u16(cells[i].path.p) == field) return time_of(&cells[i]);
+        if (!is_dead(&cells[i]) && cells[i].path.n == 2 && load_u16(cells[i].path.p) == field)
+            return time_of(&cells[i]);
     return none;
 }
 
-static void put_time_element(const struct term *t, const struct term_context *c, const struct row_view_time *time, struct buf *out) {
+static void put_time_element(const struct term *t, const struct term_context *c, const struct row_view_time *time,
+                             struct buf *out) {
     uint8_t bytes[8] = {0};
     struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
     if (!time->present || (t->kind == TERM_TTL && !time->ttl)) v = value_null();
@@ -295,7 +312,8 @@ static int compute_time_fields(const struct term *t, const struct term_context *
 }
 
 /* Of a non-frozen collection: one entry per element. */
-static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
+static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part,
+                             struct value *out) {
     if (t->column->type->id == CQL_UDT) return compute_time_fields(t, c, out);
     uint32_t n, live = 0;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
@@ -323,7 +341,9 @@ static struct row_view_time part_time(const struct term *t, const struct term_co
         return field_time(fields, n, t->time_field);
     }
     if (part->whole) return row_view_time(c->view, t->column);
-    if (t->column->type->frozen) return part_is_in(part, t->column->type, c->values[t->column->ordinal]) ? row_view_time(c->view, t->column) : newest;
+    if (t->column->type->frozen)
+        return part_is_in(part, t->column->type, c->values[t->column->ordinal]) ? row_view_time(c->view, t->column)
+                                                                                : newest;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
     for (uint32_t i = 0; i < n; i++)
         if (part_has(part, &cells[i]) && (!newest.present || cells[i].ts > newest.ts)) newest = time_of(&cells[i]);

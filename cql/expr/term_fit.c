@@ -43,7 +43,8 @@ bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x) {
 }
 
 /* Compiles it to see; what comes of it is forgotten. */
-static const struct cql_type *type_on_row(struct compile *c, const struct ast_expr *x, const struct receiver *near, uint32_t depth) {
+static const struct cql_type *type_on_row(struct compile *c, const struct ast_expr *x, const struct receiver *near,
+                                          uint32_t depth) {
     struct err ignored = {0};
     struct term_scope tried = *c->scope;
     struct compile scratch = *c;
@@ -55,7 +56,8 @@ static const struct cql_type *type_on_row(struct compile *c, const struct ast_ex
 }
 
 /* Runs a search whose failure is an answer, not an error of the statement. */
-static const struct function *try_find(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static const struct function *try_find(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                       uint32_t depth) {
     struct err ignored = {0};
     struct compile scratch = *c;
     scratch.err = &ignored;
@@ -63,14 +65,16 @@ static const struct function *try_find(struct compile *c, const struct ast_expr 
 }
 
 /* Of a list or set that of its first element that has one, of a tuple when all of its parts have one. */
-static const struct cql_type *type_of_items(struct compile *c, const struct ast_expr *x, const struct receiver *near, bool loosely, uint32_t depth) {
+static const struct cql_type *type_of_items(struct compile *c, const struct ast_expr *x, const struct receiver *near,
+                                            bool loosely, uint32_t depth) {
     bool tuple = x->kind == EXPR_TUPLE;
     const struct cql_type **parts = ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *);
     if (!parts || (tuple && x->n_args < 2)) return NULL;
     for (uint32_t i = 0; i < x->n_args; i++) {
         parts[i] = cqli_type_of(c, x->args[i], near, loosely, depth + 1);
         if (tuple && !parts[i]) return NULL;
-        if (!tuple && parts[i]) return cql_type_new(c->arena, x->kind == EXPR_LIST ? CQL_LIST : CQL_SET, true, &parts[i], 1, 0, c->err);
+        if (!tuple && parts[i])
+            return cql_type_new(c->arena, x->kind == EXPR_LIST ? CQL_LIST : CQL_SET, true, &parts[i], 1, 0, c->err);
     }
     return tuple ? cql_type_new(c->arena, CQL_TUPLE, true, parts, x->n_args, 0, c->err) : NULL;
 }
@@ -82,10 +86,12 @@ static const struct cql_type *type_of_cast(struct compile *c, const struct ast_e
     return compile_type_in(&scratch, keyspace, x->type);
 }
 
-const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near, bool loosely, uint32_t depth) {
+const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
+                                    bool loosely, uint32_t depth) {
     struct receiver any = {.keyspace = near ? near->keyspace : NULL, .table = near ? near->table : NULL, .name = ""};
     if (!may_go_on(c, depth)) return NULL;
-    if (x->kind == EXPR_LIST || x->kind == EXPR_SET || x->kind == EXPR_TUPLE) return type_of_items(c, x, &any, loosely, depth);
+    if (x->kind == EXPR_LIST || x->kind == EXPR_SET || x->kind == EXPR_TUPLE)
+        return type_of_items(c, x, &any, loosely, depth);
     if (cqli_has_own_type(c, x)) return type_on_row(c, x, &any, depth);
     if (x->kind == EXPR_LITERAL) return loosely ? cqli_literal_type(x) : NULL;
     if (x->kind == EXPR_TYPE_HINT || x->kind == EXPR_CAST) return type_of_cast(c, x, any.keyspace);
@@ -97,15 +103,19 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
 /* ---- how it fits ---- */
 
 /* Within another value everything is frozen, a column's, too, where nobody has said how it is to be. */
-static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
+                        const struct receiver *near, uint32_t depth) {
     if (!cqli_has_own_type(c, x)) return cqli_fits(c, x, t, near, depth) != MATCH_NO;
-    const struct cql_type *own = may_go_on(c, depth) ? cqli_type_of(c, x, near, false, depth) : NULL, *frozen = own ? cql_type_freeze(c->arena, own) : NULL;
+    const struct cql_type *own = may_go_on(c, depth) ? cqli_type_of(c, x, near, false, depth) : NULL,
+                          *frozen = own ? cql_type_freeze(c->arena, own) : NULL;
     return frozen && cqli_fits_type(t, frozen) != MATCH_NO;
 }
 
-static enum match fits_items(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+static enum match fits_items(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
+                             const struct receiver *near, uint32_t depth) {
     bool any_size = c->scope != NULL; /* the select list refuses another number of elements when it makes the vector */
-    bool ok = x->kind == EXPR_LIST    ? t->id == CQL_LIST || (t->id == CQL_VECTOR && (any_size || t->dimension == x->n_args))
+    bool ok = x->kind == EXPR_LIST
+                  ? t->id == CQL_LIST || (t->id == CQL_VECTOR && (any_size || t->dimension == x->n_args))
               : x->kind == EXPR_SET   ? t->id == CQL_SET || (t->id == CQL_MAP && x->n_args == 0)
               : x->kind == EXPR_MAP   ? t->id == CQL_MAP
               : x->kind == EXPR_TUPLE ? t->id == CQL_TUPLE && x->n_args <= t->n_args
@@ -115,13 +125,15 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
         if (t->id == CQL_UDT && field == t->n_args) continue; /* who compiles it refuses it by its name */
         const struct cql_type *item = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[field] : t->args[i % t->n_args];
         bool freezes = !c->search->hints && (c->search->untyped || x->kind != EXPR_TUPLE);
-        ok = freezes ? fits_frozen(c, x->args[i], item, near, depth + 1) : cqli_fits(c, x->args[i], item, near, depth + 1) != MATCH_NO;
+        ok = freezes ? fits_frozen(c, x->args[i], item, near, depth + 1)
+                     : cqli_fits(c, x->args[i], item, near, depth + 1) != MATCH_NO;
     }
     return ok ? MATCH_WEAK : MATCH_NO;
 }
 
 /* {a: b} where names are columns: of a map they are its keys. */
-static enum match fits_named(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+static enum match fits_named(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
+                             const struct receiver *near, uint32_t depth) {
     if (!c->scope || t->id != CQL_MAP) return fits_items(c, x, t, near, depth);
     for (uint32_t i = 0; i < x->n_args; i++) {
         const struct schema_column *key = schema_column_find(c->scope->table, x->names[i]);
@@ -137,14 +149,19 @@ enum match cqli_fits_type(const struct cql_type *t, const struct cql_type *from)
 }
 
 /* Of a call that is wrong in itself more will be said when it is compiled. */
-static enum match fits_call(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
-    struct receiver to = {.keyspace = near ? near->keyspace : NULL, .table = near ? near->table : NULL, .name = "", .type = t};
+static enum match fits_call(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
+                            const struct receiver *near, uint32_t depth) {
+    struct receiver to = {.keyspace = near ? near->keyspace : NULL,
+                          .table = near ? near->table : NULL,
+                          .name = "",
+                          .type = t};
     const struct function *f = try_find(c, x, &to, depth + 1);
     if (!f) return c->search->steps ? MATCH_WEAK : MATCH_NO;
     return cqli_fits_type(t, f->result);
 }
 
-static enum match fits_remembered(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+static enum match fits_remembered(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
+                                  const struct receiver *near, uint32_t depth) {
     struct term_search *s = c->search;
     if (t->id >= CQL_LIST) return fits_call(c, x, t, near, depth);
     if (!s->remembers) memset(s->memo, 0, sizeof s->memo);
@@ -158,7 +175,8 @@ static enum match fits_remembered(struct compile *c, const struct ast_expr *x, c
     return m;
 }
 
-enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near,
+                     uint32_t depth) {
     if (!may_go_on(c, depth)) return MATCH_NO;
     if (cqli_has_own_type(c, x)) {
         while (x->kind == EXPR_TUPLE) x = x->args[0];

@@ -55,7 +55,8 @@ static struct term *compile_whole(struct compile *c, const struct ast_expr *x, u
 }
 
 /* A key of a collection is a value of the statement. */
-static struct term *compile_key(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+static struct term *compile_key(struct compile *c, const struct ast_expr *x, const struct receiver *to,
+                                uint32_t depth) {
     struct compile values = *c;
     values.scope = NULL;
     return cqli_term(&values, x, to, depth + 1);
@@ -72,7 +73,8 @@ static struct slice bare_type_text(struct compile *c, const struct cql_type *t) 
     return s.p ? s : slice_str("");
 }
 
-static int refuse_collection(struct compile *c, const char *what, const char *name, const char *is, const struct cql_type *t) {
+static int refuse_collection(struct compile *c, const char *what, const char *name, const char *is,
+                             const struct cql_type *t) {
     struct slice type = t->id == CQL_UDT ? cqli_type_text(c, t) : bare_type_text(c, t);
     return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name, is, SLICE_FMT(type));
 }
@@ -84,12 +86,15 @@ static int key_receiver(struct compile *c, const char *name, const struct cql_ty
 }
 
 /* Which keys of a map or set x selects, m[a] or m[a..b]: into to, as values of the statement. */
-static int compile_keys(struct compile *c, const struct ast_expr *x, const char *name, const struct cql_type *t, struct term **to, uint32_t depth) {
+static int compile_keys(struct compile *c, const struct ast_expr *x, const char *name, const struct cql_type *t,
+                        struct term **to, uint32_t depth) {
     bool slice = x->kind == EXPR_RANGE;
     struct receiver key;
     if (t->id == CQL_LIST)
-        return err_invalid(c->err, "%s selection is only allowed on sets and maps, but %s is a list", slice ? "Slice" : "Element", name);
-    if (t->id != CQL_MAP && t->id != CQL_SET) return refuse_collection(c, slice ? "slice" : "element", name, slice ? "of type" : "is of type", t);
+        return err_invalid(c->err, "%s selection is only allowed on sets and maps, but %s is a list",
+                           slice ? "Slice" : "Element", name);
+    if (t->id != CQL_MAP && t->id != CQL_SET)
+        return refuse_collection(c, slice ? "slice" : "element", name, slice ? "of type" : "is of type", t);
     if (key_receiver(c, name, t, &key)) return -1;
     for (uint32_t i = 1; i < x->n_args; i++) {
         to[i - 1] = NULL;
@@ -145,8 +150,8 @@ static struct term *make_list(struct compile *c, struct term *t) {
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
 
-/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type, whatever is frozen within. A field that is null
- * has none. */
+/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type,
+ * whatever is frozen within. A field that is null has none. */
 static struct term *time_of_field(struct compile *c, struct term *out, const struct ast_expr *field, uint32_t depth) {
     const struct term *of = compile_field(c, field, depth);
     if (!of) return NULL;
@@ -159,7 +164,8 @@ static struct term *time_of_field(struct compile *c, struct term *out, const str
 }
 
 static struct term *compile_time(struct compile *c, const struct ast_expr *x, enum term_kind kind, uint32_t depth) {
-    const struct ast_expr *of = x->args[0], *field = of->kind == EXPR_FIELD ? of : NULL, *part = of->kind == EXPR_NAME || field ? NULL : of;
+    const struct ast_expr *of = x->args[0], *field = of->kind == EXPR_FIELD ? of : NULL,
+                          *part = of->kind == EXPR_NAME || field ? NULL : of;
     if (part) of = part->args[0];
     while (field && of->kind == EXPR_FIELD) of = of->args[0];
     if (of->kind != EXPR_NAME) {
@@ -173,7 +179,8 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
         err_invalid(c->err, "Cannot use selection function %s on PRIMARY KEY part %s", x->name, column->name);
         return NULL;
     }
-    struct term *out = term_new(c, kind, cql_type_scalar(kind == TERM_TTL ? CQL_INT : CQL_BIGINT), part ? part->n_args - 1 : 0);
+    struct term *out = term_new(c, kind, cql_type_scalar(kind == TERM_TTL ? CQL_INT : CQL_BIGINT),
+                                part ? part->n_args - 1 : 0);
     if (!out) return NULL;
     out->column = column;
     add_latch(c->scope, out);

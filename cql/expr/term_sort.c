@@ -28,7 +28,8 @@ static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
     if (cql_elems_open(t, v, &it) < 0) return true;
     bool sorted = true;
     for (; read_entry(t, &it, &e); last = e, ++*n)
-        if (*n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0) sorted = false;
+        if (*n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0)
+            sorted = false;
     return sorted;
 }
 
@@ -39,7 +40,8 @@ static int keep(struct cql_request *r, struct buf *made, struct value *v) {
     return copy.p ? 0 : err_nomem(r->err);
 }
 
-static int write_all(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
+static int write_all(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n,
+                     struct value *v) {
     struct buf out;
     uint32_t kept = 0;
     bool map = t->id == CQL_MAP, list = t->id == CQL_LIST;
@@ -47,7 +49,9 @@ static int write_all(const struct cql_type *t, struct cql_request *r, const stru
     cql_collection_begin(0, &out);
     for (uint32_t i = 0, next; i < n; i = next, kept++) {
         /* Of equal elements or keys the first is kept (1.5 and 1.50 are equal), with the last of the values. */
-        for (next = i + 1; !list && next < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;) next++;
+        for (next = i + 1; !list && next < n &&
+                           cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;)
+            next++;
         cql_elem_put(all[i].key, &out);
         if (map) cql_elem_put(all[next - 1].value, &out);
     }
@@ -124,4 +128,6 @@ int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) 
     return write_all(t, r, all, n, v);
 }
 
-int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, changes_inside(t)); }
+int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) {
+    return by_order(t, r, v, changes_inside(t));
+}

@@ -13,7 +13,9 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
 
 /* ---- what is not frozen inside of collections ---- */
 
-static bool is_frozen_of(const struct ast_type *t) { return !t->keyspace && !t->quoted_class && t->n_args == 1 && strcasecmp(t->name, "frozen") == 0; }
+static bool is_frozen_of(const struct ast_type *t) {
+    return !t->keyspace && !t->quoted_class && t->n_args == 1 && strcasecmp(t->name, "frozen") == 0;
+}
 
 static enum cql_type_id kind_of(const struct ast_type *t) {
     return t->keyspace || t->quoted_class || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
@@ -62,7 +64,8 @@ static int check_elements(struct compile *c, const struct ast_type *t, enum cql_
 
 /* ---- types as written ---- */
 
-static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen, uint32_t depth) {
+static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind,
+                                           bool frozen, uint32_t depth) {
     bool inner = frozen || kind == CQL_TUPLE;
     uint32_t wanted = cql_type_parameters(kind);
     const struct cql_type **args = ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *);
@@ -98,17 +101,20 @@ static const struct cql_type *resolve_user_type(struct compile *c, const struct 
 static const struct cql_type *resolve_frozen(struct compile *c, const struct ast_type *inner, uint32_t depth) {
     const struct cql_type *t = resolve(c, inner, true, depth + 1);
     if (!t || t->n_args || t->id == CQL_UDT) return t;
-    err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
+    err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
+            inner->name);
     return NULL;
 }
 
-/* What a class says of a user type is to be so: Cassandra takes its word for it, and cannot read such a table's definition again. */
+/* What a class says of a user type is to be so: Cassandra takes its word for it, and cannot read
+ * such a table's definition again. */
 static int check_user_types(struct compile *c, const struct cql_type *t) {
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_user_types(c, t->args[i])) return -1;
     if (t->id != CQL_UDT) return 0;
     const struct schema_type *found = schema_type_find(c->schema, t->keyspace, t->name);
-    const struct cql_type *was = found ? cql_type_freeze(c->arena, found->type) : NULL, *is = cql_type_freeze(c->arena, t);
+    const struct cql_type *was = found ? cql_type_freeze(c->arena, found->type) : NULL,
+                          *is = cql_type_freeze(c->arena, t);
     bool same = was && is && c->keyspace && strcmp(t->keyspace, c->keyspace) == 0 && cql_type_eq(was, is);
     return same ? 0 : err_invalid(c->err, "Unknown type %s.%s of these fields", t->keyspace, t->name);
 }
@@ -126,7 +132,8 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
         return NULL;
     }
     if (t->quoted_class) return resolve_class(c, t, frozen);
-    if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve_frozen(c, t->args[0], depth);
+    if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1)
+        return resolve_frozen(c, t->args[0], depth);
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
     const struct cql_type *scalar = t->keyspace || t->n_args ? NULL : cql_type_by_name(slice_str(t->name));
@@ -202,8 +209,10 @@ static int refuse_type(struct compile *c, const char *words, const struct cql_ty
 }
 
 static int refuse_durations(struct compile *c, const struct cql_type *t) {
-    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);
-    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed as map keys", t);
+    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION)
+        return refuse_type(c, "Durations are not allowed inside sets", t);
+    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION)
+        return refuse_type(c, "Durations are not allowed as map keys", t);
     return 0;
 }
 
@@ -213,7 +222,8 @@ int cqli_check_durations(struct compile *c, const struct cql_type *t) {
     return refuse_durations(c, t);
 }
 
-/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). It does not look into classes. */
+/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection
+ * (CQL3Type.Raw). It does not look into classes. */
 static int check_inside(struct compile *c, const struct ast_type *x, const struct cql_type *t) {
     while (is_frozen_of(x)) x = x->args[0];
     for (uint32_t i = 0; i < x->n_args; i++) {

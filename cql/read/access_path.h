@@ -1,12 +1,16 @@
-/* Where the rows of a SELECT come from: chosen when the statement is compiled, one table of functions each.
+/* Where the rows of a SELECT come from: chosen when the statement is compiled, one table of
+ * functions each.
  *
- *   path_keys         partitions that = and IN name, with their rows and slices, as Cassandra reads them
- *   path_subqueries   the same in keyspaces mode: every element of the product of the IN lists is a query of its own
+ *   path_keys         partitions that = and IN name, with their rows and slices, as Cassandra reads
+ *                     them
+ *   path_subqueries   the same in keyspaces mode: every element of the product of the IN lists is a
+ *                     query of its own
  *   path_tokens       a range of tokens, or the ring
  *   path_virtual      a system table, which yields its rows from memory
  *
- * Life: eval finds what the bound values name, before anything is answered; open makes a source, which the operators pull; close
- * gives back what the request's arena does not hold. The first three are engine_source.h's.
+ * Life: eval finds what the bound values name, before anything is answered; open makes a source,
+ * which the operators pull; close gives back what the request's arena does not hold. The first
+ * three are engine_source.h's.
  */
 #pragma once
 
@@ -26,7 +30,8 @@ struct read_spec {
     bool paged;               /* pages end by what is read */
     bool may_unread;          /* unread will be called */
     uint64_t page_rows;       /* the page size; UINT64_MAX: none */
-    bool count_read_rows;     /* the page size counts rows read, not returned, and LIMIT does not end the page (keyspaces) */
+    /* the page size counts rows read, not returned, and LIMIT does not end the page (keyspaces) */
+    bool count_read_rows;
     uint64_t limit;           /* UINT64_MAX: none */
     uint64_t partition_limit; /* rows wanted of a partition; UINT64_MAX: all */
     const struct paging_state *resume; /* NULL: from the start */
@@ -36,7 +41,8 @@ struct read_source {
     struct read_op op; /* first */
     const struct access_path *path;
     struct op_read *read;     /* sums up what is processed now; NULL: it is free */
-    uint64_t given;           /* rows or groups of the partition so far, on earlier pages too: whoever takes them counts */
+    /* rows or groups of the partition so far, on earlier pages too: whoever takes them counts */
+    uint64_t given;
     uint64_t partition_limit;
     bool skip_partition;      /* set from above: no further row of this partition is wanted */
     bool last_query;          /* set from above: LIMIT is reached, no further subquery is wanted */
@@ -54,8 +60,9 @@ struct access_path {
     struct read_source *(*open)(const struct read_spec *spec, void *keys);
     /* Another bounded part may be read. */
     void (*begin_part)(struct read_source *s);
-    /* NULL, or puts further rows straight into the request's sink, as many as there are of the plainest kind in a row and at most so many, which nobody needs to look at in
-     * between; *n: how many. ROW: the rest is to be pulled; FAILED, INCOMPLETE. */
+    /* NULL, or puts further rows straight into the request's sink, as many as there are of the
+     * plainest kind in a row and at most so many, which nobody needs to look at in between; *n: how
+     * many. ROW: the rest is to be pulled; FAILED, INCOMPLETE. */
     enum read_pull (*stream)(struct read_source *s, uint64_t most, uint32_t *n);
     /* The row given last belongs to the next page, which goes on before it. */
     void (*unread)(struct read_source *s);

@@ -5,7 +5,8 @@
 #include "cql/request/db.h"
 
 enum {
-    SKIP_AFTER = 16,      /* rows of a partition that is done are passed over so long before the scan is opened anew behind it */
+    /* rows of a partition that is done are passed over so long before the scan is opened anew behind it */
+    SKIP_AFTER = 16,
     PART_ROWS = 4096,     /* of a part; some milliseconds */
     PART_BYTES = 1 << 20,
     PART_POINTS = 256,
@@ -17,9 +18,13 @@ enum { GO_ON = 2 };
 
 static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE; }
 
-static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
+static int64_t now_seconds(const struct cql_request *r) {
+    return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+}
 
-static inline int keep(struct kept_key *k, struct slice bytes, struct err *e) { return LIKELY(!kept_key_put(k, bytes)) ? 0 : err_nomem(e); }
+static inline int keep(struct kept_key *k, struct slice bytes, struct err *e) {
+    return LIKELY(!kept_key_put(k, bytes)) ? 0 : err_nomem(e);
+}
 
 /* ---- partitions ---- */
 
@@ -39,8 +44,10 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     return 0;
 }
 
-/* again: rows of it were given on an earlier page. What was given counts on when the partition is read by several subqueries. */
-static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics, const struct paging_state *again) {
+/* again: rows of it were given on an earlier page. What was given counts on when the partition is
+ * read by several subqueries. */
+static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics,
+                           const struct paging_state *again) {
     bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, s->key.is);
     s->rows_seen = again != NULL;
     if (!same) s->base.given = again ? again->given : 0;
@@ -75,7 +82,8 @@ static bool charge_row(struct engine_source *s, const struct eng_row *row) {
 static bool is_too_much(const struct engine_source *s) {
     size_t bytes = 0;
     if (LIKELY(!s->spec.plan->computes) || s->spec.r->blocking) return false;
-    for (uint32_t i = 0; i < s->spec.plan->table->n_columns; i++) bytes += s->view.values[i].n > 0 ? (size_t)s->view.values[i].n : 0;
+    for (uint32_t i = 0; i < s->spec.plan->table->n_columns; i++)
+        bytes += s->view.values[i].n > 0 ? (size_t)s->view.values[i].n : 0;
     return bytes > LOOP_VALUES_MAX;
 }
 
@@ -92,7 +100,9 @@ static inline int give_row(struct engine_source *s, const struct eng_row *row, s
     s->rows_seen++;
     s->row = row;
     s->row_out = true;
-    *out = (struct read_row){.values = s->view.values, .view = &s->view, .out = select_result(s->spec.plan, s->view.values)};
+    *out = (struct read_row){.values = s->view.values,
+                             .view = &s->view,
+                             .out = select_result(s->spec.plan, s->view.values)};
     return READ_ROW;
 }
 
@@ -132,8 +142,11 @@ static int get_pair(struct engine_source *s, struct point *out) {
     int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
     if (rc < 0) return rc;
     bool dead = pair->expired || (s->view.layout->has_timestamps && pair->row.n_deletions);
-    *out = (struct point){.visible = pair->has_row, .n_markers = s->view.layout->has_timestamps ? pair->row.n_markers : 0, .row = pair->has_row || dead ? &pair->row : NULL,
-                          .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL, .has_statics = pair->has_statics};
+    *out = (struct point){.visible = pair->has_row,
+                          .n_markers = s->view.layout->has_timestamps ? pair->row.n_markers : 0,
+                          .row = pair->has_row || dead ? &pair->row : NULL,
+                          .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL,
+                          .has_statics = pair->has_statics};
     return 0;
 }
 
@@ -146,7 +159,9 @@ static int get_row(struct engine_source *s, struct point *out) {
     if (!row) return err_nomem(r->err);
     int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, row, r->cost, r->err);
     if (rc < 0) return rc;
-    *out = (struct point){.visible = rc > 0, .n_markers = s->view.layout->has_timestamps ? row->n_markers : 0, .row = rc > 0 ? row : NULL};
+    *out = (struct point){.visible = rc > 0,
+                          .n_markers = s->view.layout->has_timestamps ? row->n_markers : 0,
+                          .row = rc > 0 ? row : NULL};
     if (rc > 0 || r->cost->tombstones == dead) return 0;
     /* Counted already: what it passed is looked at once more, as it was before it expired. */
     rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
@@ -189,10 +204,18 @@ static void close_scan(struct engine_source *s) {
 static int start_scan(struct engine_source *s) {
     const struct piece *p = &s->piece;
     const struct paging_state *resume = p->resume;
-    s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage, .part = p->part, .slices = p->slices, .n_slices = p->n_slices,
-                                          .token_from = p->token_from, .token_to = p->token_to, .reverse = s->spec.plan->reversed,
-                                          .statics = s->spec.plan->wants_statics, .rows = true, .expired = true,
-                                          .deletions = s->view.layout->has_timestamps, .now = now_seconds(s->spec.r),
+    s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage,
+                                          .part = p->part,
+                                          .slices = p->slices,
+                                          .n_slices = p->n_slices,
+                                          .token_from = p->token_from,
+                                          .token_to = p->token_to,
+                                          .reverse = s->spec.plan->reversed,
+                                          .statics = s->spec.plan->wants_statics,
+                                          .rows = true,
+                                          .expired = true,
+                                          .deletions = s->view.layout->has_timestamps,
+                                          .now = now_seconds(s->spec.r),
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
         s->scan_spec.resume_key = resume->key;
@@ -285,8 +308,10 @@ static inline int pass_streamed(struct engine_source *s) {
     return s->spec.as_keyspaces && keep(&s->ck, s->row->ck, s->spec.r->err) ? -1 : 1;
 }
 
-/* What give_row does with a row that is laid out under a key of one int; where it ends. NULL: it is not such a row, or has no room, or the page has none. */
-static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_run *run, uint8_t *p, const uint8_t *end) {
+/* What give_row does with a row that is laid out under a key of one int; where it ends. NULL: it is
+ * not such a row, or has no room, or the page has none. */
+static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_run *run, uint8_t *p,
+                                    const uint8_t *end) {
     const struct select_plan *plan = s->spec.plan;
     const struct eng_row *row = s->item.row;
     if (UNLIKELY(s->item.kind != ENG_ITEM_ROW || !row->laid_out || !row_view_int_key(&s->view, row))) return NULL;
@@ -321,7 +346,8 @@ static enum read_pull stream(struct engine_source *s, uint64_t most, struct read
 /* After a row that was pulled: those behind it that are alike. */
 enum read_pull engine_source_stream(struct read_source *source, uint64_t most, uint32_t *n) {
     struct engine_source *s = (struct engine_source *)source;
-    if (s->state != AT_SCAN || !s->row_out || !s->row || !s->meter.steady || !s->view.layout->key_is_int) return READ_ROW;
+    if (s->state != AT_SCAN || !s->row_out || !s->row || !s->meter.steady || !s->view.layout->key_is_int)
+        return READ_ROW;
     if (most > UINT32_MAX) most = UINT32_MAX;
     struct read_meter_run run = read_meter_run_begin(&s->meter, &most);
     enum read_pull got = stream(s, most, &run);
@@ -337,15 +363,21 @@ SELDOM static int read_bound(struct engine_source *s) {
     close_scan(s);
     s->state = AT_NEXT_PIECE;
     if (!s->piece.bound) return GO_ON;
-    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage, .part = s->piece.part, .slices = s->piece.bound, .n_slices = 1, .rows = true,
-                                 .expired = true, .now = now_seconds(r)};
+    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage,
+                                 .part = s->piece.part,
+                                 .slices = s->piece.bound,
+                                 .n_slices = 1,
+                                 .rows = true,
+                                 .expired = true,
+                                 .now = now_seconds(r)};
     s->scan = eng_scan_open(r->db->options.eng, tier(s), &spec, r->cost, r->err);
     if (!s->scan) return READ_FAILED;
     s->item.kind = ENG_ITEM_PARTITION;
     int rc = 1;
     while (rc == 1 && s->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(s->scan, &s->item, r->err);
     if (rc == 1) {
-        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, s->item.row, r->err)) return READ_FAILED;
+        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, s->item.row, r->err))
+            return READ_FAILED;
         read_meter_bound(&s->meter, &s->view);
     }
     close_scan(s);
@@ -394,7 +426,8 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 
 /* ---- what a path calls, and those above ---- */
 
-struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn, void *keys) {
+struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn,
+                                      void *keys) {
     struct cql_request *r = spec->r;
     struct engine_source *s = ARENA_NEW(r->arena, struct engine_source);
     if (!s) return err_nomem(r->err), NULL;
@@ -402,8 +435,12 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
     s->spec = *spec;
     s->next_piece = fn;
     s->keys = keys;
-    s->meter = (struct read_meter){.cost = r->cost, .before_row = spec->as_keyspaces, .paged = spec->paged, .may_undo = spec->may_unread,
-                                   .rows_left = spec->count_read_rows ? spec->page_rows : UINT64_MAX, .bytes_start = r->cost->bytes_read};
+    s->meter = (struct read_meter){.cost = r->cost,
+                                   .before_row = spec->as_keyspaces,
+                                   .paged = spec->paged,
+                                   .may_undo = spec->may_unread,
+                                   .rows_left = spec->count_read_rows ? spec->page_rows : UINT64_MAX,
+                                   .bytes_start = r->cost->bytes_read};
     kept_key_init(&s->key);
     kept_key_init(&s->ck);
     kept_key_init(&s->resume_key);
@@ -413,8 +450,14 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
 
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {
     struct cql_request *r = s->spec.r;
-    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage, .token_from = from, .token_to = to, .statics = true, .rows = true, .expired = true,
-                                 .deletions = s->view.layout->has_timestamps, .now = now_seconds(r)};
+    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage,
+                                 .token_from = from,
+                                 .token_to = to,
+                                 .statics = true,
+                                 .rows = true,
+                                 .expired = true,
+                                 .deletions = s->view.layout->has_timestamps,
+                                 .now = now_seconds(r)};
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, tier(s), &spec, NULL, r->err);
     struct eng_item item;
     if (!scan) return READ_FAILED;
@@ -452,7 +495,8 @@ void engine_source_place(const struct read_source *source, struct paging_state *
     const struct engine_source *s = (const struct engine_source *)source;
     out->given = s->base.given;
     out->partition = s->index;
-    if (s->base.exhausted && s->piece.part) { /* behind the last partition, which may have no rows: key is still that of another */
+    /* behind the last partition, which may have no rows: key is still that of another */
+    if (s->base.exhausted && s->piece.part) {
         out->key = s->piece.part->key;
         return;
     }

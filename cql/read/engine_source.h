@@ -1,8 +1,9 @@
 /* Rows of the engine, piece by piece: the source of path_keys, path_subqueries and path_tokens.
  *
- * A path names one piece after another: a row by its key, or a scan of one partition or of a range of tokens. The source reads it,
- * puts rows together (row_view), charges them (meter) and hands on those that are visible. Where it stands in the partition, and so
- * where a page that ends now would go on, is its state. A scan stays open between the parts of a long read; a part is bounded in the
+ * A path names one piece after another: a row by its key, or a scan of one partition or of a range
+ * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
+ * those that are visible. Where it stands in the partition, and so where a page that ends now would
+ * go on, is its state. A scan stays open between the parts of a long read; a part is bounded in the
  * rows and the bytes that the engine passes.
  */
 #pragma once
@@ -23,10 +24,12 @@ struct piece {
     uint32_t n_slices;
     int64_t token_from, token_to;
     const struct paging_state *resume; /* inside of this piece */
-    const struct eng_slice *bound;     /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
+    /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
+    const struct eng_slice *bound;
 };
 
-/* A path's own. 1: *out is read next, 0: none is left, or the page ends here (engine_source_end_page), -1, ENG_INCOMPLETE. */
+/* A path's own. 1: *out is read next, 0: none is left, or the page ends here
+ * (engine_source_end_page), -1, ENG_INCOMPLETE. */
 typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *out);
 
 enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
@@ -68,8 +71,10 @@ struct engine_source {
 };
 
 /* For a path's open, and its piece function. */
-struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *next_piece, void *keys) MUST_CHECK;
-/* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading it is part of no cost. */
+struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path,
+                                      engine_piece_fn *next_piece, void *keys) MUST_CHECK;
+/* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading
+ * it is part of no cost. */
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_CHECK;
 /* The page ends behind the partition or subquery of key. 0 / -1. */
 int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK;
@@ -82,6 +87,12 @@ void engine_source_place(const struct read_source *s, struct paging_state *out);
 void engine_source_close(struct read_source *s);
 
 /* The ring's quarter that a token is in: a new table has four storage partitions, and a scan pays for empty ones. */
-static inline uint32_t path_tokens_quarter(int64_t token) { return (uint32_t)(((uint64_t)token ^ (uint64_t)1 << 63) >> 62); }
-static inline int64_t path_tokens_quarter_start(uint32_t quarter) { return (int64_t)((uint64_t)quarter << 62 ^ (uint64_t)1 << 63); }
-static inline int64_t path_tokens_quarter_end(uint32_t quarter) { return (int64_t)(((uint64_t)quarter << 62 | (~(uint64_t)0 >> 2)) ^ (uint64_t)1 << 63); }
+static inline uint32_t path_tokens_quarter(int64_t token) {
+    return (uint32_t)(((uint64_t)token ^ (uint64_t)1 << 63) >> 62);
+}
+static inline int64_t path_tokens_quarter_start(uint32_t quarter) {
+    return (int64_t)((uint64_t)quarter << 62 ^ (uint64_t)1 << 63);
+}
+static inline int64_t path_tokens_quarter_end(uint32_t quarter) {
+    return (int64_t)(((uint64_t)quarter << 62 | (~(uint64_t)0 >> 2)) ^ (uint64_t)1 << 63);
+}

@@ -7,7 +7,8 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
         if (f->source->read) f->source->read->filtered++;
     if (pull != READ_ROW) return pull;
     if (f->counts) f->source->given++;
-    if (f->first_only || (f->counts && f->source->given >= f->source->partition_limit)) f->source->skip_partition = true;
+    if (f->first_only || (f->counts && f->source->given >= f->source->partition_limit))
+        f->source->skip_partition = true;
     return pull;
 }
 

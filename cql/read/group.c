@@ -5,7 +5,8 @@
 
 enum { KEEP_CHUNK = 4096, KEEP_MAX = 64 << 20, KEY_KEEP = 1024 };
 
-static int keep_values(struct row_group *g, const struct value *values, const bool *wanted, uint32_t n, struct value **out) {
+static int keep_values(struct row_group *g, const struct value *values, const bool *wanted, uint32_t n,
+                       struct value **out) {
     struct value *kept = ARENA_ARRAY(&g->keep, n + 1, struct value);
     bool room = kept != NULL;
     for (uint32_t i = 0; room && i < n; i++) {
@@ -15,20 +16,25 @@ static int keep_values(struct row_group *g, const struct value *values, const bo
         room = kept[i].p != NULL;
     }
     *out = kept;
-    return room ? 0 : err_set(g->r->err, ERR_SERVER, "The first row of a group has more than %d MB of values", KEEP_MAX >> 20);
+    return room ? 0
+                : err_set(g->r->err, ERR_SERVER, "The first row of a group has more than %d MB of values",
+                          KEEP_MAX >> 20);
 }
 
 static int open_group(struct row_group *g) {
     const struct select_plan *p = g->plan;
     struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
     arena_reset(&g->keep);
-    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) || term_latch_all(p->latches, &c, g->times)) return -1;
+    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) ||
+        term_latch_all(p->latches, &c, g->times))
+        return -1;
     if (keep_values(g, g->times, NULL, p->n_latches, &g->latched)) return -1;
     g->open = true;
     return 0;
 }
 
-/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). What a function comes to is compared by its bytes. */
+/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). What
+ * a function comes to is compared by its bytes. */
 static bool in_group(const struct row_group *g) {
     if (slice_eq(buf_slice(&g->next_key), buf_slice(&g->key))) return true;
     const struct schema_table *t = g->plan->table;
@@ -36,7 +42,8 @@ static bool in_group(const struct row_group *g) {
     for (uint32_t i = 0; i < g->plan->n_group; i++) {
         struct slice mine = rd_bytes(&next, rd_u32(&next)), first = rd_bytes(&key, rd_u32(&key));
         bool computed = g->plan->group_function && i + 1 == g->plan->n_group;
-        bool same = slice_eq(mine, first) || (i >= t->n_partition_key && !computed && cql_value_compare(t->columns[i].type, mine, first) == 0);
+        bool same = slice_eq(mine, first) ||
+                    (i >= t->n_partition_key && !computed && cql_value_compare(t->columns[i].type, mine, first) == 0);
         if (!same || key.bad || next.bad) return false; /* bad: one is null, and the other is not */
     }
     return true;
@@ -113,8 +120,10 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
     return end(g, out);
 }
 
-int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r, const struct select_plan *plan) {
-    *g = (struct row_group){.op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r,
+                   const struct select_plan *plan) {
+    *g = (struct row_group){
+        .op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};
     arena_init_in(&g->keep, r->arena->share, KEEP_CHUNK, KEEP_MAX);
     buf_init(&g->key, 0);
     buf_init(&g->next_key, 0);

@@ -1,9 +1,10 @@
-/* Rows to groups: aggregates over all rows, or GROUP BY over runs of rows with the same leading key columns, or the same
- * value of a function of the last of these.
+/* Rows to groups: aggregates over all rows, or GROUP BY over runs of rows with the same leading key
+ * columns, or the same value of a function of the last of these.
  *
- * A group is handed on when the first row of the next one came up, which is then pending; a page that ends there gives it back to the
- * source. Of a group's rows only the first is kept: the values that the select list looks at, and what else it needs of that row. So
- * memory does not grow with the rows.
+ * A group is handed on when the first row of the next one came up, which is then pending; a page
+ * that ends there gives it back to the source. Of a group's rows only the first is kept: the values
+ * that the select list looks at, and what else it needs of that row. So memory does not grow with
+ * the rows.
  */
 #pragma once
 
@@ -25,5 +26,6 @@ struct row_group {
     bool open, pending, ended;
 };
 
-int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r, const struct select_plan *plan) MUST_CHECK;
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r,
+                   const struct select_plan *plan) MUST_CHECK;
 void row_group_fini(struct row_group *g);

@@ -1,4 +1,5 @@
-/* A key that a reader remembers from row to row: a short one in place, so that reading one row allocates nothing. Inside cql only. */
+/* A key that a reader remembers from row to row: a short one in place, so that reading one row
+ * allocates nothing. Inside cql only. */
 #pragma once
 
 #include "base/buf.h"

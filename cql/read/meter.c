@@ -62,10 +62,15 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
 
 static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
 
-/* What the page comes to with this row, and what each further one of the partition adds, if it is laid out, beside the bytes of its values. */
+/* What the page comes to with this row, and what each further one of the partition adds, if it is
+ * laid out, beside the bytes of its values. */
 static void settle(struct read_meter *m, const struct row_view *v) {
-    const struct size_parts bare = {.rows = 1, .n_pk = v->layout->table->n_partition_key, .pk_bytes = v->key_bytes, .n_ck = 1};
-    m->steady = (m->cost->unmetered || (v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT)) && !m->may_undo;
+    const struct size_parts bare = {.rows = 1,
+                                    .n_pk = v->layout->table->n_partition_key,
+                                    .pk_bytes = v->key_bytes,
+                                    .n_ck = 1};
+    m->steady = (m->cost->unmetered || (v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT)) &&
+                !m->may_undo;
     m->bytes = page_bytes(m);
     m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
 }
@@ -125,7 +130,9 @@ bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row
 struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t *rows) {
     bool sized = !m->cost->unmetered;
     if (m->rows_left != UINT64_MAX && m->rows_left - 1 < *rows) *rows = m->rows_left - 1;
-    return (struct read_meter_run){.bytes = m->bytes, .most = may_end(m) ? READ_PAGE_BYTES : UINT64_MAX, .each = sized ? m->bare_row + sizeof(int32_t) : 0,
+    return (struct read_meter_run){.bytes = m->bytes,
+                                   .most = may_end(m) ? READ_PAGE_BYTES : UINT64_MAX,
+                                   .each = sized ? m->bare_row + sizeof(int32_t) : 0,
                                    .sized = sized ? UINT64_MAX : 0};
 }
 

@@ -1,7 +1,9 @@
-/* What a read is charged for, and where a page ends by what was read: rows and encoded bytes passed, returned or not.
+/* What a read is charged for, and where a page ends by what was read: rows and encoded bytes
+ * passed, returned or not.
  *
- * A source tells of every row before it hands it on. In keyspaces mode a page ends before the row that does not fit it, and that row
- * counts as not read; in cassandra mode it ends behind the row with which enough was read ("Paginate results",
+ * A source tells of every row before it hands it on. In keyspaces mode a page ends before the row
+ * that does not fit it, and that row counts as not read; in cassandra mode it ends behind the row
+ * with which enough was read ("Paginate results",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/paginating-results.html).
  */
 #pragma once
@@ -44,8 +46,10 @@ struct read_meter_run {
     uint64_t rows_read, bytes_read;
 };
 
-/* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */
-struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) MUST_CHECK;
+/* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range
+ * of tokens. NULL: no memory. */
+struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t,
+                               const struct eng_part *part) MUST_CHECK;
 /* A partition begins; and, when the page ends before its first row, is left to the next one. */
 void read_meter_enter(struct read_meter *m);
 void read_meter_leave(struct read_meter *m);
@@ -53,7 +57,8 @@ void read_meter_leave(struct read_meter *m);
 void read_meter_static(struct read_meter *m, const struct row_view *v);
 /* Markers of deletions of the partition that the view is at. */
 void read_meter_markers(struct read_meter *m, const struct row_view *v, uint32_t n);
-/* The row that the view is at; has_row false: a row of static values, which are counted already. False: the page is full without it. */
+/* The row that the view is at; has_row false: a row of static values, which are counted already.
+ * False: the page is full without it. */
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) MUST_CHECK;
 /* The row that the view is at matches an excluded bound: read for nothing. */
 void read_meter_bound(struct read_meter *m, const struct row_view *v);
@@ -71,7 +76,8 @@ static inline bool read_meter_goes_on(struct read_meter *m) {
 /* Lowers *rows to what the page has room for behind the row that was handed on. */
 struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t *rows);
 /* Another row of the run, which is laid out. False: the page is full without it, and it is not counted. */
-static inline bool read_meter_run_row(const struct read_meter *m, struct read_meter_run *run, const struct eng_layout *laid) {
+static inline bool read_meter_run_row(const struct read_meter *m, struct read_meter_run *run,
+                                      const struct eng_layout *laid) {
     uint64_t bytes = run->bytes + run->each + (laid->bytes & run->sized);
     if (UNLIKELY(bytes > run->most)) return false;
     run->bytes = bytes;

@@ -13,7 +13,8 @@ struct sorted_row {
 };
 
 static int too_large(const struct row_order *o) {
-    return err_set(o->r->err, ERR_SERVER, "ORDER BY over several partitions has more than %d MB of rows to sort", KEEP_MAX >> 20);
+    return err_set(o->r->err, ERR_SERVER, "ORDER BY over several partitions has more than %d MB of rows to sort",
+                   KEEP_MAX >> 20);
 }
 
 static int make_key(struct row_order *o, const struct value *values, struct slice *out) {

@@ -1,4 +1,5 @@
-/* The partitions that = and IN name, as Cassandra reads them: each with all its slices, in the order of the keys' values. */
+/* The partitions that = and IN name, as Cassandra reads them: each with all its slices, in the
+ * order of the keys' values. */
 #include "cql/read/engine_source.h"
 #include "cql/read/select.h"
 
@@ -41,7 +42,11 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
         const struct paging_state *from = k->resume && k->at == k->first ? k->resume : NULL;
         if (is_done(from) || (from && from->ck.p && k->n_rows == 1)) continue;
         s->index = k->at;
-        *out = (struct piece){.kind = PIECE_SCAN, .part = &k->parts[k->at++], .slices = k->slices, .n_slices = k->n_slices, .resume = from};
+        *out = (struct piece){.kind = PIECE_SCAN,
+                              .part = &k->parts[k->at++],
+                              .slices = k->slices,
+                              .n_slices = k->n_slices,
+                              .resume = from};
         if (k->n_rows == 1) {
             out->kind = s->spec.plan->distinct ? PIECE_SCAN : PIECE_POINT;
             out->ck = k->rows[0].ck;
@@ -59,13 +64,21 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct keys *k = keys;
     k->resume = spec->resume;
     k->first = k->at = spec->resume ? spec->resume->partition : 0;
-    if (k->resume && (k->first >= k->n_parts || !slice_eq(k->parts[k->first].key, k->resume->key))) return (void)paging_refuse(spec->r->err), NULL;
-    if (k->n_rows == 1) k->row_slice = (struct eng_slice){.from = {.key = k->rows[0].ck}, .to = {.key = k->rows[0].ck, .after = true}};
+    if (k->resume && (k->first >= k->n_parts || !slice_eq(k->parts[k->first].key, k->resume->key)))
+        return (void)paging_refuse(spec->r->err), NULL;
+    if (k->n_rows == 1)
+        k->row_slice = (struct eng_slice){.from = {.key = k->rows[0].ck}, .to = {.key = k->rows[0].ck, .after = true}};
     struct read_source *s = engine_source_new(spec, &path_keys, next_piece, k);
     if (s) s->single = k->n_parts == 1 && k->n_rows == 1;
     return s;
 }
 
-const struct access_path path_keys = {.in_keyspaces = &path_subqueries, .work_class = WORK_READ, .eval = eval, .open = open,
-                                      .begin_part = engine_source_begin_part, .stream = engine_source_stream, .unread = engine_source_unread, .place = engine_source_place,
+const struct access_path path_keys = {.in_keyspaces = &path_subqueries,
+                                      .work_class = WORK_READ,
+                                      .eval = eval,
+                                      .open = open,
+                                      .begin_part = engine_source_begin_part,
+                                      .stream = engine_source_stream,
+                                      .unread = engine_source_unread,
+                                      .place = engine_source_place,
                                       .close = engine_source_close};

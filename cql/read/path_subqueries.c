@@ -1,5 +1,6 @@
-/* The partitions that = and IN name, as Keyspaces reads them: every element of the product of the IN lists is a query of its own, in their
- * order, and a page ends after every tenth ("Use the IN operator with the SELECT statement",
+/* The partitions that = and IN name, as Keyspaces reads them: every element of the product of the
+ * IN lists is a query of its own, in their order, and a page ends after every tenth ("Use the IN
+ * operator with the SELECT statement",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/in.select.html). */
 #include "keyspaces/quota.h"
 #include "cql/read/engine_source.h"
@@ -87,8 +88,10 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     k->first = k->at = spec->resume ? spec->resume->partition : 0;
     k->total = (uint64_t)k->n_parts * k->n_each;
     k->most = subqueries_of_page(spec);
-    if (k->total > UINT32_MAX) return (void)err_invalid(r->err, "The product of the IN lists has more than %u elements", UINT32_MAX), NULL;
-    if (k->resume && (k->first >= k->total || !slice_eq(k->parts[k->first / k->n_each].key, k->resume->key))) return (void)paging_refuse(r->err), NULL;
+    if (k->total > UINT32_MAX)
+        return (void)err_invalid(r->err, "The product of the IN lists has more than %u elements", UINT32_MAX), NULL;
+    if (k->resume && (k->first >= k->total || !slice_eq(k->parts[k->first / k->n_each].key, k->resume->key)))
+        return (void)paging_refuse(r->err), NULL;
     struct read_spec one = *spec;
     bool single = k->total == 1 && k->each && k->each->is_row;
     if (single) one.page_rows = UINT64_MAX;
@@ -97,5 +100,11 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     return s;
 }
 
-const struct access_path path_subqueries = {.work_class = WORK_READ, .eval = eval, .open = open, .begin_part = engine_source_begin_part,
-                                            .stream = engine_source_stream, .unread = engine_source_unread, .place = engine_source_place, .close = engine_source_close};
+const struct access_path path_subqueries = {.work_class = WORK_READ,
+                                            .eval = eval,
+                                            .open = open,
+                                            .begin_part = engine_source_begin_part,
+                                            .stream = engine_source_stream,
+                                            .unread = engine_source_unread,
+                                            .place = engine_source_place,
+                                            .close = engine_source_close};

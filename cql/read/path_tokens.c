@@ -19,8 +19,8 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     return some < 0 ? -1 : 0;
 }
 
-/* Whether the storage partition in which the range begins is empty in front of it: the range that goes through its end pays for it if it is. No
- * token is the smallest number. */
+/* Whether the storage partition in which the range begins is empty in front of it: the range that
+ * goes through its end pays for it if it is. No token is the smallest number. */
 static int look_before(struct engine_source *s, const struct range *k) {
     uint32_t first = path_tokens_quarter(k->from);
     int64_t start = path_tokens_quarter_start(first);
@@ -35,7 +35,10 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     if (k->taken) return 0;
     int rc = k->any ? look_before(s, k) : 0;
     if (rc < 0) return rc;
-    *out = (struct piece){.kind = k->any ? PIECE_SCAN : PIECE_EMPTY, .token_from = k->from, .token_to = k->to, .resume = k->resume};
+    *out = (struct piece){.kind = k->any ? PIECE_SCAN : PIECE_EMPTY,
+                          .token_from = k->from,
+                          .token_to = k->to,
+                          .resume = k->resume};
     k->taken = true;
     return 1;
 }
@@ -48,7 +51,8 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
         if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
     }
     struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k);
-    if (source && k->resume) ((struct engine_source *)source)->quarters_seen = 1u << path_tokens_quarter(murmur3_token(k->resume->key));
+    if (source && k->resume)
+        ((struct engine_source *)source)->quarters_seen = 1u << path_tokens_quarter(murmur3_token(k->resume->key));
     return source;
 }
 
@@ -63,5 +67,12 @@ static void end(struct read_source *source) {
         s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i) && path_tokens_quarter_end(i) <= k->to;
 }
 
-const struct access_path path_tokens = {.work_class = WORK_SCAN, .eval = eval, .open = open, .begin_part = engine_source_begin_part,
-                                        .stream = engine_source_stream, .unread = engine_source_unread, .place = engine_source_place, .end = end, .close = engine_source_close};
+const struct access_path path_tokens = {.work_class = WORK_SCAN,
+                                        .eval = eval,
+                                        .open = open,
+                                        .begin_part = engine_source_begin_part,
+                                        .stream = engine_source_stream,
+                                        .unread = engine_source_unread,
+                                        .place = engine_source_place,
+                                        .end = end,
+                                        .close = engine_source_close};

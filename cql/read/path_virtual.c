@@ -261,5 +261,10 @@ static void close_source(struct read_source *source) {
     free(s->rows);
 }
 
-const struct access_path path_virtual = {.work_class = WORK_READ, .eval = eval, .open = open, .begin_part = begin_part, .unread = unread,
-                                         .place = place, .close = close_source};
+const struct access_path path_virtual = {.work_class = WORK_READ,
+                                         .eval = eval,
+                                         .open = open,
+                                         .begin_part = begin_part,
+                                         .unread = unread,
+                                         .place = place,
+                                         .close = close_source};

@@ -13,4 +13,5 @@ struct row_project {
     struct value *out, json;
 };
 
-int row_project_init(struct row_project *p, struct read_op *below, struct cql_request *r, const struct select_plan *plan) MUST_CHECK;
+int row_project_init(struct row_project *p, struct read_op *below, struct cql_request *r,
+                     const struct select_plan *plan) MUST_CHECK;

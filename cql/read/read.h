@@ -2,19 +2,27 @@
  *
  *   access path -> source -> filter -> group -> project -> order -> page -> the request's sink
  *
- * Each operator is a struct of its own that begins with a read_op, has what it needs below it, and keeps its own state; a chain has
- * only those that its statement needs. The page pulls: a pull goes down the chain until a row comes up. Rows are sorted after they
- * were projected, as Cassandra does it, so that what is kept of them is what is sent.
+ * Each operator is a struct of its own that begins with a read_op, has what it needs below it, and
+ * keeps its own state; a chain has only those that its statement needs. The page pulls: a pull goes
+ * down the chain until a row comes up. Rows are sorted after they were projected, as Cassandra does
+ * it, so that what is kept of them is what is sent.
  *
- * A pull may end without a row before the rows do: AGAIN when a bounded part is done (call again, everything is kept), INCOMPLETE when
- * the cache tier has not got the data (the read starts over on a thread that may block). One thread at a time.
+ * A pull may end without a row before the rows do: AGAIN when a bounded part is done (call again,
+ * everything is kept), INCOMPLETE when the cache tier has not got the data (the read starts over on
+ * a thread that may block). One thread at a time.
  */
 #pragma once
 
 #include "cql/expr/term.h"
 #include "cql/row/row_view.h"
 
-enum read_pull { READ_AGAIN = -3, READ_INCOMPLETE = ENG_INCOMPLETE, READ_FAILED = -1 /* err is set */, READ_END = 0, READ_ROW = 1 };
+enum read_pull {
+    READ_AGAIN = -3,
+    READ_INCOMPLETE = ENG_INCOMPLETE,
+    READ_FAILED = -1 /* err is set */,
+    READ_END = 0,
+    READ_ROW = 1
+};
 
 /* Valid until the next pull. */
 struct read_row {

@@ -6,7 +6,8 @@
 
 /* ---- the select list ---- */
 
-static int add_column(struct compile *c, struct select_plan *p, struct result_column *columns, const struct schema_column *column) {
+static int add_column(struct compile *c, struct select_plan *p, struct result_column *columns,
+                      const struct schema_column *column) {
     struct term *sel = term_new(c, TERM_COLUMN, column->type, 0);
     if (!sel) return -1;
     sel->column = column;
@@ -17,7 +18,8 @@ static int add_column(struct compile *c, struct select_plan *p, struct result_co
     return 0;
 }
 
-static int add_selector(struct compile *c, struct select_plan *p, const struct ast_selector *x, struct result_column *columns) {
+static int add_selector(struct compile *c, struct select_plan *p, const struct ast_selector *x,
+                        struct result_column *columns) {
     struct receiver any = receiver_of(p->table, "[selection]", NULL);
     struct term *sel = term_compile(c, x->expr, &any);
     if (!sel) return -1;
@@ -29,14 +31,16 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     return 0;
 }
 
-/* Cassandra looks at the select list before WHERE only to see whether static columns alone are selected: first for a static column, then for one that is
- * neither static nor of the partition key, and it goes no further than to the first it finds. Does it reach what follows these columns? */
+/* Cassandra looks at the select list before WHERE only to see whether static columns alone are
+ * selected: first for a static column, then for one that is neither static nor of the partition
+ * key, and it goes no further than to the first it finds. Does it reach what follows these columns? */
 static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
     bool statics = false, others = false;
     if (!t->n_static) return false;
     for (uint32_t i = 0; i < t->n_columns; i++) {
         statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
-        others = others || (wanted[i] && (t->columns[i].kind == COLUMN_CLUSTERING || t->columns[i].kind == COLUMN_REGULAR));
+        others = others ||
+                 (wanted[i] && (t->columns[i].kind == COLUMN_CLUSTERING || t->columns[i].kind == COLUMN_REGULAR));
     }
     return !statics || !others;
 }
@@ -49,9 +53,11 @@ static bool has_map(const struct ast_expr *x) {
     return false;
 }
 
-/* A name that is unknown, and a call that no function takes, is told before what is wrong with WHERE if Cassandra gets so far then; all else is told
- * behind it: it goes to later, the first of it. */
-static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns, struct err *later) {
+/* A name that is unknown, and a call that no function takes, is told before what is wrong with
+ * WHERE if Cassandra gets so far then; all else is told behind it: it goes to later, the first of
+ * it. */
+static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast,
+                         struct result_column *columns, struct err *later) {
     bool map_before = false;
     for (uint32_t i = 0; i < ast->n_selectors; i++) {
         const struct ast_selector *x = &ast->selectors[i];
@@ -114,8 +120,8 @@ static const struct term *in_order(struct term *subscripts) {
     return first;
 }
 
-static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out,
-                             struct err *later) {
+static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted,
+                             struct cql_statement *out, struct err *later) {
     const struct schema_table *t = p->table;
     struct term_scope *s = ARENA_NEW(c->arena, struct term_scope);
     size_t room = (size_t)ast->n_selectors + t->n_columns + 1;
@@ -175,26 +181,36 @@ static bool orders_by_clustering(const struct schema_table *t, const struct ast_
     return col && col->kind == COLUMN_CLUSTERING;
 }
 
-static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast, const bool *selected) {
+static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast,
+                          const bool *selected) {
     const struct schema_table *t = p->table;
-    if (ast->per_partition_limit) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+    if (ast->per_partition_limit)
+        return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
     if (p->where->filters_rows || p->where->rows != WHERE_ALL_ROWS) {
         if (t->n_clustering || p->where->filters_rows)
-            return err_invalid(c->err, "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.");
+            return err_invalid(
+                c->err,
+                "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.");
     }
     for (uint32_t i = 0; i < t->n_columns; i++) {
         enum schema_column_kind kind = t->columns[i].kind;
         if (selected[i] && (kind == COLUMN_CLUSTERING || kind == COLUMN_REGULAR))
-            return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
-                               t->columns[i].name);
+            return err_invalid(
+                c->err,
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
+                t->columns[i].name);
     }
     /* What rows of several partitions are sorted by counts as selected; those of a range of tokens are not sorted. */
-    if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) && orders_by_clustering(t, ast))
-        return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
-                           ast->order_by[0].column);
+    if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) &&
+        orders_by_clustering(t, ast))
+        return err_invalid(
+            c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
+            ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)
         if (!selected[i])
-            return err_invalid(c->err, "SELECT DISTINCT queries must request all the partition key columns (missing %s)", t->columns[i].name);
+            return err_invalid(c->err,
+                               "SELECT DISTINCT queries must request all the partition key columns (missing %s)",
+                               t->columns[i].name);
     return 0;
 }
 
@@ -208,12 +224,15 @@ bool select_is_fixed(const struct select_plan *p, uint32_t position) {
     const struct where_plan *w = p->where;
     if (position < w->n_clustering_steps) return w->clustering_steps[position]->kind == STEP_EQ;
     for (uint32_t i = 0; p->table->virt && i < w->n_filters; i++)
-        if (w->filters[i]->kind == STEP_EQ && w->filters[i]->columns[0] == schema_clustering(p->table, position)) return true;
+        if (w->filters[i]->kind == STEP_EQ && w->filters[i]->columns[0] == schema_clustering(p->table, position))
+            return true;
     return false;
 }
 
-/* The orderings by column: of a column named twice the last one counts, in the place of the first. Returns how many, or -1. */
-static int list_orderings(struct compile *c, const struct schema_table *t, const struct ast_select *ast, struct ast_ordering *out) {
+/* The orderings by column: of a column named twice the last one counts, in the place of the first.
+ * Returns how many, or -1. */
+static int list_orderings(struct compile *c, const struct schema_table *t, const struct ast_select *ast,
+                          struct ast_ordering *out) {
     uint32_t *place = ARENA_ARRAY(c->arena, t->n_columns, uint32_t); /* by ordinal, from 1 */
     int n = 0;
     if (!place) return err_nomem(c->err);
@@ -228,7 +247,8 @@ static int list_orderings(struct compile *c, const struct schema_table *t, const
 
 static int check_order_names(struct compile *c, const struct schema_table *t, const struct ast_select *ast) {
     for (uint32_t i = 0; i < ast->n_order_by; i++)
-        if (!ast->order_by[i].ann_of && !schema_column_find(t, ast->order_by[i].column)) return selector_undefined(c, t, ast->order_by[i].column);
+        if (!ast->order_by[i].ann_of && !schema_column_find(t, ast->order_by[i].column))
+            return selector_undefined(c, t, ast->order_by[i].column);
     return 0;
 }
 
@@ -237,7 +257,8 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     if (ast->n_order_by == 0) return 0;
     if (ast->order_by[0].ann_of) return err_invalid(c->err, "ANN ordering is not yet supported.");
     if (!by_keys(p))
-        return err_invalid(c->err, "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
+        return err_invalid(c->err,
+                           "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
     p->ordered = true;
     struct ast_ordering *orderings = ARENA_ARRAY(c->arena, ast->n_order_by, struct ast_ordering);
     int n = orderings ? list_orderings(c, t, ast, orderings) : err_nomem(c->err);
@@ -245,11 +266,14 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     for (int i = 0; i < n; i++) {
         const struct schema_column *col = schema_column_find(t, orderings[i].column);
         if (col->kind != COLUMN_CLUSTERING)
-            return err_invalid(c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s", col->name);
+            return err_invalid(
+                c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s",
+                col->name);
         /* Columns fixed by = may be left out. */
         while (at < col->position && select_is_fixed(p, at)) at++;
         if (col->position != at)
-            return err_invalid(c->err, "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY");
+            return err_invalid(c->err, "Order by currently only supports the ordering of columns following their "
+                                       "declared order in the PRIMARY KEY");
         at++;
         bool reversed = orderings[i].desc != col->desc;
         if (i && reversed != p->reversed) return err_invalid(c->err, "Unsupported order by relation");
@@ -271,7 +295,10 @@ static int check_partition_limit(struct compile *c, const struct select_plan *p,
 
 static int compile_limits(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
     const struct schema_table *t = p->table;
-    struct receiver to = {.keyspace = t->keyspace->name, .table = t->name, .name = "[limit]", .type = cql_type_scalar(CQL_INT)};
+    struct receiver to = {.keyspace = t->keyspace->name,
+                          .table = t->name,
+                          .name = "[limit]",
+                          .type = cql_type_scalar(CQL_INT)};
     if (ast->limit && !(p->limit = term_compile(c, ast->limit, &to))) return -1;
     to.name = "[per_partition_limit]";
     return ast->per_partition_limit && !(p->partition_limit = term_compile(c, ast->per_partition_limit, &to)) ? -1 : 0;
@@ -296,7 +323,8 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     const struct schema_table *t = p->table;
     where_columns(p->where, wanted);
     bool statics = false;
-    for (uint32_t i = 0; i < t->n_columns && t->n_static; i++) statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
+    for (uint32_t i = 0; i < t->n_columns && t->n_static; i++)
+        statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
     p->static_only_rows = t->n_static && p->where->rows == WHERE_ALL_ROWS;
     p->asks_statics = statics;
     p->wants_statics = statics || p->static_only_rows;
@@ -325,15 +353,17 @@ static void put_steps(struct buf *b, struct where_step *const *steps, uint32_t n
     }
 }
 
-/* A paging state goes on in any statement that reads the same rows in the same order, however it is written: it is bound to the table, to
- * what is restricted and how, to the direction and to the groups; the partition is checked against the values (path_keys). */
+/* A paging state goes on in any statement that reads the same rows in the same order, however it is
+ * written: it is bound to the table, to what is restricted and how, to the direction and to the
+ * groups; the partition is checked against the values (path_keys). */
 static int make_salt(struct compile *c, struct select_plan *p) {
     struct where_step *const token[] = {p->where->token};
     struct buf b;
     buf_init(&b, 0);
     buf_put(&b, p->table->id, sizeof(p->table->id));
     buf_u32(&b, p->table->storage);
-    buf_u8(&b, (uint8_t)(p->reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 | (p->n_aggregates > 0) << 4));
+    buf_u8(&b, (uint8_t)(p->reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 |
+                         (p->n_aggregates > 0) << 4));
     buf_uvarint(&b, p->n_group);
     if (p->group_function) buf_put_str(&b, p->group_salt);
     buf_u8(&b, (uint8_t)(p->where->partitions | p->where->rows << 2));

@@ -1,4 +1,5 @@
-/* SELECT: compiled once into a plan (select.c), run as a chain of operators (select_run.c, read.h). Inside of cql only. */
+/* SELECT: compiled once into a plan (select.c), run as a chain of operators (select_run.c, read.h).
+ * Inside of cql only. */
 #pragma once
 
 #include "cql/read/access_path.h"
@@ -34,12 +35,14 @@ struct select_plan {
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
     const struct term *group_function; /* of the last of them, whose values make the groups; NULL: the column's own */
     const char *group_salt;  /* the function as written */
-    const char *group_fault; /* it is none that groups can be made with: told when the statement runs, as in Cassandra; else NULL */
+    /* it is none that groups can be made with: told when the statement runs, as in Cassandra; else NULL */
+    const char *group_fault;
     bool grouped;
     uint32_t salt; /* of paging states: what they are bound to */
 };
 
-/* What a row comes to that need not be projected: no more than columns in their order is asked for. NULL: it must be. */
+/* What a row comes to that need not be projected: no more than columns in their order is asked for.
+ * NULL: it must be. */
 static inline const struct value *select_result(const struct select_plan *p, const struct value *values) {
     return p->consecutive ? values + p->ordinals[0] : NULL;
 }

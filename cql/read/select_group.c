@@ -1,5 +1,6 @@
-/* GROUP BY: leading columns of the primary key, of the last of which a function may be taken that goes with its order: floor(time, 1h). The words and
- * their order are Cassandra's (SelectStatement.getAggregationSpecFactory). */
+/* GROUP BY: leading columns of the primary key, of the last of which a function may be taken that
+ * goes with its order: floor(time, 1h). The words and their order are Cassandra's
+ * (SelectStatement.getAggregationSpecFactory). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 #include "cql/expr/selector.h"
@@ -9,10 +10,12 @@
 
 static int refuse_aggregate(struct compile *c, const struct ast_expr *x, const struct term *t) {
     const char *name = strcmp(x->name, "count") == 0 && t->n_args == 0 ? "count_rows" : x->name;
-    return err_invalid(c->err, "Aggregate functions are not supported within the GROUP BY clause, got: system.%s", name);
+    return err_invalid(c->err, "Aggregate functions are not supported within the GROUP BY clause, got: system.%s",
+                       name);
 }
 
-/* The columns that it looks at, each once, in the order in which they stand there. Returns how many; at most most go to out. */
+/* The columns that it looks at, each once, in the order in which they stand there. Returns how
+ * many; at most most go to out. */
 static uint32_t find_columns(const struct term *t, const struct schema_column **out, uint32_t n, uint32_t most) {
     if (t->kind == TERM_COLUMN) {
         bool had = false;
@@ -29,7 +32,8 @@ static int refuse_columns(struct compile *c, const struct schema_column **column
     struct buf names;
     buf_init(&names, ERR_TEXT_MAX);
     for (uint32_t i = 0; i < n; i++) buf_printf(&names, "%s%s", i ? "," : "", columns[i]->name);
-    err_invalid(c->err, "GROUP BY functions accept only one clustering column as parameter, got: %.*s", SLICE_FMT(buf_slice(&names)));
+    err_invalid(c->err, "GROUP BY functions accept only one clustering column as parameter, got: %.*s",
+                SLICE_FMT(buf_slice(&names)));
     buf_fini(&names);
     return -1;
 }
@@ -39,7 +43,8 @@ static bool is_function(const struct ast_expr *x, const struct term *t) {
 }
 
 /* The column that a function is taken of. NULL: with an error. */
-static const struct schema_column *compile_function(struct compile *c, struct select_plan *p, const struct ast_expr *x) {
+static const struct schema_column *compile_function(struct compile *c, struct select_plan *p,
+                                                    const struct ast_expr *x) {
     enum { COLUMNS_MAX = 16 };
     const struct schema_column *columns[COLUMNS_MAX];
     struct term_scope *s = ARENA_NEW(c->arena, struct term_scope);
@@ -51,13 +56,17 @@ static const struct schema_column *compile_function(struct compile *c, struct se
     struct receiver any = receiver_of(p->table, "[selection]", NULL);
     const struct term *t = term_compile(&on_row, x, &any);
     if (!t) return NULL;
-    if (!is_function(x, t)) return err_invalid(c->err, "Group by is only supported on columns and on functions of a column"), NULL;
+    if (!is_function(x, t))
+        return err_invalid(c->err, "Group by is only supported on columns and on functions of a column"), NULL;
     if (t->kind == TERM_AGGREGATE) return (void)refuse_aggregate(c, x, t), NULL;
     uint32_t n = find_columns(t, columns, 0, COLUMNS_MAX);
-    if (n == 0) return err_invalid(c->err, "GROUP BY functions must have one clustering column name as parameter"), NULL;
+    if (n == 0)
+        return err_invalid(c->err, "GROUP BY functions must have one clustering column name as parameter"), NULL;
     if (n > 1) return (void)refuse_columns(c, columns, n < COLUMNS_MAX ? n : COLUMNS_MAX), NULL;
     if (columns[0]->kind != COLUMN_CLUSTERING)
-        return err_invalid(c->err, "Group by functions are only supported on clustering columns, got %s", columns[0]->name), NULL;
+        return err_invalid(c->err, "Group by functions are only supported on clustering columns, got %s",
+                           columns[0]->name),
+               NULL;
     p->group_function = t;
     p->group_salt = selector_name(&on_row, x);
     return p->group_salt ? columns[0] : NULL;
@@ -72,15 +81,19 @@ static const char *say_not_monotonic(struct compile *c, const struct term *t) {
         reversed |= (uint32_t)(t->args[i]->kind == TERM_COLUMN && t->args[i]->column->desc) << i;
     }
     function_print(t->function, constants, reversed, &text);
-    const char *said = arena_printf(c->arena, "Only monotonic functions are supported in the GROUP BY clause. Got: %.*s ", SLICE_FMT(buf_slice(&text)));
+    const char *said = arena_printf(c->arena,
+                                    "Only monotonic functions are supported in the GROUP BY clause. Got: %.*s ",
+                                    SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
     return said ? said : (err_nomem(c->err), NULL);
 }
 
-/* NULL where its values are in the order of the column's, for within it all else is the same for all rows; or without memory. */
+/* NULL where its values are in the order of the column's, for within it all else is the same for
+ * all rows; or without memory. */
 static const char *fault_of(struct compile *c, const struct term *t) {
     if (t->kind == TERM_COLUMN) return NULL;
-    if (t->kind != TERM_CALL) return "Only column names and monotonic scalar functions are supported in the GROUP BY clause.";
+    if (t->kind != TERM_CALL)
+        return "Only column names and monotonic scalar functions are supported in the GROUP BY clause.";
     const struct schema_column *ignored[1];
     bool alone = t->function->monotonic;
     for (uint32_t i = 1; i < t->n_args; i++) alone = alone && find_columns(t->args[i], ignored, 0, 1) == 0;
@@ -92,8 +105,12 @@ static const char *fault_of(struct compile *c, const struct term *t) {
 static const struct schema_column *compile_column(struct compile *c, struct select_plan *p, const struct ast_expr *x) {
     const struct schema_column *col = schema_column_find(p->table, x->name);
     if (!col) return (void)selector_undefined(c, p->table, x->name), NULL;
-    if (!schema_column_is_key(col)) return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s", col->name), NULL;
-    if (p->group_function) return err_invalid(c->err, "Functions are only supported on the last element of the GROUP BY clause"), NULL;
+    if (!schema_column_is_key(col))
+        return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s",
+                           col->name),
+               NULL;
+    if (p->group_function)
+        return err_invalid(c->err, "Functions are only supported on the last element of the GROUP BY clause"), NULL;
     return col;
 }
 
@@ -102,9 +119,14 @@ static int take_column(struct compile *c, struct select_plan *p, const struct sc
     const struct schema_table *t = p->table;
     uint32_t at = p->n_group;
     bool by_key = p->where->partitions == WHERE_KEYS || t->virt;
-    while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] && p->where->partition_steps[at]->kind == STEP_EQ) at++;
+    while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] &&
+           p->where->partition_steps[at]->kind == STEP_EQ)
+        at++;
     while (at < col->ordinal && at >= t->n_partition_key && select_is_fixed(p, at - t->n_partition_key)) at++;
-    if (col->ordinal != at) return err_invalid(c->err, "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
+    if (col->ordinal != at)
+        return err_invalid(
+            c->err,
+            "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
     p->n_group = at + 1;
     return 0;
 }

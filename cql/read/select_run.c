@@ -50,21 +50,24 @@ static int make_spec(struct cql_request *r, const struct select_plan *p, struct 
     return 0;
 }
 
-/* Rows of several partitions are sorted at the end, so no page of them is known before. Where there is nothing to read, there is
- * nothing to sort. Keyspaces sorts within a page. */
+/* Rows of several partitions are sorted at the end, so no page of them is known before. Where there
+ * is nothing to read, there is nothing to sort. Keyspaces sorts within a page. */
 static int check_order(const struct read_spec *spec, bool empty) {
     const struct select_plan *p = spec->plan;
     if (empty && !p->n_aggregates && !p->grouped) return 0;
     if (!p->ordered || !p->several_partitions) return 0;
     if (spec->r->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
-    return err_invalid(spec->r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
-                                     "ORDER BY or the IN and sort client side, or disable paging for this query");
+    return err_invalid(
+        spec->r->err,
+        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
+        "ORDER BY or the IN and sort client side, or disable paging for this query");
 }
 
 static int warn_of_aggregation(struct cql_request *r, const struct select_plan *p) {
     if (!p->n_aggregates && !p->grouped) return 0;
     if (p->where->keyless) return cql_warn(r, "Aggregation query used without partition key");
-    return p->where->partition_in ? cql_warn(r, "Aggregation query used on multiple partition keys (IN restriction)") : 0;
+    return p->where->partition_in ? cql_warn(r, "Aggregation query used on multiple partition keys (IN restriction)")
+                                  : 0;
 }
 
 static enum query_class class_of(const struct select_plan *p) {
@@ -171,14 +174,18 @@ static int finish(struct cql_request *r, struct select_run *run) {
     op_cost_count_rows(r->cost);
     r->result.kind = RESULT_ROWS;
     r->result.meta = &run->statement->result;
-    return result_page_next(&run->page, &state) ? paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err) : 0;
+    return result_page_next(&run->page, &state)
+               ? paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err)
+               : 0;
 }
 
 /* Nothing was done: on another thread the request starts over. */
 static enum cql_outcome offload(struct cql_request *r) {
     r->sink->restart(r->sink);
-    *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model, .write_size = r->cost->write_size,
-                                 .timestamp_size = r->cost->timestamp_size};
+    *r->cost = (struct op_cost){.arena = r->cost->arena,
+                                .size_model = r->cost->size_model,
+                                .write_size = r->cost->write_size,
+                                .timestamp_size = r->cost->timestamp_size};
     return CQL_OFFLOAD;
 }
 
@@ -214,7 +221,8 @@ static enum cql_outcome more(struct cql_request *r, const struct cql_statement *
     return pull(r);
 }
 
-static int start(struct cql_request *r, struct select_run *run, const struct access_path *path, struct read_spec *spec) {
+static int start(struct cql_request *r, struct select_run *run, const struct access_path *path,
+                 struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
     void *keys = NULL;
     bool empty = false;
@@ -236,7 +244,8 @@ static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s
     r->work_class = p->path->work_class;
     r->deadline_per_part = p->n_aggregates || p->grouped;
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
-    if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in)) return CQL_OFFLOAD;
+    if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in))
+        return CQL_OFFLOAD;
     op_cost_class(r->cost, class_of(p));
     struct select_run *run = ARENA_NEW(r->arena, struct select_run);
     if (!run || make_spec(r, p, &spec)) {

@@ -43,12 +43,15 @@ struct compile {
     struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
     struct table_use *tables; /* those that statement_table found */
     bool prepares;         /* for PREPARE, which looks at less of a change of the schema (statement_ops.check) */
-    bool in_batch;         /* what is compiled is a statement of a batch, which checks some of it when it has all (cql/write/batch.c) */
+    /* what is compiled is a statement of a batch, which checks some of it when it has all (cql/write/batch.c) */
+    bool in_batch;
     struct err *err;
     int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */
-    struct term_scope *scope; /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
+    /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
+    struct term_scope *scope;
     struct term_search *search; /* term_compile's own: what finding types may cost, and has found */
-    /* May the one who asks change the schema so? Asked by what compiles such a statement before it tells what is there; NULL: asked when it runs. */
+    /* May the one who asks change the schema so? Asked by what compiles such a statement before it
+     * tells what is there; NULL: asked when it runs. */
     int (*permit)(struct cql_request *r, const struct cql_statement *s);
     struct cql_request *asked_by;
 };

@@ -17,7 +17,9 @@ static const struct {
 
 const char *consistency_name(uint16_t level) { return level < ARRAY_LEN(levels) ? levels[level].name : "UNKNOWN"; }
 
-static const char *class_of(const struct schema_table *t) { return t->keyspace->n_replication ? t->keyspace->replication[0].value : ""; }
+static const char *class_of(const struct schema_table *t) {
+    return t->keyspace->n_replication ? t->keyspace->replication[0].value : "";
+}
 
 static bool is_simple(const struct schema_table *t) { return strstr(class_of(t), "SimpleStrategy") != NULL; }
 
@@ -31,14 +33,18 @@ static int check_serial(const struct cql_request *r) {
 static int check_compat(const struct cql_request *r, enum consistency_use use, struct compat k) {
     uint16_t level = r->params.consistency;
     if (use != CONSISTENCY_READ) return compat_refuse(&k, REFUSE_WRITE_LEVEL, r->err, consistency_name(level));
-    return level == CL_ONE || level == CL_LOCAL_ONE ? 0 : compat_refuse(&k, REFUSE_READ_LEVEL, r->err, consistency_name(level));
+    return level == CL_ONE || level == CL_LOCAL_ONE
+               ? 0
+               : compat_refuse(&k, REFUSE_READ_LEVEL, r->err, consistency_name(level));
 }
 
-int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t, const struct compat *k) {
+int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t,
+                      const struct compat *k) {
     uint16_t level = r->params.consistency;
     if (use == CONSISTENCY_CONDITION && check_serial(r)) return -1;
     if (UNLIKELY(level != CL_LOCAL_QUORUM && k->mode != COMPAT_OFF) && check_compat(r, use, compat_in(r, k))) return -1;
-    bool usual = level == CL_LOCAL_QUORUM || level == CL_LOCAL_ONE || level == CL_ONE || level == CL_QUORUM; /* no row has these */
+    bool usual = level == CL_LOCAL_QUORUM || level == CL_LOCAL_ONE || level == CL_ONE ||
+                 level == CL_QUORUM; /* no row has these */
     if (LIKELY(usual) || r->db->options.mode != MODE_CASSANDRA) return 0;
 #define CONSISTENCY(id, replicas)
 #define CONSISTENCY_REFUSED(what, id, when, ...) \

@@ -1,17 +1,26 @@
-/* Which consistency levels a request may use: one table (consistency.def) decides in cassandra mode, Keyspaces' refusals in keyspaces mode.
+/* Which consistency levels a request may use: one table (consistency.def) decides in cassandra
+ * mode, Keyspaces' refusals in keyspaces mode.
  *
- * One node holds every replica that the keyspace's replication factor speaks of, so QUORUM and ALL are always reached; TWO and THREE are
- * when there are so many replicas.
+ * One node holds every replica that the keyspace's replication factor speaks of, so QUORUM and ALL
+ * are always reached; TWO and THREE are when there are so many replicas.
  */
 #pragma once
 
 #include "cql/request/request.h"
 
-/* What a level is used for: a read, an INSERT, UPDATE or DELETE that stands alone, one of counters, a batch, or what has conditions. */
-enum consistency_use { CONSISTENCY_READ, CONSISTENCY_WRITE, CONSISTENCY_COUNTER, CONSISTENCY_BATCH, CONSISTENCY_CONDITION };
+/* What a level is used for: a read, an INSERT, UPDATE or DELETE that stands alone, one of counters,
+ * a batch, or what has conditions. */
+enum consistency_use {
+    CONSISTENCY_READ,
+    CONSISTENCY_WRITE,
+    CONSISTENCY_COUNTER,
+    CONSISTENCY_BATCH,
+    CONSISTENCY_CONDITION
+};
 
 /* k: the statement's. ERR_INVALID: the level, or the serial consistency of a condition, is none for this. */
-int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t, const struct compat *k) MUST_CHECK;
+int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t,
+                      const struct compat *k) MUST_CHECK;
 /* ERR_UNAVAILABLE: the keyspace has fewer replicas than the level asks for. */
 int consistency_reach(const struct cql_request *r, const struct schema_keyspace *ks) MUST_CHECK;
 const char *consistency_name(uint16_t level);

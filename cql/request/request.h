@@ -18,10 +18,12 @@ struct limit_connection; /* limits/limiter.h */
 struct limit_verdict;
 struct access_control;
 
-/* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0, or -1 with the error that it is
- * refused with. admit NULL allows all. On the thread that runs the request. */
+/* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0,
+ * or -1 with the error that it is refused with. admit NULL allows all. On the thread that runs the
+ * request. */
 struct cql_admission {
-    /* Asked before a SELECT reads a table, on every thread that it comes to: -1 when it would be refused whatever it costs. NULL: nothing is. */
+    /* Asked before a SELECT reads a table, on every thread that it comes to: -1 when it would be
+     * refused whatever it costs. NULL: nothing is. */
     int (*begin)(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e);
     int (*admit)(void *arg, struct cql_request *r, struct err *e);
     void *arg;
@@ -45,7 +47,8 @@ struct cql_db_options {
     int64_t logged_static; /* quota: statements of a logged batch that writes static columns; 0: none of its own */
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
-    struct access_control *access; /* who may do what (access/access.h); NULL: nobody logs in, and everybody may do all */
+    /* who may do what (access/access.h); NULL: nobody logs in, and everybody may do all */
+    struct access_control *access;
 };
 
 /* What outlives a request on a connection. One thread at a time. */
@@ -87,7 +90,8 @@ struct row_sink {
     void (*restart)(struct row_sink *s);
     /* Bytes of rows taken so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
-    /* Of a sink that sends rows as values_put writes them, else both are NULL. Where the next ones may be written, up to *end; NULL: there is no room now. */
+    /* Of a sink that sends rows as values_put writes them, else both are NULL. Where the next ones
+     * may be written, up to *end; NULL: there is no room now. */
     uint8_t *(*place)(struct row_sink *s, const uint8_t **end);
     /* n rows were, from there up to end. */
     void (*took)(struct row_sink *s, const uint8_t *end, uint32_t n);
@@ -150,9 +154,10 @@ struct cql_batch_item {
  */
 enum cql_work_class { WORK_READ, WORK_UPDATE, WORK_SCAN, WORK_DDL, WORK_CLASSES };
 
-/* DONE and FAILED end a request. COMMIT: as DONE, when what it writes is applied, and sent only when durable. OFFLOAD, on a loop only: nothing was done; run
- * it again on a thread of its work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the
- * batch; cql_run_more does the next one, there or on another thread that may block. */
+/* DONE and FAILED end a request. COMMIT: as DONE, when what it writes is applied, and sent only
+ * when durable. OFFLOAD, on a loop only: nothing was done; run it again on a thread of its
+ * work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the batch;
+ * cql_run_more does the next one, there or on another thread that may block. */
 enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
 
 struct cql_statement;
@@ -166,7 +171,8 @@ struct cql_request {
     struct err *err;
     struct op_cost *cost;
     struct row_sink *sink;
-    struct eng_batch *batch; /* where writes go; on a loop the caller commits it, on a thread that may block it is empty before and after */
+    /* where writes go; on a loop the caller commits it, on a thread that may block it is empty before and after */
+    struct eng_batch *batch;
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
     bool noted;              /* it runs anew, and has given its notes */
@@ -174,7 +180,8 @@ struct cql_request {
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
-    struct ast_stmt *tree;    /* QUERY: what was made without a text, query then being how CQL would write it; NULL: query is parsed */
+    /* QUERY: what was made without a text, query then being how CQL would write it; NULL: query is parsed */
+    struct ast_stmt *tree;
     struct slice prepared_id; /* EXECUTE */
     enum ast_batch_kind batch_kind;
     uint32_t n_items;
@@ -189,27 +196,32 @@ struct cql_request {
     struct cql_result result;
     uint32_t n_warnings;
     const char **warnings; /* in the arena; cql_warn appends */
-    const struct schema *schema; /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
+    /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
+    const struct schema *schema;
     struct compat_notes *notes;  /* --compatibility report; else NULL */
     struct cql_prepared *statement; /* referenced while the request runs */
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;
     enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
-    struct slice fingerprint;       /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
+    /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
+    struct slice fingerprint;
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
-    const char *write_type;         /* of WORK_UPDATE, as ERR_WRITE_TIMEOUT tells it: SIMPLE, BATCH, CAS, ...; a literal */
-    /* A request between two parts. running is the statement's own, in the request's arena. running_fini, when set, gives back
-     * what the arena does not hold; cql_request_fini calls it once, on any thread, whether the request came to its end or was
-     * dropped half-way. */
-    bool deadline_per_part; /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
+    /* of WORK_UPDATE, as ERR_WRITE_TIMEOUT tells it: SIMPLE, BATCH, CAS, ...; a literal */
+    const char *write_type;
+    /* A request between two parts. running is the statement's own, in the request's arena.
+     * running_fini, when set, gives back what the arena does not hold; cql_request_fini calls it
+     * once, on any thread, whether the request came to its end or was dropped half-way. */
+    /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
+    bool deadline_per_part;
     int64_t again_us; /* with CQL_AGAIN: there is nothing to do before this moment of machine time; 0: more at once */
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
     void *running;
     void (*running_fini)(struct cql_request *r);
 };
 
-/* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it any more (ERR_SERVER) or its
- * deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; of a PREPARE ERR_OVERLOADED). A write that has begun to commit does not ask. */
+/* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it
+ * any more (ERR_SERVER) or its deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; of a
+ * PREPARE ERR_OVERLOADED). A write that has begun to commit does not ask. */
 int cql_check_running(struct cql_request *r) MUST_CHECK;
 
 /* What is asked of Keyspaces' refusals while a statement runs: a copy of its own. */

@@ -3,7 +3,9 @@
 #include <openssl/evp.h>
 
 int result_md5(struct slice bytes, uint8_t *out, struct err *e) {
-    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1 ? 0 : err_set(e, ERR_SERVER, "MD5 is not available");
+    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1
+               ? 0
+               : err_set(e, ERR_SERVER, "MD5 is not available");
 }
 
 int result_meta_hash(struct result_meta *m, struct err *e) {

@@ -3,7 +3,8 @@
 #include "cql/request/consistency.h"
 #include "cql/request/db.h"
 
-struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast, const struct statement_ops *ops) {
+struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast,
+                                        const struct statement_ops *ops) {
     struct cql_statement *s = ARENA_NEW(c->arena, struct cql_statement);
     if (s && !c->binds->specs) {
         c->binds->n = ast->binds.n;
@@ -64,7 +65,9 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
-    if (s->kind == STMT_SELECT && (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace) || may_begin(r, t))) return CQL_FAILED;
+    if (s->kind == STMT_SELECT &&
+        (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace) || may_begin(r, t)))
+        return CQL_FAILED;
     r->compiled = s;
     return s->ops->run(r, s);
 }

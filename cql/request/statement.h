@@ -1,9 +1,10 @@
 /* A compiled statement: what PREPARE keeps and QUERY makes for one run. Inside cql only.
  *
- * Each kind of statement that runs has one row of functions (statement.c): compile, once per text and schema generation, and
- * run, per execution. compile fills the parts of cql_statement it owns and keeps its plan behind plan; everything lives in
- * the statement's arena and points into the tables that it uses, which it holds. run is const on it: many threads
- * may run one prepared statement at a time.
+ * Each kind of statement that runs has one row of functions (statement.c): compile, once per text
+ * and schema generation, and run, per execution. compile fills the parts of cql_statement it owns
+ * and keeps its plan behind plan; everything lives in the statement's arena and points into the
+ * tables that it uses, which it holds. run is const on it: many threads may run one prepared
+ * statement at a time.
  */
 #pragma once
 
@@ -18,10 +19,12 @@ struct cql_statement {
     const struct ast_stmt *ast;
     const struct schema *schema;       /* that it was compiled in: held by whoever compiled it */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
-    const struct table_use *tables;    /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
+    /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
+    const struct table_use *tables;
     struct bind_specs binds;
-    bool works_on_values;              /* some marker is for a collection, tuple, vector, varint or decimal, or stands in JSON or beside a function: its value
-                                          costs more than its bytes */
+    /* A marker is for a collection, tuple, vector, varint or decimal, or stands in JSON or beside a
+     * function: evaluating its value costs more than copying its bytes. */
+    bool works_on_values;
     bool late;                         /* only checked: it is compiled when it runs, each time */
     struct result_meta result;         /* n 0: no rows */
     uint32_t n_pk;                     /* see prepared_info */
@@ -42,7 +45,8 @@ struct statement_ops {
 };
 
 /* Compiles a tree with the functions of its kind. */
-struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast, const struct statement_ops *ops) MUST_CHECK;
+struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast,
+                                        const struct statement_ops *ops) MUST_CHECK;
 /* Finds the table a statement names, with the session's keyspace as default; fills the error
  * ("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"). */
 const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) MUST_CHECK;

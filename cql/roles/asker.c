@@ -4,12 +4,15 @@
 
 int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) {
     *a = (struct asker){.r = r, .roles = roles, .role = r->session->role};
-    if (!r->db->options.access || !a->role) return err_set(r->err, ERR_UNAUTHORIZED, "You have to be logged in and not anonymous to perform this request");
+    if (!r->db->options.access || !a->role)
+        return err_set(r->err, ERR_UNAUTHORIZED, "You have to be logged in and not anonymous to perform this request");
     a->superuser = role_is_superuser(roles, a->role);
     return 0;
 }
 
-static bool is_data(const struct resource *on) { return on->kind <= RESOURCE_OF_TABLE || on->kind >= RESOURCE_OF_ALL_FUNCTIONS; }
+static bool is_data(const struct resource *on) {
+    return on->kind <= RESOURCE_OF_TABLE || on->kind >= RESOURCE_OF_ALL_FUNCTIONS;
+}
 
 int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) {
     struct buf text;
@@ -22,7 +25,8 @@ int asker_must_by_name(const struct asker *a, enum permission p, const struct re
 int asker_must(const struct asker *a, enum permission p, const struct resource *on) {
     if (is_data(on)) return asker_must_by_name(a, p, on);
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
-    return err_set(a->r->err, ERR_UNAUTHORIZED, "User %s does not have sufficient privileges to perform the requested operation", a->role);
+    return err_set(a->r->err, ERR_UNAUTHORIZED,
+                   "User %s does not have sufficient privileges to perform the requested operation", a->role);
 }
 
 /* ---- what statements name ---- */
@@ -34,36 +38,47 @@ static int refuse_unknown(struct compile *c, const char *kind, struct slice name
 /* There is none but those of the server's own, of which nobody grants anything. */
 static int refuse_function(struct compile *c, const struct ast_resource *from, bool listed) {
     const char *keyspace = from->name.keyspace;
-    if (!keyspace) return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");
-    if (from->n_args && !schema_keyspace_find(c->schema, keyspace)) return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
+    if (!keyspace)
+        return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");
+    if (from->n_args && !schema_keyspace_find(c->schema, keyspace))
+        return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
     for (uint32_t i = 0; i < from->n_args; i++)
         if (!compile_type_in(c, keyspace, from->arg_types[i])) return -1;
-    if (!listed && strcmp(keyspace, "system") == 0) return err_invalid(c->err, "Altering permissions on builtin functions is not supported");
+    if (!listed && strcmp(keyspace, "system") == 0)
+        return err_invalid(c->err, "Altering permissions on builtin functions is not supported");
     return refuse_unknown(c, "function", slice_str(from->name.name));
 }
 
 static int resource_of(struct compile *c, const struct ast_resource *from, bool listed, struct resource *out) {
-    static const enum resource_kind kinds[] = {
-        [RESOURCE_ALL_KEYSPACES] = RESOURCE_OF_ALL_KEYSPACES, [RESOURCE_KEYSPACE] = RESOURCE_OF_KEYSPACE, [RESOURCE_ALL_TABLES] = RESOURCE_OF_ALL_TABLES,
-        [RESOURCE_TABLE] = RESOURCE_OF_TABLE, [RESOURCE_ALL_ROLES] = RESOURCE_OF_ALL_ROLES, [RESOURCE_ROLE] = RESOURCE_OF_ROLE,
-        [RESOURCE_ALL_FUNCTIONS] = RESOURCE_OF_ALL_FUNCTIONS, [RESOURCE_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS_IN,
-        [RESOURCE_ALL_MBEANS] = RESOURCE_OF_ALL_MBEANS};
+    static const enum resource_kind kinds[] = {[RESOURCE_ALL_KEYSPACES] = RESOURCE_OF_ALL_KEYSPACES,
+                                               [RESOURCE_KEYSPACE] = RESOURCE_OF_KEYSPACE,
+                                               [RESOURCE_ALL_TABLES] = RESOURCE_OF_ALL_TABLES,
+                                               [RESOURCE_TABLE] = RESOURCE_OF_TABLE,
+                                               [RESOURCE_ALL_ROLES] = RESOURCE_OF_ALL_ROLES,
+                                               [RESOURCE_ROLE] = RESOURCE_OF_ROLE,
+                                               [RESOURCE_ALL_FUNCTIONS] = RESOURCE_OF_ALL_FUNCTIONS,
+                                               [RESOURCE_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS_IN,
+                                               [RESOURCE_ALL_MBEANS] = RESOURCE_OF_ALL_MBEANS};
     switch (from->kind) {
     case RESOURCE_FUNCTION: return refuse_function(c, from, listed);
     case RESOURCE_MBEAN: case RESOURCE_MBEANS: return refuse_unknown(c, "mbean", from->mbean);
     case RESOURCE_TABLE:
-        *out = (struct resource){RESOURCE_OF_TABLE, from->name.keyspace ? from->name.keyspace : c->keyspace, from->name.name};
+        *out = (struct resource){RESOURCE_OF_TABLE, from->name.keyspace ? from->name.keyspace : c->keyspace,
+                                 from->name.name};
         if (out->keyspace && *out->keyspace) return 0;
-        return err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+        return err_invalid(c->err,
+                           "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
     default: *out = (struct resource){kinds[from->kind], from->name.name, from->name.name}; return 0;
     }
 }
 
 /* Both lists are Cassandra's, in its order. */
-_Static_assert((int)PERMISSION_CREATE == MAY_CREATE && (int)PERMISSION_AUTHORIZE == MAY_AUTHORIZE && (int)PERMISSION_SELECT_MASKED == MAY_SELECT_MASKED &&
-               PERMISSIONS == PERMISSION_SELECT_MASKED + 1, "the grammar's permissions are those of access/permission.def");
+_Static_assert((int)PERMISSION_CREATE == MAY_CREATE && (int)PERMISSION_AUTHORIZE == MAY_AUTHORIZE &&
+                   (int)PERMISSION_SELECT_MASKED == MAY_SELECT_MASKED && PERMISSIONS == PERMISSION_SELECT_MASKED + 1,
+               "the grammar's permissions are those of access/permission.def");
 
-int named_permissions(struct compile *c, const struct ast_permissions *p, const struct ast_resource *on, bool listed, struct named_permissions *out) {
+int named_permissions(struct compile *c, const struct ast_permissions *p, const struct ast_resource *on, bool listed,
+                      struct named_permissions *out) {
     struct buf text;
     *out = (struct named_permissions){.on_any = on->kind == RESOURCE_NONE, .permissions = p->n ? 0 : PERMISSIONS_ALL};
     for (uint32_t i = 0; i < p->n; i++) out->permissions |= 1u << p->items[i];
@@ -71,7 +86,8 @@ int named_permissions(struct compile *c, const struct ast_permissions *p, const 
     if (resource_of(c, on, listed, &out->on)) return -1;
     if (!listed) out->permissions &= resource_permissions(&out->on);
     if (!out->permissions)
-        return err_set(c->err, ERR_SYNTAX, "Resource type %s does not support any of the requested permissions", resource_class(&out->on));
+        return err_set(c->err, ERR_SYNTAX, "Resource type %s does not support any of the requested permissions",
+                       resource_class(&out->on));
     buf_init(&text, 0);
     resource_text(&out->on, &text);
     buf_u8(&text, 0);
@@ -84,7 +100,8 @@ static bool exists(const struct asker *a, const struct resource *on) {
     const struct schema *schema = catalog_schema(a->r->db->options.catalog);
     bool there = true;
     if (on->kind == RESOURCE_OF_TABLE) there = schema_table_any(schema, on->keyspace, on->name) != NULL;
-    else if (on->kind == RESOURCE_OF_KEYSPACE || on->kind == RESOURCE_OF_ALL_TABLES || on->kind == RESOURCE_OF_ALL_FUNCTIONS_IN)
+    else if (on->kind == RESOURCE_OF_KEYSPACE || on->kind == RESOURCE_OF_ALL_TABLES ||
+             on->kind == RESOURCE_OF_ALL_FUNCTIONS_IN)
         there = schema_keyspace_find(schema, on->keyspace) != NULL;
     else if (on->kind == RESOURCE_OF_ROLE) there = role_find(a->roles, on->name) != NULL;
     schema_unref(schema);

@@ -12,13 +12,20 @@ static int compile_change(struct compile *c, const struct ast_stmt *ast, struct 
     if (!p) return err_nomem(c->err);
     p->ast = &ast->other->grant;
     p->give = give;
-    return p->ast->granted_role ? 0 : named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
+    return p->ast->granted_role ? 0
+                                : named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
 }
 
-static int compile_grant(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) { return compile_change(c, ast, out, true); }
-static int compile_revoke(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) { return compile_change(c, ast, out, false); }
+static int compile_grant(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    return compile_change(c, ast, out, true);
+}
+static int compile_revoke(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    return compile_change(c, ast, out, false);
+}
 
-static int put(const struct asker *a, const struct role *role) { return access_put(a->r->db->options.access, role, a->r->err) ? 0 : -1; }
+static int put(const struct asker *a, const struct role *role) {
+    return access_put(a->r->db->options.access, role, a->r->err) ? 0 : -1;
+}
 
 /* ---- roles ---- */
 
@@ -49,8 +56,10 @@ static int change_membership(const struct asker *a, const struct grant_plan *p) 
 /* ---- permissions ---- */
 
 static bool is_system(const struct asker *a, const struct resource *on) {
-    const struct schema *schema = on->kind == RESOURCE_OF_TABLE || on->kind == RESOURCE_OF_KEYSPACE || on->kind == RESOURCE_OF_ALL_TABLES
-                                      ? catalog_schema(a->r->db->options.catalog) : NULL;
+    const struct schema *schema = on->kind == RESOURCE_OF_TABLE || on->kind == RESOURCE_OF_KEYSPACE ||
+                                          on->kind == RESOURCE_OF_ALL_TABLES
+                                      ? catalog_schema(a->r->db->options.catalog)
+                                      : NULL;
     if (!schema) return false;
     const struct schema_keyspace *ks = schema_keyspace_find(schema, on->keyspace);
     bool is = ks && ks->is_system;
@@ -61,7 +70,8 @@ static bool is_system(const struct asker *a, const struct resource *on) {
 /* Who grants must have what is granted. */
 static int may_grant(const struct asker *a, const struct named_permissions *p) {
     if (p->permissions & ~(1u << MAY_SELECT) && is_system(a, &p->on))
-        return err_set(a->r->err, ERR_UNAUTHORIZED, "Granting permissions on system keyspaces is strictly limited, this operation is not permitted");
+        return err_set(a->r->err, ERR_UNAUTHORIZED,
+                       "Granting permissions on system keyspaces is strictly limited, this operation is not permitted");
     if (asker_must_by_name(a, MAY_AUTHORIZE, &p->on)) return -1;
     for (int i = 0; i < PERMISSIONS; i++)
         if (p->permissions & 1u << i && asker_must_by_name(a, (enum permission)i, &p->on)) return -1;
@@ -75,7 +85,8 @@ static int change_permissions(const struct asker *a, const struct grant_plan *p)
     if (!role) return err_invalid(a->r->err, "Role %s doesn't exist", p->ast->grantee);
     if (named_exists(a, &p->permissions.on, "Resource ")) return -1;
     uint32_t bits = p->permissions.permissions;
-    if (role_granted(role, p->permissions.text, p->give ? bits : 0, p->give ? 0 : bits, a->r->arena, &next)) return err_nomem(a->r->err);
+    if (role_granted(role, p->permissions.text, p->give ? bits : 0, p->give ? 0 : bits, a->r->arena, &next))
+        return err_nomem(a->r->err);
     return put(a, &next);
 }
 

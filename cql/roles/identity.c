@@ -27,7 +27,8 @@ static int add(const struct asker *a, const struct identity_plan *p) {
     const struct role *role = role_find(a->roles, p->ast->role);
     if (asker_must(a, MAY_CREATE, &roles)) return -1;
     if (role && role->superuser && !a->superuser)
-        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can bind identities to a role with superuser status");
+        return err_set(a->r->err, ERR_UNAUTHORIZED,
+                       "Only superusers can bind identities to a role with superuser status");
     if (!role) return err_invalid(a->r->err, "Can not add identity for non-existent role '%s'", p->ast->role);
     if (!role_of_identity(a->roles, p->identity)) return put(a, role, p->identity, true);
     return p->ast->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", p->identity);
@@ -35,10 +36,12 @@ static int add(const struct asker *a, const struct identity_plan *p) {
 
 static int drop(const struct asker *a, const struct identity_plan *p) {
     const struct role *role = role_of_identity(a->roles, p->identity);
-    const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES, .name = role ? role->name : NULL};
+    const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES,
+                                .name = role ? role->name : NULL};
     if (asker_must(a, MAY_DROP, &on)) return -1;
     if (role && role_is_superuser(a->roles, role->name) && !a->superuser)
-        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can remove identity bindings from a role with superuser status");
+        return err_set(a->r->err, ERR_UNAUTHORIZED,
+                       "Only superusers can remove identity bindings from a role with superuser status");
     if (role) return put(a, role, p->identity, false);
     return p->ast->if_exists ? 0 : err_invalid(a->r->err, "identity '%s' doesn't exist", p->identity);
 }

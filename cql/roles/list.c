@@ -11,13 +11,21 @@ struct list_plan {
 struct column {
     const char *name, *type;
 };
-static const struct column role_columns[] = {{"role", "text"}, {"super", "boolean"}, {"login", "boolean"}, {"options", "map<text, text>"}, {"datacenters", "text"}};
+static const struct column role_columns[] = {{"role", "text"},
+                                             {"super", "boolean"},
+                                             {"login", "boolean"},
+                                             {"options", "map<text, text>"},
+                                             {"datacenters", "text"}};
 static const struct column user_columns[] = {{"name", "text"}, {"super", "boolean"}, {"datacenters", "text"}};
-static const struct column permission_columns[] = {{"role", "text"}, {"username", "text"}, {"resource", "text"}, {"permission", "text"}};
+static const struct column permission_columns[] = {{"role", "text"},
+                                                   {"username", "text"},
+                                                   {"resource", "text"},
+                                                   {"permission", "text"}};
 
 /* ---- compile ---- */
 
-static int take_columns(struct compile *c, const char *table, const struct column *columns, uint32_t n, struct cql_statement *out) {
+static int take_columns(struct compile *c, const char *table, const struct column *columns, uint32_t n,
+                        struct cql_statement *out) {
     struct result_column *made = ARENA_ARRAY(c->arena, n, struct result_column);
     if (!made) return err_nomem(c->err);
     for (uint32_t i = 0; i < n; i++) {
@@ -67,12 +75,15 @@ static bool show(void *arg, const struct role *r) {
     return true;
 }
 
-static int by_name(const void *x, const void *y) { return strcmp((*(const struct role *const *)x)->name, (*(const struct role *const *)y)->name); }
+static int by_name(const void *x, const void *y) {
+    return strcmp((*(const struct role *const *)x)->name, (*(const struct role *const *)y)->name);
+}
 
 static int emit_role(struct listing *l, const struct role *r) {
     static const uint8_t no_options[4];
     if (l->plan->ast->kind == LIST_ROLES) {
-        const struct value values[] = {text_of(r->name), bool_of(r->superuser), bool_of(r->login), value_of_slice(slice_of(no_options, 4)), text_of("ALL")};
+        const struct value values[] = {text_of(r->name), bool_of(r->superuser), bool_of(r->login),
+                                       value_of_slice(slice_of(no_options, 4)), text_of("ALL")};
         return emit(l->a, values);
     }
     const struct value values[] = {text_of(r->name), bool_of(r->superuser), text_of("ALL")};
@@ -129,7 +140,8 @@ static int emit_grant(const struct listing *l, const struct role *r, const struc
     int rc = buf_failed(&text) ? err_nomem(l->a->r->err) : 0;
     for (int i = 0; i < PERMISSIONS && !rc; i++) {
         if (!(g->permissions & l->plan->permissions.permissions & 1u << i)) continue;
-        const struct value values[] = {text_of(r->name), text_of(r->name), value_of_slice(buf_slice(&text)), text_of(permission_name((enum permission)i))};
+        const struct value values[] = {text_of(r->name), text_of(r->name), value_of_slice(buf_slice(&text)),
+                                       text_of(permission_name((enum permission)i))};
         rc = emit(l->a, values);
     }
     buf_fini(&text);

@@ -15,10 +15,13 @@ static int refuse_list(struct err *e, const char *before, uint32_t n, const stru
 
 /* A node of its own data centre only, no groups of addresses, no options. */
 static int check_options(const struct ast_role_options *o, struct err *e) {
-    if (o->given & ROLE_OPTIONS) return err_invalid(e, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
+    if (o->given & ROLE_OPTIONS)
+        return err_invalid(e, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
     if (o->given & ROLE_DATACENTERS && !o->all_datacenters)
-        return refuse_list(e, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters, "]',All values must be valid datacenters");
-    if (o->given & ROLE_CIDRS && !o->all_cidrs) return refuse_list(e, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
+        return refuse_list(e, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters,
+                           "]',All values must be valid datacenters");
+    if (o->given & ROLE_CIDRS && !o->all_cidrs)
+        return refuse_list(e, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
     return 0;
 }
 
@@ -32,8 +35,10 @@ static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cq
 
 typedef int (*change_fn)(struct asker *a, const struct ast_role *role, const char *hash);
 
-/* The hash of the password that a statement gives, made before the roles are locked: it is slow. *hash stays NULL when it gives none. */
-static int hash_given(struct cql_request *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX], const char **hash) {
+/* The hash of the password that a statement gives, made before the roles are locked: it is slow.
+ * *hash stays NULL when it gives none. */
+static int hash_given(struct cql_request *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX],
+                      const char **hash) {
     *hash = NULL;
     if (!(o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))) return 0;
     struct slice text = arena_dup(r->arena, slice_of(o->password.p, o->password.n));
@@ -44,7 +49,8 @@ static int hash_given(struct cql_request *r, const struct ast_role_options *o, c
     if (o->given & ROLE_HASHED_PASSWORD) {
         *hash = password;
         enum password_form form = password_form(password);
-        if (form == PASSWORD_IS_TOO_SLOW) return err_invalid(r->err, "The cost of a hashed password may be at most %d", PASSWORD_COST_MAX);
+        if (form == PASSWORD_IS_TOO_SLOW)
+            return err_invalid(r->err, "The cost of a hashed password may be at most %d", PASSWORD_COST_MAX);
         return form == PASSWORD_IS_HASH ? 0 : err_invalid(r->err, "Invalid hashed password value. Please use jBcrypt.");
     }
     *hash = room;
@@ -60,9 +66,11 @@ static int alter(struct asker *a, const struct ast_role *role, const char *hash)
 static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
     struct asker nobody;
     if (check_options(o, r->err)) return CQL_FAILED;
-    if (change == alter && o->given & ROLE_SUPERUSER) err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
+    if (change == alter && o->given & ROLE_SUPERUSER)
+        err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
-        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s", o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
+        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
+                    o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
     return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 
@@ -84,7 +92,8 @@ static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
     char room[PASSWORD_HASH_MAX];
     const char *hash;
     if (!access) return refuse_anonymous(r, change, &role->options);
-    if (permit(r, change, role) || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash)) return CQL_FAILED;
+    if (permit(r, change, role) || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
+        return CQL_FAILED;
     const struct role_set *roles = access_begin(access);
     int rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
     access_end(access);
@@ -112,7 +121,8 @@ static int grant_to_creator(struct asker *a, const struct ast_role *role) {
     buf_init(&text, 0);
     resource_text(&on, &text);
     buf_u8(&text, 0);
-    int rc = buf_failed(&text) || role_granted(role_find(a->roles, a->role), (const char *)text.p, resource_permissions(&on), 0, a->r->arena, &next);
+    int rc = buf_failed(&text) || role_granted(role_find(a->roles, a->role), (const char *)text.p,
+                                               resource_permissions(&on), 0, a->r->arena, &next);
     buf_fini(&text);
     return rc ? err_nomem(a->r->err) : put(a, &next);
 }
@@ -128,7 +138,8 @@ static int may_create(const struct asker *a, const struct ast_role *role) {
 static int create(struct asker *a, const struct ast_role *role, const char *hash) {
     if (may_create(a, role)) return -1;
     if (!*role->name) return err_invalid(a->r->err, "Role name can't be an empty string");
-    if (role_find(a->roles, role->name)) return role->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", role->name);
+    if (role_find(a->roles, role->name))
+        return role->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", role->name);
     struct role made = {.name = role->name, .hash = "", .login = role->user};
     take_options(&made, &role->options, hash);
     return put(a, &made) || grant_to_creator(a, role) ? -1 : 0;
@@ -148,7 +159,8 @@ static int may_alter(const struct asker *a, const struct ast_role *role) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     const struct ast_role_options *o = &role->options;
     if (o->given & ROLE_SUPERUSER && role_is_member(a->roles, a->role, role->name))
-        return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter your own superuser status or that of a role granted to you");
+        return err_set(a->r->err, ERR_UNAUTHORIZED,
+                       "You aren't allowed to alter your own superuser status or that of a role granted to you");
     if (o->given & ROLE_SUPERUSER && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     if (a->superuser) return 0;

@@ -1,7 +1,9 @@
-/* Statements about roles: who makes them, what they may do, who sees them. The roles themselves are access/. Inside cql only.
+/* Statements about roles: who makes them, what they may do, who sees them. The roles themselves are
+ * access/. Inside cql only.
  *
- * Life of one that changes: compile finds what it names; it runs on a thread for DDL, between access_begin and access_end: may the one who
- * asks, is it sound, then the change. All words are Cassandra's.
+ * Life of one that changes: compile finds what it names; it runs on a thread for DDL, between
+ * access_begin and access_end: may the one who asks, is it sound, then the change. All words are
+ * Cassandra's.
  */
 #pragma once
 
@@ -10,7 +12,8 @@
 #include "cql/request/statement.h"
 #include "cql/syntax/ast_other.h"
 
-extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops, identity_ops;
+extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops,
+    identity_ops;
 
 /* Who asks, as of a set of roles. */
 struct asker {
@@ -27,7 +30,8 @@ int asker_must(const struct asker *a, enum permission p, const struct resource *
 /* The same; the permission and the resource are named, of roles too. */
 int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
 
-/* What a GRANT, REVOKE or (listed) LIST names, in the statement's arena; ERR_SYNTAX when none of the permissions means anything there, but for LIST. */
+/* What a GRANT, REVOKE or (listed) LIST names, in the statement's arena; ERR_SYNTAX when none of
+ * the permissions means anything there, but for LIST. */
 struct named_permissions {
     bool on_any; /* LIST without ON */
     struct resource on;

@@ -35,7 +35,8 @@ static int put_map_entry(const struct cql_type *t, const struct eng_cell *c, str
     return 0;
 }
 
-int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out, struct err *e) {
+int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out,
+                 struct err *e) {
     struct slice key, value;
     if (cell_map_split(cell->value, &key, &value)) return damaged(e);
     *out = value_of_slice(key);
@@ -55,7 +56,8 @@ static bool is_element(const struct eng_cell *c) {
     return (c->flags & ENG_CELL_HAS_PATH) && !(c->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
 }
 
-static int put_collection(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct buf *out, struct err *e) {
+static int put_collection(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct buf *out,
+                          struct err *e) {
     uint32_t live = 0;
     for (uint32_t i = 0; i < n; i++) live += is_element(&cells[i]);
     if (live == 0) return 0;
@@ -84,8 +86,8 @@ static int put_udt(const struct cql_type *t, const struct eng_cell *cells, uint3
     return 0;
 }
 
-int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a, struct value *out,
-                  struct err *e) {
+int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a,
+                  struct value *out, struct err *e) {
     struct buf b;
     buf_init(&b, a->limit - a->used);
     *out = value_null();
@@ -101,7 +103,8 @@ int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32
 
 /* ---- sizes ---- */
 
-static uint64_t entry_size(const struct cql_type *t, enum size_model model, const struct eng_cell *c, struct buf *scratch) {
+static uint64_t entry_size(const struct cql_type *t, enum size_model model, const struct eng_cell *c,
+                           struct buf *scratch) {
     struct slice key, value;
     if (cell_map_split(c->value, &key, &value)) return 0;
     if (!key.p) {
@@ -125,7 +128,8 @@ static uint64_t fields_size(const struct cql_type *t, enum size_model model, con
     return size;
 }
 
-bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n, uint64_t *size) {
+bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n,
+               uint64_t *size) {
     uint32_t live = 0;
     struct buf scratch;
     *size = cql_items_size(model);

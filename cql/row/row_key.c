@@ -19,9 +19,12 @@ static int too_long(size_t bytes, struct err *e) {
     return err_invalid(e, "Key length of %zu is longer than maximum of %d", bytes, KEY_MAX);
 }
 
-int row_key_check(const struct row_key *key, struct err *e) { return key->bytes > KEY_MAX ? too_long(key->bytes, e) : 0; }
+int row_key_check(const struct row_key *key, struct err *e) {
+    return key->bytes > KEY_MAX ? too_long(key->bytes, e) : 0;
+}
 
-int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out, struct err *e) {
+int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out,
+                      struct err *e) {
     size_t size = 0, values_size = 0;
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
         const struct schema_column *c = schema_partition_key(t, i);
@@ -70,7 +73,8 @@ static int make_image(const struct value *values, uint32_t n, struct arena *a, s
 enum { KEY_ROOM = 256, KEY_SPARE = 64 };
 static struct buf buf_on(uint8_t *room) { return (struct buf){.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM}; }
 
-static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact, struct err *e) {
+static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact,
+                      struct err *e) {
     for (uint32_t i = 0; i < n; i++) {
         const struct schema_column *c = schema_clustering(t, i);
         if (cql_key_encode(c->type, c->desc, value_slice(values[i]), b, exact, e) && !buf_failed(b)) return -1;
@@ -78,8 +82,8 @@ static int encode_key(const struct schema_table *t, const struct value *values, 
     return 0;
 }
 
-int row_key_clustering(const struct schema_table *t, const struct value *values, uint32_t n, struct arena *a, struct row_key *out,
-                       struct err *e) {
+int row_key_clustering(const struct schema_table *t, const struct value *values, uint32_t n, struct arena *a,
+                       struct row_key *out, struct err *e) {
     *out = (struct row_key){.ck = slice_of("", 0)};
     if (n == 0) return 0;
     size_t total = 0;
@@ -150,8 +154,8 @@ static int decode_key(const struct schema_table *t, struct slice ck, struct buf 
     return 0;
 }
 
-int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a, struct value *values,
-                   struct err *e) {
+int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a,
+                   struct value *values, struct err *e) {
     if (t->n_clustering == 0) return 0;
     if (image.p) return decode_image(t, image, values, e);
     /* Into the arena where it stays; few types are longer than their key form. */

@@ -4,7 +4,8 @@
 #include "metering/size/size.h"
 
 /* Of a collection that was not put together. */
-static void add_cells(struct size_parts *p, enum size_model model, const struct row_view *v, const struct schema_column *c) {
+static void add_cells(struct size_parts *p, enum size_model model, const struct row_view *v,
+                      const struct schema_column *c) {
     uint32_t n;
     const struct eng_cell *cells = row_view_cells(v, c, &n);
     uint64_t size;
@@ -14,7 +15,8 @@ static void add_cells(struct size_parts *p, enum size_model model, const struct 
 }
 
 /* Sums in registers: this runs for every row that is read. */
-static void add_values(struct size_parts *p, enum size_model model, const struct row_view *v, uint32_t from, uint32_t to) {
+static void add_values(struct size_parts *p, enum size_model model, const struct row_view *v, uint32_t from,
+                       uint32_t to) {
     const struct schema_column *columns = v->layout->table->columns;
     uint64_t n = 0, bytes = 0;
     for (uint32_t i = from; i < to; i++) {
@@ -30,7 +32,8 @@ static void add_values(struct size_parts *p, enum size_model model, const struct
 }
 
 /* Columns are the partition key, the clustering key, then statics and regulars. */
-static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v, enum schema_column_kind kind) {
+static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v,
+                        enum schema_column_kind kind) {
     const struct schema_table *t = v->layout->table;
     uint32_t rows = t->n_partition_key, statics = rows + t->n_clustering, regulars = statics + t->n_static;
     p->rows++;
@@ -49,7 +52,8 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
 }
 
 /* What has expired of the row counts until it is removed, as if it had not. */
-static void add_expired(struct size_parts *p, enum size_model model, const struct row_view *v, const struct eng_row *row) {
+static void add_expired(struct size_parts *p, enum size_model model, const struct row_view *v,
+                        const struct eng_row *row) {
     const struct row_view_layout *l = v->layout;
     uint32_t last = UINT32_MAX;
     for (uint32_t i = row->n_cells; i < row->n_cells + row->n_expired; i++) {
@@ -77,7 +81,8 @@ static uint64_t count_cells(const struct row_view *v) {
 
 static uint64_t count_expiring(const struct row_view *v) {
     uint64_t n = v->row->n_expired;
-    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++) n += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++)
+        n += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
     return n;
 }
 
@@ -90,14 +95,16 @@ static void add_ttl(struct size_parts *p, const struct row_view *v) {
 
 /* Whether it is worth a look; flags may be those of the static row, which was looked at before. */
 static bool may_have_ttl(const struct row_view *v) {
-    return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired || v->row->n_expired;
+    return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired ||
+           v->row->n_expired;
 }
 
 void row_size_add_any(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
     uint64_t columns = p->n_columns;
     add_columns(p, rules->size_model, v, COLUMN_REGULAR);
     if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);
-    if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns + v->row->n_deletions);
+    if (UNLIKELY(v->layout->has_timestamps))
+        p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns + v->row->n_deletions);
     if (UNLIKELY(may_have_ttl(v))) add_ttl(p, v);
 }
 
@@ -109,6 +116,7 @@ void row_size_add_static(struct size_parts *p, const struct row_view *v) {
 void row_size_add_markers(struct size_parts *p, const struct op_cost *rules, const struct row_view *v, uint32_t n) {
     const struct schema_table *t = v->layout->table;
     struct size_parts one = {.rows = 1, .timestamp_bytes = rules->timestamp_size};
-    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(&one, rules->size_model, t->columns[i].type, v->values[i]);
+    for (uint32_t i = 0; i < t->n_partition_key; i++)
+        size_add_partition_key(&one, rules->size_model, t->columns[i].type, v->values[i]);
     for (uint32_t i = 0; i < n; i++) size_parts_add(p, &one);
 }

@@ -28,7 +28,9 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
         const struct cql_type *type = t->columns[i].type;
         if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
         bool multicell = cql_type_is_multicell(t->columns[i].type);
-        l->places[t->columns[i].id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = multicell, .assembled = multicell && (!wanted || wanted[i])};
+        l->places[t->columns[i].id] = (struct row_view_place){.ordinal = (uint16_t)i,
+                                                              .multicell = multicell,
+                                                              .assembled = multicell && (!wanted || wanted[i])};
         l->ordinals[t->columns[i].id] = (uint16_t)i;
     }
     return l;
@@ -64,9 +66,12 @@ static void clear(struct row_view *v, enum schema_column_kind kind) {
     }
 }
 
-static int assemble(struct row_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n, struct err *e) {
+static int assemble(struct row_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
+                    struct err *e) {
     int rc = cell_assemble(c->type, cells, n, v->arena, &v->values[c->ordinal], e);
-    return rc > 0 ? err_set(e, ERR_SERVER, "The value of column %s is larger than what one request may take of memory", c->name) : rc;
+    return rc > 0 ? err_set(e, ERR_SERVER, "The value of column %s is larger than what one request may take of memory",
+                            c->name)
+                  : rc;
 }
 
 /* Cells are sorted by column: those of one column follow one another. */
@@ -77,11 +82,13 @@ static int take_cells(struct row_view *v, const struct eng_row *row, struct err 
     for (const struct eng_cell *c = cells, *next; c < end; c = next) {
         struct row_view_place place = l->places[c->column < l->n_ids ? c->column : l->n_ids];
         v->row_flags |= c->flags;
-        for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column; next++) v->row_flags |= next->flags;
+        for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column; next++)
+            v->row_flags |= next->flags;
         if (UNLIKELY(place.ordinal == UINT16_MAX)) continue;
         v->runs[place.ordinal] = (struct row_view_run){.first = (uint32_t)(c - cells), .n = (uint32_t)(next - c)};
         if (LIKELY(!place.multicell)) v->values[place.ordinal] = value_of_slice(c->value);
-        else if (place.assembled && assemble(v, &l->table->columns[place.ordinal], c, (uint32_t)(next - c), e)) return -1;
+        else if (place.assembled && assemble(v, &l->table->columns[place.ordinal], c, (uint32_t)(next - c), e))
+            return -1;
     }
     return 0;
 }
@@ -179,7 +186,8 @@ SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct
 /* Nearly every row of a slice: nothing of the arena was taken by the one before. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct row_view_layout *l = v->layout;
-    bool quick = row && row->laid_out && l->key_is_int && v->arena->at == v->row_mark.at && v->arena->owned == v->row_mark.owned;
+    bool quick = row && row->laid_out && l->key_is_int && v->arena->at == v->row_mark.at &&
+                 v->arena->owned == v->row_mark.owned;
     if (UNLIKELY(!quick || !row_view_int_key(v, row))) return view_row(v, row, e);
     v->row = row;
     take_laid_out(v);
@@ -200,7 +208,8 @@ struct row_view_time row_view_time(const struct row_view *v, const struct schema
     for (uint32_t i = 0; i < n; i++) {
         if (cells[i].flags & (ENG_CELL_COMPLEX_DELETION | ENG_CELL_TOMBSTONE)) continue;
         if (out.present && cells[i].ts <= out.ts) continue;
-        out = (struct row_view_time){.present = true, .ts = cells[i].ts, .ttl = cells[i].ttl, .expiry = cells[i].expiry};
+        out =
+            (struct row_view_time){.present = true, .ts = cells[i].ts, .ttl = cells[i].ttl, .expiry = cells[i].expiry};
     }
     return out;
 }

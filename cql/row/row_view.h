@@ -29,7 +29,9 @@ struct row_view_layout {
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
     uint32_t around_keys; /* what sizes add to those of the keys' values, where a row is sized_as_sent */
-    bool sized_as_sent;   /* the clustering key is an int, no part of the partition key is a collection or UDT, and nothing is added for TTL and timestamps */
+    /* the clustering key is an int, no part of the partition key is a collection or UDT, and
+     * nothing is added for TTL and timestamps */
+    bool sized_as_sent;
     struct row_view_place *places; /* by column id */
     uint16_t *ordinals;   /* the same alone, for the engine */
     bool key_is_int;      /* the clustering key is an int */
@@ -65,9 +67,11 @@ struct row_view_time {
     int64_t expiry; /* seconds since 1970; ENG_NO_EXPIRY: none */
 };
 
-/* wanted: by ordinal; NULL: every column. Of a non-frozen collection or UDT that is not wanted there are cells only, and its value is
- * null, so that a large one costs nothing. NULL when memory is out. */
-const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) MUST_CHECK;
+/* wanted: by ordinal; NULL: every column. Of a non-frozen collection or UDT that is not wanted
+ * there are cells only, and its value is null, so that a large one costs nothing. NULL when memory
+ * is out. */
+const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted,
+                                                  struct arena *a) MUST_CHECK;
 /* Of a view in which rows are measured: collections by their cells. */
 const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
@@ -79,7 +83,8 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
 int row_view_keep_statics(struct row_view *v, struct err *e) MUST_CHECK;
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;
-/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the key was written as. */
+/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the
+ * key was written as. */
 static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
     const struct schema_table *t = v->layout->table;
     if (row->key_image.p || !cql_key_decode_int(schema_clustering(t, 0)->desc, row->ck, v->key_room)) return false;

@@ -63,7 +63,9 @@ static void count_fini(struct count *c) {
 
 static struct table_size size_counted(const struct count *c) {
     uint64_t rows = size_row_storage_bytes(c->s->rules.size_model, (uint16_t)c->t->n_columns, &c->rows);
-    return (struct table_size){.rows = c->rows.rows, .static_rows = c->statics.rows, .bytes = rows + size_static_bytes(&c->statics)};
+    return (struct table_size){.rows = c->rows.rows,
+                               .static_rows = c->statics.rows,
+                               .bytes = rows + size_static_bytes(&c->statics)};
 }
 
 static int add_partition(struct count *c, const struct eng_item *item, struct err *e) {
@@ -93,10 +95,15 @@ static int add_items(struct count *c, struct eng_scan *scan, const struct virtua
 }
 
 /* Everything that is stored: nothing has expired yet. */
-static int count_bucket(const struct table_sizes *s, const struct schema_table *t, uint16_t bucket, const struct virtual_patience *patience,
-                        struct table_size *out, struct err *e) {
-    struct eng_scan_spec spec = {.table = t->storage, .token_from = eng_bucket_from(bucket), .token_to = eng_bucket_to(bucket), .statics = true, .rows = true,
-                                 .deletions = schema_has_client_timestamps(t), .now = ENG_NEVER_EXPIRES};
+static int count_bucket(const struct table_sizes *s, const struct schema_table *t, uint16_t bucket,
+                        const struct virtual_patience *patience, struct table_size *out, struct err *e) {
+    struct eng_scan_spec spec = {.table = t->storage,
+                                 .token_from = eng_bucket_from(bucket),
+                                 .token_to = eng_bucket_to(bucket),
+                                 .statics = true,
+                                 .rows = true,
+                                 .deletions = schema_has_client_timestamps(t),
+                                 .now = ENG_NEVER_EXPIRES};
     struct count c;
     int rc = count_init(&c, s, t, e);
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
@@ -107,7 +114,8 @@ static int count_bucket(const struct table_sizes *s, const struct schema_table *
     return scan ? rc : -1;
 }
 
-static int refresh(struct table_sizes *s, struct entry *x, const struct schema_table *t, const struct virtual_patience *patience, struct err *e) {
+static int refresh(struct table_sizes *s, struct entry *x, const struct schema_table *t,
+                   const struct virtual_patience *patience, struct err *e) {
     for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
         bool changed = eng_changed_take(s->eng, t->storage, (uint16_t)i);
         if (x->counted[i] && !changed) continue;
@@ -182,7 +190,8 @@ static void give_entry(struct table_sizes *s, struct entry *x, int64_t now_us, c
 /* What was counted of another definition is counted again. */
 static void note_table(struct entry *x, const struct schema_table *t) {
     bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
-    bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl && x->has_timestamps == timestamps;
+    bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl &&
+                x->has_timestamps == timestamps;
     if (!same) memset(x->counted, 0, sizeof(x->counted));
     x->shape = t->shape;
     x->storage = t->storage;
@@ -190,8 +199,9 @@ static void note_table(struct entry *x, const struct schema_table *t) {
     x->has_timestamps = timestamps;
 }
 
-int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, int64_t now_us, const struct virtual_patience *patience,
-                         struct table_size *out, struct err *e) {
+int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
+                         int64_t now_us, const struct virtual_patience *patience, struct table_size *out,
+                         struct err *e) {
     *out = (struct table_size){0};
     if (t->virt) return 0;
     struct entry *x = take_entry(s, schema, t);
@@ -253,7 +263,8 @@ static uint64_t units_of(const struct table_sizes *s, const struct schema_table 
     if (!rc && eng_row_resolve(&row, ENG_NO_TS, ENG_NEVER_EXPIRES, NULL)) {
         const struct eng_item item = {.part = x->part, .has_static = is_static, .statics = row};
         if (!add_partition(&c, &item, &e) && (is_static || !add_row(&c, &row, &e)))
-            bytes = size_row_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows) + size_static_bytes(&c.statics);
+            bytes = size_row_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows) +
+                    size_static_bytes(&c.statics);
     }
     count_fini(&c);
     return size_write_steps(bytes);

@@ -61,7 +61,9 @@ int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keysp
 
 int ddl_permit(struct compile *c, const struct cql_statement *s) { return c->permit ? c->permit(c->asked_by, s) : 0; }
 
-int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }
+int ddl_refuse(struct compile *c, const char *feature) {
+    return err_invalid(c->err, "%s is not yet supported.", feature);
+}
 
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
@@ -69,7 +71,8 @@ int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
 }
 
 int ddl_refuse_mask(struct compile *c) {
-    return err_invalid(c->err, "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml");
+    return err_invalid(c->err, "Cannot mask columns because dynamic data masking is not enabled. You can enable it "
+                               "with the dynamic_data_masking_enabled property on cassandra.yaml");
 }
 
 int option_add(struct option_list *l, const char *name, const char *value) {
@@ -98,19 +101,22 @@ int prop_bool(struct compile *c, const char *name, const char *text, bool *out) 
         if (strcasecmp(text, no[i]) == 0) return *out = false, 0;
     }
     return err_set(c->err, ERR_SYNTAX,
-                   "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values can be '0', 'false' or 'no'.",
+                   "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values "
+                   "can be '0', 'false' or 'no'.",
                    text, name);
 }
 
 enum { MAX_DEPTH = 8 };
 
-static int flatten(struct compile *c, const char *prefix, const struct ast_prop_value *v, int depth, bool deep, struct option_list *out) {
+static int flatten(struct compile *c, const char *prefix, const struct ast_prop_value *v, int depth, bool deep,
+                   struct option_list *out) {
     for (uint32_t i = 0; i < v->n; i++) {
         const char *key = v->keys[i]->kind == PROP_MAP ? NULL : literal_text(c, v->keys[i]);
         const char *name = key ? arena_printf(c->arena, "%s.%s", prefix, key) : NULL;
         if (c->err->set) return -1;
         bool is_map = v->values[i]->kind == PROP_MAP;
-        if (!key || (is_map && (!deep || depth == MAX_DEPTH))) return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", prefix);
+        if (!key || (is_map && (!deep || depth == MAX_DEPTH)))
+            return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", prefix);
         if (!name) return err_nomem(c->err);
         if (is_map && flatten(c, name, v->values[i], depth + 1, deep, out)) return -1;
         if (!is_map && option_add(out, name, literal_text(c, v->values[i]))) return -1;
@@ -119,13 +125,16 @@ static int flatten(struct compile *c, const char *prefix, const struct ast_prop_
 }
 
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) {
-    if (v->kind != PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", name);
+    if (v->kind != PROP_MAP)
+        return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", name);
     return flatten(c, name, v, 0, deep, out);
 }
 
 static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
     if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
-        return err_invalid(c->err, "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only be used in the keyspace they are defined in",
+        return err_invalid(c->err,
+                           "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only "
+                           "be used in the keyspace they are defined in",
                            keyspace, t->keyspace);
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_keyspaces(c, keyspace, t->args[i])) return -1;

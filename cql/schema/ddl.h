@@ -15,13 +15,16 @@ enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s);
 enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s);
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* -1: whoever asks may not do it. Asked once the plan names what it is done to, as Cassandra asks: before what is there, and what is wrong with it, is told. */
+/* -1: whoever asks may not do it. Asked once the plan names what it is done to, as Cassandra asks:
+ * before what is there, and what is wrong with it, is told. */
 int ddl_permit(struct compile *c, const struct cql_statement *s) MUST_CHECK;
 /* What PREPARE says of a statement that names something of a keyspace: -1 if it names none and there is no other. */
 int ddl_check(struct compile *c, const struct ast_name *name) MUST_CHECK;
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
-int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK; /* -1: it is of one of the server's own keyspaces; told before what else is wrong */
-int ddl_refuse_mask(struct compile *c);                 /* -1, as a Cassandra without dynamic data masking, which is how it comes */
+/* -1: it is of one of the server's own keyspaces; told before what else is wrong */
+int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK;
+/* -1, as a Cassandra without dynamic data masking, which is how it comes */
+int ddl_refuse_mask(struct compile *c);
 
 /* ---- properties ---- */
 
@@ -41,16 +44,19 @@ const char *prop_text(struct compile *c, const char *name, const struct ast_prop
 const char *retry_policy(struct compile *c, const char *text) MUST_CHECK;
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) MUST_CHECK;
 /* Entries of a map property as options "prefix.key"; ERR_SYNTAX when it is no map. Nested maps only when deep. */
-int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) MUST_CHECK;
+int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep,
+             struct option_list *out) MUST_CHECK;
 
-/* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order,
- * because the existence of the table is checked in between. */
+/* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX,
+ * ERR_CONFIG), in Cassandra's order, because the existence of the table is checked in between. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) MUST_CHECK;
 /* The id that WITH ID gives the table, if it does: has_id and id of the change. */
 int table_id(struct compile *c, const struct ast_props *p, struct catalog_change *change) MUST_CHECK;
-int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) MUST_CHECK;
+int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered,
+                        struct option_list *out) MUST_CHECK;
 /* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
-int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) MUST_CHECK;
+int map_option_settle(struct compile *c, const char *name, struct option_list *given,
+                      struct option_list *out) MUST_CHECK;
 
 /* Checked, and made what is stored, those from first on (ddl_custom_property.c); ERR_INVALID. */
 enum { TAG_KEY_MAX = 128, TAG_VALUE_MAX = 256 };
@@ -78,8 +84,10 @@ const struct cql_type *ddl_type(struct compile *c, const char *keyspace, const s
 int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool added);
 
 /* Resolves a column's type in the table's keyspace and refuses what columns cannot be. */
-int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) MUST_CHECK;
+int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col,
+               struct catalog_column *out) MUST_CHECK;
 
-extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
-extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops, create_aggregate_ops, drop_function_ops,
-    drop_thing_ops;
+extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops,
+    alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
+extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops,
+    create_aggregate_ops, drop_function_ops, drop_thing_ops;

@@ -22,7 +22,8 @@ struct compaction_rule {
 };
 
 static const struct compaction_rule rules[] = {
-#define COMPACTION_OPTION(strategies, name, kind, low, parse_words, range_words) {strategies, name, kind, low, parse_words, range_words},
+#define COMPACTION_OPTION(strategies, name, kind, low, parse_words, range_words) \
+    {strategies, name, kind, low, parse_words, range_words},
 #include "cql/schema/compaction_option.def"
 #undef COMPACTION_OPTION
 };
@@ -66,7 +67,9 @@ static int check_choice(struct compile *c, const struct compaction_rule *r, cons
     if (!text) return err_nomem(c->err);
     for (char *p = text; r->kind != CHOICE && *p; p++)
         if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
-    return is_choice(text, r->parse_words) ? 0 : refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
+    return is_choice(text, r->parse_words)
+               ? 0
+               : refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
 }
 
 static int check(struct compile *c, const struct compaction_rule *r, const char *value) {
@@ -75,7 +78,8 @@ static int check(struct compile *c, const struct compaction_rule *r, const char 
     char text[64];
     switch (r->kind) {
     case INT:
-        if (!parse_int(value, strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX, &n)) return refuse(c, r->parse_words, value);
+        if (!parse_int(value, strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX, &n))
+            return refuse(c, r->parse_words, value);
         return n < r->low ? refuse(c, r->range_words, value) : 0;
     case REAL:
         if (!parse_real(value, &d)) return refuse(c, r->parse_words, value);
@@ -102,7 +106,8 @@ static int check_buckets(struct compile *c, const struct option_list *given) {
     if (h > l) return 0;
     print_real(l, texts[0]);
     print_real(h, texts[1]);
-    return err_set(c->err, ERR_CONFIG, "bucket_high value (%s) is less than or equal to the bucket_low value (%s)", texts[1], texts[0]);
+    return err_set(c->err, ERR_CONFIG, "bucket_high value (%s) is less than or equal to the bucket_low value (%s)",
+                   texts[1], texts[0]);
 }
 
 int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) {

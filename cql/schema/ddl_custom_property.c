@@ -1,5 +1,6 @@
-/* What Amazon Keyspaces adds to a table: CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS and TAGS, keys and values one by one (custom_property.def). What
- * they mean together, and what may become of them, is looked at where the whole table is known (system_schema/custom_property.c). */
+/* What Amazon Keyspaces adds to a table: CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS and TAGS, keys and
+ * values one by one (custom_property.def). What they mean together, and what may become of them, is
+ * looked at where the whole table is known (system_schema/custom_property.c). */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -49,7 +50,8 @@ static const struct key *find(const struct key *keys, size_t n, const char *name
     return NULL;
 }
 
-/* The name as it is stored: in small letters where the pattern has letters, as it was given where the pattern has a *. */
+/* The name as it is stored: in small letters where the pattern has letters, as it was given where
+ * the pattern has a *. */
 static const char *stored_name(struct compile *c, const char *prefix, const char *pattern, const char *name) {
     struct buf b;
     buf_init(&b, 4096);
@@ -87,9 +89,11 @@ static int settle_choice(struct compile *c, const struct key *k, const char *nam
 static int settle_number(struct compile *c, const struct key *k, const char *name, struct schema_option *o) {
     char *end, *end_of_least;
     double least = strtod(k->values, &end_of_least), most = strtod(end_of_least + 1, NULL), v = strtod(o->value, &end);
-    bool digits = k->kind == NUMBER ? strspn(o->value, "0123456789.") == strlen(o->value) : strspn(o->value, "0123456789") == strlen(o->value);
+    bool digits = k->kind == NUMBER ? strspn(o->value, "0123456789.") == strlen(o->value)
+                                    : strspn(o->value, "0123456789") == strlen(o->value);
     if (*o->value && !*end && digits && v >= least && v <= most) return 0;
-    return err_invalid(c->err, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", o->value, name, k->kind == WHOLE ? "whole " : "", least, most);
+    return err_invalid(c->err, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", o->value, name,
+                       k->kind == WHOLE ? "whole " : "", least, most);
 }
 
 /* In UTF-8. */
@@ -127,7 +131,8 @@ static int settle(struct compile *c, const struct key *k, const char *name, stru
 static int check_once(struct compile *c, const struct option_list *l, uint32_t first) {
     for (uint32_t i = first; i < l->n; i++)
         for (uint32_t k = first; k < i; k++)
-            if (strcmp(l->items[i].name, l->items[k].name) == 0) return err_invalid(c->err, "%s is given twice", l->items[i].name);
+            if (strcmp(l->items[i].name, l->items[k].name) == 0)
+                return err_invalid(c->err, "%s is given twice", l->items[i].name);
     return 0;
 }
 
@@ -150,9 +155,11 @@ int custom_properties_settle(struct compile *c, struct option_list *l, uint32_t 
     return check_once(c, l, first);
 }
 
-/* "provisioned_read_capacity_autoscaling_update." and, for another Region, "replica_updates.<Region>." more: its length, or 0. */
+/* "provisioned_read_capacity_autoscaling_update." and, for another Region,
+ * "replica_updates.<Region>." more: its length, or 0. */
 static size_t update_length(const char *name) {
-    static const char *const updates[] = {"provisioned_read_capacity_autoscaling_update.", "provisioned_write_capacity_autoscaling_update."};
+    static const char *const updates[] = {"provisioned_read_capacity_autoscaling_update.",
+                                          "provisioned_write_capacity_autoscaling_update."};
     static const char replica[] = "replica_updates.";
     for (size_t i = 0; i < ARRAY_LEN(updates); i++) {
         size_t n = strlen(updates[i]);
@@ -174,7 +181,8 @@ int autoscaling_settings_settle(struct compile *c, struct option_list *l, uint32
         char *update = arena_printf(c->arena, "%s%.*s", prefix, (int)n, name);
         if (!update) return err_nomem(c->err);
         for (char *p = update; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-        if (settle(c, k, name, &l->items[i]) || !(l->items[i].name = stored_name(c, update, k->name, name + n))) return -1;
+        if (settle(c, k, name, &l->items[i]) || !(l->items[i].name = stored_name(c, update, k->name, name + n)))
+            return -1;
     }
     return check_once(c, l, first);
 }
@@ -186,7 +194,8 @@ int tags_check(struct compile *c, const struct option_list *l, uint32_t first) {
         const char *key = l->items[i].name + sizeof prefix - 1;
         if (!*key || characters(key) > TAG_KEY_MAX)
             return err_invalid(c->err, "The key of a tag must have 1 to %d characters, not '%s'", TAG_KEY_MAX, key);
-        if (strncasecmp(key, "aws:", 4) == 0) return err_invalid(c->err, "The key of a tag may not begin with aws: (got '%s')", key);
+        if (strncasecmp(key, "aws:", 4) == 0)
+            return err_invalid(c->err, "The key of a tag may not begin with aws: (got '%s')", key);
         if (characters(l->items[i].value) > TAG_VALUE_MAX)
             return err_invalid(c->err, "The value of tag '%s' must have at most %d characters", key, TAG_VALUE_MAX);
     }
@@ -195,13 +204,16 @@ int tags_check(struct compile *c, const struct option_list *l, uint32_t first) {
 
 /* ---- what one ALTER TABLE may change ---- */
 
-/* Capacity and its auto scaling belong together, and so do the stream and its specification; options that do nothing on Keyspaces are no settings. */
+/* Capacity and its auto scaling belong together, and so do the stream and its specification;
+ * options that do nothing on Keyspaces are no settings. */
 static const char *setting_of(const char *option) {
     static const char *const plain[] = {"default_time_to_live", "comment", "cdc"};
     static const char prefix[] = "custom_properties.";
     for (size_t i = 0; i < ARRAY_LEN(plain); i++)
         if (strcmp(option, plain[i]) == 0) return strcmp(option, "cdc") == 0 ? "cdc_specification" : plain[i];
-    if (strncmp(option, "autoscaling_settings.", 21) == 0 || strncmp(option, "custom_properties.replica_updates.", 34) == 0) return "capacity_mode";
+    if (strncmp(option, "autoscaling_settings.", 21) == 0 ||
+        strncmp(option, "custom_properties.replica_updates.", 34) == 0)
+        return "capacity_mode";
     if (strncmp(option, "tags.", 5) == 0) return "tags";
     return strncmp(option, prefix, sizeof prefix - 1) == 0 ? option + sizeof prefix - 1 : NULL;
 }

@@ -43,17 +43,21 @@ static int settle_caching(struct compile *c, struct option_list *given, struct o
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
         if (strcmp(key, "keys") != 0 && strcmp(key, "rows_per_partition") != 0)
-            return err_set(c->err, ERR_CONFIG, "Invalid caching sub-options [%s]: only 'keys' and 'rows_per_partition' are allowed", key);
+            return err_set(c->err, ERR_CONFIG,
+                           "Invalid caching sub-options [%s]: only 'keys' and 'rows_per_partition' are allowed", key);
     }
     const char *keys = get(given, "keys"), *rows = get(given, "rows_per_partition");
     long n = 0;
     if (keys && strcasecmp(keys, "all") != 0 && strcasecmp(keys, "none") != 0)
-        return err_set(c->err, ERR_CONFIG, "Invalid value '%s' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed", keys);
+        return err_set(c->err, ERR_CONFIG,
+                       "Invalid value '%s' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed", keys);
     bool all = rows && strcasecmp(rows, "all") == 0, none = !rows || strcasecmp(rows, "none") == 0;
     /* Digits only, as Cassandra looks at them; what no int holds is refused here and not left to a number parser. */
     if (!all && !none && (rows[strspn(rows, "0123456789")] || !parse_number(rows, &n) || n > INT32_MAX))
         return err_set(c->err, ERR_CONFIG,
-                       "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer values are allowed", rows);
+                       "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and "
+                       "integer values are allowed",
+                       rows);
     if (put(c, out, "caching", "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;
     return put(c, out, "caching", "rows_per_partition", all ? "ALL" : none ? "NONE" : rows);
 }
@@ -97,18 +101,23 @@ static const struct strategy strategies[] = {
 
 static int parse_threshold(struct compile *c, const char *name, const char *text, long *out) {
     if (*text && !text[strspn(text, "0123456789")] && parse_number(text, out)) return 0;
-    return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text, name);
+    return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text,
+                   name);
 }
 
 static int check_thresholds(struct compile *c, const char *min, const char *max) {
     long low, high;
     if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
     if (low == 0 || high == 0)
-        return err_set(c->err, ERR_CONFIG, "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
-                                           "'enabled' to false instead.");
+        return err_set(
+            c->err, ERR_CONFIG,
+            "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
+            "'enabled' to false instead.");
     if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
     if (low > high)
-        return err_set(c->err, ERR_CONFIG, "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)", low, high);
+        return err_set(c->err, ERR_CONFIG,
+                       "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)",
+                       low, high);
     return 0;
 }
 
@@ -139,7 +148,8 @@ static int check_names(struct compile *c, const struct strategy *s, struct optio
     }
     int rc = 0;
     if (unknown.n)
-        rc = err_set(c->err, ERR_CONFIG, "Properties specified [%.*s] are not understood by %s", SLICE_FMT(buf_slice(&unknown)), s->name);
+        rc = err_set(c->err, ERR_CONFIG, "Properties specified [%.*s] are not understood by %s",
+                     SLICE_FMT(buf_slice(&unknown)), s->name);
     buf_fini(&unknown);
     return rc;
 }
@@ -164,13 +174,21 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
 
 /* ---- compression ---- */
 
-static const char *const compressors[] = {"LZ4Compressor", "SnappyCompressor", "DeflateCompressor", "ZstdCompressor", "NoopCompressor", NULL};
-static const char *const compression_options[] = {"class",  "enabled", "chunk_length_in_kb", "min_compress_ratio", "lz4_compressor_type",
-                                                  "lz4_high_compressor_level", "compression_level", NULL};
+static const char *const compressors[] = {"LZ4Compressor",  "SnappyCompressor", "DeflateCompressor",
+                                          "ZstdCompressor", "NoopCompressor",   NULL};
+static const char *const compression_options[] = {"class",
+                                                  "enabled",
+                                                  "chunk_length_in_kb",
+                                                  "min_compress_ratio",
+                                                  "lz4_compressor_type",
+                                                  "lz4_high_compressor_level",
+                                                  "compression_level",
+                                                  NULL};
 
 static int check_chunk(struct compile *c, const char *chunk) {
     long kb;
-    if (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024) return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
+    if (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024)
+        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
     if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
     return 0;
 }
@@ -179,11 +197,15 @@ static int check_compressor(struct compile *c, const struct option_list *given) 
     const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
     if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
         return err_set(c->err, ERR_CONFIG,
-                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options are [high, fast].", type);
+                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options "
+                       "are [high, fast].",
+                       type);
     char *end;
     double d = ratio ? strtod(ratio, &end) : 0;
-    if (ratio && (!*ratio || *end)) return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
-    if (!(d == 0 || d >= 1)) return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
+    if (ratio && (!*ratio || *end))
+        return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
+    if (!(d == 0 || d >= 1))
+        return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
     return 0;
 }
 
@@ -230,13 +252,17 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
     const char *class = get_either(c, given, "class"), *bare, *full;
     if (turns_off(c, given, class)) return put(c, out, "compression", "enabled", "false");
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
-    if (!*class) return err_set(c->err, ERR_CONFIG, "The 'class' option must not be empty. To disable compression use 'enabled' : false");
+    if (!*class)
+        return err_set(c->err, ERR_CONFIG,
+                       "The 'class' option must not be empty. To disable compression use 'enabled' : false");
     if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
-    if (!one_of(bare, compressors)) return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
+    if (!one_of(bare, compressors))
+        return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
     if (refuse_newer_compressor(c, bare, full)) return -1;
     const char *chunk = get_either(c, given, "chunk_length_in_kb");
     if ((chunk && check_chunk(c, chunk)) || check_compressor(c, given)) return -1;
-    if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64")) return -1;
+    if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64"))
+        return -1;
     if (put(c, out, "compression", "class", full)) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;

@@ -1,4 +1,5 @@
-/* Table options of CREATE TABLE and ALTER TABLE ... WITH: kinds, ranges and words are Cassandra's (TableAttributes, TableParams). */
+/* Table options of CREATE TABLE and ALTER TABLE ... WITH: kinds, ranges and words are Cassandra's
+ * (TableAttributes, TableParams). */
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -6,7 +7,8 @@
 #include "cql/schema/ddl.h"
 #include "system_schema/table_option.h"
 
-/* What Keyspaces adds to a table ("Tables", https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html). */
+/* What Keyspaces adds to a table ("Tables",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html). */
 static const char *const keyspaces_maps[] = {"custom_properties", "tags", "autoscaling_settings"};
 
 static bool is_keyspaces_map(const struct compile *c, const char *name) {
@@ -25,7 +27,8 @@ static int parse_int(struct compile *c, const char *name, const char *text, int6
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (!*text || *end || errno || v > INT32_MAX || v < INT32_MIN) return err_set(c->err, ERR_SYNTAX, "Invalid integer value %s for '%s'", text, name);
+    if (!*text || *end || errno || v > INT32_MAX || v < INT32_MIN)
+        return err_set(c->err, ERR_SYNTAX, "Invalid integer value %s for '%s'", text, name);
     *out = v;
     return 0;
 }
@@ -33,7 +36,8 @@ static int parse_int(struct compile *c, const char *name, const char *text, int6
 static int parse_double(struct compile *c, const char *name, const char *text, double *out) {
     char *end;
     *out = strtod(text, &end);
-    if (!*text || *end || strpbrk(text, "xX")) return err_set(c->err, ERR_SYNTAX, "Invalid double value %s for '%s'", text, name);
+    if (!*text || *end || strpbrk(text, "xX"))
+        return err_set(c->err, ERR_SYNTAX, "Invalid double value %s for '%s'", text, name);
     return 0;
 }
 
@@ -68,17 +72,23 @@ static const char *java_double(struct compile *c, double d) {
 
 static int check_int(struct compile *c, const char *name, int64_t v) {
     int64_t least = strcmp(name, "min_index_interval") == 0 || strcmp(name, "max_index_interval") == 0 ? 1 : 0;
-    if (v < least) return err_set(c->err, ERR_CONFIG, "%s must be greater than or equal to %lld (got %lld)", name, (long long)least, (long long)v);
+    if (v < least)
+        return err_set(c->err, ERR_CONFIG, "%s must be greater than or equal to %lld (got %lld)", name,
+                       (long long)least, (long long)v);
     if (strcmp(name, "default_time_to_live") == 0 && v > 630720000)
-        return err_set(c->err, ERR_CONFIG, "default_time_to_live must be less than or equal to 630720000 (got %lld)", (long long)v);
+        return err_set(c->err, ERR_CONFIG, "default_time_to_live must be less than or equal to 630720000 (got %lld)",
+                       (long long)v);
     return 0;
 }
 
 static int check_double(struct compile *c, const char *name, double v, const char *shown) {
     if (strcmp(name, "bloom_filter_fp_chance") == 0 && !(v > 6.71e-5 && v <= 1.0))
-        return err_set(c->err, ERR_CONFIG, "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)", shown);
+        return err_set(c->err, ERR_CONFIG,
+                       "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)",
+                       shown);
     if (!(v >= 0 && v <= 1.0))
-        return err_set(c->err, ERR_CONFIG, "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", name, shown);
+        return err_set(c->err, ERR_CONFIG,
+                       "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", name, shown);
     return 0;
 }
 
@@ -88,7 +98,8 @@ static const char *settle_text(struct compile *c, const char *name, const char *
     if (strcmp(name, "read_repair") == 0) {
         if (strcasecmp(text, "none") == 0) return "NONE";
         if (strcasecmp(text, "blocking") == 0) return "BLOCKING";
-        err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'read_repair': only NONE and BLOCKING are allowed", text);
+        err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'read_repair': only NONE and BLOCKING are allowed",
+                text);
         return NULL;
     }
     if (strcmp(name, "memtable") == 0 && strcmp(text, "default") != 0) {
@@ -108,7 +119,8 @@ static int add_scalar(struct compile *c, const struct table_option *o, const cha
         text = arena_printf(c->arena, "%lld", (long long)i);
         break;
     case OPTION_DOUBLE:
-        if (parse_double(c, o->name, text, &d) || !(text = java_double(c, d)) || check_double(c, o->name, d, text)) return -1;
+        if (parse_double(c, o->name, text, &d) || !(text = java_double(c, d)) || check_double(c, o->name, d, text))
+            return -1;
         break;
     case OPTION_BOOL:
         if (prop_bool(c, o->name, text, &b)) return -1;
@@ -132,17 +144,20 @@ static int add_keyspaces_map(struct compile *c, const struct ast_prop *prop, str
     return properties ? custom_properties_settle(c, out, first) : autoscaling_settings_settle(c, out, first);
 }
 
-static int add_map(struct compile *c, const struct table_option *o, const struct ast_prop_value *v, struct option_list *out) {
+static int add_map(struct compile *c, const struct table_option *o, const struct ast_prop_value *v,
+                   struct option_list *out) {
     struct option_list *given = ARENA_NEW(c->arena, struct option_list);
     if (!given) return err_nomem(c->err);
     given->arena = c->arena;
     given->err = c->err;
-    if (strcmp(o->name, "extensions") == 0) return 0; /* whatever it is: taken and not kept, as Cassandra does for a name that no extension claims */
+    /* whatever it is: taken and not kept, as Cassandra does for a name that no extension claims */
+    if (strcmp(o->name, "extensions") == 0) return 0;
     if (prop_map(c, o->name, v, false, given)) return -1;
     return map_option_settle(c, o->name, given, out);
 }
 
-static const char *effective(const struct option_list *out, const struct schema_table *altered, const char *name, bool cassandra_mode) {
+static const char *effective(const struct option_list *out, const struct schema_table *altered, const char *name,
+                             bool cassandra_mode) {
     for (uint32_t i = 0; i < out->n; i++)
         if (strcmp(out->items[i].name, name) == 0) return out->items[i].value;
     const struct schema_table none = {0};
@@ -153,7 +168,8 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
     for (uint32_t i = 0; i < p->n; i++) {
         if (strcmp(p->props[i].name, "id") != 0) continue;
-        if (p->props[i].value->kind == PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'id'. It should be a string");
+        if (p->props[i].value->kind == PROP_MAP)
+            return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'id'. It should be a string");
         text = p->props[i].value->text;
     }
     if (!text.p) return 0;
@@ -172,12 +188,26 @@ static int refuse_newer(struct compile *c, const struct table_option *o) {
     return o->defaults[0] ? 0 : compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name);
 }
 
-/* The order in which Cassandra reads the options (TableAttributes.build) and then looks at their ranges (TableParams.validate), whatever order the
- * statement has. */
-static const char *const reading_order[] = {"bloom_filter_fp_chance", "caching", "comment", "compaction", "compression", "memtable", "default_time_to_live",
-                                            "gc_grace_seconds", "max_index_interval", "memtable_flush_period_in_ms", "min_index_interval", "speculative_retry",
-                                            "additional_write_policy", "crc_check_chance", "cdc", "read_repair"};
-static const char *const range_order[] = {"bloom_filter_fp_chance", "crc_check_chance", "default_time_to_live", "gc_grace_seconds", "min_index_interval"};
+/* The order in which Cassandra reads the options (TableAttributes.build) and then looks at their
+ * ranges (TableParams.validate), whatever order the statement has. */
+static const char *const reading_order[] = {"bloom_filter_fp_chance",
+                                            "caching",
+                                            "comment",
+                                            "compaction",
+                                            "compression",
+                                            "memtable",
+                                            "default_time_to_live",
+                                            "gc_grace_seconds",
+                                            "max_index_interval",
+                                            "memtable_flush_period_in_ms",
+                                            "min_index_interval",
+                                            "speculative_retry",
+                                            "additional_write_policy",
+                                            "crc_check_chance",
+                                            "cdc",
+                                            "read_repair"};
+static const char *const range_order[] = {"bloom_filter_fp_chance", "crc_check_chance", "default_time_to_live",
+                                          "gc_grace_seconds", "min_index_interval"};
 
 /* Behind all of them: what is not among them. */
 static size_t place_in(const char *const *order, size_t n, const char *name) {
@@ -196,18 +226,23 @@ static int add_prop(struct compile *c, const struct ast_prop *prop, struct optio
     return !text || add_scalar(c, o, text, out) ? -1 : 0;
 }
 
-int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) {
+int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered,
+                        struct option_list *out) {
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
-        if (strcmp(name, "id") && !is_keyspaces_map(c, name) && !find(c, name)) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
+        if (strcmp(name, "id") && !is_keyspaces_map(c, name) && !find(c, name))
+            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
     }
     for (size_t place = 0; place <= ARRAY_LEN(range_order); place++)
         for (uint32_t i = 0; i < p->n; i++)
-            if (place_in(range_order, ARRAY_LEN(range_order), p->props[i].name) == place && add_prop(c, &p->props[i], out)) return -1;
+            if (place_in(range_order, ARRAY_LEN(range_order), p->props[i].name) == place &&
+                add_prop(c, &p->props[i], out))
+                return -1;
     int64_t least = atoi(effective(out, altered, "min_index_interval", c->schema->cassandra_mode));
     int64_t most = atoi(effective(out, altered, "max_index_interval", c->schema->cassandra_mode));
     if (most < least)
-        return err_set(c->err, ERR_CONFIG, "max_index_interval must be greater than or equal to min_index_interval (%lld) (got %lld)",
+        return err_set(c->err, ERR_CONFIG,
+                       "max_index_interval must be greater than or equal to min_index_interval (%lld) (got %lld)",
                        (long long)least, (long long)most);
     return 0;
 }

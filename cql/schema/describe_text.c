@@ -20,7 +20,8 @@ static void put_map(struct buf *out, uint32_t n, const struct schema_option *ent
     for (uint32_t i = 0, end; i < n; i = end) {
         const char *name = entries[i].name + skip;
         size_t length = strcspn(name, ".");
-        for (end = i + 1; name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0; end++) continue;
+        for (end = i + 1; name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0; end++)
+            continue;
         buf_printf(out, "%s'%.*s': ", i ? ", " : "", (int)length, name);
         if (name[length]) put_map(out, end - i, entries + i, skip + length + 1);
         else put_string(out, entries[i].value);
@@ -44,7 +45,10 @@ void describe_keyspace(const struct describe_text *d, const struct schema_keyspa
     static const char locator[] = "org.apache.cassandra.locator.";
     struct buf *out = d->out;
     if (d->cassandra_mode && describe_is_virtual(ks)) {
-        buf_printf(out, "/*\nWarning: Keyspace %s is a virtual keyspace and cannot be recreated with CQL.\nStructure, for reference:\n", ks->name);
+        buf_printf(out,
+                   "/*\nWarning: Keyspace %s is a virtual keyspace and cannot be recreated with CQL.\nStructure, for "
+                   "reference:\n",
+                   ks->name);
         buf_printf(out, "VIRTUAL KEYSPACE %s;\n*/", ks->name);
         return;
     }
@@ -193,7 +197,9 @@ static void put_keyspaces_options(const struct describe_text *d, const struct sc
     static const struct {
         const char *prefix, *words;
         bool deep;
-    } maps[] = {{"custom_properties.", "CUSTOM_PROPERTIES", true}, {"autoscaling_settings.", "AUTOSCALING_SETTINGS", true}, {"tags.", "TAGS", false}};
+    } maps[] = {{"custom_properties.", "CUSTOM_PROPERTIES", true},
+                {"autoscaling_settings.", "AUTOSCALING_SETTINGS", true},
+                {"tags.", "TAGS", false}};
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         uint32_t n;
         const struct schema_option *entries = option_entries(t->options, t->n_options, maps[i].prefix, d->arena, &n);
@@ -219,7 +225,8 @@ static void describe_virtual_table(const struct describe_text *d, const struct s
     struct buf *out = d->out;
     buf_put_str(out, "/*\nWarning: Table ");
     put_name(out, t);
-    buf_put_str(out, " is a virtual table and cannot be recreated with CQL.\nStructure, for reference:\nVIRTUAL TABLE ");
+    buf_put_str(out,
+                " is a virtual table and cannot be recreated with CQL.\nStructure, for reference:\nVIRTUAL TABLE ");
     put_name(out, t);
     buf_put_str(out, " (\n");
     put_columns(d, t);

@@ -14,28 +14,36 @@ static struct option_list *list_new(struct compile *c) {
 }
 
 /* Whether masks are switched on is asked of columns that are there, and not of those that come. */
-static int mask(struct compile *c, const struct catalog_change *change, const struct ast_column_mask *m, struct catalog_column *col) {
-    struct receiver column = {.keyspace = change->keyspace, .table = change->name, .name = col->name, .type = col->type};
+static int mask(struct compile *c, const struct catalog_change *change, const struct ast_column_mask *m,
+                struct catalog_column *col) {
+    struct receiver column = {.keyspace = change->keyspace,
+                              .table = change->name,
+                              .name = col->name,
+                              .type = col->type};
     if (!m) return 0;
     col->mask = column_mask_compile(c, &column, m);
     return col->mask ? 0 : -1;
 }
 
 /* Faults are told column by column. */
-static int check_added(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, const struct catalog_column *col) {
+static int check_added(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
+                       const struct catalog_column *col) {
     if (a->column_if_not_exists && schema_column_find(table, col->name)) return 0;
     if (catalog_check_added(table, col, c->err) || ddl_check_nested(c, col, true)) return -1;
     return catalog_check_comes_back(table, col, c->arena, c->err);
 }
 
-static int add(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
+static int add(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
+               struct catalog_change *change) {
     struct catalog_column *columns = ARENA_ARRAY(c->arena, a->n_columns, struct catalog_column);
     if (!columns) return err_nomem(c->err);
     change->n_columns = a->n_columns;
     change->columns = columns;
     change->column_conditional = a->column_if_not_exists;
     for (uint32_t i = 0; i < a->n_columns; i++) {
-        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) || mask(c, change, a->columns[i].mask, &columns[i])) return -1;
+        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) ||
+            mask(c, change, a->columns[i].mask, &columns[i]))
+            return -1;
         if (check_added(c, a, table, &columns[i])) return -1;
     }
     return 0;
@@ -54,7 +62,8 @@ static int beside(struct compile *c, const struct ast_beside *b, struct option_l
     return 0;
 }
 
-static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
+static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
+                struct catalog_change *change) {
     struct option_list *l = list_new(c);
     if (!l) return -1;
     if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
@@ -92,7 +101,10 @@ static int drop(struct compile *c, const struct ast_alter_table *a, struct catal
     change->drop_us = ENG_NO_TS;
     change->column_conditional = a->column_if_exists;
     if (!a->drop_timestamp) return 0;
-    struct receiver to = {.keyspace = change->keyspace, .table = change->name, .name = "[timestamp]", .type = cql_type_scalar(CQL_BIGINT)};
+    struct receiver to = {.keyspace = change->keyspace,
+                          .table = change->name,
+                          .name = "[timestamp]",
+                          .type = cql_type_scalar(CQL_BIGINT)};
     const struct term *t = term_compile(c, a->drop_timestamp, &to);
     if (!t) return -1;
     change->drop_us = (int64_t)load_u64(t->value.p);
@@ -107,7 +119,8 @@ static int rename_columns(const struct ast_alter_table *a, struct catalog_change
     return 0;
 }
 
-static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
+static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
+                     struct catalog_change *change) {
     change->unmask = a->columns[0].name;
     if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
     return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
@@ -136,7 +149,8 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     case ALTER_TABLE_ALTER_TYPE: return err_invalid(c->err, "Altering column types is no longer supported");
     case ALTER_TABLE_DROP: return drop(c, a, change);
     case ALTER_TABLE_RENAME: return rename_columns(a, change);
-    case ALTER_TABLE_DROP_COMPACT_STORAGE: return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+    case ALTER_TABLE_DROP_COMPACT_STORAGE:
+        return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
     case ALTER_TABLE_MASK: break;
     case ALTER_TABLE_DROP_MASK: return drop_mask(c, a, table, change);
     }

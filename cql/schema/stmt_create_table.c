@@ -24,15 +24,19 @@ static int check_name(const struct create *t) {
     for (const char *p = t->name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!word)
-        return err_set(e, ERR_CONFIG, "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
-                       t->keyspace, t->name, t->name);
+        return err_set(
+            e, ERR_CONFIG,
+            "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
+            t->keyspace, t->name, t->name);
     if (n > most)
-        return err_set(e, ERR_CONFIG, "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")", t->keyspace,
-                       t->name, most, n, t->name);
+        return err_set(e, ERR_CONFIG,
+                       "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",
+                       t->keyspace, t->name, most, n, t->name);
     return 0;
 }
 
-/* These errors name the table as the statement does. What a text names twice was told when it was read; a tree may come from elsewhere. */
+/* These errors name the table as the statement does. What a text names twice was told when it was
+ * read; a tree may come from elsewhere. */
 static int check_read(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
@@ -43,7 +47,8 @@ static int check_read(struct create *t) {
         int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
         if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, AST_DUPLICATE_COLUMN, a->columns[i].name, name);
     }
-    return a->has_primary_key ? 0 : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
+    return a->has_primary_key ? 0
+                              : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
 }
 
 /* Told here as well as by the catalogue, because Cassandra tells it before anything about columns. */
@@ -97,8 +102,10 @@ static int refuse_multicell(const struct create *t, const struct catalog_column 
 
 static int check_key_type(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
     struct err *e = t->c->err;
-    if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
-    if (cql_type_contains(col->type, CQL_DURATION)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
+    if (col->type->id == CQL_COUNTER)
+        return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
+    if (cql_type_contains(col->type, CQL_DURATION))
+        return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
     return cql_type_is_multicell(col->type) ? refuse_multicell(t, col, as) : 0;
 }
 
@@ -108,7 +115,8 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
     if (!at) return err_invalid(e, "Unknown column '%s' referenced in PRIMARY KEY for table '%s'", name, t->name);
     uint32_t i = *at;
     if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
-    if (t->declared[i].kind == COLUMN_STATIC) return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
+    if (t->declared[i].kind == COLUMN_STATIC)
+        return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
     if (check_key_type(t, &t->declared[i], t->ast->columns[i].type)) return -1;
     t->used[i] = true;
     t->declared[i].kind = kind;
@@ -146,7 +154,8 @@ static void reverse_by_class(struct create *t) {
     for (uint32_t i = 0; i < t->n_ordered; i++) {
         const uint32_t *at = name_tree_find(&t->by_name, slice_str(t->ordered[i].name));
         const struct ast_type *type = at ? t->ast->columns[*at].type : NULL;
-        if (type && type->quoted_class && t->ordered[i].kind == COLUMN_CLUSTERING) t->ordered[i].desc = cql_class_is_reversed(slice_str(type->name));
+        if (type && type->quoted_class && t->ordered[i].kind == COLUMN_CLUSTERING)
+            t->ordered[i].desc = cql_class_is_reversed(slice_str(type->name));
     }
 }
 
@@ -160,16 +169,22 @@ static int apply_order(struct create *t) {
         const char *name = p->order[i].column;
         if (!is_clustering(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
-    if (others.n) err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not clustering columns",
-                              SLICE_FMT(buf_slice(&others)));
+    if (others.n)
+        err_invalid(e,
+                    "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not "
+                    "clustering columns",
+                    SLICE_FMT(buf_slice(&others)));
     buf_fini(&others);
     if (e->set) return -1;
     struct catalog_column *clustering = t->ordered;
     while (p->n_order && clustering->kind != COLUMN_CLUSTERING) clustering++;
     for (uint32_t i = 0; i < p->n_order; i++) {
         if (strcmp(clustering[i].name, p->order[i].column) != 0) {
-            if (!names(clustering[i].name, p->order, p->n_order)) return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
-            return err_invalid(e, "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns (%s must appear before %s)",
+            if (!names(clustering[i].name, p->order, p->n_order))
+                return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
+            return err_invalid(e,
+                               "The order of columns in the CLUSTERING ORDER directive must match that of the "
+                               "clustering columns (%s must appear before %s)",
                                clustering[i].name, p->order[i].column);
         }
         clustering[i].desc = p->order[i].desc;
@@ -180,21 +195,27 @@ static int apply_order(struct create *t) {
 static int add_rest(struct create *t) {
     struct err *e = t->c->err;
     uint32_t n_key = t->n_ordered, counters = 0;
-    const char *by_class = NULL; /* the first by name of the counters that are named by class: they alone make no table of counters */
+    /* the first by name of the counters that are named by class: they alone make no table of counters */
+    const char *by_class = NULL;
     bool said = false;
     for (uint32_t i = 0; i < t->ast->n_columns; i++) {
         if (t->used[i]) continue;
         if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
-            return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+            return err_invalid(
+                e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
         if (ddl_check_nested(t->c, &t->declared[i], false)) return -1;
         bool counter = t->declared[i].type->id == CQL_COUNTER, class = t->ast->columns[i].type->quoted_class;
         counters += counter;
         said = said || (counter && !class);
-        if (counter && class && (!by_class || strcmp(t->declared[i].name, by_class) < 0)) by_class = t->declared[i].name;
+        if (counter && class && (!by_class || strcmp(t->declared[i].name, by_class) < 0))
+            by_class = t->declared[i].name;
         t->ordered[t->n_ordered++] = t->declared[i];
     }
-    if (by_class && !said) return err_set(e, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", t->keyspace, t->name, by_class);
-    if (counters && counters != t->n_ordered - n_key) return err_invalid(e, "Cannot mix counter and non counter columns in the same table");
+    if (by_class && !said)
+        return err_set(e, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
+                       t->keyspace, t->name, by_class);
+    if (counters && counters != t->n_ordered - n_key)
+        return err_invalid(e, "Cannot mix counter and non counter columns in the same table");
     return 0;
 }
 
@@ -211,7 +232,8 @@ static int take_options(struct create *t, struct catalog_change *change) {
 
 static int check_compact(const struct create *t) {
     for (uint32_t i = 0; i < t->ast->n_columns && t->ast->props.compact_storage; i++)
-        if (t->ast->columns[i].is_static) return err_invalid(t->c->err, "Static columns are not supported in COMPACT STORAGE tables");
+        if (t->ast->columns[i].is_static)
+            return err_invalid(t->c->err, "Static columns are not supported in COMPACT STORAGE tables");
     return 0;
 }
 
@@ -238,9 +260,13 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->keyspace = t.keyspace;
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
-    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, t.ast) || check_existence(&t)) return -1;
+    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, t.ast) ||
+        check_existence(&t))
+        return -1;
     if (take_options(&t, change) || declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
-    if (check_compact(&t) || table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) || check_name(&t)) return -1;
+    if (check_compact(&t) || table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) ||
+        check_name(&t))
+        return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;

@@ -24,11 +24,13 @@ struct answer {
 /* ---- compile ---- */
 
 static bool lists_names(enum ast_describe_kind kind) {
-    return kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES || kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
+    return kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES ||
+           kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
 }
 
 static bool tells_ranges(const struct compile *c) {
-    const struct schema_keyspace *ks = c->keyspace && *c->keyspace ? schema_keyspace_find(c->schema, c->keyspace) : NULL;
+    const struct schema_keyspace *ks = c->keyspace && *c->keyspace ? schema_keyspace_find(c->schema, c->keyspace)
+                                                                   : NULL;
     return ks && !ks->is_system;
 }
 
@@ -43,8 +45,11 @@ static int compile_describe(struct compile *c, const struct ast_stmt *ast, struc
     bool is_cluster = ast->describe.kind == DESCRIBE_CLUSTER;
     bool short_rows = is_cluster ? !tells_ranges(c) : lists_names(ast->describe.kind);
     for (int i = 0; i < 4; i++)
-        columns[i] = (struct result_column){"system", "describe", is_cluster ? cluster[i] : elements[i], cql_type_scalar(CQL_TEXT)};
-    if (is_cluster && !(columns[3].type = cql_type_parse(c->arena, slice_str("map<text, frozen<list<text>>>"), NULL, NULL, NULL, c->err))) return -1;
+        columns[i] = (struct result_column){"system", "describe", is_cluster ? cluster[i] : elements[i],
+                                            cql_type_scalar(CQL_TEXT)};
+    if (is_cluster && !(columns[3].type = cql_type_parse(c->arena, slice_str("map<text, frozen<list<text>>>"), NULL,
+                                                         NULL, NULL, c->err)))
+        return -1;
     out->result.n = short_rows ? 3 : 4;
     out->result.columns = columns;
     out->plan = d;
@@ -79,11 +84,17 @@ static int emit_element(struct answer *a, const struct schema_keyspace *ks, stru
     struct buf b;
     buf_init(&b, MAX_STATEMENT);
     struct describe_text text = {&b, a->r->arena, a->schema->cassandra_mode, a->d->ast->internals};
-    const char *kind = x.table ? "table" : x.type ? "type" : "keyspace", *name = x.table ? x.table->name : x.type ? x.type->type->name : ks->name;
+    const char *kind = x.table  ? "table"
+                       : x.type ? "type"
+                                : "keyspace",
+               *name = x.table  ? x.table->name
+                       : x.type ? x.type->type->name
+                                : ks->name;
     if (with_text && x.table) describe_table(&text, x.table);
     else if (with_text && x.type) describe_type(&text, x.type);
     else if (with_text) describe_keyspace(&text, ks);
-    const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(kind)), quoted(a, name), value_of_slice(buf_slice(&b))};
+    const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(kind)), quoted(a, name),
+                                   value_of_slice(buf_slice(&b))};
     int rc = buf_failed(&b) || !values[0].p || !values[2].p ? err_nomem(a->r->err) : emit(a, values);
     buf_fini(&b);
     return rc;
@@ -101,12 +112,15 @@ static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool 
     for (uint32_t i = 0; i < tables->n; i++) sorted[i] = schema_tables_next(&at);
     qsort(sorted, tables->n, sizeof *sorted, by_name_whatever_case);
     for (uint32_t i = 0; i < tables->n; i++)
-        if (schema_status_is_listed(sorted[i]->status) && emit_element(a, ks, (struct element){.table = sorted[i]}, with_text)) return -1;
+        if (schema_status_is_listed(sorted[i]->status) &&
+            emit_element(a, ks, (struct element){.table = sorted[i]}, with_text))
+            return -1;
     return 0;
 }
 
 static int by_type_name(const void *a, const void *b) {
-    return strcasecmp((*(const struct schema_type *const *)a)->type->name, (*(const struct schema_type *const *)b)->type->name);
+    return strcasecmp((*(const struct schema_type *const *)a)->type->name,
+                      (*(const struct schema_type *const *)b)->type->name);
 }
 
 static int emit_type_names(struct answer *a, const struct schema_space *space) {
@@ -115,7 +129,9 @@ static int emit_type_names(struct answer *a, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++) sorted[i] = space->types[i];
     if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (schema_status_is_listed(sorted[i]->status) && emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false)) return -1;
+        if (schema_status_is_listed(sorted[i]->status) &&
+            emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false))
+            return -1;
     return 0;
 }
 
@@ -127,7 +143,8 @@ static int emit_types_within(struct answer *a, const struct schema_space *space,
         if (emit_types_within(a, space, t->args[i], done)) return -1;
     if (t->id != CQL_UDT) return 0;
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (schema_status_is_listed(space->types[i]->status) && strcmp(space->types[i]->type->name, t->name) == 0) return emit_type(a, space, i, done);
+        if (schema_status_is_listed(space->types[i]->status) && strcmp(space->types[i]->type->name, t->name) == 0)
+            return emit_type(a, space, i, done);
     return 0;
 }
 
@@ -190,7 +207,8 @@ static int emit_cluster(struct answer *a) {
         cql_elem_put(value_of_slice(slice_str("0")), &map);
         cql_elem_put(value_of_slice(buf_slice(&list)), &map);
     }
-    const struct value values[] = {value_of_slice(slice_str(node->cluster_name)), value_of_slice(slice_str("Murmur3Partitioner")),
+    const struct value values[] = {value_of_slice(slice_str(node->cluster_name)),
+                                   value_of_slice(slice_str("Murmur3Partitioner")),
                                    value_of_slice(slice_str("SimpleSnitch")), value_of_slice(buf_slice(&map))};
     int rc = !endpoint || buf_failed(&map) || buf_failed(&list) ? err_nomem(a->r->err) : emit(a, values);
     buf_fini(&list);
@@ -232,9 +250,11 @@ static int emit_one(struct answer *a) {
     bool may_be_table = d->kind == DESCRIBE_TABLE || d->kind == DESCRIBE_GENERIC;
     const struct schema_table *t = may_be_table ? find_table(a, ks, d->name.name) : NULL;
     if (t) return emit_element(a, ks, (struct element){.table = t}, true);
-    const struct schema_type *type = d->kind == DESCRIBE_TYPE ? schema_type_find(a->schema, ks->name, d->name.name) : NULL;
+    const struct schema_type *type = d->kind == DESCRIBE_TYPE ? schema_type_find(a->schema, ks->name, d->name.name)
+                                                              : NULL;
     if (type) return emit_element(a, ks, (struct element){.type = type}, true);
-    return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name, may_be_table ? "keyspace " : "", ks->name);
+    return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name,
+                       may_be_table ? "keyspace " : "", ks->name);
 }
 
 static int emit_generic(struct answer *a) {

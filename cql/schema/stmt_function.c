@@ -1,5 +1,6 @@
-/* CREATE and DROP of functions and aggregates of users: none can be made, since functions are switched off, as they are in a Cassandra as it comes
- * (user_defined_functions_enabled). And DROP of indexes, views and triggers, of which there are none. */
+/* CREATE and DROP of functions and aggregates of users: none can be made, since functions are
+ * switched off, as they are in a Cassandra as it comes (user_defined_functions_enabled). And DROP
+ * of indexes, views and triggers, of which there are none. */
 #include <strings.h>
 
 #include "cql/expr/term.h"
@@ -22,7 +23,9 @@ static int may_create(struct compile *c, const char *keyspace, struct cql_statem
 }
 
 static int check_directives(struct compile *c, bool or_replace, bool if_not_exists) {
-    return or_replace && if_not_exists ? err_invalid(c->err, "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives") : 0;
+    return or_replace && if_not_exists
+               ? err_invalid(c->err, "Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives")
+               : 0;
 }
 
 /* ---- functions ---- */
@@ -31,7 +34,9 @@ static int compile_create_function(struct compile *c, const struct ast_stmt *ast
     const struct ast_create_function *f = &ast->other->create_function;
     const char *keyspace = keyspace_of(c, &f->name);
     if (!keyspace || may_create(c, keyspace, out) || check_directives(c, f->or_replace, f->if_not_exists)) return -1;
-    return err_invalid(c->err, "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
+    return err_invalid(
+        c->err,
+        "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
 }
 
 /* ---- aggregates ---- */
@@ -45,7 +50,8 @@ static int check_not_frozen(struct compile *c, const char *what, const struct as
     struct buf name;
     buf_init(&name, 4096);
     cql_type_print(type, &name);
-    err_invalid(c->err, "%s '%.*s' cannot be frozen; remove frozen<> modifier from '%.*s'", what, SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&name)));
+    err_invalid(c->err, "%s '%.*s' cannot be frozen; remove frozen<> modifier from '%.*s'", what,
+                SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&name)));
     buf_fini(&name);
     return -1;
 }
@@ -61,13 +67,15 @@ static int print_types(struct compile *c, struct ast_type *const *types, uint32_
     return 0;
 }
 
-static int refuse_aggregate(struct compile *c, const char *keyspace, const struct ast_create_aggregate *a, struct buf *text) {
+static int refuse_aggregate(struct compile *c, const char *keyspace, const struct ast_create_aggregate *a,
+                            struct buf *text) {
     if (check_not_frozen(c, "State type", a->stype)) return -1;
     const struct cql_type *state = compile_type(c, a->stype);
     if (!state) return -1;
     cql_type_print(state, text);
     if (print_types(c, a->arg_types, a->n_args, false, text)) return -1;
-    return err_invalid(c->err, "State function %s.%s(%.*s) doesn't exist", keyspace, a->sfunc, SLICE_FMT(buf_slice(text)));
+    return err_invalid(c->err, "State function %s.%s(%.*s) doesn't exist", keyspace, a->sfunc,
+                       SLICE_FMT(buf_slice(text)));
 }
 
 static int compile_create_aggregate(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -76,7 +84,8 @@ static int compile_create_aggregate(struct compile *c, const struct ast_stmt *as
     struct compile there = *c;
     struct buf text;
     if (!keyspace || may_create(c, keyspace, out) || check_directives(c, a->or_replace, a->if_not_exists)) return -1;
-    if (!schema_keyspace_find(c->schema, keyspace)) return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
+    if (!schema_keyspace_find(c->schema, keyspace))
+        return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
     there.keyspace = keyspace;
     buf_init(&text, 1 << 16);
     refuse_aggregate(&there, keyspace, a, &text);
@@ -98,7 +107,8 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     int rc = print_types(&there, d->arg_types, d->n_args, true, &text);
     if (!rc && !d->if_exists) {
         const char *open = d->has_args ? "(" : "", *close = d->has_args ? ")" : "";
-        rc = err_invalid(c->err, "%s '%s.%s%s%.*s%s' doesn't exist", kind, keyspace, d->name.name, open, SLICE_FMT(buf_slice(&text)), close);
+        rc = err_invalid(c->err, "%s '%s.%s%s%.*s%s' doesn't exist", kind, keyspace, d->name.name, open,
+                         SLICE_FMT(buf_slice(&text)), close);
     }
     buf_fini(&text);
     return rc;
@@ -111,7 +121,9 @@ static int compile_drop_thing(struct compile *c, const struct ast_stmt *ast, str
     (void)out;
     if (!keyspace) return -1;
     if (trigger ? ast->other->trigger.if_exists : ast->drop.if_exists) return 0;
-    if (trigger) return err_invalid(c->err, "Trigger '%s' on '%s.%s' doesn't exist", ast->other->trigger.name, keyspace, name->name);
+    if (trigger)
+        return err_invalid(c->err, "Trigger '%s' on '%s.%s' doesn't exist", ast->other->trigger.name, keyspace,
+                           name->name);
     return index ? err_invalid(c->err, "Index '%s.%s' doesn't exist'", keyspace, name->name)
                  : err_invalid(c->err, "Materialized view '%s.%s' doesn't exist", keyspace, name->name);
 }
@@ -122,9 +134,15 @@ static enum cql_outcome run_nothing(struct cql_request *r, const struct cql_stat
     return CQL_DONE;
 }
 
-static int check_create_function(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->other->create_function.name); }
-static int check_create_aggregate(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->other->create_aggregate.name); }
-static int check_drop(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->other->drop_function.name); }
+static int check_create_function(struct compile *c, const struct ast_stmt *ast) {
+    return ddl_check(c, &ast->other->create_function.name);
+}
+static int check_create_aggregate(struct compile *c, const struct ast_stmt *ast) {
+    return ddl_check(c, &ast->other->create_aggregate.name);
+}
+static int check_drop(struct compile *c, const struct ast_stmt *ast) {
+    return ddl_check(c, &ast->other->drop_function.name);
+}
 static int check_drop_thing(struct compile *c, const struct ast_stmt *ast) {
     return ddl_check(c, ast->kind == STMT_DROP_TRIGGER ? &ast->other->trigger.table : &ast->drop.name);
 }

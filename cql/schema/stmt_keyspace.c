@@ -10,9 +10,15 @@ static int check_name(struct compile *c, const char *name) {
     bool word = n > 0;
     for (const char *p = name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
-    if (!word) return err_invalid(c->err, "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")", name);
+    if (!word)
+        return err_invalid(
+            c->err,
+            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")",
+            name);
     if (n > KEYSPACE_NAME_LENGTH)
-        return err_invalid(c->err, "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")", KEYSPACE_NAME_LENGTH, n, name);
+        return err_invalid(c->err,
+                           "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")",
+                           KEYSPACE_NAME_LENGTH, n, name);
     return 0;
 }
 
@@ -76,7 +82,8 @@ static int check_known(struct compile *c, const struct ast_props *p) {
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
         bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
-        for (size_t k = 0; k < ARRAY_LEN(ours) && !c->schema->cassandra_mode; k++) known = known || strcmp(name, ours[k]) == 0;
+        for (size_t k = 0; k < ARRAY_LEN(ours) && !c->schema->cassandra_mode; k++)
+            known = known || strcmp(name, ours[k]) == 0;
         if (!known) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
     }
     return 0;
@@ -108,7 +115,8 @@ static int take_rest(struct compile *c, const struct ast_props *p, struct catalo
     bool creates = change->op == CATALOG_CREATE_KEYSPACE;
     struct err untold = {0};
     struct compile quiet = *c;
-    if ((ks != NULL) != creates) return take_writes(c, p, change) || (creates && !change->n_replication) ? refuse_without_class(c) : 0;
+    if ((ks != NULL) != creates)
+        return take_writes(c, p, change) || (creates && !change->n_replication) ? refuse_without_class(c) : 0;
     quiet.err = &untold;
     (void)!take_writes(&quiet, p, change);
     return 0;

@@ -8,12 +8,17 @@
 static int take_moment(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
     struct err ignored = {0};
     struct buf b;
-    if (v->kind == PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'restore_timestamp'. It should be a string");
+    if (v->kind == PROP_MAP)
+        return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'restore_timestamp'. It should be a string");
     buf_init(&b, 64);
-    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", c->now_us, &b, &ignored);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", c->now_us, &b,
+                               &ignored);
     int64_t ms = !rc && b.n == 8 ? (int64_t)load_u64(b.p) : INT64_MAX;
     buf_fini(&b);
-    if (ms > INT64_MAX / 1000 || ms < 0) return err_invalid(c->err, "Invalid restore_timestamp '%.*s': it is a time in ISO 8601, 2020-06-30T04:05:00+0000", SLICE_FMT(v->text));
+    if (ms > INT64_MAX / 1000 || ms < 0)
+        return err_invalid(c->err,
+                           "Invalid restore_timestamp '%.*s': it is a time in ISO 8601, 2020-06-30T04:05:00+0000",
+                           SLICE_FMT(v->text));
     change->has_restore_us = true;
     change->restore_us = ms * 1000;
     return 0;
@@ -37,13 +42,15 @@ static int take_props(struct compile *c, const struct ast_props *given, struct c
     for (uint32_t i = 0; i < given->n; i++) {
         const struct ast_prop *p = &given->props[i];
         bool moment = !strcasecmp(p->name, "restore_timestamp");
-        if (moment && change->has_restore_us) return err_set(c->err, ERR_SYNTAX, "Multiple definition for property 'restore_timestamp'");
+        if (moment && change->has_restore_us)
+            return err_set(c->err, ERR_SYNTAX, "Multiple definition for property 'restore_timestamp'");
         if (moment && take_moment(c, p->value, change)) return -1;
         if (!moment && !may_be_set(p->name)) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", p->name);
         if (!moment) props[rest.n++] = *p;
     }
     *l = (struct option_list){.arena = c->arena, .err = c->err};
-    if (given->n_order || given->compact_storage || given->id) return err_set(c->err, ERR_SYNTAX, "RESTORE TABLE takes properties only");
+    if (given->n_order || given->compact_storage || given->id)
+        return err_set(c->err, ERR_SYNTAX, "RESTORE TABLE takes properties only");
     if (table_props_kinds(c, &rest) || table_props_options(c, &rest, NULL, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
@@ -53,7 +60,9 @@ static int take_props(struct compile *c, const struct ast_props *given, struct c
 static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_restore_table *a = &ast->other->restore;
     struct catalog_change *change = ddl_change_new(c, CATALOG_RESTORE_TABLE, out);
-    if (!change || !(change->keyspace = ddl_keyspace(c, &a->table)) || !(change->from_keyspace = ddl_keyspace(c, &a->from))) return -1;
+    if (!change || !(change->keyspace = ddl_keyspace(c, &a->table)) ||
+        !(change->from_keyspace = ddl_keyspace(c, &a->from)))
+        return -1;
     change->name = a->table.name;
     change->from_name = a->from.name;
     return take_props(c, &a->props, change);

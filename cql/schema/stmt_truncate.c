@@ -15,7 +15,9 @@ static int compile_truncate(struct compile *c, const struct ast_stmt *ast, struc
         out->table = t;
         return 0;
     }
-    return t->virt || t->keyspace->is_system ? err_invalid(c->err, "Truncation is not supported by table %s.%s", change->keyspace, change->name) : 0;
+    return t->virt || t->keyspace->is_system
+               ? err_invalid(c->err, "Truncation is not supported by table %s.%s", change->keyspace, change->name)
+               : 0;
 }
 
 static enum cql_outcome erase(struct cql_request *r) {

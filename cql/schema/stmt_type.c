@@ -11,7 +11,8 @@ static int check_as_written(struct compile *c, const struct ast_type *t) {
     return scalar->id == CQL_COUNTER ? err_invalid(c->err, "A user type cannot contain counters") : 0;
 }
 
-static int compile_field(struct compile *c, const char *keyspace, const char *name, const struct ast_type *type, struct catalog_column *out) {
+static int compile_field(struct compile *c, const char *keyspace, const char *name, const struct ast_type *type,
+                         struct catalog_column *out) {
     out->name = name;
     out->type = ddl_type(c, keyspace, type);
     return out->type ? 0 : -1;
@@ -21,7 +22,10 @@ static int check_duplicates(struct compile *c, const struct ast_create_type *a) 
     struct name_tree named = {.arena = c->arena};
     for (uint32_t i = 0; i < a->n_fields; i++) {
         int rc = name_tree_put(&named, slice_str(a->field_names[i]), i);
-        if (rc) return rc < 0 ? err_nomem(c->err) : err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
+        if (rc)
+            return rc < 0
+                       ? err_nomem(c->err)
+                       : err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
     }
     return 0;
 }
@@ -30,8 +34,9 @@ static int check_name(struct compile *c, const char *keyspace, const char *name)
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's; for Keyspaces' see keyspaces/refusal.def */
     size_t n = strlen(name), most = NAME_MAX_LENGTH;
     if (n <= most) return 0;
-    return err_set(c->err, ERR_CONFIG, "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")", keyspace, name,
-                   most, n, name);
+    return err_set(c->err, ERR_CONFIG,
+                   "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")",
+                   keyspace, name, most, n, name);
 }
 
 static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -42,7 +47,8 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     change->conditional = a->if_not_exists;
     if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
-    if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0; /* the catalogue says what is to be said */
+    /* the catalogue says what is to be said */
+    if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0;
     struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
     if (!fields) return err_nomem(c->err);
     if (check_name(c, change->keyspace, change->name) || check_duplicates(c, a)) return -1;
@@ -99,8 +105,12 @@ static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, stru
     return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
-static int check_create_type(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->create_type.name); }
-static int check_alter_type(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->other->alter_type.name); }
+static int check_create_type(struct compile *c, const struct ast_stmt *ast) {
+    return ddl_check(c, &ast->create_type.name);
+}
+static int check_alter_type(struct compile *c, const struct ast_stmt *ast) {
+    return ddl_check(c, &ast->other->alter_type.name);
+}
 static int check_drop_type(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
 
 const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more, check_create_type};

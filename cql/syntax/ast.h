@@ -1,7 +1,9 @@
-/* What the grammar builds: statements as the user wrote them, names unresolved, in the arena of the parse.
+/* What the grammar builds: statements as the user wrote them, names unresolved, in the arena of the
+ * parse.
  *
- * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it; ast_print writes it back as
- * canonical CQL. Identifiers are lower-cased unless they were quoted. Nothing here knows the schema.
+ * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it;
+ * ast_print writes it back as canonical CQL. Identifiers are lower-cased unless they were quoted.
+ * Nothing here knows the schema.
  */
 #pragma once
 
@@ -277,11 +279,20 @@ struct ast_create_table {
 };
 
 enum ast_alter_table_op {
-    ALTER_TABLE_ADD, ALTER_TABLE_DROP, ALTER_TABLE_ALTER_TYPE, ALTER_TABLE_RENAME, ALTER_TABLE_WITH, ALTER_TABLE_ADD_TAGS, ALTER_TABLE_DROP_TAGS,
-    ALTER_TABLE_DROP_COMPACT_STORAGE, ALTER_TABLE_MASK, ALTER_TABLE_DROP_MASK,
+    ALTER_TABLE_ADD,
+    ALTER_TABLE_DROP,
+    ALTER_TABLE_ALTER_TYPE,
+    ALTER_TABLE_RENAME,
+    ALTER_TABLE_WITH,
+    ALTER_TABLE_ADD_TAGS,
+    ALTER_TABLE_DROP_TAGS,
+    ALTER_TABLE_DROP_COMPACT_STORAGE,
+    ALTER_TABLE_MASK,
+    ALTER_TABLE_DROP_MASK,
 };
-/* What AWS's other services say of a table, beside what CQL can: settings that no statement names (by one name each; value NULL: it goes), and at once: the table stays
- * ACTIVE meanwhile, for it is theirs. */
+/* What AWS's other services say of a table, beside what CQL can: settings that no statement names
+ * (by one name each; value NULL: it goes), and at once: the table stays ACTIVE meanwhile, for it is
+ * theirs. */
 struct ast_beside {
     bool at_once;
     uint32_t n;
@@ -310,8 +321,21 @@ struct ast_drop { /* TABLE, TYPE, INDEX, VIEW: name and IF EXISTS */
 };
 
 enum ast_describe_kind {
-    DESCRIBE_CLUSTER, DESCRIBE_SCHEMA, DESCRIBE_KEYSPACES, DESCRIBE_KEYSPACE, DESCRIBE_TABLES, DESCRIBE_TABLE, DESCRIBE_INDEX, DESCRIBE_VIEW,
-    DESCRIBE_TYPES, DESCRIBE_TYPE, DESCRIBE_FUNCTIONS, DESCRIBE_FUNCTION, DESCRIBE_AGGREGATES, DESCRIBE_AGGREGATE, DESCRIBE_GENERIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_SCHEMA,
+    DESCRIBE_KEYSPACES,
+    DESCRIBE_KEYSPACE,
+    DESCRIBE_TABLES,
+    DESCRIBE_TABLE,
+    DESCRIBE_INDEX,
+    DESCRIBE_VIEW,
+    DESCRIBE_TYPES,
+    DESCRIBE_TYPE,
+    DESCRIBE_FUNCTIONS,
+    DESCRIBE_FUNCTION,
+    DESCRIBE_AGGREGATES,
+    DESCRIBE_AGGREGATE,
+    DESCRIBE_GENERIC,
 };
 struct ast_describe {
     enum ast_describe_kind kind;
@@ -353,10 +377,12 @@ struct ast_stmt {
     };
 };
 
-/* One statement, with or without a closing semicolon. NULL and ERR_SYNTAX ("line 1:7 no viable alternative at input 'x' (...)"),
- * or ERR_INVALID for what Cassandra refuses while parsing. text must outlive the tree. */
+/* One statement, with or without a closing semicolon. NULL and ERR_SYNTAX ("line 1:7 no viable
+ * alternative at input 'x' (...)"), or ERR_INVALID for what Cassandra refuses while parsing. text
+ * must outlive the tree. */
 struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else. text must outlive the tree. */
+/* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else.
+ * text must outlive the tree. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
 /* What the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH; STMT_KINDS: something else. */
 enum stmt_kind cql_parse_kind(struct slice text);

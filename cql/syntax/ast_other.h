@@ -1,6 +1,8 @@
-/* Statements that are parsed and printed, and refused when they are run, until an issue makes them run; then a struct moves to ast.h.
+/* Statements that are parsed and printed, and refused when they are run, until an issue makes them
+ * run; then a struct moves to ast.h.
  *
- * Which member of struct ast_other counts is said by ast_stmt.kind. All of it lives in the arena of the parse. */
+ * Which member of struct ast_other counts is said by ast_stmt.kind. All of it lives in the arena of
+ * the parse. */
 #pragma once
 
 #include "cql/syntax/ast.h"
@@ -117,8 +119,19 @@ struct ast_permissions { /* n 0: ALL PERMISSIONS */
     enum ast_permission *items;
 };
 enum ast_resource_kind {
-    RESOURCE_NONE, RESOURCE_ALL_KEYSPACES, RESOURCE_KEYSPACE, RESOURCE_ALL_TABLES, RESOURCE_TABLE, RESOURCE_ALL_ROLES, RESOURCE_ROLE,
-    RESOURCE_ALL_FUNCTIONS, RESOURCE_ALL_FUNCTIONS_IN, RESOURCE_FUNCTION, RESOURCE_ALL_MBEANS, RESOURCE_MBEAN, RESOURCE_MBEANS,
+    RESOURCE_NONE,
+    RESOURCE_ALL_KEYSPACES,
+    RESOURCE_KEYSPACE,
+    RESOURCE_ALL_TABLES,
+    RESOURCE_TABLE,
+    RESOURCE_ALL_ROLES,
+    RESOURCE_ROLE,
+    RESOURCE_ALL_FUNCTIONS,
+    RESOURCE_ALL_FUNCTIONS_IN,
+    RESOURCE_FUNCTION,
+    RESOURCE_ALL_MBEANS,
+    RESOURCE_MBEAN,
+    RESOURCE_MBEANS,
 };
 struct ast_resource {
     enum ast_resource_kind kind;

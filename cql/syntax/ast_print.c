@@ -141,7 +141,8 @@ static void print_delete(const struct ast_delete *s, struct buf *out) {
 }
 
 static void print_batch(const struct ast_batch *b, struct buf *out) {
-    static const char *const kinds[] = {[BATCH_LOGGED] = "", [BATCH_UNLOGGED] = "UNLOGGED ", [BATCH_COUNTER] = "COUNTER "};
+    static const char *const kinds[] = {
+        [BATCH_LOGGED] = "", [BATCH_UNLOGGED] = "UNLOGGED ", [BATCH_COUNTER] = "COUNTER "};
     buf_printf(out, "BEGIN %sBATCH", kinds[b->kind]);
     print_using(&b->using, out);
     for (uint32_t i = 0; i < b->n; i++) {

@@ -139,10 +139,21 @@ static void print_create_type(const struct ast_create_type *t, struct buf *out) 
 
 static void print_describe(const struct ast_describe *d, struct buf *out) {
     static const char *const words[] = {
-        [DESCRIBE_CLUSTER] = "CLUSTER", [DESCRIBE_SCHEMA] = "SCHEMA", [DESCRIBE_KEYSPACES] = "KEYSPACES", [DESCRIBE_KEYSPACE] = "KEYSPACE",
-        [DESCRIBE_TABLES] = "TABLES", [DESCRIBE_TABLE] = "TABLE", [DESCRIBE_INDEX] = "INDEX", [DESCRIBE_VIEW] = "MATERIALIZED VIEW",
-        [DESCRIBE_TYPES] = "TYPES", [DESCRIBE_TYPE] = "TYPE", [DESCRIBE_FUNCTIONS] = "FUNCTIONS", [DESCRIBE_FUNCTION] = "FUNCTION",
-        [DESCRIBE_AGGREGATES] = "AGGREGATES", [DESCRIBE_AGGREGATE] = "AGGREGATE", [DESCRIBE_GENERIC] = "",
+        [DESCRIBE_CLUSTER] = "CLUSTER",
+        [DESCRIBE_SCHEMA] = "SCHEMA",
+        [DESCRIBE_KEYSPACES] = "KEYSPACES",
+        [DESCRIBE_KEYSPACE] = "KEYSPACE",
+        [DESCRIBE_TABLES] = "TABLES",
+        [DESCRIBE_TABLE] = "TABLE",
+        [DESCRIBE_INDEX] = "INDEX",
+        [DESCRIBE_VIEW] = "MATERIALIZED VIEW",
+        [DESCRIBE_TYPES] = "TYPES",
+        [DESCRIBE_TYPE] = "TYPE",
+        [DESCRIBE_FUNCTIONS] = "FUNCTIONS",
+        [DESCRIBE_FUNCTION] = "FUNCTION",
+        [DESCRIBE_AGGREGATES] = "AGGREGATES",
+        [DESCRIBE_AGGREGATE] = "AGGREGATE",
+        [DESCRIBE_GENERIC] = "",
     };
     buf_put_str(out, "DESCRIBE ");
     cqli_print_if(d->full, "FULL ", out);

@@ -60,7 +60,8 @@ static void print_restore(const struct ast_restore_table *r, struct buf *out) {
 
 static void print_create_index(const struct ast_create_index *x, struct buf *out) {
     static const char *const kinds[] = {
-        [INDEX_SIMPLE] = "", [INDEX_KEYS] = "keys", [INDEX_VALUES] = "values", [INDEX_ENTRIES] = "entries", [INDEX_FULL] = "full",
+        [INDEX_SIMPLE] = "",         [INDEX_KEYS] = "keys", [INDEX_VALUES] = "values",
+        [INDEX_ENTRIES] = "entries", [INDEX_FULL] = "full",
     };
     buf_printf(out, "CREATE %sINDEX ", x->custom ? "CUSTOM " : "");
     cqli_print_if(x->if_not_exists, "IF NOT EXISTS ", out);
@@ -201,7 +202,9 @@ static void print_user_options(const struct ast_role_options *o, struct buf *out
 }
 
 static void print_role(enum stmt_kind kind, const struct ast_role *r, struct buf *out) {
-    static const char *const verbs[][2] = {{"CREATE ROLE ", "CREATE USER "}, {"ALTER ROLE ", "ALTER USER "}, {"DROP ROLE ", "DROP USER "}};
+    static const char *const verbs[][2] = {{"CREATE ROLE ", "CREATE USER "},
+                                           {"ALTER ROLE ", "ALTER USER "},
+                                           {"DROP ROLE ", "DROP USER "}};
     buf_put_str(out, verbs[kind == STMT_CREATE_ROLE ? 0 : kind == STMT_ALTER_ROLE ? 1 : 2][r->user]);
     cqli_print_if(r->if_not_exists, "IF NOT EXISTS ", out);
     cqli_print_if(r->if_exists, "IF EXISTS ", out);
@@ -223,9 +226,11 @@ static void print_role(enum stmt_kind kind, const struct ast_role *r, struct buf
 
 static void print_permissions(const struct ast_permissions *p, struct buf *out) {
     static const char *const words[] = {
-        [PERMISSION_CREATE] = "CREATE", [PERMISSION_ALTER] = "ALTER", [PERMISSION_DROP] = "DROP", [PERMISSION_SELECT] = "SELECT",
-        [PERMISSION_MODIFY] = "MODIFY", [PERMISSION_AUTHORIZE] = "AUTHORIZE", [PERMISSION_DESCRIBE] = "DESCRIBE",
-        [PERMISSION_EXECUTE] = "EXECUTE", [PERMISSION_UNMASK] = "UNMASK", [PERMISSION_SELECT_MASKED] = "SELECT_MASKED",
+        [PERMISSION_CREATE] = "CREATE",     [PERMISSION_ALTER] = "ALTER",
+        [PERMISSION_DROP] = "DROP",         [PERMISSION_SELECT] = "SELECT",
+        [PERMISSION_MODIFY] = "MODIFY",     [PERMISSION_AUTHORIZE] = "AUTHORIZE",
+        [PERMISSION_DESCRIBE] = "DESCRIBE", [PERMISSION_EXECUTE] = "EXECUTE",
+        [PERMISSION_UNMASK] = "UNMASK",     [PERMISSION_SELECT_MASKED] = "SELECT_MASKED",
     };
     if (!p->n) buf_put_str(out, "ALL PERMISSIONS");
     for (uint32_t i = 0; i < p->n; i++) buf_printf(out, "%s%s", i ? ", " : "", words[p->items[i]]);
@@ -233,10 +238,19 @@ static void print_permissions(const struct ast_permissions *p, struct buf *out) 
 
 static void print_resource(const struct ast_resource *r, struct buf *out) {
     static const char *const words[] = {
-        [RESOURCE_NONE] = "", [RESOURCE_ALL_KEYSPACES] = "ALL KEYSPACES", [RESOURCE_KEYSPACE] = "KEYSPACE ",
-        [RESOURCE_ALL_TABLES] = "ALL TABLES IN KEYSPACE ", [RESOURCE_TABLE] = "TABLE ", [RESOURCE_ALL_ROLES] = "ALL ROLES",
-        [RESOURCE_ROLE] = "ROLE ", [RESOURCE_ALL_FUNCTIONS] = "ALL FUNCTIONS", [RESOURCE_ALL_FUNCTIONS_IN] = "ALL FUNCTIONS IN KEYSPACE ",
-        [RESOURCE_FUNCTION] = "FUNCTION ", [RESOURCE_ALL_MBEANS] = "ALL MBEANS", [RESOURCE_MBEAN] = "MBEAN ", [RESOURCE_MBEANS] = "MBEANS ",
+        [RESOURCE_NONE] = "",
+        [RESOURCE_ALL_KEYSPACES] = "ALL KEYSPACES",
+        [RESOURCE_KEYSPACE] = "KEYSPACE ",
+        [RESOURCE_ALL_TABLES] = "ALL TABLES IN KEYSPACE ",
+        [RESOURCE_TABLE] = "TABLE ",
+        [RESOURCE_ALL_ROLES] = "ALL ROLES",
+        [RESOURCE_ROLE] = "ROLE ",
+        [RESOURCE_ALL_FUNCTIONS] = "ALL FUNCTIONS",
+        [RESOURCE_ALL_FUNCTIONS_IN] = "ALL FUNCTIONS IN KEYSPACE ",
+        [RESOURCE_FUNCTION] = "FUNCTION ",
+        [RESOURCE_ALL_MBEANS] = "ALL MBEANS",
+        [RESOURCE_MBEAN] = "MBEAN ",
+        [RESOURCE_MBEANS] = "MBEANS ",
     };
     buf_put_str(out, words[r->kind]);
     switch (r->kind) {

@@ -127,7 +127,9 @@ bool cqli_is_no_function(struct slice name) {
     return false;
 }
 
-struct ast_name cqli_name(const char *keyspace, const char *name) { return (struct ast_name){.keyspace = keyspace, .name = name}; }
+struct ast_name cqli_name(const char *keyspace, const char *name) {
+    return (struct ast_name){.keyspace = keyspace, .name = name};
+}
 
 bool cqli_token_is(struct token t, const char *word) {
     size_t n = strlen(word);

@@ -1,7 +1,8 @@
 /* What the grammar's actions call to build nodes. Inside cql only.
  *
- * Life: cql_parse makes a struct parse on its stack, feeds the tokens to lemon, and drops it. No builder ever returns NULL:
- * without memory it sets the error and hands out the parse's scratch node, and the tree is thrown away at the next token. */
+ * Life: cql_parse makes a struct parse on its stack, feeds the tokens to lemon, and drops it. No
+ * builder ever returns NULL: without memory it sets the error and hands out the parse's scratch
+ * node, and the tree is thrown away at the next token. */
 #pragma once
 
 #include "base/name_tree.h"
@@ -55,7 +56,8 @@ void *cqli_new(struct parse *p, size_t size);
 struct seq *cqli_seq(struct parse *p, size_t size);
 /* Returns s. */
 struct seq *cqli_push(struct parse *p, struct seq *s, const void *item);
-/* Appends to an array of a node that has no room for its capacity: it doubles at the powers of two. Returns the array. */
+/* Appends to an array of a node that has no room for its capacity: it doubles at the powers of two.
+ * Returns the array. */
 void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const void *item);
 #define SEQ(p, type) cqli_seq((p), sizeof(type))
 
@@ -63,9 +65,11 @@ void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const 
 void cqli_reject(struct parse *p, struct token t);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
-/* The statements that come most are read by hand, at a third of what the grammar takes: SELECT of columns or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT
- * of literals and ?. Names in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is something else, or is wrong, or there is no memory; then what was
- * built is nothing, and p must be set up anew.
+/* The statements that come most are read by hand, at a third of what the grammar takes: SELECT of
+ * columns or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT of literals and
+ * ?. Names in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is something
+ * else, or is wrong, or there is no memory; then what was built is nothing, and p must be set up
+ * anew.
  * P1. What it returns is what the grammar makes of the text, to the last slice of it. */
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
@@ -78,7 +82,8 @@ bool cqli_falls_back(uint16_t code);
 void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ERR_SYNTAX with this text. The first one stays. */
 void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* ERR_SYNTAX with this text when the statement has been read: Cassandra reads on. The first one stays, also before a refusal or a rejection. */
+/* ERR_SYNTAX with this text when the statement has been read: Cassandra reads on. The first one
+ * stays, also before a refusal or a rejection. */
 void cqli_note(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- names and literals ---- */
@@ -87,8 +92,10 @@ const char *cqli_exact(struct parse *p, struct token t); /* without folding */
 struct slice cqli_token_text(struct parse *p, struct token t);
 struct ast_name cqli_name(const char *keyspace, const char *name);
 bool cqli_token_is(struct token t, const char *word);
-void cqli_no_word(struct parse *p, struct token t); /* Rejects words of CQL, which are names elsewhere: of users, identities, languages. */
-bool cqli_is_no_function(struct slice name);        /* One of the words that are names, but not of functions or types, without quotes. */
+/* Rejects words of CQL, which are names elsewhere: of users, identities, languages. */
+void cqli_no_word(struct parse *p, struct token t);
+/* One of the words that are names, but not of functions or types, without quotes. */
+bool cqli_is_no_function(struct slice name);
 
 /* ---- expressions ---- */
 struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t);
@@ -97,7 +104,8 @@ struct ast_expr *cqli_null(struct parse *p, struct token t);
 struct ast_expr *cqli_bind(struct parse *p, const char *name, struct token first);
 struct ast_expr *cqli_column(struct parse *p, const char *name, struct token t);
 /* args in order; NULL ones (open bounds) are kept. source runs from first to the last token consumed. */
-struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, uint32_t n, struct ast_expr *const *args);
+struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, uint32_t n,
+                           struct ast_expr *const *args);
 struct ast_expr *cqli_expr1(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, struct ast_expr *a);
 struct ast_expr *cqli_expr2(struct parse *p, enum ast_expr_kind kind, struct ast_expr *a, struct ast_expr *b);
 struct ast_expr *cqli_seq_expr(struct parse *p, enum ast_expr_kind kind, struct token first, struct seq *args);
@@ -136,9 +144,11 @@ struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct tok
 struct ast_type *cqli_type_class(struct parse *p, struct token t);
 
 /* ---- relations ---- */
-struct ast_relation *cqli_relation(struct parse *p, enum ast_relation_kind kind, struct seq *lhs, enum ast_op op, struct ast_expr *value);
+struct ast_relation *cqli_relation(struct parse *p, enum ast_relation_kind kind, struct seq *lhs, enum ast_op op,
+                                   struct ast_expr *value);
 struct seq *cqli_one_name(struct parse *p, const char *name);
-struct ast_relation *cqli_in(struct parse *p, struct ast_relation *r, struct seq *values); /* values NULL: r->value is a marker */
+/* values NULL: r->value is a marker */
+struct ast_relation *cqli_in(struct parse *p, struct ast_relation *r, struct seq *values);
 struct ast_where cqli_where(struct seq *relations);
 
 /* ---- properties ---- */
@@ -167,15 +177,18 @@ void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const 
 void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order);
 struct ast_stmt *cqli_create_table(struct parse *p, struct token first, struct ast_name table, bool if_not_exists);
 struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c);
-struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key);
+struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t,
+                                        const struct ast_create_table *key);
 struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering);
 /* The text of a string that names an MBean, or (plural) several by a pattern: what is none is refused. */
 struct slice cqli_object_name(struct parse *p, struct token t, bool plural);
 struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq *args);
-struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op, struct seq *columns);
+struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op,
+                                    struct seq *columns);
 /* A sequence a, b, a, b ... of names to two arrays; the length of each. */
 uint32_t cqli_split_pairs(struct parse *p, struct seq *pairs, const char ***a, const char ***b);
 /* Names and types of a sequence of struct ast_column. */
 uint32_t cqli_split_columns(struct parse *p, struct seq *columns, const char ***names, struct ast_type ***types);
 struct ast_role_options *cqli_role_option(struct parse *p, enum ast_role_option option);
-struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all, const struct ast_role_options *one);
+struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all,
+                                           const struct ast_role_options *one);

@@ -54,7 +54,8 @@ static void set_args(struct parse *p, struct ast_expr *x, uint32_t n, struct ast
     if (x->depth > EXPR_DEPTH_MAX) cqli_refuse(p, "The expression is nested too deeply");
 }
 
-struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, uint32_t n, struct ast_expr *const *args) {
+struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, uint32_t n,
+                           struct ast_expr *const *args) {
     struct ast_expr *x = NEW(p, struct ast_expr);
     x->kind = kind;
     x->source = source_from(p, first);
@@ -120,14 +121,17 @@ struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *fi
     return x;
 }
 
-static bool is_time(const char *name) { return !strcmp(name, "ttl") || !strcmp(name, "writetime") || !strcmp(name, "maxwritetime"); }
+static bool is_time(const char *name) {
+    return !strcmp(name, "ttl") || !strcmp(name, "writetime") || !strcmp(name, "maxwritetime");
+}
 
 static bool is_part_of_column(const struct ast_expr *x) {
     while (x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE) x = x->args[0];
     return x->kind == EXPR_NAME;
 }
 
-/* WRITETIME, MAXWRITETIME and TTL are of a column, an element or a field of it; in Cassandra's grammar they take nothing else. */
+/* WRITETIME, MAXWRITETIME and TTL are of a column, an element or a field of it; in Cassandra's
+ * grammar they take nothing else. */
 static void check_time(struct parse *p, const struct ast_expr *call) {
     if (call->n_args != 1 || !is_part_of_column(call->args[0])) cqli_reject(p, p->prev);
 }
@@ -207,7 +211,8 @@ struct ast_expr *cqli_hint_expr(struct parse *p, struct token first, struct seq 
 
 struct seq *cqli_one_name(struct parse *p, const char *name) { return cqli_push(p, SEQ(p, const char *), &name); }
 
-struct ast_relation *cqli_relation(struct parse *p, enum ast_relation_kind kind, struct seq *lhs, enum ast_op op, struct ast_expr *value) {
+struct ast_relation *cqli_relation(struct parse *p, enum ast_relation_kind kind, struct seq *lhs, enum ast_op op,
+                                   struct ast_expr *value) {
     struct ast_relation *r = NEW(p, struct ast_relation);
     *r = (struct ast_relation){.kind = kind, .op = op, .value = value};
     if (lhs) r->n_lhs = lhs->n, r->lhs = lhs->p;

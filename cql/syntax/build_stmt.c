@@ -134,7 +134,8 @@ void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *orde
     const struct ast_ordering *o = order->p;
     for (uint32_t i = 0; i < order->n && !p->failed; i++) {
         if (p->naming && is_named(p, &p->naming->ordered, slice_str(o[i].column), i))
-            cqli_invalid(p, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", o[i].column, p->naming->table);
+            cqli_invalid(p, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", o[i].column,
+                         p->naming->table);
         props->order = cqli_append(p, props->order, &props->n_order, sizeof *props->order, &o[i]);
     }
 }
@@ -171,8 +172,8 @@ static struct slice field_key(struct parse *p, const struct ast_assignment *a) {
     return slice_of(key, n + m);
 }
 
-/* A column is set as a whole once and alone, and a field of it once; all else may be repeated. What was set as a whole had nothing
- * before it, so it is the first of its column. */
+/* A column is set as a whole once and alone, and a field of it once; all else may be repeated. What
+ * was set as a whole had nothing before it, so it is the first of its column. */
 static bool is_contradiction(struct parse *p, const struct seq *s, const struct ast_assignment *a) {
     if (!s->n) p->named = (struct name_tree){.arena = p->arena};
     const struct ast_assignment *all = s->p;
@@ -189,7 +190,8 @@ struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignm
 }
 
 void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const char *form) {
-    if (!p->failed && strcmp(a->column, a->operand)) cqli_refuse(p, "Only expressions of the form %s are supported.", form);
+    if (!p->failed && strcmp(a->column, a->operand))
+        cqli_refuse(p, "Only expressions of the form %s are supported.", form);
 }
 
 /* ---- tables ---- */
@@ -206,20 +208,23 @@ struct ast_stmt *cqli_create_table(struct parse *p, struct token first, struct a
 }
 
 static void take_key(struct parse *p) {
-    if (p->naming->keyed) cqli_invalid(p, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", p->naming->table);
+    if (p->naming->keyed)
+        cqli_invalid(p, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", p->naming->table);
     p->naming->keyed = true;
 }
 
 struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c) {
     if (p->failed) return t;
-    if (is_named(p, &p->naming->columns, slice_str(c->name), t->n_columns)) cqli_invalid(p, AST_DUPLICATE_COLUMN, c->name, p->naming->table);
+    if (is_named(p, &p->naming->columns, slice_str(c->name), t->n_columns))
+        cqli_invalid(p, AST_DUPLICATE_COLUMN, c->name, p->naming->table);
     t->columns = cqli_append(p, t->columns, &t->n_columns, sizeof(*c), c);
     t->has_primary_key = t->has_primary_key || c->primary_key;
     if (c->primary_key) take_key(p);
     return t;
 }
 
-struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key) {
+struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t,
+                                        const struct ast_create_table *key) {
     if (!p->failed) take_key(p);
     t->has_primary_key = true;
     t->n_partition_key = key->n_partition_key, t->partition_key = key->partition_key;
@@ -250,11 +255,13 @@ struct slice cqli_object_name(struct parse *p, struct token t, bool plural) {
     }
     if (slice_is(s, "*:*")) cqli_refuse(p, "Please use ALL MBEANS instead of wildcard pattern");
     if (!object_name_read(s, &pattern)) cqli_refuse(p, "%.*s is not a valid JMX object name", SLICE_FMT(s));
-    else if (plural && !pattern) cqli_refuse(p, "Plural form used, but non-pattern JMX object name specified (%.*s)", SLICE_FMT(s));
+    else if (plural && !pattern)
+        cqli_refuse(p, "Plural form used, but non-pattern JMX object name specified (%.*s)", SLICE_FMT(s));
     return s;
 }
 
-struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op, struct seq *columns) {
+struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op,
+                                    struct seq *columns) {
     (void)p;
     s->alter_table.op = op;
     s->alter_table.n_columns = columns->n;
@@ -289,13 +296,15 @@ struct ast_role_options *cqli_role_option(struct parse *p, enum ast_role_option 
     return o;
 }
 
-struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all, const struct ast_role_options *one) {
+struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all,
+                                           const struct ast_role_options *one) {
     const uint32_t passwords = ROLE_PASSWORD | ROLE_HASHED_PASSWORD;
     static const char *const names[] = {"PASSWORD", "HASHED_PASSWORD", "SUPERUSER", "LOGIN", "OPTIONS"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (all->given & one->given & 1u << i) cqli_refuse(p, "Multiple definition for property '%s'", names[i]);
     all->given |= one->given;
-    if ((all->given & passwords) == passwords) cqli_refuse(p, "Options 'password' and 'hashed password' are mutually exclusive");
+    if ((all->given & passwords) == passwords)
+        cqli_refuse(p, "Options 'password' and 'hashed password' are mutually exclusive");
     switch (one->given) {
     case ROLE_PASSWORD:
     case ROLE_HASHED_PASSWORD: all->password = one->password; break;
@@ -303,7 +312,8 @@ struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_opti
     case ROLE_LOGIN: all->login = one->login; break;
     case ROLE_OPTIONS: all->options = one->options; break;
     case ROLE_DATACENTERS:
-        all->all_datacenters = one->all_datacenters, all->n_datacenters = one->n_datacenters, all->datacenters = one->datacenters;
+        all->all_datacenters = one->all_datacenters, all->n_datacenters = one->n_datacenters,
+        all->datacenters = one->datacenters;
         break;
     case ROLE_CIDRS: all->all_cidrs = one->all_cidrs, all->n_cidrs = one->n_cidrs, all->cidrs = one->cidrs; break;
     default: break;

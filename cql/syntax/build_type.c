@@ -51,8 +51,10 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
 
 /* Cassandra tells it while it reads: before all that needs the schema. */
 static void check_frozen(struct parse *p, const struct ast_type *inner) {
-    bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args && cqli_type_is_native(inner->name);
-    static const char words[] = "frozen<> is only allowed on collections, tuples, and user-defined types (got %s%.*s%s)";
+    bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args &&
+                  cqli_type_is_native(inner->name);
+    static const char words[] =
+        "frozen<> is only allowed on collections, tuples, and user-defined types (got %s%.*s%s)";
     if (scalar) cqli_note(p, words, inner->name, 0, "", "");
     if (!inner || !inner->quoted_class) return;
     struct buf class; /* whatever it is, a collection, too */

@@ -1,5 +1,6 @@
-/* Where the words of keyword.def are found: each has a slot of its own in a table that keyword_slots.c makes when Tally is built. A word is two numbers, of its first
- * eight bytes and of the rest, in lower case and with 0 behind it: these compare as the words do. */
+/* Where the words of keyword.def are found: each has a slot of its own in a table that
+ * keyword_slots.c makes when Tally is built. A word is two numbers, of its first eight bytes and of
+ * the rest, in lower case and with 0 behind it: these compare as the words do. */
 #pragma once
 
 #include "base/buf.h"
@@ -27,8 +28,11 @@ static inline uint64_t keyword_lower(uint64_t v) {
 static inline struct keyword_key keyword_key(struct slice word) {
     size_t n = word.n;
     if (n <= 8) return (struct keyword_key){.first = keyword_lower(keyword_number(word.p, n))};
-    return (struct keyword_key){.first = keyword_lower(load_u64(word.p)), .rest = keyword_lower(load_u64(word.p + n - 8) << (8 * (16 - n)))};
+    return (struct keyword_key){.first = keyword_lower(load_u64(word.p)),
+                                .rest = keyword_lower(load_u64(word.p + n - 8) << (8 * (16 - n)))};
 }
 
-static inline size_t keyword_slot(struct keyword_key k, uint64_t factor) { return (size_t)((k.first ^ k.rest >> 7) * factor >> 54); }
+static inline size_t keyword_slot(struct keyword_key k, uint64_t factor) {
+    return (size_t)((k.first ^ k.rest >> 7) * factor >> 54);
+}
 _Static_assert(KEYWORD_SLOTS == 1 << (64 - 54), "a slot is the upper bits of a product");

@@ -135,7 +135,8 @@ static struct ast_stmt *read_insert(struct parse *p) {
     struct token first = take(p);
     struct ast_insert insert = {0};
     struct seq *columns = SEQ(p, const char *), *values = SEQ(p, struct ast_expr *);
-    if (!accept(p, T_INTO) || !read_table(p, &insert.table) || !read_columns(p, columns) || !read_values(p, values)) return NULL;
+    if (!accept(p, T_INTO) || !read_table(p, &insert.table) || !read_columns(p, columns) || !read_values(p, values))
+        return NULL;
     struct ast_stmt *s = cqli_stmt(p, STMT_INSERT, first);
     insert.n_columns = columns->n < values->n ? columns->n : values->n;
     insert.unmatched = columns->n != values->n;

@@ -1,10 +1,13 @@
-/* Canonical CQL of what statements are made of: names, types, terms, relations, selectors, properties. Recursion is bounded by ast_expr.depth. */
+/* Canonical CQL of what statements are made of: names, types, terms, relations, selectors,
+ * properties. Recursion is bounded by ast_expr.depth. */
 #include "cql/syntax/print.h"
 #include "cql/syntax/token.h"
 
 /* ---- names ---- */
 
-void ast_print_name(const char *name, struct buf *out) { cql_identifier_print(name, token_word_is_free(slice_str(name)), out); }
+void ast_print_name(const char *name, struct buf *out) {
+    cql_identifier_print(name, token_word_is_free(slice_str(name)), out);
+}
 
 void cqli_print_table(const struct ast_name *n, struct buf *out) {
     if (n->keyspace) {
@@ -32,7 +35,9 @@ void cqli_print_string(struct slice s, struct buf *out) {
 
 /* ---- types ---- */
 
-static bool is_generic(const char *name) { return !strcmp(name, "frozen") || cql_type_generic(slice_str(name)) != CQL_TYPES; }
+static bool is_generic(const char *name) {
+    return !strcmp(name, "frozen") || cql_type_generic(slice_str(name)) != CQL_TYPES;
+}
 
 void ast_print_type(const struct ast_type *t, struct buf *out) {
     if (t->quoted_class) {
@@ -226,7 +231,9 @@ void cqli_print_relations(const char *lead, struct ast_relation *const *r, uint3
     }
 }
 
-void cqli_print_where(const struct ast_where *w, struct buf *out) { cqli_print_relations(" WHERE ", w->relations, w->n, out); }
+void cqli_print_where(const struct ast_where *w, struct buf *out) {
+    cqli_print_relations(" WHERE ", w->relations, w->n, out);
+}
 
 /* ---- selectors ---- */
 

@@ -1,4 +1,5 @@
-/* How errors quote a value: as the texts of Cassandra's terms are (Term.Raw.getText). Recursion is bounded by ast_expr.depth. */
+/* How errors quote a value: as the texts of Cassandra's terms are (Term.Raw.getText). Recursion is
+ * bounded by ast_expr.depth. */
 #include "cql/syntax/ast.h"
 
 static void quote_all(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {

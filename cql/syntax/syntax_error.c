@@ -1,8 +1,9 @@
-/* Words a rejected token as Cassandra does: "line 1:9 mismatched input 'FORM' expecting K_FROM (SELECT * [FORM]...)".
+/* Words a rejected token as Cassandra does: "line 1:9 mismatched input 'FORM' expecting K_FROM
+ * (SELECT * [FORM]...)".
  *
- * Where it stands and what is wanted there is what walk.h finds. The text in parentheses runs from ten tokens (blanks count) before the
- * place where the decision went wrong to two behind it, as far as Cassandra had read; the brackets hold that place, which is not always
- * the offending token. */
+ * Where it stands and what is wanted there is what walk.h finds. The text in parentheses runs from
+ * ten tokens (blanks count) before the place where the decision went wrong to two behind it, as far
+ * as Cassandra had read; the brackets hold that place, which is not always the offending token. */
 #include <stdio.h>
 
 #include "cql/syntax/build.h"
@@ -30,7 +31,8 @@ static void put(struct writer *w, const void *p, size_t n) {
 }
 
 static void put_snippet(struct writer *w, struct slice text, const struct walk_result *r) {
-    uint32_t last = r->n_items - 1, from_at = r->place > BEFORE ? r->place - BEFORE : 0, to_at = r->place + AFTER < last ? r->place + AFTER : last;
+    uint32_t last = r->n_items - 1, from_at = r->place > BEFORE ? r->place - BEFORE : 0,
+             to_at = r->place + AFTER < last ? r->place + AFTER : last;
     const struct token *from = &r->items[from_at], *to = &r->items[to_at], *place = &r->items[r->place];
     if (!from->code || !to->code || !place->code) return; /* Cassandra's end of text has no position */
     const uint8_t *end = to->text.p + shown_length(to), *text_end = text.p + text.n;
@@ -56,9 +58,12 @@ static void say(struct parse *p, struct token seen, const char *want, const char
     if (!seen.code) snprintf(place, sizeof(place), "0:-1");
     else snprintf(place, sizeof(place), "%u:%u", pl.line, pl.column);
     if (want) snprintf(tail, sizeof(tail), " expecting %s", want);
-    struct slice text = !seen.code ? slice_str("<EOF>") : seen.code == T_EMPTY_NAME ? seen.text : cqli_token_text(p, seen);
+    struct slice text = !seen.code                  ? slice_str("<EOF>")
+                        : seen.code == T_EMPTY_NAME ? seen.text
+                                                    : cqli_token_text(p, seen);
     if (text.n > SEEN_MAX) text.n = SEEN_MAX;
-    err_set(p->err, ERR_SYNTAX, "line %s %s input '%.*s'%s%s", place, want ? "mismatched" : "no viable alternative at", SLICE_FMT(text), tail, snippet);
+    err_set(p->err, ERR_SYNTAX, "line %s %s input '%.*s'%s%s", place, want ? "mismatched" : "no viable alternative at",
+            SLICE_FMT(text), tail, snippet);
 }
 
 void cqli_syntax_error(struct parse *p) {

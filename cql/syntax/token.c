@@ -20,7 +20,8 @@ static const struct keyword keywords[] = {
 
 /* ---- characters ---- */
 
-enum { SPACE = 1, DIGIT = 2, HEX = 4, LETTER = 8, WORD = 16, NUMBER = 32 }; /* NUMBER: what stands behind digits and may belong to them */
+/* NUMBER: what stands behind digits and may belong to them */
+enum { SPACE = 1, DIGIT = 2, HEX = 4, LETTER = 8, WORD = 16, NUMBER = 32 };
 static const uint8_t kinds[256] = {
     [' '] = SPACE, ['\t'] = SPACE, ['\n'] = SPACE, ['\r'] = SPACE,
     ['0' ... '9'] = DIGIT | HEX | WORD,
@@ -78,13 +79,45 @@ static const struct {
     uint16_t code;
     const char *name;
 } marks[] = {
-    {T_LP, "'('"}, {T_RP, "')'"}, {T_LBRACKET, "'['"}, {T_RBRACKET, "']'"}, {T_LBRACE, "'{'"}, {T_RBRACE, "'}'"},
-    {T_COMMA, "','"}, {T_SEMI, "';'"}, {T_COLON, "':'"}, {T_DOT, "'.'"}, {T_EQ, "'='"}, {T_LT, "'<'"}, {T_LTE, "'<='"},
-    {T_GT, "'>'"}, {T_GTE, "'>='"}, {T_NEQ, "'!='"}, {T_PLUS, "'+'"}, {T_MINUS, "'-'"}, {T_STAR, "'*'"}, {T_SLASH, "'/'"},
-    {T_PERCENT, "'%'"}, {T_PLUS_EQ, "'+='"}, {T_MINUS_EQ, "'-='"}, {T_EXPR, "'expr('"}, {T_RANGE, "RANGE"}, {T_QMARK, "QMARK"},
-    {T_IDENT, "IDENT"}, {T_QNAME, "QUOTED_NAME"}, {T_EMPTY_NAME, "EMPTY_QUOTED_NAME"}, {T_STRING, "STRING_LITERAL"},
-    {T_INTEGER, "INTEGER"}, {T_FLOAT, "FLOAT"}, {T_BOOLEAN, "BOOLEAN"}, {T_DURATION, "DURATION"}, {T_UUID, "UUID"},
-    {T_HEX, "HEXNUMBER"}, {T_NEGATIVE_NAN, "K_NEGATIVE_NAN"}, {T_NEGATIVE_INFINITY, "K_NEGATIVE_INFINITY"}, {0, "EOF"},
+    {T_LP, "'('"},
+    {T_RP, "')'"},
+    {T_LBRACKET, "'['"},
+    {T_RBRACKET, "']'"},
+    {T_LBRACE, "'{'"},
+    {T_RBRACE, "'}'"},
+    {T_COMMA, "','"},
+    {T_SEMI, "';'"},
+    {T_COLON, "':'"},
+    {T_DOT, "'.'"},
+    {T_EQ, "'='"},
+    {T_LT, "'<'"},
+    {T_LTE, "'<='"},
+    {T_GT, "'>'"},
+    {T_GTE, "'>='"},
+    {T_NEQ, "'!='"},
+    {T_PLUS, "'+'"},
+    {T_MINUS, "'-'"},
+    {T_STAR, "'*'"},
+    {T_SLASH, "'/'"},
+    {T_PERCENT, "'%'"},
+    {T_PLUS_EQ, "'+='"},
+    {T_MINUS_EQ, "'-='"},
+    {T_EXPR, "'expr('"},
+    {T_RANGE, "RANGE"},
+    {T_QMARK, "QMARK"},
+    {T_IDENT, "IDENT"},
+    {T_QNAME, "QUOTED_NAME"},
+    {T_EMPTY_NAME, "EMPTY_QUOTED_NAME"},
+    {T_STRING, "STRING_LITERAL"},
+    {T_INTEGER, "INTEGER"},
+    {T_FLOAT, "FLOAT"},
+    {T_BOOLEAN, "BOOLEAN"},
+    {T_DURATION, "DURATION"},
+    {T_UUID, "UUID"},
+    {T_HEX, "HEXNUMBER"},
+    {T_NEGATIVE_NAN, "K_NEGATIVE_NAN"},
+    {T_NEGATIVE_INFINITY, "K_NEGATIVE_INFINITY"},
+    {0, "EOF"},
 };
 
 static const struct {
@@ -258,13 +291,15 @@ static bool is_dash_of_uuid(size_t i) { return i == 8 || i == 13 || i == 18 || i
 static struct token read_uuid(struct token_reader *r) {
     for (size_t i = 0; i < UUID_BYTES; i++) {
         int c = peek(r, r->at + i);
-        if (is_dash_of_uuid(i) ? c != '-' : !is_hex(c)) return wrong_char(r, r->at + i, is_dash_of_uuid(i) ? "'-'" : "set null");
+        if (is_dash_of_uuid(i) ? c != '-' : !is_hex(c))
+            return wrong_char(r, r->at + i, is_dash_of_uuid(i) ? "'-'" : "set null");
     }
     return make(r, T_UUID, r->at + UUID_BYTES);
 }
 
-/* Is it a UUID or nothing, as Cassandra's lexer sees it? It is once eight hexadecimal digits and a dash are there, or a number goes on in a way that
- * neither a real number nor a duration does: 12ab, 12e3f, 12d3e. */
+/* Is it a UUID or nothing, as Cassandra's lexer sees it? It is once eight hexadecimal digits and a
+ * dash are there, or a number goes on in a way that neither a real number nor a duration does:
+ * 12ab, 12e3f, 12d3e. */
 static bool begins_uuid(const struct token_reader *r) {
     size_t run = 0, i = skip_digits(r, r->at) - r->at;
     while (run <= UUID_FIRST && is_hex(peek(r, r->at + run))) run++;
@@ -290,7 +325,8 @@ static struct token read_plain_number(struct token_reader *r, size_t digits) {
     else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
     if (lower(peek(r, i)) != 'e') return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
     size_t mark = i + 1;
-    bool sign = peek(r, mark) == '+' || peek(r, mark) == '-', uuid = digits == r->at && i == whole && i - digits < UUID_FIRST;
+    bool sign = peek(r, mark) == '+' || peek(r, mark) == '-',
+         uuid = digits == r->at && i == whole && i - digits < UUID_FIRST;
     if (is_digit(peek(r, mark + sign))) return make(r, T_FLOAT, skip_digits(r, mark + sign));
     if (uuid && !sign) return no_char(r, mark);
     return no_way(r, mark + sign, "required (...)+ loop did not match anything");

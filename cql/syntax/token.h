@@ -1,8 +1,9 @@
 /* The tokenizer: query text to tokens, one at a time, without copying.
  *
- * Life: token_reader_init on the text, token_next until T_END or T_ERROR. A token points into the text; positions are turned
- * into line and column only when an error is worded. The rules are Cassandra's lexer: a sign belongs to the number behind it, a
- * UUID comes before a number or a name, and comments that begin with two dashes or slashes need a line end. */
+ * Life: token_reader_init on the text, token_next until T_END or T_ERROR. A token points into the
+ * text; positions are turned into line and column only when an error is worded. The rules are
+ * Cassandra's lexer: a sign belongs to the number behind it, a UUID comes before a number or a
+ * name, and comments that begin with two dashes or slashes need a line end. */
 #pragma once
 
 #include "base/arena.h"
@@ -33,7 +34,8 @@ bool token_word_is_free(struct slice word);
 /* How errors name a token: K_SELECT, '(' , IDENT, EOF. */
 const char *token_name(uint16_t code);
 
-/* What a string or a quoted name says: without quotes, doubled quotes made single. Into the arena unless it can stay in place. */
+/* What a string or a quoted name says: without quotes, doubled quotes made single. Into the arena
+ * unless it can stay in place. */
 struct slice token_unquote(struct arena *a, struct slice text) MUST_CHECK;
 
 struct token_place {

@@ -4,8 +4,18 @@
 #include "cql/syntax/production.h"
 #include "cql/syntax/production_tables.h"
 
-/* Bounds of the work for one fault; beyond them the fault is worded without it. A statement of a few hundred tokens takes some ten thousand steps. */
-enum { TOKENS_MAX = 4096, STEPS_MAX = 1000000, GUARDS_DEEP_MAX = 24, ALTERNATIVES_MAX = 64, GUARD_CACHE = 2048, DECISIONS = 1024, CONTEXTS_MAX = 1024, SPOTS_MAX = 4096 };
+/* Bounds of the work for one fault; beyond them the fault is worded without it. A statement of a
+ * few hundred tokens takes some ten thousand steps. */
+enum {
+    TOKENS_MAX = 4096,
+    STEPS_MAX = 1000000,
+    GUARDS_DEEP_MAX = 24,
+    ALTERNATIVES_MAX = 64,
+    GUARD_CACHE = 2048,
+    DECISIONS = 1024,
+    CONTEXTS_MAX = 1024,
+    SPOTS_MAX = 4096
+};
 enum { SET_BLANK = 0xffff };
 
 /* The production that is being read, and where its caller goes on. */
@@ -21,7 +31,8 @@ struct guard_seen {
     bool can;
 };
 
-/* What a choice came to, told by its first token alone (second: SET_BLANK) or by two. Nothing but these goes into a decision that asks no guard, so it is made once. */
+/* What a choice came to, told by its first token alone (second: SET_BLANK) or by two. Nothing but
+ * these goes into a decision that asks no guard, so it is made once. */
 struct decision {
     uint16_t choice; /* its node + 1; 0: free */
     uint16_t first, second;
@@ -50,10 +61,12 @@ struct walk {
 static uint16_t terminal_of(struct token t) {
     char name[32];
     const char *want = token_name(t.code);
-    if (t.code == T_IDENT && t.word && t.text.n + 3 < sizeof(name)) { /* a word that has no place of its own in grammar.y */
+    /* a word that has no place of its own in grammar.y */
+    if (t.code == T_IDENT && t.word && t.text.n + 3 < sizeof(name)) {
         size_t n = 0;
         for (const char *p = "K_"; *p; p++) name[n++] = *p;
-        for (size_t i = 0; i < t.text.n; i++) name[n++] = (char)(t.text.p[i] >= 'a' && t.text.p[i] <= 'z' ? t.text.p[i] - 32 : t.text.p[i]);
+        for (size_t i = 0; i < t.text.n; i++)
+            name[n++] = (char)(t.text.p[i] >= 'a' && t.text.p[i] <= 'z' ? t.text.p[i] - 32 : t.text.p[i]);
         name[n] = 0;
         want = name;
     }
@@ -99,7 +112,8 @@ static void add_gap(struct walk *w, const uint8_t *p, const uint8_t *end) {
 /* The i-th token, read when it is first asked for; behind the end, the end. Its number among all. */
 static uint32_t look(struct walk *w, uint32_t i) {
     while (w->n_visible <= i && !w->ended && !w->given_up) {
-        const uint8_t *from = w->n_items ? w->items[w->n_items - 1].text.p + w->items[w->n_items - 1].text.n : w->reader.text.p;
+        const uint8_t *from = w->n_items ? w->items[w->n_items - 1].text.p + w->items[w->n_items - 1].text.n
+                                         : w->reader.text.p;
         struct token t = token_next(&w->reader);
         w->ended = !t.code || t.code == T_ERROR;
         if (t.code == T_ERROR) {
@@ -120,12 +134,14 @@ static uint16_t terminal_at(struct walk *w, uint32_t i) {
 }
 
 static bool is_token(uint16_t wanted, uint16_t terminal) {
-    return wanted < PRODUCTION_TERMINALS ? wanted == terminal : production_sets[wanted - PRODUCTION_TERMINALS][terminal];
+    return wanted < PRODUCTION_TERMINALS ? wanted == terminal
+                                         : production_sets[wanted - PRODUCTION_TERMINALS][terminal];
 }
 
 /* ---- looking ahead ---- */
 
-/* A place that an alternative may have come to. context: who called since the choice (0: the productions that hold the choice may be called from anywhere). */
+/* A place that an alternative may have come to. context: who called since the choice (0: the
+ * productions that hold the choice may be called from anywhere). */
 struct spot {
     uint16_t node, context;
     uint8_t alternative;
@@ -179,7 +195,9 @@ static void push(struct lookahead *l, struct spots *to, struct spot s) {
 static struct spot_seen *find_seen(struct lookahead *l, struct spot s) {
     uint32_t i = (s.node + s.context * 31u * 1024u + s.alternative * 131u) * 2654435761u >> SEEN_SHIFT;
     for (; l->seen[i].round == l->round; i = (i + 1) % SEEN_ROOM)
-        if (l->seen[i].spot.node == s.node && l->seen[i].spot.context == s.context && l->seen[i].spot.alternative == s.alternative) break;
+        if (l->seen[i].spot.node == s.node && l->seen[i].spot.context == s.context &&
+            l->seen[i].spot.alternative == s.alternative)
+            break;
     return &l->seen[i];
 }
 
@@ -234,7 +252,8 @@ static void drop_ambiguous(struct lookahead *l) {
     for (uint32_t i = 0; i < l->tokens.n; i++) {
         struct spot a = l->tokens.items[i];
         for (uint8_t other = 0; other < a.alternative; other++)
-            if (!l->out[other] && find_seen(l, (struct spot){a.node, a.context, other})->round == l->round) l->out[a.alternative] = true;
+            if (!l->out[other] && find_seen(l, (struct spot){a.node, a.context, other})->round == l->round)
+                l->out[a.alternative] = true;
     }
 }
 
@@ -243,7 +262,8 @@ static void step(struct lookahead *l, uint16_t terminal) {
     for (uint32_t i = 0; i < l->tokens.n; i++) {
         struct spot s = l->tokens.items[i];
         const struct production_node *x = &production_nodes[s.node];
-        if (!l->out[s.alternative] && is_token(x->arg, terminal)) push(l, &l->work, (struct spot){x->next, s.context, s.alternative});
+        if (!l->out[s.alternative] && is_token(x->arg, terminal))
+            push(l, &l->work, (struct spot){x->next, s.context, s.alternative});
     }
 }
 
@@ -285,7 +305,8 @@ static struct lookahead *lookahead_at(struct walk *w) {
 static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *last) {
     struct walk *w = l->w;
     const struct production_alternative *alternatives = &production_alternatives[choice->arg];
-    int first = 0, leave = choice->flags & PRODUCTION_OPTIONAL && !(choice->flags & PRODUCTION_BY_TABLE) ? choice->n - 1 : NONE;
+    int first = 0,
+        leave = choice->flags & PRODUCTION_OPTIONAL && !(choice->flags & PRODUCTION_BY_TABLE) ? choice->n - 1 : NONE;
     for (uint8_t i = 0; i < choice->n; i++) push(l, &l->work, (struct spot){alternatives[i].node, 0, i});
     for (uint32_t i = at; !w->given_up; i++) {
         *last = i;
@@ -310,7 +331,8 @@ static struct decision *decision_at(struct walk *w, struct decision key) {
     return &w->decisions[(key.choice * 31u + key.first * 7u + key.second) % DECISIONS];
 }
 
-/* The decision that was made before at such tokens; UNDECIDED: none. Looks at no token that making it would not look at. */
+/* The decision that was made before at such tokens; UNDECIDED: none. Looks at no token that making
+ * it would not look at. */
 static int recall(struct walk *w, uint16_t choice, uint32_t at, uint32_t *last) {
     struct decision key = {.choice = choice, .first = terminal_at(w, at), .second = SET_BLANK};
     for (*last = at;; key.second = terminal_at(w, ++*last)) {
@@ -381,12 +403,18 @@ static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct 
         case PRODUCTION_TOKEN:
             if (!is_token(x->arg, terminal_at(w, at))) {
                 bool set = x->arg >= PRODUCTION_TERMINALS;
-                *r = (struct walk_result){.fault = WALK_MISMATCH, .place = at, .seen = at, .want = set ? "set null" : production_terminals[x->arg]};
+                *r = (struct walk_result){.fault = WALK_MISMATCH,
+                                          .place = at,
+                                          .seen = at,
+                                          .want = set ? "set null" : production_terminals[x->arg]};
                 if (set && !production_set_unseen[x->arg - PRODUCTION_TERMINALS]) r->fault = WALK_NO_WAY;
                 return false;
             }
             if (!w->depth && is_marker(w, x->arg, at)) {
-                *r = (struct walk_result){.fault = WALK_MARKER, .place = at, .seen = at, .want = production_set_names[x->arg - PRODUCTION_TERMINALS]};
+                *r = (struct walk_result){.fault = WALK_MARKER,
+                                          .place = at,
+                                          .seen = at,
+                                          .want = production_set_names[x->arg - PRODUCTION_TERMINALS]};
                 return false;
             }
             if (terminal_at(w, at) != PRODUCTION_EOF) look(w, ++at);

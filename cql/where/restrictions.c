@@ -23,7 +23,8 @@ static int check_value(struct cql_request *r, const struct schema_column *c, str
 }
 
 /* What is said of the columns of a tuple together: "Invalid unset value for tuple (c,d)". */
-static int refuse_columns(struct cql_request *r, const struct where_step *s, const char *words, const char *separator, const char *end) {
+static int refuse_columns(struct cql_request *r, const struct where_step *s, const char *words, const char *separator,
+                          const char *end) {
     struct buf text;
     buf_init(&text, 1 << 20);
     buf_put_str(&text, words);
@@ -33,7 +34,8 @@ static int refuse_columns(struct cql_request *r, const struct where_step *s, con
 }
 
 /* Values of a tuple, one per column; those that are missing are null. */
-static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n, struct value *out) {
+static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n,
+                       struct value *out) {
     for (uint32_t i = 0; i < n; i++) out[i] = value_null();
     if (value_is_unset(tuple)) return refuse_columns(r, s, "Invalid unset value for tuple (", ",", ")");
     if (value_is_null(tuple)) return check_value(r, s->columns[0], tuple);
@@ -86,7 +88,9 @@ static int list_values(struct cql_request *r, const struct where_step *s, struct
         *v = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
         if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a list");
         if (len < 0 || s->tuple) continue;
-        if (cql_value_validate(s->columns[0]->type, value_slice(*v), r->err) || term_settle_item(s->columns[0]->type, r, v)) return -1;
+        if (cql_value_validate(s->columns[0]->type, value_slice(*v), r->err) ||
+            term_settle_item(s->columns[0]->type, r, v))
+            return -1;
     }
     return 0;
 }
@@ -137,7 +141,8 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
 /* ---- partitions ---- */
 
 /* wraps: the range begins behind its end. among_keys: it selects among keys that are given; else it is read. */
-static int token_range(const struct where_plan *w, struct cql_request *r, bool among_keys, int64_t *from, int64_t *to, bool *wraps) {
+static int token_range(const struct where_plan *w, struct cql_request *r, bool among_keys, int64_t *from, int64_t *to,
+                       bool *wraps) {
     const struct where_step *s = w->token;
     int64_t given[2] = {INT64_MIN, INT64_MAX};
     *wraps = false;
@@ -152,14 +157,18 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
         if (term_eval(bounds[i]->term, r, &v)) return -1;
         if (v.n != 8) return err_invalid(r->err, "Invalid null token value");
         int64_t token = (int64_t)load_u64(v.p);
-        /* No key has the minimum token (Murmur3Partitioner): as an upper bound it is the end of the ring, but nothing that is given lies below it. */
+        /* No key has the minimum token (Murmur3Partitioner): as an upper bound it is the end of the
+         * ring, but nothing that is given lies below it. */
         if (i == 1 && token == INT64_MIN && !among_keys) continue;
         if (i == 1 && token == INT64_MIN && given[0] == token && !bounds[i]->inclusive) return 0;
         given[i] = token;
-        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + (token < INT64_MAX) : token - (token > INT64_MIN);
+        *(i == 0 ? from : to) = bounds[i]->inclusive ? token
+                                : i == 0             ? token + (token < INT64_MAX)
+                                                     : token - (token > INT64_MIN);
     }
     *wraps = given[0] > given[1];
-    if (given[0] == INT64_MAX && !bounds[0]->inclusive) { /* nothing lies above it: of one that goes around, what lies below the end is left */
+    /* nothing lies above it: of one that goes around, what lies below the end is left */
+    if (given[0] == INT64_MAX && !bounds[0]->inclusive) {
         if (!*wraps || !among_keys) return 0;
         *wraps = false;
         *from = INT64_MIN;
@@ -209,8 +218,8 @@ static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
     return wraps ? low && high : low || high;
 }
 
-int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
-                uint32_t *n) {
+int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted,
+                struct eng_part **parts, uint32_t *n) {
     uint32_t width = w->table->n_partition_key;
     int64_t from, to;
     bool wraps; /* a range of tokens that selects among keys goes around the ring, as in Cassandra (TokenFilter) */
@@ -225,14 +234,16 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     if (!repeated) return err_nomem(r->err);
     memset(repeated, 0, keys->n + 1);
     if (keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
-    for (uint32_t i = 1; i < keys->n; i++) repeated[order[i]] = compare_values(&by, order[i - 1], order[i]) == 0; /* 1.0 and 1.00, too: the first is sought */
+    /* 1.0 and 1.00, too: the first is sought */
+    for (uint32_t i = 1; i < keys->n; i++) repeated[order[i]] = compare_values(&by, order[i - 1], order[i]) == 0;
     for (uint32_t i = 0; !sorted && i < keys->n; i++) order[i] = i;
     *n = 0;
     for (uint32_t i = 0; (some || wraps) && i < keys->n; i++) {
         struct eng_part *part = &(*parts)[*n];
         const struct value *values = keys->values + (size_t)order[i] * width;
         if (repeated[order[i]]) continue;
-        if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue; /* an empty key is refused where it is sought */
+        /* an empty key is refused where it is sought */
+        if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue;
         if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
         *n += !is_outside(part->token, from, to, wraps);
     }
@@ -255,7 +266,8 @@ static int combinations(const struct where_plan *w, struct cql_request *r, struc
     *keys = ARENA_ARRAY(r->arena, p.n + 1, struct row_key);
     if (!*keys) return err_nomem(r->err);
     for (uint32_t i = 0; i < p.n; i++)
-        if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, r->arena, &(*keys)[i], r->err)) return -1;
+        if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, r->arena, &(*keys)[i], r->err))
+            return -1;
     return 0;
 }
 
@@ -278,14 +290,17 @@ static int equal_values(struct cql_request *r, struct where_step *const *steps, 
     return 0;
 }
 
-int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part, struct row_key *key) {
+int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part,
+              struct row_key *key) {
     const struct schema_table *t = w->table;
     struct value *of_partition = arena_alloc(r->arena, (t->n_partition_key + t->n_clustering) * sizeof(struct value));
     if (!of_partition) return err_nomem(r->err);
     struct value *of_row = of_partition + t->n_partition_key;
     if (equal_values(r, w->partition_steps, t->n_partition_key, of_partition)) return -1;
     if (partition_first && row_key_partition(t, of_partition, r->arena, part, r->err)) return -1;
-    if (equal_values(r, w->clustering_steps, t->n_clustering, of_row) || row_key_clustering(t, of_row, t->n_clustering, r->arena, key, r->err)) return -1;
+    if (equal_values(r, w->clustering_steps, t->n_clustering, of_row) ||
+        row_key_clustering(t, of_row, t->n_clustering, r->arena, key, r->err))
+        return -1;
     return partition_first ? 0 : row_key_partition(t, of_partition, r->arena, part, r->err);
 }
 
@@ -300,7 +315,8 @@ struct range_bound {
     struct value *values;
 };
 
-static int eval_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, bool lower, struct range_bound *out) {
+static int eval_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, bool lower,
+                      struct range_bound *out) {
     *out = (struct range_bound){.step = s, .lower = lower, .open = !b->term, .inclusive = b->inclusive, .n = b->n};
     if (!b->term) return 0;
     struct value v;
@@ -319,8 +335,8 @@ static int eval_bound(struct cql_request *r, const struct where_step *s, const s
     return 0;
 }
 
-static int extend_key(struct cql_request *r, struct slice prefix, const struct where_step *s, const struct value *values, uint32_t n,
-                      struct slice *out) {
+static int extend_key(struct cql_request *r, struct slice prefix, const struct where_step *s,
+                      const struct value *values, uint32_t n, struct slice *out) {
     struct buf b;
     buf_init(&b, 0);
     buf_put_slice(&b, prefix);
@@ -339,9 +355,11 @@ static struct eng_slice all_of(struct slice prefix) {
 }
 
 /* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when inclusive). */
-static int beyond(struct cql_request *r, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive, struct eng_slice *out) {
+static int beyond(struct cql_request *r, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive,
+                  struct eng_slice *out) {
     struct slice same, key;
-    if (extend_key(r, prefix, b->step, b->values, i, &same) || extend_key(r, prefix, b->step, b->values, i + 1, &key)) return -1;
+    if (extend_key(r, prefix, b->step, b->values, i, &same) || extend_key(r, prefix, b->step, b->values, i + 1, &key))
+        return -1;
     *out = all_of(same);
     if (b->lower != b->step->columns[i]->desc) out->from = (struct eng_bound){.key = key, .after = !inclusive};
     else out->to = (struct eng_bound){.key = key, .after = inclusive};
@@ -349,7 +367,8 @@ static int beyond(struct cql_request *r, const struct range_bound *b, struct sli
 }
 
 /* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for bound->n. */
-static int bound_slices(struct cql_request *r, const struct range_bound *b, struct slice prefix, struct eng_slice *out, uint32_t *n) {
+static int bound_slices(struct cql_request *r, const struct range_bound *b, struct slice prefix, struct eng_slice *out,
+                        uint32_t *n) {
     *n = 1;
     if (b->open) {
         out[0] = all_of(prefix);
@@ -389,7 +408,8 @@ static int bound_cmp(const struct eng_bound *a, const struct eng_bound *b) {
     return a->key.n < b->key.n ? (a->after ? 1 : -1) : (b->after ? -1 : 1);
 }
 
-static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_slice *b, uint32_t n_b, struct eng_slice *out, uint32_t *n) {
+static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_slice *b, uint32_t n_b,
+                      struct eng_slice *out, uint32_t *n) {
     for (uint32_t i = 0; i < n_a; i++) {
         for (uint32_t k = 0; k < n_b; k++) {
             struct eng_slice s = {.from = bound_cmp(&a[i].from, &b[k].from) > 0 ? a[i].from : b[k].from,
@@ -400,22 +420,25 @@ static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_
 }
 
 /* Of the rows of some prefixes, those within both bounds. */
-static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper, const struct row_key *keys,
-                        uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
+static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper,
+                        const struct row_key *keys, uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
     size_t room = (lower->n + 1) * (size_t)(upper->n + 1);
     *n = 0;
     *slices = ARENA_ARRAY(r->arena, n_keys * room + 1, struct eng_slice);
-    struct eng_slice *from = ARENA_ARRAY(r->arena, lower->n + 1, struct eng_slice), *to = ARENA_ARRAY(r->arena, upper->n + 1, struct eng_slice);
+    struct eng_slice *from = ARENA_ARRAY(r->arena, lower->n + 1, struct eng_slice),
+                     *to = ARENA_ARRAY(r->arena, upper->n + 1, struct eng_slice);
     if (!*slices || !from || !to) return err_nomem(r->err);
     for (uint32_t i = 0; i < n_keys; i++) {
         uint32_t n_from, n_to;
-        if (bound_slices(r, lower, keys[i].ck, from, &n_from) || bound_slices(r, upper, keys[i].ck, to, &n_to)) return -1;
+        if (bound_slices(r, lower, keys[i].ck, from, &n_from) || bound_slices(r, upper, keys[i].ck, to, &n_to))
+            return -1;
         intersect(from, n_from, to, n_to, *slices, n);
     }
     return 0;
 }
 
-static int eval_range(struct cql_request *r, const struct where_step *s, struct range_bound *lower, struct range_bound *upper) {
+static int eval_range(struct cql_request *r, const struct where_step *s, struct range_bound *lower,
+                      struct range_bound *upper) {
     return eval_bound(r, s, &s->from, true, lower) || eval_bound(r, s, &s->to, false, upper) ? -1 : 0;
 }
 
@@ -431,7 +454,8 @@ int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_s
     if (where_row_keys(w, r, &keys, &n_keys)) return -1;
     const struct where_step *range = range_step(w);
     struct range_bound lower, upper;
-    if (range) return eval_range(r, range, &lower, &upper) ? -1 : range_slices(r, &lower, &upper, keys, n_keys, slices, n);
+    if (range)
+        return eval_range(r, range, &lower, &upper) ? -1 : range_slices(r, &lower, &upper, keys, n_keys, slices, n);
     *slices = ARENA_ARRAY(r->arena, n_keys + 1, struct eng_slice);
     if (!*slices) return err_nomem(r->err);
     for (; *n < n_keys; ++*n) (*slices)[*n] = all_of(keys[*n].ck);
@@ -466,8 +490,8 @@ static int drop_repeated(struct cql_request *r, struct row_key *keys, uint32_t *
     return 0;
 }
 
-static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower, const struct range_bound *upper,
-                          struct where_subquery *q) {
+static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower,
+                          const struct range_bound *upper, struct where_subquery *q) {
     if (range_slices(r, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
     q->has_bound = !upper->open && !upper->inclusive;
     if (!q->has_bound) return 0;

@@ -1,8 +1,10 @@
-/* WHERE: compiled once against a table, evaluated per execution into the partitions, rows and slices it names.
+/* WHERE: compiled once against a table, evaluated per execution into the partitions, rows and
+ * slices it names.
  *
- * Life: a statement's compile calls where_compile, which sorts the relations into the partition key, the clustering key, the
- * token and what is left (filters), refuses what Cassandra refuses, and keeps the plan in the statement's arena. Each run asks
- * the plan for keys; results live in the request's arena. A plan is immutable: many threads may use it at a time.
+ * Life: a statement's compile calls where_compile, which sorts the relations into the partition
+ * key, the clustering key, the token and what is left (filters), refuses what Cassandra refuses,
+ * and keeps the plan in the statement's arena. Each run asks the plan for keys; results live in the
+ * request's arena. A plan is immutable: many threads may use it at a time.
  */
 #pragma once
 
@@ -15,16 +17,21 @@ enum where_purpose { WHERE_SELECT, WHERE_UPDATE, WHERE_DELETE };
 struct where_options {
     enum where_purpose purpose;
     bool allow_filtering; /* SELECT */
-    bool only_statics;    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns only */
+    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns only */
+    bool only_statics;
     bool whole_rows;      /* DELETE without columns: the clustering key may be a prefix or a slice */
     bool conditional;     /* UPDATE, DELETE ... IF */
     bool virtual_table;   /* SELECT: any restriction may be a filter */
 };
 
-enum where_partitions { WHERE_KEYS, /* every partition key column = or IN */ WHERE_TOKENS /* a range of tokens, or the ring */ };
+enum where_partitions {
+    WHERE_KEYS,
+    /* every partition key column = or IN */ WHERE_TOKENS /* a range of tokens, or the ring */
+};
 enum where_rows {
     WHERE_ALL_ROWS, /* nothing on clustering columns that can seek */
-    WHERE_ROW_KEYS, /* every clustering column = or IN: whole keys (a table without clustering columns: the one empty key) */
+    /* every clustering column = or IN: whole keys (a table without clustering columns: the one empty key) */
+    WHERE_ROW_KEYS,
     WHERE_SLICES,   /* a prefix or a range */
 };
 
@@ -57,7 +64,8 @@ struct where_plan {
     enum where_partitions partitions;
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
-    bool one_row;                     /* each key column = a value of its own, and nothing on the token: where_row tells of the row */
+    /* each key column = a value of its own, and nothing on the token: where_row tells of the row */
+    bool one_row;
     bool keyless;                     /* nothing on the partition key, nor on its token */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
     bool needs_filtering;             /* refused without ALLOW FILTERING, once all else is found right */
@@ -80,19 +88,21 @@ struct where_plan *where_compile(struct compile *c, const struct schema_table *t
 /* -1, with the words for a query that would have to filter. */
 int where_refuse_filtering(struct compile *c);
 
-/* WHERE_KEYS: the values of the partition keys, in rows; none with IN (). Whether they can be keys is where_parts' to say, which a read
- * of no rows does not ask. */
+/* WHERE_KEYS: the values of the partition keys, in rows; none with IN (). Whether they can be keys
+ * is where_parts' to say, which a read of no rows does not ask. */
 struct where_keys {
     uint32_t n;
     struct value *values;
 };
 int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) MUST_CHECK;
 /* Their partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. */
-int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
-                uint32_t *n) MUST_CHECK;
-/* one_row: what where_parts and where_row_keys or where_subqueries make of it, without their lists. partition_first: what is wrong with the partition's key is
- * told before the clustering key is looked at, as where_parts in front of the others does; else after it. */
-int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part, struct row_key *key) MUST_CHECK;
+int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted,
+                struct eng_part **parts, uint32_t *n) MUST_CHECK;
+/* one_row: what where_parts and where_row_keys or where_subqueries make of it, without their lists.
+ * partition_first: what is wrong with the partition's key is told before the clustering key is
+ * looked at, as where_parts in front of the others does; else after it. */
+int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part,
+              struct row_key *key) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
@@ -107,7 +117,8 @@ struct where_subquery {
     struct eng_slice bound; /* the rows that match it */
 };
 /* WHERE_ROW_KEYS, WHERE_SLICES: in the order of the IN lists, each once. */
-int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out, uint32_t *n) MUST_CHECK;
+int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out,
+                     uint32_t *n) MUST_CHECK;
 /* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no row can match. */
 int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 

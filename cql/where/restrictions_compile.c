@@ -3,8 +3,9 @@
 
 #include "cql/expr/selector.h"
 
-#define FILTERING_NEEDED                                                                                              \
-    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you " \
+#define FILTERING_NEEDED \
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If " \
+    "you " \
     "want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
 
 /* What is known while the relations are read. */
@@ -29,7 +30,8 @@ static const struct schema_column *find_column(struct where_builder *b, const ch
     return col;
 }
 
-static const struct cql_type *make_type(struct compile *c, enum cql_type_id id, const struct cql_type *const *args, uint32_t n) {
+static const struct cql_type *make_type(struct compile *c, enum cql_type_id id, const struct cql_type *const *args,
+                                        uint32_t n) {
     struct cql_type *t = ARENA_NEW(c->arena, struct cql_type);
     const struct cql_type **copy = ARENA_ARRAY(c->arena, n, const struct cql_type *);
     if (!t || !copy) return NULL;
@@ -116,7 +118,9 @@ static int compile_in(struct where_builder *b, struct where_step *s, const struc
 
 static int compile_range(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     s->kind = STEP_RANGE;
-    struct where_bound bound = {.n = s->n_columns, .tuple = s->tuple, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
+    struct where_bound bound = {.n = s->n_columns,
+                                .tuple = s->tuple,
+                                .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
     bound.term = compile_value(b, s, rel->value);
     if (!bound.term) return -1;
     if (rel->op == OP_LT || rel->op == OP_LTE) s->to = bound;
@@ -149,7 +153,8 @@ static int refuse_not_equal(struct where_builder *b, const struct ast_relation *
 static int check_slice(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
     bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE;
     if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;
-    if (col->type->id == CQL_DURATION) return err_invalid(b->c->err, "Slice restrictions are not supported on duration columns");
+    if (col->type->id == CQL_DURATION)
+        return err_invalid(b->c->err, "Slice restrictions are not supported on duration columns");
     const char *what = col->type->id == CQL_TUPLE ? "tuples" : col->type->id == CQL_UDT ? "UDTs" : "collections";
     return err_invalid(b->c->err, "Slice restrictions are not supported on %s containing durations", what);
 }
@@ -184,8 +189,10 @@ static int compile_contains(struct where_builder *b, struct where_step *s, const
     const struct schema_column *col = s->columns[0];
     bool key = rel->op == OP_CONTAINS_KEY;
     s->kind = key ? STEP_CONTAINS_KEY : STEP_CONTAINS;
-    if (!cql_type_is_collection(col->type)) return err_invalid(b->c->err, "Cannot use %s on non-collection column %s", ast_op_text(rel->op), col->name);
-    if (key && col->type->id != CQL_MAP) return err_invalid(b->c->err, "Cannot use CONTAINS KEY on non-map column %s", col->name);
+    if (!cql_type_is_collection(col->type))
+        return err_invalid(b->c->err, "Cannot use %s on non-collection column %s", ast_op_text(rel->op), col->name);
+    if (key && col->type->id != CQL_MAP)
+        return err_invalid(b->c->err, "Cannot use CONTAINS KEY on non-map column %s", col->name);
     const char *name = arena_printf(b->c->arena, "%s(%s)", key ? "key" : "value", col->name);
     if (!name) return err_nomem(b->c->err);
     struct receiver to = receiver_of(b->table, name, col->type->args[key || col->type->id != CQL_MAP ? 0 : 1]);
@@ -202,10 +209,13 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
         return err_invalid(e, "Indexes on list entries (%s[index] = value) are not currently supported.", col->name);
     if (col->type->id != CQL_MAP) return err_invalid(e, "Column %s cannot be used as a map", col->name);
     if (rel->op != OP_EQ) return err_invalid(e, "Only EQ relations are supported on map entries");
-    if (!cql_type_is_multicell(col->type)) return err_invalid(e, "Map-entry equality predicates on frozen map column %s are not supported", col->name);
-    const char *key = arena_printf(b->c->arena, "key(%s)", col->name), *value = arena_printf(b->c->arena, "value(%s)", col->name);
+    if (!cql_type_is_multicell(col->type))
+        return err_invalid(e, "Map-entry equality predicates on frozen map column %s are not supported", col->name);
+    const char *key = arena_printf(b->c->arena, "key(%s)", col->name),
+               *value = arena_printf(b->c->arena, "value(%s)", col->name);
     if (!key || !value) return err_nomem(e);
-    struct receiver to_key = receiver_of(b->table, key, col->type->args[0]), to_value = receiver_of(b->table, value, col->type->args[1]);
+    struct receiver to_key = receiver_of(b->table, key, col->type->args[0]),
+                    to_value = receiver_of(b->table, value, col->type->args[1]);
     s->element = term_compile(b->c, rel->element, &to_key);
     s->term = s->element ? term_compile(b->c, rel->value, &to_value) : NULL;
     return s->term ? 0 : -1;
@@ -233,7 +243,8 @@ static void column_list(const struct where_step *s, struct buf *out) {
     for (uint32_t i = 0; i < s->n_columns; i++) buf_printf(out, "%s%s", i ? ", " : "", s->columns[i]->name);
 }
 
-static int merge_refused(struct where_builder *b, const struct where_step *s, const char *format_start, const char *format_end) {
+static int merge_refused(struct where_builder *b, const struct where_step *s, const char *format_start,
+                         const char *format_end) {
     struct buf text;
     buf_init(&text, 4096);
     buf_put_str(&text, format_start);
@@ -250,16 +261,23 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
         return 0;
     }
     const struct where_step *shown = s->n_columns < old->n_columns ? s : old;
-    if (old->kind == STEP_EQ) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes an Equal");
-    if (old->kind == STEP_IN) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes a IN");
+    if (old->kind == STEP_EQ)
+        return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes an Equal");
+    if (old->kind == STEP_IN)
+        return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes a IN");
     if (old->kind == STEP_RANGE && s->kind != STEP_RANGE)
-        return merge_refused(b, shown, b->plan->token == old ? "Columns \"" : "Column \"", "\" cannot be restricted by both an equality and an inequality relation");
+        return merge_refused(b, shown, b->plan->token == old ? "Columns \"" : "Column \"",
+                             "\" cannot be restricted by both an equality and an inequality relation");
     if (old_contains)
-        return merge_refused(b, shown, "Collection column ", " can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality");
+        return merge_refused(b, shown, "Collection column ",
+                             " can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality");
     if (old->columns[0] != s->columns[0])
-        return merge_refused(b, s, "Column \"", "\" cannot be restricted by two inequalities not starting with the same column");
-    if (old->from.term && s->from.term) return merge_refused(b, shown, "More than one restriction was found for the start bound on ", "");
-    if (old->to.term && s->to.term) return merge_refused(b, shown, "More than one restriction was found for the end bound on ", "");
+        return merge_refused(b, s, "Column \"",
+                             "\" cannot be restricted by two inequalities not starting with the same column");
+    if (old->from.term && s->from.term)
+        return merge_refused(b, shown, "More than one restriction was found for the start bound on ", "");
+    if (old->to.term && s->to.term)
+        return merge_refused(b, shown, "More than one restriction was found for the end bound on ", "");
     if (s->from.term) old->from = s->from;
     if (s->to.term) old->to = s->to;
     if (old->tuple != s->tuple || s->n_columns > old->n_columns) {
@@ -286,10 +304,14 @@ static int check_clustering_order(struct where_builder *b, const struct where_st
     if (!last || b->o->allow_filtering || b->o->virtual_table) return 0;
     const struct schema_column *a = last->columns[0], *z = s->columns[0];
     if (last->kind == STEP_RANGE && z->position > a->position)
-        return err_invalid(b->c->err, "Clustering column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a non-EQ relation)",
+        return err_invalid(b->c->err,
+                           "Clustering column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
+                           "non-EQ relation)",
                            z->name, a->name);
     if (z->position < a->position && s->kind == STEP_RANGE)
-        return err_invalid(b->c->err, "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a non-EQ relation)",
+        return err_invalid(b->c->err,
+                           "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
+                           "non-EQ relation)",
                            next_restricted(b, z)->name, z->name);
     return 0;
 }
@@ -304,7 +326,8 @@ static int add_step(struct where_builder *b, struct where_step *s) {
     }
     if (s->columns[0]->kind == COLUMN_CLUSTERING) {
         if (check_clustering_order(b, s)) return -1;
-        if (!b->last_clustering || s->columns[0]->position > b->last_clustering->columns[0]->position) b->last_clustering = s;
+        if (!b->last_clustering || s->columns[0]->position > b->last_clustering->columns[0]->position)
+            b->last_clustering = s;
     }
     for (uint32_t i = 0; i < s->n_columns; i++) b->by_ordinal[s->columns[i]->ordinal] = s;
     b->steps[b->n_steps++] = s;
@@ -330,16 +353,20 @@ static int tuple_refused(struct where_builder *b, const struct ast_relation *rel
 }
 
 /* The column that is added to those before it. */
-static int check_tuple_column(struct where_builder *b, const struct where_step *s, const struct schema_column *col, const struct ast_relation *rel) {
+static int check_tuple_column(struct where_builder *b, const struct where_step *s, const struct schema_column *col,
+                              const struct ast_relation *rel) {
     if (col->kind != COLUMN_CLUSTERING)
-        return err_invalid(b->c->err, "Multi-column relations can only be applied to clustering columns but was applied to: %s", col->name);
+        return err_invalid(b->c->err,
+                           "Multi-column relations can only be applied to clustering columns but was applied to: %s",
+                           col->name);
     for (uint32_t k = 0; k < s->n_columns; k++) {
         if (s->columns[k] != col) continue;
         const char *start = arena_printf(b->c->arena, "Column \"%s\" appeared twice in a relation", col->name);
         return start ? tuple_refused(b, rel, start) : err_nomem(b->c->err);
     }
     if (s->n_columns && col->position != s->columns[s->n_columns - 1]->position + 1)
-        return tuple_refused(b, rel, "Clustering columns must appear in the PRIMARY KEY order in multi-column relations");
+        return tuple_refused(b, rel,
+                             "Clustering columns must appear in the PRIMARY KEY order in multi-column relations");
     return 0;
 }
 
@@ -379,7 +406,8 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
         struct buf text;
         buf_init(&text, 4096);
         buf_put_str(&text, "The token function arguments must be in the partition key order: ");
-        for (uint32_t k = 0; k < t->n_partition_key; k++) buf_printf(&text, "%s%s", k ? ", " : "", schema_partition_key(t, k)->name);
+        for (uint32_t k = 0; k < t->n_partition_key; k++)
+            buf_printf(&text, "%s%s", k ? ", " : "", schema_partition_key(t, k)->name);
         return err_set_buf(e, ERR_INVALID, &text);
     }
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
@@ -442,10 +470,15 @@ static int plan_partition(struct where_builder *b) {
     w->keyless = !restricted && !w->token;
     w->partitions = exact == t->n_partition_key && !b->o->virtual_table ? WHERE_KEYS : WHERE_TOKENS;
     if (b->o->purpose != WHERE_SELECT) {
-        if (w->token) return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements", purpose_name(b->o->purpose));
-        if (restricted < t->n_partition_key) return missing_columns(b, "Some partition key parts are missing", 0, t->n_partition_key);
+        if (w->token)
+            return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements",
+                               purpose_name(b->o->purpose));
+        if (restricted < t->n_partition_key)
+            return missing_columns(b, "Some partition key parts are missing", 0, t->n_partition_key);
         if (exact < restricted)
-            return err_invalid(b->c->err, "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for %s statements",
+            return err_invalid(b->c->err,
+                               "Only EQ and IN relation are supported on the partition key (unless you use the token() "
+                               "function) for %s statements",
                                purpose_name(b->o->purpose));
     }
     if (restricted && w->partitions == WHERE_TOKENS && !b->o->allow_filtering && !b->o->virtual_table)
@@ -467,7 +500,9 @@ static void plan_clustering(struct where_builder *b) {
         w->clustering_in = w->clustering_in || s->kind == STEP_IN;
         at += s->n_columns;
     }
-    w->rows = at == 0 && t->n_clustering ? WHERE_ALL_ROWS : at == t->n_clustering && !range ? WHERE_ROW_KEYS : WHERE_SLICES;
+    w->rows = at == 0 && t->n_clustering        ? WHERE_ALL_ROWS
+              : at == t->n_clustering && !range ? WHERE_ROW_KEYS
+                                                : WHERE_SLICES;
 }
 
 static int check_clustering_select(struct where_builder *b) {
@@ -478,10 +513,14 @@ static int check_clustering_select(struct where_builder *b) {
         const struct where_step *s = b->by_ordinal[t->n_partition_key + i];
         if (!s) continue;
         if (s->kind >= STEP_CONTAINS)
-            return err_invalid(b->c->err, "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering");
+            return err_invalid(
+                b->c->err,
+                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering");
         if (i != expected)
-            return err_invalid(b->c->err, "PRIMARY KEY column \"%s\" cannot be restricted as preceding column \"%s\" is not restricted",
-                               schema_clustering(t, i)->name, schema_clustering(t, expected)->name);
+            return err_invalid(
+                b->c->err,
+                "PRIMARY KEY column \"%s\" cannot be restricted as preceding column \"%s\" is not restricted",
+                schema_clustering(t, i)->name, schema_clustering(t, expected)->name);
         expected++;
     }
     return 0;
@@ -497,10 +536,13 @@ static int check_clustering_modify(struct where_builder *b) {
         range = range || (s && s->kind == STEP_RANGE);
     }
     if (b->o->only_statics && any)
-        return err_invalid(b->c->err, "Invalid restrictions on clustering columns since the %s statement modifies only static columns", what);
+        return err_invalid(
+            b->c->err, "Invalid restrictions on clustering columns since the %s statement modifies only static columns",
+            what);
     if (b->o->whole_rows && !b->o->conditional) return check_clustering_select(b);
     if (range && b->o->purpose == WHERE_UPDATE)
-        return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements", what);
+        return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements",
+                           what);
     if (b->o->purpose == WHERE_UPDATE && !b->o->only_statics && b->plan->rows != WHERE_ROW_KEYS)
         return missing_columns(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
     bool of_columns = b->o->purpose == WHERE_DELETE && !b->o->whole_rows && !b->o->only_statics;
@@ -522,7 +564,8 @@ static int plan_filters(struct where_builder *b) {
     for (uint32_t i = 0; i < b->n_steps; i++) {
         struct where_step *s = b->steps[i];
         enum schema_column_kind kind = s->columns[0]->kind;
-        if (kind == COLUMN_REGULAR || kind == COLUMN_STATIC) buf_printf(&others, "%s%s", others.n ? ", " : "", s->columns[0]->name);
+        if (kind == COLUMN_REGULAR || kind == COLUMN_STATIC)
+            buf_printf(&others, "%s%s", others.n ? ", " : "", s->columns[0]->name);
         if (is_seek(w, s)) continue;
         w->filters[w->n_filters++] = s;
         w->filters_rows = w->filters_rows || kind == COLUMN_CLUSTERING || kind == COLUMN_REGULAR;
@@ -530,7 +573,8 @@ static int plan_filters(struct where_builder *b) {
     int rc = 0;
     bool refused = w->n_filters && !b->o->allow_filtering && !b->o->virtual_table;
     if (b->o->purpose != WHERE_SELECT && others.n)
-        rc = err_invalid(b->c->err, "Non PRIMARY KEY columns found in where clause: %.*s ", SLICE_FMT(buf_slice(&others)));
+        rc = err_invalid(b->c->err, "Non PRIMARY KEY columns found in where clause: %.*s ",
+                         SLICE_FMT(buf_slice(&others)));
     else if (refused && others.n)
         rc = err_invalid(b->c->err, "%s", FILTERING_NEEDED);
     else if (refused)
@@ -546,7 +590,10 @@ static int note_pk_binds(struct where_builder *b) {
     if (!w->pk_binds) return err_nomem(b->c->err);
     for (uint32_t i = 0; i < n; i++) {
         const struct where_step *s = b->by_ordinal[i];
-        const struct term *t = !s ? NULL : s->kind == STEP_EQ ? s->term : s->kind == STEP_IN && s->n_values ? s->values[s->n_values - 1] : NULL;
+        const struct term *t = !s                                  ? NULL
+                               : s->kind == STEP_EQ                ? s->term
+                               : s->kind == STEP_IN && s->n_values ? s->values[s->n_values - 1]
+                                                                   : NULL;
         int32_t at = t ? term_bind_index(t) : -1;
         if (at < 0) return 0;
         w->pk_binds[i] = (uint16_t)at;
@@ -558,7 +605,8 @@ static int note_pk_binds(struct where_builder *b) {
 /* One value for each of so many columns. */
 static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t columns) {
     bool equal = n == columns;
-    for (uint32_t i = 0; equal && i < n; i++) equal = steps[i]->kind == STEP_EQ && !steps[i]->tuple && steps[i]->n_columns == 1;
+    for (uint32_t i = 0; equal && i < n; i++)
+        equal = steps[i]->kind == STEP_EQ && !steps[i]->tuple && steps[i]->n_columns == 1;
     return equal;
 }
 
@@ -575,7 +623,8 @@ static int finish_plan(struct where_builder *b) {
         w->n_clustering_steps = 0;
         w->rows = WHERE_ALL_ROWS;
     }
-    w->one_row = w->partitions == WHERE_KEYS && w->rows == WHERE_ROW_KEYS && !w->token && are_equal(w->partition_steps, b->table->n_partition_key, b->table->n_partition_key) &&
+    w->one_row = w->partitions == WHERE_KEYS && w->rows == WHERE_ROW_KEYS && !w->token &&
+                 are_equal(w->partition_steps, b->table->n_partition_key, b->table->n_partition_key) &&
                  are_equal(w->clustering_steps, w->n_clustering_steps, b->table->n_clustering);
     return plan_filters(b) || note_pk_binds(b) ? -1 : 0;
 }

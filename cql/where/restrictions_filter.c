@@ -19,7 +19,10 @@ struct where_filters {
 static int refuse_null(struct cql_request *r, const struct schema_column *c, struct value v) {
     bool unset = value_is_unset(v);
     if (c->kind == COLUMN_CLUSTERING || c->kind == COLUMN_PARTITION_KEY)
-        return err_invalid(r->err, unset ? "Invalid unset value for column %s" : "Invalid null value in condition for column %s", c->name);
+        return err_invalid(r->err,
+                           unset ? "Invalid unset value for column %s"
+                                 : "Invalid null value in condition for column %s",
+                           c->name);
     return err_invalid(r->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
 }
 
@@ -27,13 +30,15 @@ static int refuse_null_list(struct cql_request *r, const struct schema_column *c
     return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(v) ? "unset" : "null", c->name);
 }
 
-/* Among the values of IN for a column that is no key, Cassandra reads a list up to the first null, and passes over what is unset. */
+/* Among the values of IN for a column that is no key, Cassandra reads a list up to the first null,
+ * and passes over what is unset. */
 static bool takes_nulls(const struct where_step *s) {
     const struct schema_column *c = s->columns[0];
     return s->kind == STEP_IN && !s->tuple && !schema_column_is_key(c);
 }
 
-static int split(struct cql_request *r, const struct where_step *s, bool tuple, uint32_t n, struct value v, struct value *out) {
+static int split(struct cql_request *r, const struct where_step *s, bool tuple, uint32_t n, struct value v,
+                 struct value *out) {
     if (value_is_null(v)) return refuse_null(r, s->columns[0], v);
     out[0] = v;
     if (!tuple) return 0;
@@ -59,7 +64,8 @@ static int bind_list(struct cql_request *r, struct bound_filter *f) {
     if (n > (uint32_t)list.n / 4) return err_invalid(r->err, "Not enough bytes to read a list");
     f->values = ARENA_ARRAY(r->arena, (size_t)n * s->n_columns + 1, struct value);
     if (!f->values) return err_nomem(r->err);
-    if (cql_elems_open(&any_list, value_slice(list), &it)) return err_invalid(r->err, "Not enough bytes to read a list");
+    if (cql_elems_open(&any_list, value_slice(list), &it))
+        return err_invalid(r->err, "Not enough bytes to read a list");
     while (f->n_values < n && cql_elems_next(&it, &item))
         if (split(r, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
     return 0;
@@ -94,13 +100,15 @@ static int bind_entry(struct cql_request *r, struct bound_filter *f) {
     for (int i = 0; i < 2; i++) {
         if (term_eval(i ? s->term : s->element, r, &f->values[i])) return -1;
         if (value_is_null(f->values[i]))
-            return err_invalid(r->err, "Unsupported %s map %s for column %s", value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
+            return err_invalid(r->err, "Unsupported %s map %s for column %s",
+                               value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
                                s->columns[0]->name);
     }
     return 0;
 }
 
-static int bind_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, struct value **out) {
+static int bind_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b,
+                      struct value **out) {
     if (!b->term) return 0;
     struct value v;
     *out = ARENA_ARRAY(r->arena, b->n + 1, struct value);
@@ -163,7 +171,8 @@ static bool in_range(const struct bound_filter *f, const struct row_view *v) {
 }
 
 /* Looks for a key, a value, or a key with its value in a collection. */
-static bool collection_has(const struct cql_type *t, struct value collection, const struct value *key, const struct value *value) {
+static bool collection_has(const struct cql_type *t, struct value collection, const struct value *key,
+                           const struct value *value) {
     struct cql_elems it;
     struct value k, item;
     if (value_is_null(collection) || cql_elems_open(t, value_slice(collection), &it)) return false;

@@ -30,14 +30,21 @@ static void traits_add(struct traits *t, const struct modify_plan *p) {
 static int check(const struct traits *t, enum ast_batch_kind kind, bool timestamp, struct err *e) {
     if (timestamp && t->conditional) return err_invalid(e, "Cannot provide custom timestamp for conditional BATCH");
     if (timestamp && kind == BATCH_COUNTER) return err_invalid(e, "Cannot provide custom timestamp for counter BATCH");
-    if (timestamp && t->own_timestamp) return err_invalid(e, "Timestamp must be set either on BATCH or individual statements");
-    if (timestamp && t->counters) return err_invalid(e, "Cannot provide custom timestamp for a BATCH containing counters");
-    if (kind == BATCH_COUNTER && t->others) return err_invalid(e, "Cannot include non-counter statement in a counter batch");
-    if (t->counters && t->others) return err_invalid(e, "Counter and non-counter mutations cannot exist in the same batch");
-    if (kind == BATCH_LOGGED && t->virtual) return err_invalid(e, "Cannot include a virtual table statement in a logged batch");
-    if (t->virtual && t->regular) return err_invalid(e, "Mutations for virtual and regular tables cannot exist in the same batch");
+    if (timestamp && t->own_timestamp)
+        return err_invalid(e, "Timestamp must be set either on BATCH or individual statements");
+    if (timestamp && t->counters)
+        return err_invalid(e, "Cannot provide custom timestamp for a BATCH containing counters");
+    if (kind == BATCH_COUNTER && t->others)
+        return err_invalid(e, "Cannot include non-counter statement in a counter batch");
+    if (t->counters && t->others)
+        return err_invalid(e, "Counter and non-counter mutations cannot exist in the same batch");
+    if (kind == BATCH_LOGGED && t->virtual)
+        return err_invalid(e, "Cannot include a virtual table statement in a logged batch");
+    if (t->virtual && t->regular)
+        return err_invalid(e, "Mutations for virtual and regular tables cannot exist in the same batch");
     if (t->virtual && timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
-    if (kind == BATCH_LOGGED && t->counters) return err_invalid(e, "Cannot include a counter statement in a logged batch");
+    if (kind == BATCH_LOGGED && t->counters)
+        return err_invalid(e, "Cannot include a counter statement in a logged batch");
     return 0;
 }
 
@@ -48,8 +55,8 @@ static int refuse_tables(const struct traits *t, bool spans, struct err *e) {
 
 /* ---- the statement ---- */
 
-/* Drivers route a batch by the last statement that binds its whole partition key, if all are of one table and the batch binds
- * nothing of its own (Cassandra's VariableSpecifications). */
+/* Drivers route a batch by the last statement that binds its whole partition key, if all are of one
+ * table and the batch binds nothing of its own (Cassandra's VariableSpecifications). */
 static void note_partition_key(struct cql_statement *out, const struct batch_plan *p, const struct traits *t) {
     if (t->several_tables || (p->batch.timestamp && !term_is_constant(p->batch.timestamp))) return;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -64,7 +71,8 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
     struct batch_plan *p = ARENA_NEW(c->arena, struct batch_plan);
     struct traits traits = {0};
     const struct term *ttl = NULL;
-    if (!p || !(p->statements = ARENA_ARRAY(c->arena, (size_t)ast->n + 1, const struct cql_statement *))) return err_nomem(c->err);
+    if (!p || !(p->statements = ARENA_ARRAY(c->arena, (size_t)ast->n + 1, const struct cql_statement *)))
+        return err_nomem(c->err);
     p->batch.kind = ast->kind;
     if (ast->using.ttl) return err_invalid(c->err, "Global TTL on the BATCH statement is not supported.");
     if (modify_compile_using(c, NULL, &ast->using, &p->batch.timestamp, &ttl)) return -1;
@@ -87,7 +95,8 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
 
 /* ---- running ---- */
 
-enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n) {
+enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+                           uint32_t n) {
     struct traits traits = {0};
     r->result = (struct cql_result){.kind = RESULT_VOID};
     if (n == 0) return CQL_DONE;
@@ -113,7 +122,10 @@ static enum cql_outcome batch_statement_run(struct cql_request *r, const struct 
         return CQL_FAILED;
     }
     /* Markers are numbered through the whole text, so each statement gets all values. */
-    for (uint32_t i = 0; i < p->n; i++) items[i] = (struct write_item){.statement = p->statements[i], .n_values = r->params.n_values, .values = r->params.values};
+    for (uint32_t i = 0; i < p->n; i++)
+        items[i] = (struct write_item){.statement = p->statements[i],
+                                       .n_values = r->params.n_values,
+                                       .values = r->params.values};
     return batch_run(r, &p->batch, items, p->n);
 }
 

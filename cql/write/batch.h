@@ -4,7 +4,8 @@
 #include "cql/write/write.h"
 
 /* Checks what may go together, and writes it. The items live until the request ends. */
-enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n);
+enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+                           uint32_t n);
 
 /* The statements of a BEGIN BATCH ... APPLY BATCH. */
 const struct cql_statement *const *batch_statements(const struct cql_statement *s, uint32_t *n);

@@ -38,7 +38,9 @@ static struct cas_row *row_at(struct cas *c, struct slice ck) {
 
 static int add_exists(struct cas *c, struct cas_row *row, bool must_not) {
     if (!row) return -1;
-    if (row->n_conditions) return err_invalid(c->r->err, "Cannot mix IF conditions and IF %sEXISTS for the same row", must_not ? "NOT " : "");
+    if (row->n_conditions)
+        return err_invalid(c->r->err, "Cannot mix IF conditions and IF %sEXISTS for the same row",
+                           must_not ? "NOT " : "");
     if (must_not ? row->must_exist : row->must_not_exist)
         return err_invalid(c->r->err, "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
     row->must_exist = !must_not;
@@ -70,10 +72,12 @@ static int make_room(struct cas *c, struct cas_row *row, uint32_t n) {
     return 0;
 }
 
-/* Conditions on columns of one kind go to one row; each is bound at once, so that of the faults of a batch the first statement's is told. */
+/* Conditions on columns of one kind go to one row; each is bound at once, so that of the faults of
+ * a batch the first statement's is told. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
     if (!row) return -1;
-    if (row->must_exist || row->must_not_exist) return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
+    if (row->must_exist || row->must_not_exist)
+        return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
     if (make_room(c, row, p->n_conditions)) return -1;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
         if (is_static(p->conditions[i]) != statics) continue;
@@ -116,9 +120,12 @@ int cas_check_elements(struct cas *c) {
 
 /* ---- reading ---- */
 
-static int by_key(const void *a, const void *b) { return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck); }
+static int by_key(const void *a, const void *b) {
+    return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck);
+}
 
-/* All columns of the kinds that the statements write (static ones: the conditional statements) are looked at: they tell a row that is not there from one of nulls. */
+/* All columns of the kinds that the statements write (static ones: the conditional statements) are
+ * looked at: they tell a row that is not there from one of nulls. */
 static void widen_reads(struct cas *c) {
     const struct schema_table *t = c->table;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
@@ -154,7 +161,8 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     return 0;
 }
 
-/* With conditions on static columns only, the first row tells whether the partition is there at all. Which one that is, a loop cannot know. */
+/* With conditions on static columns only, the first row tells whether the partition is there at
+ * all. Which one that is, a loop cannot know. */
 static int read_first_row(struct cas *c) {
     struct cql_request *r = c->r;
     if (!r->blocking) return ENG_INCOMPLETE;
@@ -245,7 +253,8 @@ static int read_unasked(struct cas *c, struct slice ck, const struct eng_row **o
     return rc;
 }
 
-int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
+int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
+                const struct eng_row **statics) {
     const struct modify_plan *p = w->plan;
     bool exists = p->if_exists || p->if_not_exists;
     bool of_statics = p->static_only ? exists || has_conditions(p, true) : has_conditions(p, true);
@@ -264,7 +273,8 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
 /* ---- what is above all that is there ---- */
 
 /* Of a row that no condition looked at, too. */
-static int raise_newest(const struct cas *c, const struct cas_row *known, enum eng_row_kind kind, struct slice ck, int64_t *newest) {
+static int raise_newest(const struct cas *c, const struct cas_row *known, enum eng_row_kind kind, struct slice ck,
+                        int64_t *newest) {
     struct eng_row row;
     int64_t ts = known ? known->newest_ts : ENG_NO_TS;
     if (!known || !known->read) {
@@ -278,13 +288,15 @@ static int raise_newest(const struct cas *c, const struct cas_row *known, enum e
 
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) {
     int rc = w->plan->n_static_ops ? raise_newest(c, &c->statics, ENG_STATIC, slice_of("", 0), newest) : 0;
-    for (uint32_t k = 0; !rc && k < w->n_keys; k++) rc = raise_newest(c, find_row(c, w->keys[k].ck), ENG_ROW, w->keys[k].ck, newest);
+    for (uint32_t k = 0; !rc && k < w->n_keys; k++)
+        rc = raise_newest(c, find_row(c, w->keys[k].ck), ENG_ROW, w->keys[k].ck, newest);
     return rc;
 }
 
 /* ---- the answer ---- */
 
-/* The columns of a refusal: all, or in a batch the keys and then the columns of conditions in the order of the statements. */
+/* The columns of a refusal: all, or in a batch the keys and then the columns of conditions in the
+ * order of the statements. */
 static uint32_t answer_columns(const struct cas *c, const struct schema_column **out) {
     const struct schema_table *t = c->table;
     uint32_t n = 0;
@@ -299,15 +311,22 @@ static int begin(struct cas *c, const struct schema_column *const *columns, uint
     struct result_column *cols = ARENA_ARRAY(c->r->arena, (size_t)n + 1, struct result_column);
     if (!meta || !cols) return err_nomem(c->r->err);
     const char *keyspace = c->table->keyspace->name, *table = c->table->name;
-    cols[0] = (struct result_column){.keyspace = keyspace, .table = table, .name = "[applied]", .type = cql_type_scalar(CQL_BOOLEAN)};
+    cols[0] = (struct result_column){.keyspace = keyspace,
+                                     .table = table,
+                                     .name = "[applied]",
+                                     .type = cql_type_scalar(CQL_BOOLEAN)};
     for (uint32_t i = 0; i < n; i++)
-        cols[i + 1] = (struct result_column){.keyspace = keyspace, .table = table, .name = columns[i]->name, .type = columns[i]->type};
+        cols[i + 1] = (struct result_column){.keyspace = keyspace,
+                                             .table = table,
+                                             .name = columns[i]->name,
+                                             .type = columns[i]->type};
     *meta = (struct result_meta){.n = n + 1, .columns = cols, .always = true};
     c->r->result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};
     return c->r->sink->begin(c->r->sink, meta);
 }
 
-static int put_row(struct cas *c, const struct row_view *v, const struct schema_column *const *columns, uint32_t n, struct value *out) {
+static int put_row(struct cas *c, const struct row_view *v, const struct schema_column *const *columns, uint32_t n,
+                   struct value *out) {
     static const uint8_t refused;
     out[0] = value_of(&refused, 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -325,7 +344,8 @@ static int answer_rows(struct cas *c, const struct schema_column *const *columns
     const struct row_view_layout *layout = shown ? row_view_layout_new(c->table, shown, a) : NULL;
     struct row_view v;
     if (!out || !layout) return err_nomem(c->r->err);
-    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err)) return -1;
+    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err))
+        return -1;
     bool any = false;
     for (uint32_t i = 0; i < c->n_rows; i++) {
         if (!c->rows[i].row) continue;
@@ -346,7 +366,8 @@ int cas_answer(struct cas *c, bool applied) {
     bool any = c->statics.row != NULL;
     for (uint32_t i = 0; i < c->n_rows; i++) any = any || c->rows[i].row;
     if (applied || !any) return cas_answer_alone(c, applied);
-    const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)c->table->n_columns + 1, const struct schema_column *);
+    const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)c->table->n_columns + 1,
+                                                       const struct schema_column *);
     if (!columns) return err_nomem(c->r->err);
     uint32_t n = answer_columns(c, columns);
     return begin(c, columns, n) || answer_rows(c, columns, n) ? -1 : 0;

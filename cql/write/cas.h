@@ -1,9 +1,10 @@
 /* Compare and set within one partition: the conditions of one statement or of a batch, decided
  * together, and their answer. A batch of several partitions has one for each.
  *
- * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked cas_check reads the rows and decides,
- * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
- * On a loop whatever reads may answer ENG_INCOMPLETE (cql/write/locked.h).
+ * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked
+ * cas_check reads the rows and decides, cas_answer gives the sink [applied] and, when it is false,
+ * the rows as they are. Everything lives in the request's arena. On a loop whatever reads may
+ * answer ENG_INCOMPLETE (cql/write/locked.h).
  */
 #pragma once
 
@@ -46,10 +47,13 @@ int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 int cas_check_elements(struct cas *c) MUST_CHECK;
 /* 1: all hold, 0: not, -1. Without conditions nothing is read. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
-/* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the row that it addresses and, when it was asked of
- * static columns, the static row; NULL: not there, or paid for by another write of the batch. 1, 0 (also when all is paid for), -1. */
-int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) MUST_CHECK;
-/* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that it takes effect on them. */
+/* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the
+ * row that it addresses and, when it was asked of static columns, the static row; NULL: not there,
+ * or paid for by another write of the batch. 1, 0 (also when all is paid for), -1. */
+int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
+                const struct eng_row **statics) MUST_CHECK;
+/* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that
+ * it takes effect on them. */
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) MUST_CHECK;
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;
 /* [applied] without rows: of a batch of several partitions, of which AWS does not say what else it

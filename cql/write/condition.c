@@ -29,12 +29,16 @@ static const char *named(struct compile *c, const char *fmt, const char *name) {
 }
 
 /* Sets the access, the type compared and the name that bind markers get. */
-static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel, struct condition *out, const char **name) {
+static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel,
+                           struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
-    if (!cql_type_is_collection(col->type)) return err_invalid(c->err, "Invalid element access syntax for non-collection column %s", col->name);
-    if (col->type->id == CQL_SET) return err_invalid(c->err, "Invalid element access syntax for set column %s", col->name);
+    if (!cql_type_is_collection(col->type))
+        return err_invalid(c->err, "Invalid element access syntax for non-collection column %s", col->name);
+    if (col->type->id == CQL_SET)
+        return err_invalid(c->err, "Invalid element access syntax for set column %s", col->name);
     bool map = col->type->id == CQL_MAP;
-    struct receiver key = receiver_of(t, named(c, map ? "key(%s)" : "idx(%s)", col->name), map ? col->type->args[0] : cql_type_scalar(CQL_INT));
+    struct receiver key = receiver_of(t, named(c, map ? "key(%s)" : "idx(%s)", col->name),
+                                      map ? col->type->args[0] : cql_type_scalar(CQL_INT));
     *name = named(c, "value(%s)", col->name);
     if (!key.name || !*name) return -1;
     out->access = ELEMENT;
@@ -45,7 +49,8 @@ static int compile_element(struct compile *c, const struct schema_table *t, cons
 
 static int compile_field(struct compile *c, const struct ast_relation *rel, struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
-    if (col->type->id != CQL_UDT) return err_invalid(c->err, "Invalid field access syntax for non-UDT column %s", col->name);
+    if (col->type->id != CQL_UDT)
+        return err_invalid(c->err, "Invalid field access syntax for non-UDT column %s", col->name);
     uint32_t at = cql_type_field(col->type, slice_str(rel->field));
     if (at == col->type->n_args) return err_invalid(c->err, "Unknown field %s for column %s", rel->field, col->name);
     out->access = FIELD;
@@ -58,8 +63,10 @@ static int compile_field(struct compile *c, const struct ast_relation *rel, stru
 static int compile_contains(struct compile *c, struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
     bool key = out->op == OP_CONTAINS_KEY;
-    if (!cql_type_is_collection(col->type)) return err_invalid(c->err, "Cannot use %s on non-collection column %s", ast_op_text(out->op), col->name);
-    if (key && col->type->id != CQL_MAP) return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
+    if (!cql_type_is_collection(col->type))
+        return err_invalid(c->err, "Cannot use %s on non-collection column %s", ast_op_text(out->op), col->name);
+    if (key && col->type->id != CQL_MAP)
+        return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
     out->type = col->type->args[col->type->id == CQL_MAP && !key ? 1 : 0];
     *name = named(c, key ? "key(%s)" : "value(%s)", col->name);
     return *name ? 0 : -1;
@@ -69,12 +76,14 @@ static int check_slice(struct compile *c, const struct condition *out) {
     if (out->op != OP_LT && out->op != OP_LTE && out->op != OP_GT && out->op != OP_GTE) return 0;
     const struct cql_type *t = out->type;
     if (!cql_type_contains(t, CQL_DURATION)) return 0;
-    if (t->id == CQL_DURATION) return err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations", ast_op_text(out->op));
+    if (t->id == CQL_DURATION)
+        return err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations", ast_op_text(out->op));
     const char *what = cql_type_is_collection(t) ? "collections" : t->id == CQL_TUPLE ? "tuples" : "UDTs";
     return err_invalid(c->err, "Slice conditions are not supported on %s containing durations", what);
 }
 
-static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to, struct condition *out) {
+static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to,
+                          struct condition *out) {
     out->n_values = rel->op == OP_IN && rel->in_list ? rel->n_values : 1;
     out->values = ARENA_ARRAY(c->arena, out->n_values + 1, const struct term *);
     if (!out->values) return err_nomem(c->err);
@@ -101,7 +110,15 @@ static int compile_values(struct compile *c, const struct ast_relation *rel, con
 
 static bool is_supported(enum ast_op op) {
     switch (op) {
-    case OP_EQ: case OP_NEQ: case OP_LT: case OP_LTE: case OP_GT: case OP_GTE: case OP_IN: case OP_CONTAINS: case OP_CONTAINS_KEY: return true;
+    case OP_EQ:
+    case OP_NEQ:
+    case OP_LT:
+    case OP_LTE:
+    case OP_GT:
+    case OP_GTE:
+    case OP_IN:
+    case OP_CONTAINS:
+    case OP_CONTAINS_KEY: return true;
     default: return false;
     }
 }
@@ -181,14 +198,16 @@ int condition_check_element(struct cql_request *r, const struct bound_condition 
     bool map = c->column->type->id == CQL_MAP;
     if (c->access != ELEMENT || (map && value_is_unset(b->element))) return 0; /* unset: of no element */
     if (value_is_null(b->element))
-        return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(b->element) ? "unset" : "null", map ? "map" : "list");
+        return err_invalid(r->err, "Invalid %s value for %s element access",
+                           value_is_unset(b->element) ? "unset" : "null", map ? "map" : "list");
     return map || b->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
 }
 
 /* ---- matching ---- */
 
 /* The column's value in the row, put together when it is not frozen. */
-static int column_value(const struct condition *c, struct cql_request *r, const struct eng_row *row, struct value *out) {
+static int column_value(const struct condition *c, struct cql_request *r, const struct eng_row *row,
+                        struct value *out) {
     uint32_t n;
     const struct eng_cell *cells = cells_of(row, c->column, &n);
     *out = value_null();
@@ -236,7 +255,9 @@ static bool contains(const struct condition *c, struct value whole, struct value
             if (c->op == OP_CONTAINS) a = other;
         }
         bool key = c->op == OP_CONTAINS_KEY && !value_is_null(a);
-        if (key ? cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0 : cql_collection_finds(t, c->type, a, wanted)) return true;
+        if (key ? cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0
+                : cql_collection_finds(t, c->type, a, wanted))
+            return true;
     }
     return false;
 }
@@ -244,7 +265,8 @@ static bool contains(const struct condition *c, struct value whole, struct value
 /* A non-frozen collection without elements is null and compares as the empty one. */
 static struct value or_empty(const struct condition *c, struct value v) {
     static const uint8_t none[4];
-    if (value_is_null(v) && c->access == WHOLE && cql_type_is_multicell(c->type) && cql_type_is_collection(c->type)) return value_of(none, sizeof none);
+    if (value_is_null(v) && c->access == WHOLE && cql_type_is_multicell(c->type) && cql_type_is_collection(c->type))
+        return value_of(none, sizeof none);
     return v;
 }
 

@@ -1,7 +1,9 @@
-/* IF conditions of UPDATE and DELETE: one column, element or field against a value (Cassandra's ColumnCondition).
+/* IF conditions of UPDATE and DELETE: one column, element or field against a value (Cassandra's
+ * ColumnCondition).
  *
- * Life: compiled with the statement; each run binds the values once and matches the bound condition against the row as it is
- * under the partition's lock. What a bound condition points to lives until the request ends.
+ * Life: compiled with the statement; each run binds the values once and matches the bound condition
+ * against the row as it is under the partition's lock. What a bound condition points to lives until
+ * the request ends.
  */
 #pragma once
 
@@ -19,7 +21,8 @@ struct bound_condition {
 };
 
 /* NULL with ERR_INVALID in Cassandra's words. */
-struct condition *condition_compile(struct compile *c, const struct schema_table *t, const struct ast_relation *rel) MUST_CHECK;
+struct condition *condition_compile(struct compile *c, const struct schema_table *t,
+                                    const struct ast_relation *rel) MUST_CHECK;
 const struct schema_column *condition_column(const struct condition *c);
 /* out->condition is set; the request's values are its statement's. */
 int condition_bind(struct cql_request *r, struct bound_condition *out) MUST_CHECK;

@@ -12,7 +12,9 @@ struct increment {
     struct eng_cell *cell;
 };
 
-static int compare_rows(const struct eng_row *a, const struct eng_row *b) { return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : slice_cmp(a->ck, b->ck); }
+static int compare_rows(const struct eng_row *a, const struct eng_row *b) {
+    return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : slice_cmp(a->ck, b->ck);
+}
 
 static int by_counter(const void *a, const void *b) {
     const struct increment *x = a, *y = b;
@@ -20,7 +22,8 @@ static int by_counter(const void *a, const void *b) {
     return c ? c : (x->cell->column > y->cell->column) - (x->cell->column < y->cell->column);
 }
 
-/* Takes the changes that count out of the mutation; their cells, all of them, sorted by row and column. NULL: no memory. */
+/* Takes the changes that count out of the mutation; their cells, all of them, sorted by row and
+ * column. NULL: no memory. */
 static struct increment *take(struct mutations *m, struct mutation *of, size_t *n) {
     size_t cells = 0;
     for (const struct change *c = of->first; c; c = c->next) cells += c->counts ? c->row.n_cells : 0;
@@ -31,7 +34,8 @@ static struct increment *take(struct mutations *m, struct mutation *of, size_t *
     of->last = NULL;
     while (*at) {
         struct change *c = *at;
-        for (uint32_t i = 0; c->counts && i < c->row.n_cells; i++) all[(*n)++] = (struct increment){.change = c, .cell = &c->row.cells[i]};
+        for (uint32_t i = 0; c->counts && i < c->row.n_cells; i++)
+            all[(*n)++] = (struct increment){.change = c, .cell = &c->row.cells[i]};
         if (c->counts) {
             *at = c->next;
         } else {
@@ -62,8 +66,8 @@ static void note_summed(struct change *sum, const struct increment *all, size_t 
 }
 
 /* The row of the first of n increments, which all are of one row. */
-static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all, size_t n, int64_t now,
-                      int64_t *newest) {
+static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all,
+                      size_t n, int64_t now, int64_t *newest) {
     const struct eng_row *delta = &all[0].change->row;
     struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
     struct change *c = mutation_add(m, of, CHANGE_ROW);
@@ -91,7 +95,8 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     return 0;
 }
 
-static int settle_partition(struct cql_request *r, struct mutations *m, struct mutation *of, int64_t now, int64_t *newest) {
+static int settle_partition(struct cql_request *r, struct mutations *m, struct mutation *of, int64_t now,
+                            int64_t *newest) {
     size_t n, from = 0;
     struct increment *all = take(m, of, &n);
     if (!all) return err_nomem(m->err);

@@ -12,7 +12,8 @@
 
 enum {
     CHUNK = 960,             /* what the C library has at hand; most rows need no more */
-    PART_STEPS = 256,        /* between two looks at whether anybody still waits; everybody who writes to the partition may */
+    /* between two looks at whether anybody still waits; everybody who writes to the partition may */
+    PART_STEPS = 256,
     PART_BYTES = 1 << 20,
     MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
 };
@@ -58,8 +59,10 @@ static int by_row(const void *a, const void *b) {
 /* Of whatever there may be many of: rows, changes of a row, deletions that come over it. */
 static int step(struct footprint *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
 
-/* 0: one more row under the deletion; -1: too many. 1: too many, but the charge is by what is written, and Keyspaces' rules, for which they are read, let it be:
- * were most of them newer than the deletion, nobody can say whether it takes away more than it may, and what may be refused there is. */
+/* 0: one more row under the deletion; -1: too many. 1: too many, but the charge is by what is
+ *    written, and Keyspaces' rules, for which they are read, let it be:
+ * were most of them newer than the deletion, nobody can say whether it takes away more than it may,
+ * and what may be refused there is. */
 static int look_at(struct footprint *f, struct op_write *deletion) {
     if (f->work->looked_at < MAX_LOOKED_AT) {
         f->work->looked_at++;
@@ -72,14 +75,17 @@ static int look_at(struct footprint *f, struct op_write *deletion) {
         return 1;
     }
     return err_invalid(f->r->err,
-                       "The deletion is over more than %d rows, which it is sized by one by one. Delete in smaller ranges, or fewer ranges a batch.",
+                       "The deletion is over more than %d rows, which it is sized by one by one. Delete in smaller "
+                       "ranges, or fewer ranges a batch.",
                        MAX_LOOKED_AT);
 }
 
 /* ---- sizes ---- */
 
 /* What is still stored of the row once all that is not newer than del_ts is gone. */
-static bool remains(struct eng_row *row, int64_t del_ts) { return eng_row_resolve(row, del_ts, ENG_NEVER_EXPIRES, NULL); }
+static bool remains(struct eng_row *row, int64_t del_ts) {
+    return eng_row_resolve(row, del_ts, ENG_NEVER_EXPIRES, NULL);
+}
 
 static int add_size(struct footprint *f, struct op_write *to, const struct eng_row *row) {
     const struct op_cost *cost = f->r->cost;
@@ -103,7 +109,8 @@ static int add_size(struct footprint *f, struct op_write *to, const struct eng_r
 static bool is_all_live(const struct eng_row *row) {
     bool live = true;
     for (uint32_t i = 0; live && i < row->n_cells; i++)
-        live = !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)) && row->cells[i].ts > row->del_ts;
+        live = !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)) &&
+               row->cells[i].ts > row->del_ts;
     return live;
 }
 
@@ -117,12 +124,14 @@ static int copy(struct footprint *f, struct eng_row *row) {
     return 0;
 }
 
-/* What was read to decide the write, when that is all that is stored of the row; of the first few that were. NULL: not read, or there may be more. */
+/* What was read to decide the write, when that is all that is stored of the row; of the first few
+ * that were. NULL: not read, or there may be more. */
 static const struct eng_row *known(const struct mutation *m, const struct eng_row *address) {
     enum { FEW = 8 };
     const struct mutation_read *read = m->reads;
     for (int i = 0; read && i < FEW; i++, read = read->next)
-        if (read->kind == address->kind && slice_eq(read->ck, address->ck)) return read->row && eng_row_is_as_stored(read->row) ? read->row : NULL;
+        if (read->kind == address->kind && slice_eq(read->ck, address->ck))
+            return read->row && eng_row_is_as_stored(read->row) ? read->row : NULL;
     return NULL;
 }
 
@@ -296,8 +305,13 @@ static int sweep(struct footprint *f, uint32_t i) {
     struct cql_request *r = f->r;
     const struct change *c = f->sweeps[i].change;
     bool partition = c->kind == CHANGE_PARTITION;
-    struct eng_scan_spec spec = {.table = f->m->part.table, .part = &f->m->part, .slices = partition ? NULL : &c->range, .n_slices = !partition,
-                                 .statics = partition, .rows = true, .now = ENG_NEVER_EXPIRES};
+    struct eng_scan_spec spec = {.table = f->m->part.table,
+                                 .part = &f->m->part,
+                                 .slices = partition ? NULL : &c->range,
+                                 .n_slices = !partition,
+                                 .statics = partition,
+                                 .rows = true,
+                                 .now = ENG_NEVER_EXPIRES};
     c->cost->stood.known = STOOD_FOUND;
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, NULL, r->err);
     if (!scan) return -1;

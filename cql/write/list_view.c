@@ -1,11 +1,17 @@
 #include "cql/write/list_view.h"
 
-/* Elements that the operations of one statement may move: each that takes one out or puts one in moves those behind it. */
+/* Elements that the operations of one statement may move: each that takes one out or puts one in
+ * moves those behind it. */
 enum { MOVED_MAX = 1 << 24 };
 
-int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n, struct arena *a, struct err *e) {
+int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
+                   struct arena *a, struct err *e) {
     uint32_t capacity = n + 16;
-    *v = (struct list_view){.column = c, .n = n, .capacity = capacity, .moved = v->moved, .cells = ARENA_ARRAY(a, capacity, struct eng_cell)};
+    *v = (struct list_view){.column = c,
+                            .n = n,
+                            .capacity = capacity,
+                            .moved = v->moved,
+                            .cells = ARENA_ARRAY(a, capacity, struct eng_cell)};
     if (!v->cells) return err_nomem(e);
     if (n) memcpy(v->cells, cells, n * sizeof *cells);
     return 0;
@@ -39,7 +45,9 @@ static bool wins(const struct eng_cell *cell, const struct eng_cell *over) {
 
 static int count_moves(struct list_view *v, uint32_t at, struct err *e) {
     v->moved += v->n - at;
-    return v->moved <= MOVED_MAX ? 0 : err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
+    return v->moved <= MOVED_MAX
+               ? 0
+               : err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
 }
 
 int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) {

@@ -1,7 +1,9 @@
-/* A list as the operations of one statement see it: what is stored, and what the operations before did to it.
+/* A list as the operations of one statement see it: what is stored, and what the operations before
+ * did to it.
  *
- * Life: list_view_open with the row's cells when a list is first looked at, list_view_apply for each cell that the statement then writes to it. Where a
- * statement has one operation on a list, there is none. Everything lives in the request's arena.
+ * Life: list_view_open with the row's cells when a list is first looked at, list_view_apply for
+ * each cell that the statement then writes to it. Where a statement has one operation on a list,
+ * there is none. Everything lives in the request's arena.
  */
 #pragma once
 
@@ -16,6 +18,7 @@ struct list_view {
     uint64_t moved;         /* cells, for all operations together */
 };
 
-int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n, struct arena *a, struct err *e) MUST_CHECK;
+int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
+                   struct arena *a, struct err *e) MUST_CHECK;
 /* A cell of the column. -1 with ERR_INVALID when the operations of the statement move too much. */
 int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) MUST_CHECK;

@@ -15,8 +15,8 @@ static bool is_too_much(const struct eng_row *row) {
     return bytes > LOOP_BYTES_MAX;
 }
 
-int locked_row_get(const struct cql_request *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now, struct arena *a,
-                   struct eng_row *row, struct op_cost *cost) {
+int locked_row_get(const struct cql_request *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
+                   int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost) {
     struct eng *eng = r->db->options.eng;
     if (r->blocking) return eng_row_get(eng, ENG_TIER_ANY, part, kind, ck, now, a, row, cost, r->err);
     if (eng_batch_has_written(r->batch, part, kind, ck)) return ENG_INCOMPLETE;

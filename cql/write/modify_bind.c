@@ -5,12 +5,14 @@
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
-/* Older columns of a row that an UPDATE leaves its marker may have a TTL of their own, which the model of today counts. */
+/* Older columns of a row that an UPDATE leaves its marker may have a TTL of their own, which the
+ * model of today counts. */
 static bool keeps_ttl(const struct modify_plan *p, enum size_model model) {
     return p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
 }
 
-bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values) {
+bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values,
+                     uint32_t n_values) {
     if (!p->whole || keeps_ttl(p, model)) return false;
     for (uint32_t i = 0; i < n_values; i++)
         if (value_is_unset(values[i])) return false;
@@ -37,7 +39,9 @@ int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) {
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
     int rc = given_timestamp(r, t, out);
     if (rc <= 0) return rc;
-    if (*out == INT64_MIN) return err_invalid(r->err, "Out of bound timestamp, must be in [%lld, %lld]", (long long)-INT64_MAX, (long long)INT64_MAX);
+    if (*out == INT64_MIN)
+        return err_invalid(r->err, "Out of bound timestamp, must be in [%lld, %lld]", (long long)-INT64_MAX,
+                           (long long)INT64_MAX);
     return 1;
 }
 
@@ -107,7 +111,8 @@ static int bind_insert(struct modify_write *w) {
 static int bind_where(struct modify_write *w) {
     struct where_keys keys;
     const struct where_plan *where = w->plan->where;
-    return where_key_values(where, w->r, &keys) || where_parts(where, w->r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
+    return where_key_values(where, w->r, &keys) || where_parts(where, w->r, &keys, true, &w->parts, &w->n_parts) ? -1
+                                                                                                                 : 0;
 }
 
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {

@@ -8,7 +8,8 @@
 #include "cql/row/row_size.h"
 #include "metering/size/size.h"
 
-/* What Cassandra 5.0 counts for a row, a cell and a collection's deletion when it weighs a batch, beside the data; found by asking it. */
+/* What Cassandra 5.0 counts for a row, a cell and a collection's deletion when it weighs a batch,
+ * beside the data; found by asking it. */
 enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_ROW = 12 };
 
 /* ---- cost ---- */
@@ -44,7 +45,9 @@ static int cost_keys(struct modify_write *w, struct mutation *m, const struct ro
         struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
         if (!values) return err_nomem(w->r->err);
         if (row_key_split(t, m->part.key, values, w->r->err)) return -1;
-        if (key && t->n_clustering && row_key_decode(t, key->ck, key->image, w->r->arena, values + t->n_partition_key, w->r->err)) return -1;
+        if (key && t->n_clustering &&
+            row_key_decode(t, key->ck, key->image, w->r->arena, values + t->n_partition_key, w->r->err))
+            return -1;
         v = values;
     }
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
@@ -67,7 +70,8 @@ static void cost_column(struct modify_write *w, struct op_write *c, const struct
     to->n_nulls += value_is_null(v);
 }
 
-int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) {
+int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row,
+                       const struct eng_row *statics) {
     const struct schema_table *t = w->plan->table;
     struct op_write *c = new_cost(w, part);
     if (!c) return -1;
@@ -75,9 +79,12 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
     c->row_existed = row || statics;
     c->has_row = row != NULL;
     c->has_static = statics != NULL;
-    c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) && !schema_has_client_timestamps(t);
+    c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) &&
+                           !schema_has_client_timestamps(t);
     struct row_view v;
-    if (row_view_init(&v, w->plan->by_cells, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
+    if (row_view_init(&v, w->plan->by_cells, w->r->arena, w->r->err) ||
+        row_view_partition(&v, part->key, statics, w->r->err))
+        return -1;
     if (row_view_row(&v, row, w->r->err)) return -1;
     if (row) row_size_add(&c->row, w->r->cost, &v);
     if (statics) row_size_add_static(&c->statics, &v);
@@ -115,18 +122,23 @@ static bool adds_to_list(const struct modify_op *op) {
            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
 }
 
-/* Of no bytes Cassandra makes nothing where a client's list is read, of these types, and fails inside when it writes it. */
+/* Of no bytes Cassandra makes nothing where a client's list is read, of these types, and fails
+ * inside when it writes it. */
 static bool is_nothing(const struct cql_type *t, struct value v) {
-    return v.n == 0 && (t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE || t->id == CQL_FLOAT || t->id == CQL_INET ||
-                        t->id == CQL_INT || t->id == CQL_TIMESTAMP || t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT);
+    return v.n == 0 && (t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
+                        t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
+                        t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT);
 }
 
 static int check_bound_list(struct modify_write *w, const struct modify_op *op, struct value v) {
     struct cql_elems it;
     struct value item;
-    if (!adds_to_list(op) || !op->value || term_bind_index(op->value) < 0 || v.n < 0 || cql_elems_open(op->column->type, value_slice(v), &it)) return 0;
+    if (!adds_to_list(op) || !op->value || term_bind_index(op->value) < 0 || v.n < 0 ||
+        cql_elems_open(op->column->type, value_slice(v), &it))
+        return 0;
     while (cql_elems_next(&it, &item))
-        if (is_nothing(op->column->type->args[0], item)) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
+        if (is_nothing(op->column->type->args[0], item))
+            return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
     return 0;
 }
 
@@ -135,7 +147,9 @@ static int count(struct modify_write *w, struct cell_writer *cw, const struct mo
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
     if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
     if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
-        return err_invalid(w->r->err, "The negation of %lld overflows supported counter precision (signed 8 bytes integer)", (long long)INT64_MIN);
+        return err_invalid(w->r->err,
+                           "The negation of %lld overflows supported counter precision (signed 8 bytes integer)",
+                           (long long)INT64_MIN);
     uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
     uint8_t *p = arena_alloc(w->r->arena, 8);
     if (!p) return err_nomem(w->r->err);
@@ -144,17 +158,22 @@ static int count(struct modify_write *w, struct cell_writer *cw, const struct mo
 }
 
 /* Adds v to what is there; 1: nothing is, and so nothing is written. */
-static int increase(struct modify_write *w, const struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct value *v) {
+static int increase(struct modify_write *w, const struct cell_writer *cw, const struct modify_op *op,
+                    const struct eng_row *current, struct value *v) {
     uint32_t n;
-    const struct eng_cell *cell = cells_of(&(struct eng_row){.cells = cw->cells, .n_cells = cw->n}, op->column, &n); /* of an operation before */
+    /* of an operation before */
+    const struct eng_cell *cell = cells_of(&(struct eng_row){.cells = cw->cells, .n_cells = cw->n}, op->column, &n);
     cell = cell ? cell + n - 1 : cells_of(current, op->column, &n);
     if (!cell) return 1;
     const struct value both[] = {value_of_slice(cell->value), *v};
     if (function_call(op->sum, w->r, both, 2, v)) return -1;
-    return value_is_null(*v) ? err_invalid(w->r->err, "Invalid null or empty value for an addition to column %s", op->column->name) : 0;
+    return value_is_null(*v)
+               ? err_invalid(w->r->err, "Invalid null or empty value for an addition to column %s", op->column->name)
+               : 0;
 }
 
-static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
+static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
+                  const struct eng_row *current, struct op_write *c) {
     struct value v, element = {.n = 0};
     if (op_value(w, op, &v) || check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
@@ -183,12 +202,14 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
 static void measure(struct mutation *m, const struct eng_row *row) {
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *c = &row->cells[i];
-        m->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
+        m->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION
+                                                              : DATA_CELL + c->path.n + c->value.n;
     }
     if (row->kind == ENG_ROW) m->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
 }
 
-static int run_times(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
+static int run_times(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
+                     const struct eng_row *current, struct op_write *c) {
     uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
     for (uint32_t k = 0; k < times; k++)
         if (run_op(w, cw, op, current, k ? NULL : c)) return -1;
@@ -196,9 +217,11 @@ static int run_times(struct modify_write *w, struct cell_writer *cw, const struc
     return 0;
 }
 
-/* Operations go column by column. Where several are refused for what lists hold, the first of the statement is told, which Cassandra goes by: after a
- * refusal only those that stand before it in the statement are looked at. */
-static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c) {
+/* Operations go column by column. Where several are refused for what lists hold, the first of the
+ * statement is told, which Cassandra goes by: after a refusal only those that stand before it in
+ * the statement are looked at. */
+static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to,
+                   const struct eng_row *current, struct op_write *c) {
     const struct modify_op *refused = NULL;
     struct err first;
     for (uint32_t i = from; i < to; i++) {
@@ -214,9 +237,17 @@ static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from
 }
 
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
-static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
-    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng, .now_us = w->r->now_us, .ts = w->ts,
-                             .overwrite_ts = w->ts - 1, .now = w->now, .ttl = w->ttl, .repeats = w->plan->repeats};
+static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current,
+                      struct op_write *c, struct eng_row *out) {
+    struct cell_writer cw = {.arena = w->r->arena,
+                             .err = w->r->err,
+                             .eng = w->r->db->options.eng,
+                             .now_us = w->r->now_us,
+                             .ts = w->ts,
+                             .overwrite_ts = w->ts - 1,
+                             .now = w->now,
+                             .ttl = w->ttl,
+                             .repeats = w->plan->repeats};
     if (cells_init(&cw, to - from) || run_ops(w, &cw, from, to, current, c)) return -1;
     cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
     cells_finish(&cw, out);
@@ -230,18 +261,21 @@ static void cost_extras(const struct modify_write *w, struct op_write *c, const 
     if (!w->ttl && !w->plan->has_ttl) return;
     c->row.ttl_rows = 1;
     c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
-    for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
+    for (uint32_t i = 0; i < row->n_cells; i++)
+        c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
 }
 
 /* ---- rows ---- */
 
-static int read_current(struct modify_write *w, struct mutation *m, const struct eng_row *row, const struct eng_row **out) {
+static int read_current(struct modify_write *w, struct mutation *m, const struct eng_row *row,
+                        const struct eng_row **out) {
     *out = NULL;
     if (!w->plan->reads) return 0;
     struct eng_row *before = ARENA_NEW(w->r->arena, struct eng_row);
     if (!before) return err_nomem(w->r->err);
     assert(eng_holds(w->r->db->options.eng, &m->part)); /* invariant 5 */
-    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, &m->part, row->kind, row->ck, w->now, w->r->arena, before, w->r->cost, w->r->err);
+    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, &m->part, row->kind, row->ck, w->now, w->r->arena, before,
+                         w->r->cost, w->r->err);
     if (rc < 0) return -1;
     *out = rc ? before : NULL;
     return mutation_note_read(w->mutations, m, row->kind, row->ck, *out);
@@ -256,7 +290,8 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     change->cost = c;
     change->row.kind = ENG_STATIC;
     change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
-    if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row)) return -1;
+    if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row))
+        return -1;
     measure(m, &change->row);
     if (w->n_given != given) return 0;
     mutation_drop_newest(m, last); /* all values are unset */
@@ -264,7 +299,8 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     return 0;
 }
 
-/* Keys of these types are equal in more than one writing, and a key stays as it was written first: what is stored must be read to know. */
+/* Keys of these types are equal in more than one writing, and a key stays as it was written first:
+ * what is stored must be read to know. */
 static bool keys_come_back(const struct schema_table *t) {
     static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
     for (uint32_t i = 0; i < t->n_clustering; i++)
@@ -273,11 +309,13 @@ static bool keys_come_back(const struct schema_table *t) {
     return true;
 }
 
-/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
+/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way
+ * to write the same key.) */
 static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
     uint32_t columns = 0;
     for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
-    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped && keys_come_back(p->table);
+    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped &&
+           keys_come_back(p->table);
 }
 
 static void set_liveness(const struct modify_write *w, struct eng_row *row) {
@@ -358,7 +396,8 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     c->has_row = key && modify_writes_rows(w->plan);
     if (cost_keys(w, m, key, c)) return -1;
     bool names_row = c->has_row;
-    if (names_row && add_row(w, m, key, c)) return -1; /* the row comes first: its error is reported before one of the static columns */
+    /* the row comes first: its error is reported before one of the static columns */
+    if (names_row && add_row(w, m, key, c)) return -1;
     if (statics && add_statics(w, m, c)) return -1;
     if (names_row || statics) settle_cost(c, names_row);
     return 0;

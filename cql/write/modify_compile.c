@@ -27,12 +27,14 @@ static bool is_counter_table(const struct schema_table *t) {
 
 static const struct schema_column *find_column(struct builder *b, const char *name) {
     const struct schema_column *col = schema_column_find(b->table, name);
-    if (!col) err_invalid(b->c->err, "Undefined column name %s in table %s.%s", name, b->table->keyspace->name, b->table->name);
+    if (!col)
+        err_invalid(b->c->err, "Undefined column name %s in table %s.%s", name, b->table->keyspace->name,
+                    b->table->name);
     return col;
 }
 
-static int begin(struct builder *b, struct compile *c, const struct ast_name *name, enum op_write_kind kind, uint32_t n_ops,
-                 struct cql_statement *out) {
+static int begin(struct builder *b, struct compile *c, const struct ast_name *name, enum op_write_kind kind,
+                 uint32_t n_ops, struct cql_statement *out) {
     const struct schema_table *t = statement_table(c, name);
     if (!t) return -1;
     struct modify_plan *p = ARENA_NEW(c->arena, struct modify_plan);
@@ -55,7 +57,9 @@ static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, con
     op->turn = b->plan->n_ops++;
     op->kind = kind;
     op->column = col;
-    if (kind == MODIFY_INCREASE || kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE || (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST)) b->plan->reads = true;
+    if (kind == MODIFY_INCREASE || kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE ||
+        (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST))
+        b->plan->reads = true;
     return op;
 }
 
@@ -68,7 +72,8 @@ static int by_place(const void *pa, const void *pb) {
     return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-/* Static columns first, then by column id, so that cells come in the engine's order; stable: operations on one column keep theirs. */
+/* Static columns first, then by column id, so that cells come in the engine's order; stable:
+ * operations on one column keep theirs. */
 static int sort_ops(struct compile *c, struct modify_plan *p) {
     const struct modify_op **order = ARENA_ARRAY(c->arena, p->n_ops + 1, const struct modify_op *);
     struct modify_op *sorted = ARENA_ARRAY(c->arena, p->n_ops + 1, struct modify_op);
@@ -94,10 +99,16 @@ static void find_whole(struct modify_plan *p) {
 
 /* ---- USING, IF ---- */
 
-int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
-                         const struct term **ttl) {
-    struct receiver ts = {.keyspace = "[batch]", .table = "[batch]", .name = "[timestamp]", .type = cql_type_scalar(CQL_BIGINT)};
-    struct receiver time_to_live = {.keyspace = "[batch]", .table = "[batch]", .name = "[ttl]", .type = cql_type_scalar(CQL_INT)};
+int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using,
+                         const struct term **timestamp, const struct term **ttl) {
+    struct receiver ts = {.keyspace = "[batch]",
+                          .table = "[batch]",
+                          .name = "[timestamp]",
+                          .type = cql_type_scalar(CQL_BIGINT)};
+    struct receiver time_to_live = {.keyspace = "[batch]",
+                                    .table = "[batch]",
+                                    .name = "[ttl]",
+                                    .type = cql_type_scalar(CQL_INT)};
     if (p) {
         ts.keyspace = time_to_live.keyspace = p->table->keyspace->name;
         ts.table = time_to_live.table = p->table->name;
@@ -109,7 +120,9 @@ int modify_compile_using(struct compile *c, const struct modify_plan *p, const s
 
 static int check_timestamp(struct builder *b) {
     const struct modify_plan *p = b->plan;
-    return p->timestamp && p->conditional ? err_invalid(b->c->err, "Cannot provide custom timestamp for conditional updates") : 0;
+    return p->timestamp && p->conditional
+               ? err_invalid(b->c->err, "Cannot provide custom timestamp for conditional updates")
+               : 0;
 }
 
 static int compile_conditions(struct builder *b, const struct ast_conditions *ast) {
@@ -126,7 +139,8 @@ static int compile_conditions(struct builder *b, const struct ast_conditions *as
 }
 
 /* Before the rest of the statement, as Cassandra does: of several faults theirs are told. */
-static int compile_attributes(struct builder *b, const struct ast_using *using, const struct ast_conditions *conditions) {
+static int compile_attributes(struct builder *b, const struct ast_using *using,
+                              const struct ast_conditions *conditions) {
     struct modify_plan *p = b->plan;
     return modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl) || compile_conditions(b, conditions) ? -1 : 0;
 }
@@ -146,7 +160,9 @@ static int check_attributes(struct builder *b) {
 }
 
 /* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */
-static bool is_virtual_keyspace(const char *name) { return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema"); }
+static bool is_virtual_keyspace(const char *name) {
+    return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema");
+}
 
 /* Told last: who may write is asked of a statement that is right. */
 static int check_system(const struct builder *b) {
@@ -155,8 +171,8 @@ static int check_system(const struct builder *b) {
     return err_set(b->c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
 }
 
-/* Of a system table that may be written: whole rows and whole values, here and now. The words are Cassandra's (ModificationStatement,
- * AbstractMutableVirtualTable). */
+/* Of a system table that may be written: whole rows and whole values, here and now. The words are
+ * Cassandra's (ModificationStatement, AbstractMutableVirtualTable). */
 static int check_virtual(struct builder *b) {
     const struct modify_plan *p = b->plan;
     const struct schema_table *t = b->table;
@@ -166,11 +182,14 @@ static int check_virtual(struct builder *b) {
     if (p->timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
     if (p->ttl) return err_invalid(e, "Expiring columns are not supported by virtual tables");
     if (!t->virt->write) return 0;
-    if (p->where && p->where->rows == WHERE_ALL_ROWS && !t->virt->erased) return err_invalid(e, "Partition deletion is not supported by table %s.%s", t->keyspace->name, t->name);
-    if (p->where && p->where->rows == WHERE_SLICES) return err_invalid(e, "Range deletion is not supported by table %s.%s", t->keyspace->name, t->name);
+    if (p->where && p->where->rows == WHERE_ALL_ROWS && !t->virt->erased)
+        return err_invalid(e, "Partition deletion is not supported by table %s.%s", t->keyspace->name, t->name);
+    if (p->where && p->where->rows == WHERE_SLICES)
+        return err_invalid(e, "Range deletion is not supported by table %s.%s", t->keyspace->name, t->name);
     for (uint32_t i = 0; i < p->n_ops; i++)
         if (p->ops[i].kind != MODIFY_SET && p->ops[i].kind != MODIFY_DELETE)
-            return err_invalid(e, "Operations on parts of a value are not supported by table %s.%s", t->keyspace->name, t->name);
+            return err_invalid(e, "Operations on parts of a value are not supported by table %s.%s", t->keyspace->name,
+                               t->name);
     return 0;
 }
 
@@ -211,7 +230,8 @@ static int check_insert_keys(struct builder *b) {
     uint32_t given = 0;
     for (uint32_t i = 0; i < t->n_clustering; i++) given += p->keys[t->n_partition_key + i] != NULL;
     p->static_only = t->n_clustering && !given && p->n_ops && p->n_static_ops == p->n_ops;
-    return p->static_only ? 0 : missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
+    return p->static_only ? 0
+                          : missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
 }
 
 static int note_insert_binds(struct builder *b, struct cql_statement *out) {
@@ -243,7 +263,8 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     b->c->binds->worked_on = true;
     if (!(b->plan->json_order = modify_json_order(t, b->c->arena))) return err_nomem(b->c->err);
     if (check_json_literal(b)) return -1;
-    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
     return sort_ops(b->c, b->plan);
 }
 
@@ -278,7 +299,8 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     if (!t || begin(&b, c, &ast->table, OP_INSERT, ast->json ? t->n_columns : ast->n_columns, out)) return -1;
     struct modify_plan *p = b.plan;
     if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
-    if (p->counter) return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    if (p->counter)
+        return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
     if (ast->unmatched) return err_invalid(c->err, "Unmatched column names/values");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
     find_whole(p);
@@ -287,7 +309,8 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
 
 /* ---- WHERE, common to UPDATE and DELETE ---- */
 
-static int compile_where(struct builder *b, const struct ast_where *where, enum where_purpose purpose, struct cql_statement *out) {
+static int compile_where(struct builder *b, const struct ast_where *where, enum where_purpose purpose,
+                         struct cql_statement *out) {
     struct modify_plan *p = b->plan;
     bool static_conditions = false, regular_conditions = false;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
@@ -297,15 +320,22 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
     }
     /* A DELETE without columns addresses rows, so it never is one of static columns only. */
     bool whole_rows = purpose == WHERE_DELETE && p->n_ops == 0;
-    p->static_only = !whole_rows && p->n_static_ops == p->n_ops && !regular_conditions && (p->n_static_ops || static_conditions) && b->table->n_clustering;
-    struct where_options o = {.purpose = purpose, .only_statics = p->static_only, .whole_rows = whole_rows, .conditional = p->conditional};
+    p->static_only = !whole_rows && p->n_static_ops == p->n_ops && !regular_conditions &&
+                     (p->n_static_ops || static_conditions) && b->table->n_clustering;
+    struct where_options o = {.purpose = purpose,
+                              .only_statics = p->static_only,
+                              .whole_rows = whole_rows,
+                              .conditional = p->conditional};
     struct where_plan *w = where_compile(b->c, b->table, where, &o);
     if (!w) return -1;
     if (p->conditional && !p->static_only && w->rows != WHERE_ROW_KEYS) {
         if (check_attributes(b)) return -1;
-        return err_invalid(b->c->err, "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
+        return err_invalid(b->c->err,
+                           "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
                            purpose == WHERE_DELETE ? "DELETE" : "UPDATE",
-                           regular_conditions && p->n_ops && p->n_static_ops == p->n_ops ? "use IF condition on non static columns" : "delete non static columns");
+                           regular_conditions && p->n_ops && p->n_static_ops == p->n_ops
+                               ? "use IF condition on non static columns"
+                               : "delete non static columns");
     }
     p->where = w;
     out->n_pk = w->n_pk_binds;
@@ -340,14 +370,16 @@ static int bad_operation(struct builder *b, const struct ast_assignment *a, cons
     return column ? refuse_operation(b, a, column) : -1;
 }
 
-static int set_value(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *name, const struct cql_type *type) {
+static int set_value(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *name,
+                     const struct cql_type *type) {
     struct receiver to = receiver_of(b->table, name, type);
     op->value_type = type;
     op->value = name ? term_compile(b->c, x, &to) : NULL;
     return op->value ? 0 : -1;
 }
 
-static int set_element(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *fmt, const struct cql_type *type) {
+static int set_element(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *fmt,
+                       const struct cql_type *type) {
     struct receiver to = receiver_of(b->table, named(b->c, fmt, op->column->name), type);
     op->element = to.name ? term_compile(b->c, x, &to) : NULL;
     return op->element ? 0 : -1;
@@ -360,7 +392,8 @@ static int update_counter(struct builder *b, const struct ast_assignment *a, con
 }
 
 /* A value of another shape than the map's operations take has an error of its own. */
-static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op, const struct cql_type *type, const char *what) {
+static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op,
+                       const struct cql_type *type, const char *what) {
     if (set_value(b, op, a->value, op->column->name, type) == 0) return 0;
     struct buf text;
     buf_init(&text, 4096);
@@ -376,7 +409,8 @@ static enum match fits_column(void *type, uint32_t i, const struct cql_type *t) 
     return cql_type_eq(type, t) ? MATCH_EXACT : MATCH_NO;
 }
 
-/* A statement with conditions may add to numbers and texts, for it reads what is there (5.0; to Cassandra 3.11 it is a counter that is none). */
+/* A statement with conditions may add to numbers and texts, for it reads what is there (5.0; to
+ * Cassandra 3.11 it is a counter that is none). */
 static int update_increase(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
     bool text = col->type->id == CQL_TEXT || col->type->id == CQL_ASCII;
     if (!text && !function_is_number(col->type)) return refuse_operation(b, a, "non-numeric and non-text type");
@@ -393,7 +427,8 @@ static int update_add_or_subtract(struct builder *b, const struct ast_assignment
     if (t->id == CQL_COUNTER) return update_counter(b, a, col);
     bool single = !cql_type_is_collection(t) && t->id != CQL_UDT && t->id != CQL_TUPLE;
     if (single && add && b->plan->conditional && b->c->schema->cassandra_mode) return update_increase(b, a, col);
-    if (!cql_type_is_collection(t)) return bad_operation(b, a, add && (t->id == CQL_UDT || t->id == CQL_TUPLE) ? "tuple" : "non counter");
+    if (!cql_type_is_collection(t))
+        return bad_operation(b, a, add && (t->id == CQL_UDT || t->id == CQL_TUPLE) ? "tuple" : "non counter");
     if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
     struct modify_op *op = new_op(b, add ? MODIFY_ADD : MODIFY_SUBTRACT, col);
     if (t->id != CQL_MAP) return set_value(b, op, a->value, col->name, t);
@@ -411,7 +446,8 @@ static int update_element(struct builder *b, const struct ast_assignment *a, con
     if (t->id == CQL_SET) return bad_operation(b, a, "set");
     bool map = t->id == CQL_MAP;
     struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
-    if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT))) return -1;
+    if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT)))
+        return -1;
     return set_value(b, op, a->value, named(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
 }
 
@@ -436,7 +472,9 @@ static int update_field(struct builder *b, const struct ast_assignment *a, const
 static int update_set(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
     if (set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type)) return -1;
     if (col->type->id != CQL_COUNTER) return 0;
-    return err_invalid(b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)", col->name);
+    return err_invalid(
+        b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)",
+        col->name);
 }
 
 static int update_prepend(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
@@ -478,8 +516,10 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
 
 static int delete_element(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
     const struct cql_type *t = col->type;
-    if (!cql_type_is_collection(t)) return err_invalid(b->c->err, "Invalid deletion operation for non collection column %s", col->name);
-    if (!cql_type_is_multicell(t)) return err_invalid(b->c->err, "Invalid deletion operation for frozen collection column %s", col->name);
+    if (!cql_type_is_collection(t))
+        return err_invalid(b->c->err, "Invalid deletion operation for non collection column %s", col->name);
+    if (!cql_type_is_multicell(t))
+        return err_invalid(b->c->err, "Invalid deletion operation for frozen collection column %s", col->name);
     bool list = t->id == CQL_LIST;
     struct modify_op *op = new_op(b, list ? MODIFY_LIST_DELETE : MODIFY_DISCARD, col);
     const char *fmt = list ? "idx(%s)" : t->id == CQL_MAP ? "key(%s)" : "value(%s)";
@@ -488,8 +528,10 @@ static int delete_element(struct builder *b, const struct ast_deletion *d, const
 
 static int delete_field(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
     uint16_t field;
-    if (col->type->id != CQL_UDT) return err_invalid(b->c->err, "Invalid field deletion operation for non-UDT column %s", col->name);
-    if (!cql_type_is_multicell(col->type)) return err_invalid(b->c->err, "Frozen UDT column %s does not support field deletions", col->name);
+    if (col->type->id != CQL_UDT)
+        return err_invalid(b->c->err, "Invalid field deletion operation for non-UDT column %s", col->name);
+    if (!cql_type_is_multicell(col->type))
+        return err_invalid(b->c->err, "Frozen UDT column %s does not support field deletions", col->name);
     if (find_field(b, col, d->field, &field)) return -1;
     new_op(b, MODIFY_FIELD_DELETE, col)->field = field;
     return 0;
@@ -498,7 +540,9 @@ static int delete_field(struct builder *b, const struct ast_deletion *d, const s
 static int delete_column(struct builder *b, const struct ast_deletion *d) {
     const struct schema_column *col = find_column(b, d->column);
     if (!col) return -1;
-    if (schema_column_is_key(col)) return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)", col->name);
+    if (schema_column_is_key(col))
+        return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)",
+                           col->name);
     if (d->element) return delete_element(b, d, col);
     if (d->field) return delete_field(b, d, col);
     new_op(b, MODIFY_DELETE, col);

@@ -1,5 +1,5 @@
-/* INSERT JSON: the text of one object to a value per column. Only the object itself is read here, member by member; what a member
- * holds is handed to the column's type (cql_value_from_json). */
+/* INSERT JSON: the text of one object to a value per column. Only the object itself is read here,
+ * member by member; what a member holds is handed to the column's type (cql_value_from_json). */
 #include "cql/write/modify.h"
 
 #include <stdio.h>
@@ -69,17 +69,25 @@ static int check_object(struct cql_request *r, struct slice text, struct slice *
     char c = (char)object->p[0];
     if (c == '{') return 0;
     if (c == 'n') return err_invalid(r->err, "Got null for INSERT JSON values");
-    bool real = memchr(object->p, '.', object->n) || memchr(object->p, 'e', object->n) || memchr(object->p, 'E', object->n);
-    const char *kind = c == '[' ? "Array value (token `JsonToken.START_ARRAY`)" : c == 't' ? "Boolean value (token `JsonToken.VALUE_TRUE`)"
-                     : c == 'f' ? "Boolean value (token `JsonToken.VALUE_FALSE`)" : real ? "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)"
-                                                                                          : "Integer value (token `JsonToken.VALUE_NUMBER_INT`)";
+    bool real = memchr(object->p, '.', object->n) || memchr(object->p, 'e', object->n) ||
+                memchr(object->p, 'E', object->n);
+    const char *kind = c == '['   ? "Array value (token `JsonToken.START_ARRAY`)"
+                       : c == 't' ? "Boolean value (token `JsonToken.VALUE_TRUE`)"
+                       : c == 'f' ? "Boolean value (token `JsonToken.VALUE_FALSE`)"
+                       : real     ? "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)"
+                                  : "Integer value (token `JsonToken.VALUE_NUMBER_INT`)";
     cql_json_place(text, *object, place);
     if (c == '"')
-        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of `java.util.LinkedHashMap` (although at least one Creator exists): "
-                 "no String-argument constructor/factory method to deserialize from String value ('%.*s')\n at %s", object->n > 258 ? 256 : (int)object->n - 2, (const char *)object->p + 1, place);
+        snprintf(why, sizeof why,
+                 "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of "
+                 "`java.util.LinkedHashMap` (although at least one Creator exists): "
+                 "no String-argument constructor/factory method to deserialize from String value ('%.*s')\n at %s",
+                 object->n > 258 ? 256 : (int)object->n - 2, (const char *)object->p + 1, place);
     else
-        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type "
-                 "`java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from %s\n at %s", kind, place);
+        snprintf(why, sizeof why,
+                 "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type "
+                 "`java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from %s\n at %s",
+                 kind, place);
     return not_a_map(r, text, why);
 }
 
@@ -112,7 +120,8 @@ struct members {
     const char *unknown; /* the first name that is no column's */
 };
 
-static int note_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json, struct members *m) {
+static int note_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json,
+                       struct members *m) {
     const char *name = column_name(r, key);
     if (!name) return -1;
     const struct schema_column *col = schema_column_find(t, name);
@@ -131,7 +140,8 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
         values[col->ordinal] = value_of_slice(v);
         if (!v.p) rc = err_nomem(r->err);
     }
-    bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0; /* as Cassandra lets it through */
+    /* as Cassandra lets it through */
+    bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0;
     if (rc < 0 && r->err->code == ERR_INVALID && !bare) {
         char why[ERR_TEXT_MAX];
         memcpy(why, r->err->text, sizeof why);
@@ -177,7 +187,8 @@ static bool before(const struct schema_column *a, const struct schema_column *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-/* Keys first, then all others by name: so a table that was created puts them into its map. Statics and regular columns stand each by name in t. */
+/* Keys first, then all others by name: so a table that was created puts them into its map. Statics
+ * and regular columns stand each by name in t. */
 static void columns_as_created(const struct schema_table *t, uint32_t *ordinals) {
     uint32_t a = 0, b = t->n_partition_key + t->n_clustering + t->n_static, statics_end = b;
     for (uint32_t i = 0; i < t->n_columns; i++) {

@@ -40,7 +40,8 @@ void cells_finish(struct cell_writer *w, struct eng_row *row) {
 static int put_live(struct cell_writer *w, const struct schema_column *c, struct slice path, struct slice value) {
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
-    *cell = (struct eng_cell){.column = c->id, .ts = w->ts, .ttl = w->ttl, .expiry = ENG_NO_EXPIRY, .path = path, .value = value};
+    *cell = (struct eng_cell){
+        .column = c->id, .ts = w->ts, .ttl = w->ttl, .expiry = ENG_NO_EXPIRY, .path = path, .value = value};
     if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
     if (w->ttl) {
         cell->flags |= ENG_CELL_EXPIRING;
@@ -52,7 +53,8 @@ static int put_live(struct cell_writer *w, const struct schema_column *c, struct
 static int put_tombstone(struct cell_writer *w, const struct schema_column *c, struct slice path) {
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
-    *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_TOMBSTONE, .ts = w->ts, .expiry = w->now, .path = path};
+    *cell =
+        (struct eng_cell){.column = c->id, .flags = ENG_CELL_TOMBSTONE, .ts = w->ts, .expiry = w->now, .path = path};
     if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
     return 0;
 }
@@ -78,8 +80,8 @@ static int key_path(struct cell_writer *w, const struct cql_type *t, struct slic
     return rc;
 }
 
-/* A version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2][variant and clock sequence 2][node 6]. Ticks are unique in the
- * process and follow the wall clock, so the rest may be fixed. */
+/* A version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2][variant and clock sequence
+ * 2][node 6]. Ticks are unique in the process and follow the wall clock, so the rest may be fixed. */
 static void timeuuid_of(int64_t ticks_1970, uint8_t out[UUID_BYTES]) {
     uint64_t t = (uint64_t)(ticks_1970 + TICKS_1582_TO_1970);
     store_u32(out, (uint32_t)t);
@@ -120,7 +122,8 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-/* Equal elements that are written differently (1.5 and 1.50) stand side by side, for a set's value is in order: the first stays. */
+/* Equal elements that are written differently (1.5 and 1.50) stand side by side, for a set's value
+ * is in order: the first stays. */
 static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
     return w->n > from && slice_eq(w->cells[w->n - 1].path, path);
 }
@@ -191,7 +194,8 @@ static int put_fields(struct cell_writer *w, const struct schema_column *c, stru
 
 int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
     static const struct slice no_path;
-    if (!cql_type_is_multicell(c->type)) return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
+    if (!cql_type_is_multicell(c->type))
+        return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
     if (put_complex_deletion(w, c, w->overwrite_ts)) return -1;
     if (value_is_null(v)) return 0;
     return c->type->id == CQL_UDT ? put_fields(w, c, value_slice(v)) : put_elements(w, c, value_slice(v));
@@ -222,13 +226,16 @@ const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_c
     if (!row) return NULL;
     uint32_t i = 0;
     while (i < row->n_cells && row->cells[i].column != c->id) i++;
-    while (i < row->n_cells && row->cells[i].column == c->id && (row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION))) i++;
+    while (i < row->n_cells && row->cells[i].column == c->id &&
+           (row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)))
+        i++;
     while (i + *n < row->n_cells && row->cells[i + *n].column == c->id) ++*n;
     return *n ? &row->cells[i] : NULL;
 }
 
 /* The list as it is for the next operation. */
-static int list_now(struct cell_writer *w, const struct schema_column *c, const struct eng_row *current, const struct eng_cell **cells, uint32_t *n) {
+static int list_now(struct cell_writer *w, const struct schema_column *c, const struct eng_row *current,
+                    const struct eng_cell **cells, uint32_t *n) {
     *cells = cells_of(current, c, n);
     if (!w->repeats) return 0;
     struct list_view *v = &w->list;
@@ -240,7 +247,8 @@ static int list_now(struct cell_writer *w, const struct schema_column *c, const 
     return 0;
 }
 
-static int subtract_from_list(struct cell_writer *w, const struct schema_column *c, struct slice v, const struct eng_row *current) {
+static int subtract_from_list(struct cell_writer *w, const struct schema_column *c, struct slice v,
+                              const struct eng_row *current) {
     uint32_t n;
     const struct eng_cell *cells;
     if (list_now(w, c, current, &cells, &n)) return -1;
@@ -250,7 +258,8 @@ static int subtract_from_list(struct cell_writer *w, const struct schema_column 
         struct value item;
         if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
         while (cql_elems_next(&it, &item)) {
-            if (value_is_null(item) || !slice_eq(cells[i].value, value_slice(item))) continue; /* byte by byte, as Cassandra does: 1.0 is not 1.00 */
+            /* byte by byte, as Cassandra does: 1.0 is not 1.00 */
+            if (value_is_null(item) || !slice_eq(cells[i].value, value_slice(item))) continue;
             if (put_tombstone(w, c, cells[i].path)) return -1;
             break;
         }
@@ -258,7 +267,8 @@ static int subtract_from_list(struct cell_writer *w, const struct schema_column 
     return 0;
 }
 
-int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v, const struct eng_row *current) {
+int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v,
+                   const struct eng_row *current) {
     if (value_is_null(v)) return 0;
     if (c->type->id == CQL_LIST) return subtract_from_list(w, c, value_slice(v), current);
     /* Both a set and what is taken from a map are serialised as [int n] and n times [int length][bytes]. */

@@ -1,8 +1,10 @@
-/* From CQL values to the cells of a row: plain columns, and the elements of non-frozen lists, sets, maps and UDTs.
+/* From CQL values to the cells of a row: plain columns, and the elements of non-frozen lists, sets,
+ * maps and UDTs.
  *
- * Life: one cell_writer per row that a statement writes; each operation of the statement appends its cells; cells_finish sorts them when
- * they did not come in order, and hands them to an eng_row. The cells are as cql/row/cell_form.h draws them, everything lives in
- * the request's arena. Operations on list indexes and list - value need the row's current cells. One thread.
+ * Life: one cell_writer per row that a statement writes; each operation of the statement appends
+ * its cells; cells_finish sorts them when they did not come in order, and hands them to an eng_row.
+ * The cells are as cql/row/cell_form.h draws them, everything lives in the request's arena.
+ * Operations on list indexes and list - value need the row's current cells. One thread.
  */
 #pragma once
 
@@ -40,12 +42,14 @@ int cells_add(struct cell_writer *w, const struct schema_column *c, struct value
 /* column = v + column, of lists. */
 int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
 /* column = column - v: elements of a set, keys of a map (v is a set of them), values of a list (current needed). */
-int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v, const struct eng_row *current) MUST_CHECK;
+int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v,
+                   const struct eng_row *current) MUST_CHECK;
 /* map[key] = v; null deletes the entry. */
 int cells_put(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) MUST_CHECK;
 /* Removes one element of a set or one key of a map. */
 int cells_discard(struct cell_writer *w, const struct schema_column *c, struct value key) MUST_CHECK;
-/* list[index] = v; null deletes. current: the row's live cells, or NULL. "List index 7 out of bound, list has size 3". */
+/* list[index] = v; null deletes. current: the row's live cells, or NULL. "List index 7 out of
+ * bound, list has size 3". */
 int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct value index, struct value v,
                    const struct eng_row *current, bool deleting) MUST_CHECK;
 /* udt.field = v; null deletes. */

@@ -62,7 +62,8 @@ void mutation_drop_newest(struct mutation *of, struct change *last) {
     else of->first = NULL;
 }
 
-int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck, const struct eng_row *row) {
+int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
+                       const struct eng_row *row) {
     struct mutation_read *r = ARENA_NEW(m->arena, struct mutation_read);
     if (!r) return err_nomem(m->err);
     *r = (struct mutation_read){.next = of->reads, .kind = kind, .ck = ck, .row = row};
@@ -71,9 +72,12 @@ int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_ki
 }
 
 /* An UPDATE may write nothing: one that takes elements out of a list that does not have them. */
-static bool is_nothing(const struct eng_row *row) { return row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS; }
+static bool is_nothing(const struct eng_row *row) {
+    return row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS;
+}
 
-static int apply(const struct mutation *m, const struct change *c, struct eng_batch *b, struct op_cost *cost, struct err *e) {
+static int apply(const struct mutation *m, const struct change *c, struct eng_batch *b, struct op_cost *cost,
+                 struct err *e) {
     switch (c->kind) {
     case CHANGE_ROW: return is_nothing(&c->row) ? 0 : eng_batch_row(b, &m->part, &c->row, cost, e);
     case CHANGE_RANGE: return eng_batch_delete_range(b, &m->part, &c->range, c->row.del_ts, c->row.del_at, cost, e);

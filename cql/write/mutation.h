@@ -1,8 +1,10 @@
-/* What a statement or a batch writes, decided and not yet written: one mutation per partition, each a list of changes.
+/* What a statement or a batch writes, decided and not yet written: one mutation per partition, each
+ * a list of changes.
  *
- * Life: mutations_open makes one empty mutation for every partition that is addressed; every statement adds its changes and notes
- * what it read to decide them; mutations_apply hands all of them to an engine batch. Whatever must see a write before it is
- * made (its bound in bytes, its admission, an index, a view) sees this list. Everything lives in the request's arena.
+ * Life: mutations_open makes one empty mutation for every partition that is addressed; every
+ * statement adds its changes and notes what it read to decide them; mutations_apply hands all of
+ * them to an engine batch. Whatever must see a write before it is made (its bound in bytes, its
+ * admission, an index, a view) sees this list. Everything lives in the request's arena.
  */
 #pragma once
 
@@ -67,7 +69,8 @@ struct mutation *mutations_find(const struct mutations *m, const struct eng_part
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) MUST_CHECK;
 /* Takes the newest change out again; last: the change that was added before it, NULL: none. */
 void mutation_drop_newest(struct mutation *of, struct change *last);
-int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck, const struct eng_row *row) MUST_CHECK;
+int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
+                       const struct eng_row *row) MUST_CHECK;
 /* Adds all changes of the first n mutations to b, and their stored bytes to cost. On -1 the caller
  * goes back to its savepoint. */
 int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) MUST_CHECK;

@@ -48,7 +48,8 @@ static int plan_partition(struct virtual_write *w, const struct modify_plan *p, 
 }
 
 /* One row of the statement: its key, and what the operations set. */
-static int plan_row(struct virtual_write *w, const struct modify_write *m, const struct value *partition, const struct row_key *key) {
+static int plan_row(struct virtual_write *w, const struct modify_write *m, const struct value *partition,
+                    const struct row_key *key) {
     struct cql_request *r = w->r;
     const struct modify_plan *p = m->plan;
     const struct schema_table *t = p->table;
@@ -68,7 +69,8 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     struct cql_request *r = w->r;
     const struct modify_plan *p = modify_plan_of(item->statement);
     const struct schema_table *t = p->table;
-    if (!t->virt->write) return err_invalid(r->err, "Modification is not supported by table %s.%s", t->keyspace->name, t->name);
+    if (!t->virt->write)
+        return err_invalid(r->err, "Modification is not supported by table %s.%s", t->keyspace->name, t->name);
     bool whole = p->where && p->where->rows == WHERE_ALL_ROWS && t->n_clustering;
     struct modify_times times = {.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     struct modify_write m;

@@ -8,13 +8,13 @@ enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
 /* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
 enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
 
-/* Cassandra's max_mutation_size, of one partition; and of all, which Cassandra does not bound: an IN of many partitions writes its values
- * to each. */
+/* Cassandra's max_mutation_size, of one partition; and of all, which Cassandra does not bound: an
+ * IN of many partitions writes its values to each. */
 enum { MUTATION_MAX = 16 << 20, WRITE_MAX = 4 * MUTATION_MAX };
 
 static int oversized(struct cql_request *r, const struct mutation *m, uint64_t bytes, int max) {
-    return err_invalid(r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s", (unsigned long long)bytes, max,
-                       m->table->keyspace->name, m->table->name);
+    return err_invalid(r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s",
+                       (unsigned long long)bytes, max, m->table->keyspace->name, m->table->name);
 }
 
 int weigh_write(struct cql_request *r, const struct mutations *m) {
@@ -35,7 +35,8 @@ static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MA
         const struct schema_table *t = m->list[i].table;
         if (i && m->list[i - 1].table == t) continue;
         n_tables++;
-        int len = snprintf(names + used, TABLE_NAMES_MAX - used, "%s%s.%s", used ? ", " : "", t->keyspace->name, t->name);
+        int len = snprintf(names + used, TABLE_NAMES_MAX - used, "%s%s.%s", used ? ", " : "", t->keyspace->name,
+                           t->name);
         if (len > 0 && used + (size_t)len < TABLE_NAMES_MAX) used += (size_t)len;
         else names[used] = '\0';
     }
@@ -50,8 +51,8 @@ static int check_size(struct cql_request *r, const struct mutations *m) {
     if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");
     if (size <= SIZE_WARN) return 0;
     table_names(m, names);
-    return cql_warn(r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names, (unsigned long long)size, SIZE_WARN,
-                    (unsigned long long)(size - SIZE_WARN));
+    return cql_warn(r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names,
+                    (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN));
 }
 
 static int warn_of_partitions(struct cql_request *r, const struct mutations *m) {
@@ -59,13 +60,15 @@ static int warn_of_partitions(struct cql_request *r, const struct mutations *m) 
     if (m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
     uint32_t n_tables = table_names(m, names);
     return cql_warn(r,
-                    "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged batch for atomicity, or "
+                    "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged "
+                    "batch for atomicity, or "
                     "asynchronous writes for performance.",
                     m->n, n_tables == 1 ? "" : "s", names);
 }
 
 int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
-    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0; /* Keyspaces has limits of its own: write_rules.h */
+    /* Keyspaces has limits of its own: write_rules.h */
+    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
     if (check_size(r, m)) return -1;
     return kind == BATCH_UNLOGGED ? warn_of_partitions(r, m) : 0;
 }

@@ -7,4 +7,5 @@
 /* Of any statement or batch: what it writes to one partition, and to all. */
 int weigh_write(struct cql_request *r, const struct mutations *m) MUST_CHECK;
 /* Of a batch over several partitions, beside. */
-int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) MUST_CHECK;
+int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind,
+                bool conditional) MUST_CHECK;

@@ -17,7 +17,9 @@ struct write {
     uint32_t n;
     const struct write_item *items;
     bool conditional, counters, locked;
-    bool sized_by_row; /* some of it is not the whole of its row, and all is sized by rows as they stand, for the charge or for a limit of Keyspaces */
+    /* some of it is not the whole of its row, and all is sized by rows as they stand, for the
+     * charge or for a limit of Keyspaces */
+    bool sized_by_row;
     struct modify_times times;
     struct modify_write *writes;
     struct cas **cas;      /* when conditional: of each item, that of its partition */
@@ -36,7 +38,9 @@ static void use_values(struct write *w, uint32_t i) {
     w->r->params.n_values = w->items[i].n_values;
 }
 
-static const struct modify_plan *plan_of(const struct write *w, uint32_t i) { return modify_plan_of(w->items[i].statement); }
+static const struct modify_plan *plan_of(const struct write *w, uint32_t i) {
+    return modify_plan_of(w->items[i].statement);
+}
 
 static void find_times(struct write *w) {
     const struct cql_request *r = w->r;
@@ -75,12 +79,14 @@ static int check_rows(const struct write *w, uint32_t i) {
     const struct where_plan *where = w->writes[i].plan->where;
     const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
     if (where && where->partition_in)
-        return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
+        return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot "
+                                                 "use IN on the partition key)")
                         : err_invalid(w->r->err, "IN on the partition key is not supported with conditional %s", what);
     bool spans = w->batch && write_rules_spans(w->r, w->batch->kind);
     if (!is_of_first(w, i) && !spans)
         return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
-    if (where && where->clustering_in) return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
+    if (where && where->clustering_in)
+        return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
     return 0;
 }
 
@@ -128,14 +134,16 @@ static int bind_rows(struct write *w, uint32_t i) {
     return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
-/* A statement that is alone and has no conditions tells what is wrong with its timestamp first (ModificationStatement.validateTimestamp). */
+/* A statement that is alone and has no conditions tells what is wrong with its timestamp first
+ * (ModificationStatement.validateTimestamp). */
 static int check_timestamp(struct write *w) {
     if (w->batch || w->conditional) return 0;
     use_values(w, 0);
     return modify_check_timestamp(w->r, plan_of(w, 0));
 }
 
-/* Of the faults that a batch has, the first statement's is told; without conditions, those of partition keys before all others. */
+/* Of the faults that a batch has, the first statement's is told; without conditions, those of
+ * partition keys before all others. */
 static int bind_all(struct write *w) {
     if (check_timestamp(w)) return -1;
     for (uint32_t i = 0; i < w->n; i++)
@@ -276,7 +284,8 @@ static bool is_one_row(const struct modify_plan *p) {
     return !where->partition_in && !where->clustering_in && (p->static_only || where->rows == WHERE_ROW_KEYS);
 }
 
-/* What only looks at a row or a few (conditions, counters, to be sized) may be done where nobody waits, as long as they are in memory and nobody else writes them. */
+/* What only looks at a row or a few (conditions, counters, to be sized) may be done where nobody
+ * waits, as long as they are in memory and nobody else writes them. */
 static bool is_short(const struct write *w) {
     enum { ROWS_MAX = 8 };
     for (uint32_t i = 0; i < w->n; i++)
@@ -356,7 +365,8 @@ static enum cql_outcome wait_for_reason(struct cql_request *r) {
     return CQL_COMMIT;
 }
 
-/* Nothing was done: on another thread the request starts over. A refusal may have been answered, before what it costs was known. */
+/* Nothing was done: on another thread the request starts over. A refusal may have been answered,
+ * before what it costs was known. */
 static enum cql_outcome give_up(struct cql_request *r, int rc) {
     if (rc != ENG_INCOMPLETE) return CQL_FAILED;
     r->sink->restart(r->sink);
@@ -420,7 +430,8 @@ static enum cql_outcome run(struct write *w) {
     return outcome;
 }
 
-enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n) {
+enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+                           uint32_t n) {
     struct write *w = arena_alloc(r->arena, sizeof *w);
     if (!w) {
         err_nomem(r->err);

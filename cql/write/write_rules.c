@@ -9,15 +9,20 @@
 
 /* ---- batches ---- */
 
-static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch_kind kind, const struct cql_statement *first) {
-    static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH", [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH", [BATCH_COUNTER] = "BEGIN COUNTER BATCH"};
+static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch_kind kind,
+                                     const struct cql_statement *first) {
+    static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH",
+                                        [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH",
+                                        [BATCH_COUNTER] = "BEGIN COUNTER BATCH"};
     struct compat k = compat_in(r, &first->compat);
     k.statement = slice_str(words[kind]);
     return k;
 }
 
 /* More than one row by what the statement says: IN, which has a rule of its own, aside. */
-static bool is_range(const struct modify_plan *p) { return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS; }
+static bool is_range(const struct modify_plan *p) {
+    return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
+}
 
 static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     uint32_t first = modify_plan_of(items[0].statement)->table->object;
@@ -72,15 +77,19 @@ static int by_address(const void *a, const void *b) {
     return c ? c : slice_cmp(x->ck, y->ck);
 }
 
-int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes, uint32_t n) {
+int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes,
+                     uint32_t n) {
     struct address *all = LIKELY(!write_rules_on(r)) ? NULL : ARENA_ARRAY(r->arena, n + 1, struct address);
     if (!write_rules_on(r)) return 0;
     if (!all) return err_nomem(r->err);
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_write *w = &writes[i];
         bool row = w->rows_by_key && w->n_keys && !w->plan->static_only;
-        all[i] = (struct address){.table = w->plan->table->object, .is_static = !row, .key = w->n_parts ? w->parts[0].key : slice_of("", 0),
-                                  .ck = row ? w->keys[0].ck : slice_of("", 0), .item = i};
+        all[i] = (struct address){.table = w->plan->table->object,
+                                  .is_static = !row,
+                                  .key = w->n_parts ? w->parts[0].key : slice_of("", 0),
+                                  .ck = row ? w->keys[0].ck : slice_of("", 0),
+                                  .item = i};
     }
     qsort(all, n, sizeof *all, by_address);
     for (uint32_t i = 1; i < n; i++) {
@@ -143,7 +152,8 @@ static int check_value(const struct modify_write *w, const struct cql_type *t, s
     return holds_beyond_varint(t, v) ? compat_refuse(k, REFUSE_VARINT, w->r->err) : 0;
 }
 
-static int check_term(const struct modify_write *w, const struct cql_type *t, const struct term *term, struct compat *k) {
+static int check_term(const struct modify_write *w, const struct cql_type *t, const struct term *term,
+                      struct compat *k) {
     struct value v;
     if (!term || !cql_type_contains(t, CQL_VARINT)) return 0;
     return term_eval(term, w->r, &v) ? -1 : check_value(w, t, v, k);
@@ -162,7 +172,8 @@ static int check_varints(const struct modify_write *w, struct compat *k) {
     return 0;
 }
 
-static int check_key_varints(const struct modify_write *w, const struct schema_column *columns, uint32_t n, const struct value *values, struct compat *k) {
+static int check_key_varints(const struct modify_write *w, const struct schema_column *columns, uint32_t n,
+                             const struct value *values, struct compat *k) {
     for (uint32_t i = 0; i < n; i++)
         if (check_value(w, columns[i].type, values[i], k)) return -1;
     return 0;
@@ -177,11 +188,15 @@ static bool has_varint(const struct schema_column *columns, uint32_t n) {
 static int check_keys_varints(const struct modify_write *w, struct compat *k) {
     const struct schema_table *t = w->plan->table;
     const struct schema_column *clustering = t->columns + t->n_partition_key;
-    struct value *values = has_varint(t->columns, t->n_partition_key + t->n_clustering) ? ARENA_ARRAY(w->r->arena, t->n_columns, struct value) : NULL;
+    struct value *values = has_varint(t->columns, t->n_partition_key + t->n_clustering)
+                               ? ARENA_ARRAY(w->r->arena, t->n_columns, struct value)
+                               : NULL;
     if (!has_varint(t->columns, t->n_partition_key + t->n_clustering)) return 0;
     if (!values) return err_nomem(w->r->err);
     for (uint32_t i = 0; i < w->n_parts; i++)
-        if (row_key_split(t, w->parts[i].key, values, w->r->err) || check_key_varints(w, t->columns, t->n_partition_key, values, k)) return -1;
+        if (row_key_split(t, w->parts[i].key, values, w->r->err) ||
+            check_key_varints(w, t->columns, t->n_partition_key, values, k))
+            return -1;
     for (uint32_t i = 0; i < w->n_keys && has_varint(clustering, t->n_clustering); i++) {
         if (row_key_decode(t, w->keys[i].ck, w->keys[i].image, w->r->arena, values, w->r->err)) return -1;
         if (check_key_varints(w, clustering, t->n_clustering, values, k)) return -1;
@@ -192,7 +207,8 @@ static int check_keys_varints(const struct modify_write *w, struct compat *k) {
 /* ---- timestamps ---- */
 
 static int check_window(const struct modify_write *w, int64_t server_ts, struct compat *k) {
-    int64_t now = w->r->now_us, ahead = (int64_t)QUOTA_TIMESTAMP_AHEAD_SECONDS * 1000000, past = (int64_t)QUOTA_TIMESTAMP_PAST_SECONDS * 1000000;
+    int64_t now = w->r->now_us, ahead = (int64_t)QUOTA_TIMESTAMP_AHEAD_SECONDS * 1000000,
+            past = (int64_t)QUOTA_TIMESTAMP_PAST_SECONDS * 1000000;
     char text[32];
     if (w->plan->server_times || w->ts == server_ts || (w->ts <= now + ahead && w->ts >= now - past)) return 0;
     snprintf(text, sizeof text, "%" PRId64, w->ts);
@@ -221,7 +237,9 @@ static int check_size(struct cql_request *r, struct compat *k, const struct op_w
     uint64_t row = c->has_row ? size_row_storage_bytes(r->cost->size_model, c->n_columns, &row_after) : 0;
     uint64_t statics = c->has_static ? size_static_bytes(&statics_after) : 0;
     if (row > QUOTA_ROW_BYTES && compat_refuse(k, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES)) return -1;
-    return statics > QUOTA_STATIC_BYTES ? compat_refuse(k, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES) : 0;
+    return statics > QUOTA_STATIC_BYTES
+               ? compat_refuse(k, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES)
+               : 0;
 }
 
 int write_rules_sized(struct cql_request *r, const struct compat *k) {

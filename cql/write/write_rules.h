@@ -1,7 +1,9 @@
-/* What Amazon Keyspaces refuses of a write once its values are known: keys, timestamps, numbers, sizes of rows, what goes together in a batch.
+/* What Amazon Keyspaces refuses of a write once its values are known: keys, timestamps, numbers,
+ * sizes of rows, what goes together in a batch.
  *
- * Asked by write.c as the write is bound, and at its size, before anything is admitted or written; a refusal leaves nothing behind. All return 0, or
- * -1 with the request's error. Nothing is looked at while the mode is off. Inside cql only.
+ * Asked by write.c as the write is bound, and at its size, before anything is admitted or written;
+ * a refusal leaves nothing behind. All return 0, or -1 with the request's error. Nothing is looked
+ * at while the mode is off. Inside cql only.
  */
 #pragma once
 
@@ -16,10 +18,13 @@ static inline bool write_rules_spans(const struct cql_request *r, enum ast_batch
     return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
 }
 /* Before anything is bound. */
-int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) MUST_CHECK;
-/* One statement, bound; its values are the request's. server_ts: the reading that a write without a timestamp of its own gets. */
+int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items,
+                      uint32_t n) MUST_CHECK;
+/* One statement, bound; its values are the request's. server_ts: the reading that a write without a
+ * timestamp of its own gets. */
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) MUST_CHECK;
 /* All statements of a logged batch, bound. */
-int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes, uint32_t n) MUST_CHECK;
+int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes,
+                     uint32_t n) MUST_CHECK;
 /* Sized: every row and static row as the write leaves it. */
 int write_rules_sized(struct cql_request *r, const struct compat *k) MUST_CHECK;

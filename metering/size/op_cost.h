@@ -1,7 +1,9 @@
-/* What a request did, counted where it was done: the engine and cql fill it, metering charges from it at the one exit.
+/* What a request did, counted where it was done: the engine and cql fill it, metering charges from
+ * it at the one exit.
  *
- * It holds counts and sums, no prices and no rules, so that neither cql nor engine knows how a unit is computed. One
- * struct per request, owned by the request; the lists live in its arena. Not thread-safe: a request is on one thread at a time.
+ * It holds counts and sums, no prices and no rules, so that neither cql nor engine knows how a unit
+ * is computed. One struct per request, owned by the request; the lists live in its arena. Not
+ * thread-safe: a request is on one thread at a time.
  */
 #pragma once
 
@@ -12,14 +14,16 @@ struct cql_type;
 /* How encoded sizes are computed (size.h). */
 enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 
-/* What a write is sized by: the row as it stands after it (a deletion: as it stood before), or the key and the columns it writes. */
+/* What a write is sized by: the row as it stands after it (a deletion: as it stood before), or the
+ * key and the columns it writes. */
 enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
 
 /* From the narrowest to the widest; a request has the widest of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
-/* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static rows, and the partition key
- * that goes with them, are summed under SIZE_DOCUMENTED_2022 in both models: the newer one says nothing of static data. Under that model, where all bytes weigh the
+/* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static
+ * rows, and the partition key that goes with them, are summed under SIZE_DOCUMENTED_2022 in both
+ * models: the newer one says nothing of static data. Under that model, where all bytes weigh the
  * same, rows may be summed up in rows and column_bytes alone. */
 struct size_parts {
     uint64_t rows;                  /* rows (or static rows) summed here */
@@ -27,7 +31,9 @@ struct size_parts {
     uint64_t pk_bytes, ck_bytes, column_bytes;
     uint64_t n_nulls;               /* of n_columns: those that a write sets to null */
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
-    uint64_t ttl_rows, ttl_cells; /* rows with a TTL, or of a table with TTL; their columns, keys too, a non-frozen collection counting its elements */
+    /* rows with a TTL, or of a table with TTL; their columns, keys too, a non-frozen collection
+     * counting its elements */
+    uint64_t ttl_rows, ttl_cells;
     uint64_t timestamp_bytes;     /* of columns with a client-side timestamp */
 };
 
@@ -46,7 +52,8 @@ struct op_read {
     uint64_t past_limit; /* came after LIMIT was reached, on the same page */
     uint64_t expired;    /* had expired and were still stored */
     uint64_t at_bound;   /* match the range's excluded upper bound */
-    uint64_t markers;    /* are markers of deletions alone, which a table with client-side timestamps keeps for some days */
+    /* are markers of deletions alone, which a table with client-side timestamps keeps for some days */
+    uint64_t markers;
     uint32_t object;     /* the table's, of the catalogue */
     uint32_t halves;     /* of read units: what charge_compute made of it */
 };
@@ -74,7 +81,8 @@ struct op_write {
     struct op_stood stood;
     bool conditional, applied;  /* LWT, and whether its condition held */
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
-    bool row_existed;           /* LWT: the row was there; when not applied, row is the size of the row that was there */
+    /* LWT: the row was there; when not applied, row is the size of the row that was there */
+    bool row_existed;
     const char *keyspace, *table; /* schema snapshot's */
     int64_t token;              /* of the partition, and its key as struct eng_part has it */
     struct slice key;
@@ -83,7 +91,8 @@ struct op_write {
     bool left_out;              /* write_keep_half has taken it out of the list */
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
-    struct slice row_key;       /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
+    /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
+    struct slice row_key;
     uint32_t object;            /* the table's, of the catalogue */
     uint32_t read_halves, write_units, static_units; /* what charge_compute made of it */
 };
@@ -97,7 +106,8 @@ struct op_cost {
     /* filled by engine */
     uint64_t bytes_read;    /* keys and values, as the store has them, of the rows that were passed, dead ones too */
     uint64_t bytes_written; /* stored bytes */
-    uint64_t rows_read;     /* rows and static rows: those that a read is charged by, those that a write looked at to decide */
+    /* rows and static rows: those that a read is charged by, those that a write looked at to decide */
+    uint64_t rows_read;
     uint64_t tombstones;    /* row, range and partition tombstones and expired cells passed */
     uint64_t partitions;    /* visited */
     /* filled by cql */

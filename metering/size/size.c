@@ -1,4 +1,5 @@
-/* Encoded sizes of values: "Estimate row size", https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html. */
+/* Encoded sizes of values: "Estimate row size",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html. */
 #include "metering/size/size.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Encoded bytes of rows and static rows from the sums that cql took ("Estimate row size", calculating-row-size.html, and
- * "Static columns", static-columns-metering.html of https://docs.aws.amazon.com/keyspaces/latest/devguide/). */
+/* Encoded bytes of rows and static rows from the sums that cql took ("Estimate row size",
+ * calculating-row-size.html, and "Static columns", static-columns-metering.html of
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/). */
 #include "metering/size/size.h"
 
 enum {
@@ -16,8 +17,8 @@ static uint64_t column_id_bytes(uint16_t table_columns) {
 
 static uint64_t size_current(uint16_t table_columns, const struct size_parts *p) {
     uint64_t id = column_id_bytes(table_columns);
-    return 2 * p->pk_bytes + (id + PK_COLUMN_CURRENT) * p->n_pk + 2 * p->ck_bytes + p->ck_fifths + id * p->n_ck + p->column_bytes +
-           id * p->n_columns + p->timestamp_bytes + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
+    return 2 * p->pk_bytes + (id + PK_COLUMN_CURRENT) * p->n_pk + 2 * p->ck_bytes + p->ck_fifths + id * p->n_ck +
+           p->column_bytes + id * p->n_columns + p->timestamp_bytes + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
 }
 
 static uint64_t size_2022(const struct size_parts *p) {

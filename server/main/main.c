@@ -43,14 +43,18 @@ static void say_ready(const struct instance *in) {
     if (in->settings.admin_port) snprintf(admin, sizeof(admin), "127.0.0.1:%u", in->settings.admin_port);
     char plain[80] = "off", tls[80] = "", api[32] = "off";
     if (in->control_plane && in->settings.api_port) snprintf(api, sizeof(api), "127.0.0.1:%u", in->settings.api_port);
-    if (np_front_port(in->front)) snprintf(plain, sizeof(plain), "%s:%u", in->settings.listen, np_front_port(in->front));
-    if (np_front_tls_port(in->front)) snprintf(tls, sizeof(tls), " tls=%s:%u", in->settings.listen, np_front_tls_port(in->front));
-    printf("tallyd ready: cql=%s admin=%s api=%s data=%s pid=%d%s\n", plain, admin, api, data ? data : in->settings.data_dir, (int)getpid(), tls);
+    if (np_front_port(in->front))
+        snprintf(plain, sizeof(plain), "%s:%u", in->settings.listen, np_front_port(in->front));
+    if (np_front_tls_port(in->front))
+        snprintf(tls, sizeof(tls), " tls=%s:%u", in->settings.listen, np_front_tls_port(in->front));
+    printf("tallyd ready: cql=%s admin=%s api=%s data=%s pid=%d%s\n", plain, admin, api,
+           data ? data : in->settings.data_dir, (int)getpid(), tls);
     fflush(stdout);
 }
 
 static void say_metering(const struct settings *s) {
-    log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the model %s",
+    log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the "
+             "model %s",
              size_model_name(s->size_model), write_size_name(s->write_size), size_model_name(SIZE_CURRENT));
 }
 
@@ -63,7 +67,8 @@ static void notify_systemd(const char *line) {
     if (*path == '@') to.sun_path[0] = 0; /* an abstract one */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0) log_warn("systemd could not be told %s: %s", line, strerror(errno));
+    if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0)
+        log_warn("systemd could not be told %s: %s", line, strerror(errno));
     if (fd >= 0) close(fd);
 }
 

@@ -80,7 +80,8 @@ static void canned_rows(struct ceiling_conn *c, uint16_t stream, uint32_t rows, 
     size_t at = begin_rows(c, stream, LOAD_VALUES + with_ck);
     for (uint32_t r = 0; r < rows; r++) {
         if (with_ck) buf_u32(&c->out, 4), buf_u32(&c->out, r);
-        for (int i = 0; i < LOAD_VALUES; i++) buf_u32(&c->out, LOAD_VALUE_BYTES), buf_put(&c->out, value, LOAD_VALUE_BYTES);
+        for (int i = 0; i < LOAD_VALUES; i++)
+            buf_u32(&c->out, LOAD_VALUE_BYTES), buf_put(&c->out, value, LOAD_VALUE_BYTES);
     }
     end_rows(c, at, rows);
 }
@@ -91,7 +92,9 @@ static void answer_canned(struct ceiling_conn *c, uint16_t stream, uint8_t state
     else answer_void(c, stream);
 }
 
-static bool is_write(uint8_t statement) { return statement == LOAD_ID_INSERT || statement == LOAD_ID_MERGED || statement == LOAD_ID_UPDATE; }
+static bool is_write(uint8_t statement) {
+    return statement == LOAD_ID_INSERT || statement == LOAD_ID_MERGED || statement == LOAD_ID_UPDATE;
+}
 
 static void gather(struct ceiling_conn *c, uint16_t stream) {
     struct waiting w = {.conn = c, .stream = stream};
@@ -138,7 +141,8 @@ static void flush(struct ceiling_conn *c) {
     c->out.n = 0;
 }
 
-/* Each turn of each workload comes with connections of its own. A write of this one may still wait: what it is remains, without bytes. */
+/* Each turn of each workload comes with connections of its own. A write of this one may still wait:
+ * what it is remains, without bytes. */
 static void leave(struct ceiling_conn *c) {
     struct ceiling *s = c->server;
     ev_io_stop(s->loop, &c->io);
@@ -160,7 +164,8 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events) {
     buf_advance(&c->in, (size_t)n);
     size_t at = 0;
     struct wire_response frame;
-    for (size_t used; (used = wire_parse(slice_of(c->in.p + at, c->in.n - at), &frame)); at += used) on_frame(c, &frame);
+    for (size_t used; (used = wire_parse(slice_of(c->in.p + at, c->in.n - at), &frame)); at += used)
+        on_frame(c, &frame);
     memmove(c->in.p, c->in.p + at, c->in.n - at);
     c->in.n -= at;
 }
@@ -226,7 +231,8 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events) {
         if (s->conns[i]->dirty) flush(s->conns[i]);
 }
 
-static void on_durable(struct ev_loop *loop, ev_async *w, int events) { (void)loop, (void)w, (void)events; } /* on_prepare does the rest */
+/* on_prepare does the rest */
+static void on_durable(struct ev_loop *loop, ev_async *w, int events) { (void)loop, (void)w, (void)events; }
 
 static void tell_durable(void *arg) {
     struct ceiling *s = arg;
@@ -260,7 +266,9 @@ static int listen_on_free_port(int port_fd) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(a);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 128) || getsockname(fd, (struct sockaddr *)&a, &len)) return -1;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, 128) ||
+        getsockname(fd, (struct sockaddr *)&a, &len))
+        return -1;
     dprintf(port_fd, "%u\n", ntohs(a.sin_port));
     close(port_fd);
     return fd;

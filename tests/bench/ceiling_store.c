@@ -84,7 +84,8 @@ static void set_options(struct ceiling_store *s) {
     rocksdb_options_set_manual_wal_flush(s->options, 1);
 }
 
-/* What tallyd does without, the least work does without, too: counters of what this thread does, which is the loop's, and range deletions beside rows. */
+/* What tallyd does without, the least work does without, too: counters of what this thread does,
+ * which is the loop's, and range deletions beside rows. */
 static void set_as_tallyd(struct ceiling_store *s) {
     enum { DISABLE = 1 };
     rocksdb_set_perf_level(DISABLE);
@@ -150,7 +151,8 @@ uint32_t ceiling_store_slice(struct ceiling_store *s, uint32_t pk, struct buf *o
     uint32_t rows = 0;
     make_key(key, CEILING_ROWS, pk, 0);
     rocksdb_iterator_t *it = rocksdb_create_iterator(s->db, s->slices);
-    for (rocksdb_iter_seek(it, (const char *)key, PREFIX_BYTES); rocksdb_iter_valid(it); rocksdb_iter_next(it), rows++) {
+    for (rocksdb_iter_seek(it, (const char *)key, PREFIX_BYTES); rocksdb_iter_valid(it);
+         rocksdb_iter_next(it), rows++) {
         size_t n;
         const char *k = rocksdb_iter_key(it, &n);
         if (n != KEY_BYTES || memcmp(k, key, PREFIX_BYTES) != 0) break;
@@ -163,7 +165,8 @@ uint32_t ceiling_store_slice(struct ceiling_store *s, uint32_t pk, struct buf *o
     return rows;
 }
 
-void ceiling_store_put(struct ceiling_store *s, enum ceiling_table table, uint32_t pk, uint32_t ck, struct slice values) {
+void ceiling_store_put(struct ceiling_store *s, enum ceiling_table table, uint32_t pk, uint32_t ck,
+                       struct slice values) {
     uint8_t key[KEY_BYTES];
     make_key(key, table, pk, ck);
     rocksdb_writebatch_put(s->batch, (const char *)key, KEY_BYTES, (const char *)values.p, values.n);

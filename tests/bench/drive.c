@@ -63,7 +63,8 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
         wire_error(a->response, text, sizeof(text));
         fail(l, text);
     } else if (expected >= 0 && wire_rows(a->response) != expected) {
-        snprintf(text, sizeof(text), "a response of %lld rows, %lld expected", (long long)wire_rows(a->response), (long long)expected);
+        snprintf(text, sizeof(text), "a response of %lld rows, %lld expected", (long long)wire_rows(a->response),
+                 (long long)expected);
         fail(l, text);
     }
     return -1;
@@ -95,7 +96,11 @@ struct drive *drive_open(const struct proc *p, unsigned connections, unsigned in
     struct drive *l = calloc(1, sizeof(*l));
     struct err e = {0};
     if (!l) return NULL;
-    *l = (struct drive){.options = {.link = {.host = p->host, .port = p->port, .tls = p->tls, .insecure = p->tls, .timeout_ms = 60000}, .version = WORKLOAD_VERSION, .bare = !with_schema}, .seed = 88172645463325252ull};
+    *l = (struct drive){
+        .options = {.link = {.host = p->host, .port = p->port, .tls = p->tls, .insecure = p->tls, .timeout_ms = 60000},
+                    .version = WORKLOAD_VERSION,
+                    .bare = !with_schema},
+        .seed = 88172645463325252ull};
     l->ids[ST_READ][0] = LOAD_ID_READ;
     l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
     l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
@@ -132,7 +137,9 @@ static int fill(struct drive *l, const char *name, struct err *e) {
     l->next_row = 0;
     l->n_rows = fill_size(l->fill, l->large);
     run(l, 0);
-    if (r.failed) return err_set(e, ERR_SERVER, "%llu of %llu rows were not written: %s", (unsigned long long)r.failed, (unsigned long long)r.requests, r.first_error);
+    if (r.failed)
+        return err_set(e, ERR_SERVER, "%llu of %llu rows were not written: %s", (unsigned long long)r.failed,
+                       (unsigned long long)r.requests, r.first_error);
     snprintf(text, sizeof(text), "INSERT INTO bench.filled (name) VALUES ('%s')", name);
     return l->options.bare ? 0 : client_ask(load_client(l->load, 0), text, &ignored, e);
 }

@@ -15,7 +15,8 @@ static int by_size(const void *a, const void *b) {
 static struct spread spread_of(double *values, unsigned n) {
     if (!n) return (struct spread){0};
     qsort(values, n, sizeof(*values), by_size);
-    return (struct spread){.least = values[0], .median = (values[n / 2] + values[(n - 1) / 2]) / 2, .most = values[n - 1]};
+    return (
+        struct spread){.least = values[0], .median = (values[n / 2] + values[(n - 1) / 2]) / 2, .most = values[n - 1]};
 }
 
 static double ms(const struct measure *m, double share) { return (double)hist_quantile(&m->r.latency, share) / 1e6; }
@@ -51,7 +52,8 @@ struct spread figure_of(const struct report *r, enum workload w, enum target t, 
 struct spread figure_of_ceiling(const struct report *r, enum workload w, enum target t) {
     double values[RUNS_MAX];
     if (!figure_done(r, w, t) || !figure_done(r, w, ROCKSDB)) return (struct spread){0};
-    for (unsigned i = 0; i < r->options->runs; i++) values[i] = measure_cpu_ratio(&r->runs[i][w][t], &r->runs[i][w][ROCKSDB]);
+    for (unsigned i = 0; i < r->options->runs; i++)
+        values[i] = measure_cpu_ratio(&r->runs[i][w][t], &r->runs[i][w][ROCKSDB]);
     return spread_of(values, r->options->runs);
 }
 
@@ -63,7 +65,9 @@ bool figure_grown(const struct report *r, enum growth_target t, enum growth what
     return done;
 }
 
-const char *figure_grower(const struct report *r, enum growth_target t) { return target_name(r->options, t == GROWTH_OTHER ? BESIDE : TALLYD); }
+const char *figure_grower(const struct report *r, enum growth_target t) {
+    return target_name(r->options, t == GROWTH_OTHER ? BESIDE : TALLYD);
+}
 
 struct spread figure_growth(const struct report *r, enum growth_target t, enum growth what, int step) {
     double values[RUNS_MAX];
@@ -83,12 +87,18 @@ bool figure_growth_holds(const struct report *r, enum growth_target t, enum grow
 
 /* ---- promises ---- */
 
-static double p99_ratio(measures m, enum workload a, enum workload b) { return ratio(ms(&m[a][TALLYD], 0.99), ms(&m[b][TALLYD], 0.99)); }
+static double p99_ratio(measures m, enum workload a, enum workload b) {
+    return ratio(ms(&m[a][TALLYD], 0.99), ms(&m[b][TALLYD], 0.99));
+}
 
-static double cpu_ratio(measures m, enum workload a, enum workload b) { return measure_cpu_ratio(&m[a][TALLYD], &m[b][TALLYD]); }
+static double cpu_ratio(measures m, enum workload a, enum workload b) {
+    return measure_cpu_ratio(&m[a][TALLYD], &m[b][TALLYD]);
+}
 
 /* Of the time of all loops. */
-static double waited_share(measures m) { return ratio(m[LOAD_INSERT4][TALLYD].waited, m[LOAD_INSERT4][TALLYD].r.seconds * atoi(MEASURE_LOOPS)); }
+static double waited_share(measures m) {
+    return ratio(m[LOAD_INSERT4][TALLYD].waited, m[LOAD_INSERT4][TALLYD].r.seconds * atoi(MEASURE_LOOPS));
+}
 
 static double promised(measures m, int i) {
     switch (i) {
@@ -119,15 +129,20 @@ struct promise figure_promise(const struct report *r, int i) {
         {"p99 of an insert beside 50 scanning clients : alone", 3, LOAD_INSERT_BESIDE, LOAD_INSERT_ALONE, TALLYD},
         {"p99 of a condition beside 50 scanning clients : alone", 3, LOAD_LWT_BESIDE, LOAD_LWT_ALONE, TALLYD},
         {"time that 4 inserting loops wait for rows : all", 0.02, LOAD_INSERT4, LOAD_INSERT4, TALLYD},
-        {"CPU of a point read, metered and told its charge : not metered", 1.03, LOAD_READ_METERED, LOAD_READ_UNMETERED, TALLYD},
-        {"requests/s of a point read, not metered : metered and told its charge", 1.03, LOAD_READ_METERED, LOAD_READ_UNMETERED, TALLYD},
-        {"CPU of a slice of 100 that the store answers : loop + RocksDB", 1.5, LOAD_SLICE_STORE, LOAD_SLICE_STORE, ROCKSDB},
+        {"CPU of a point read, metered and told its charge : not metered", 1.03, LOAD_READ_METERED, LOAD_READ_UNMETERED,
+         TALLYD},
+        {"requests/s of a point read, not metered : metered and told its charge", 1.03, LOAD_READ_METERED,
+         LOAD_READ_UNMETERED, TALLYD},
+        {"CPU of a slice of 100 that the store answers : loop + RocksDB", 1.5, LOAD_SLICE_STORE, LOAD_SLICE_STORE,
+         ROCKSDB},
         {"p50 of a durable insert alone : of an fdatasync alone", 1.5, LOAD_DURABLE_ALONE, LOAD_DURABLE_ALONE, DISK},
-        {"p50 of a durable insert alone : of a loop that only syncs", 1.25, LOAD_DURABLE_ALONE, LOAD_DURABLE_ALONE, SYNCED},
+        {"p50 of a durable insert alone : of a loop that only syncs", 1.25, LOAD_DURABLE_ALONE, LOAD_DURABLE_ALONE,
+         SYNCED},
     };
     double values[RUNS_MAX];
     struct promise p = {.what = promises[i].what, .bar = promises[i].bar};
-    p.measured = !r->options->against && figure_done(r, promises[i].needs, TALLYD) && figure_done(r, promises[i].than, promises[i].than_target);
+    p.measured = !r->options->against && figure_done(r, promises[i].needs, TALLYD) &&
+                 figure_done(r, promises[i].than, promises[i].than_target);
     if (!p.measured) return p;
     for (unsigned run = 0; run < r->options->runs; run++) values[run] = promised(r->runs[run], i);
     p.value = spread_of(values, r->options->runs);
@@ -156,6 +171,6 @@ void figure_machine(char *out, size_t cap) {
     read_field("/proc/cpuinfo", "model name", cpu, sizeof(cpu));
     read_field("/proc/meminfo", "MemTotal", memory, sizeof(memory));
     bool named = !uname(&u);
-    snprintf(out, cap, "%ld cores (%s), %.0f GiB, %s %s; RocksDB " TALLY_ROCKSDB_VERSION, sysconf(_SC_NPROCESSORS_ONLN), *cpu ? cpu : "unknown", atof(memory) / (1 << 20),
-             named ? u.sysname : "unknown", named ? u.release : "");
+    snprintf(out, cap, "%ld cores (%s), %.0f GiB, %s %s; RocksDB " TALLY_ROCKSDB_VERSION, sysconf(_SC_NPROCESSORS_ONLN),
+             *cpu ? cpu : "unknown", atof(memory) / (1 << 20), named ? u.sysname : "unknown", named ? u.release : "");
 }

@@ -24,16 +24,22 @@ double growth_ratio(const struct growth_cost c[GROWTH_STEPS]) {
 }
 
 double growth_bound(enum growth what) {
-    static const double bounds[] = {[FLAT] = GROWTH_SPAN / 4.0, [KEPT] = GROWTH_SPAN * 0.375, [ROW] = GROWTH_SPAN * 1.5, [ALL] = GROWTH_SPAN / 4.0};
+    static const double bounds[] = {
+        [FLAT] = GROWTH_SPAN / 4.0, [KEPT] = GROWTH_SPAN * 0.375, [ROW] = GROWTH_SPAN * 1.5, [ALL] = GROWTH_SPAN / 4.0};
     return bounds[growth_rows[what].follows];
 }
 
-bool growth_holds(enum growth what, double ratio) { return growth_rows[what].follows == ALL ? ratio >= growth_bound(what) : ratio <= growth_bound(what); }
+bool growth_holds(enum growth what, double ratio) {
+    return growth_rows[what].follows == ALL ? ratio >= growth_bound(what) : ratio <= growth_bound(what);
+}
 
 static int start_tallyd(const struct bench_options *o, int step, struct growth_site *s) {
     char dir[256] = "";
     if (o->data_dir) snprintf(dir, sizeof(dir), "%s/growth-%" PRIu64, o->data_dir, growth_stored(o, step));
-    const struct proc_flags f = {.durability = "periodic", .threads = "1", .dir = o->data_dir ? dir : NULL, .own_memory = true};
+    const struct proc_flags f = {.durability = "periodic",
+                                 .threads = "1",
+                                 .dir = o->data_dir ? dir : NULL,
+                                 .own_memory = true};
     return proc_start_tallyd(&s->proc, o->tallyd, &f);
 }
 
@@ -51,7 +57,8 @@ static int open_site(const struct bench_options *o, enum growth_target t, int st
 static int open_all(const struct bench_options *o, growth_sites sites) {
     for (int t = 0; t < GROWTH_TARGETS; t++)
         for (int step = 0; step < GROWTH_STEPS; step++)
-            if ((t == GROWTH_TALLYD || o->host) && open_site(o, (enum growth_target)t, step, &sites[t][step])) return -1;
+            if ((t == GROWTH_TALLYD || o->host) && open_site(o, (enum growth_target)t, step, &sites[t][step]))
+                return -1;
     return 0;
 }
 
@@ -64,7 +71,8 @@ static void close_all(growth_sites sites) {
 }
 
 /* All sizes in turns, so that what else the machine does meets all of them; the first turn of the first run warms. */
-static int measure_turns(const struct bench_options *o, enum growth what, bool first, growth_sites sites, growth_costs costs) {
+static int measure_turns(const struct bench_options *o, enum growth what, bool first, growth_sites sites,
+                         growth_costs costs) {
     int rc = 0;
     for (int turn = first ? -1 : 0; turn < TURNS && !rc; turn++)
         for (int at = 0; at < GROWTH_TARGETS * GROWTH_STEPS && !rc; at++) {
@@ -81,18 +89,24 @@ static int measure_turns(const struct bench_options *o, enum growth what, bool f
 
 static bool all_hold(enum growth what, growth_sites sites, growth_costs costs) {
     bool hold = true;
-    for (int t = 0; t < GROWTH_TARGETS; t++) hold = hold && (!sites[t][0].load || growth_holds(what, growth_ratio(costs[t][what])));
+    for (int t = 0; t < GROWTH_TARGETS; t++)
+        hold = hold && (!sites[t][0].load || growth_holds(what, growth_ratio(costs[t][what])));
     return hold;
 }
 
-/* What does not hold has more turns to do so: that other programs were in the way passes, a cost that follows what is stored stays. */
-static int measure_one(const struct bench_options *o, enum growth what, bool first, growth_sites sites, growth_costs costs) {
+/* What does not hold has more turns to do so: that other programs were in the way passes, a cost
+ * that follows what is stored stays. */
+static int measure_one(const struct bench_options *o, enum growth what, bool first, growth_sites sites,
+                       growth_costs costs) {
     int rc = measure_turns(o, what, first, sites, costs);
-    for (int again = 0; again < AGAIN && !rc && !all_hold(what, sites, costs); again++) rc = measure_turns(o, what, false, sites, costs);
+    for (int again = 0; again < AGAIN && !rc && !all_hold(what, sites, costs); again++)
+        rc = measure_turns(o, what, false, sites, costs);
     return rc;
 }
 
-static bool is_asked(const struct bench_options *o, int what) { return bench_asked(o, "growth") || bench_asked(o, growth_rows[what].name); }
+static bool is_asked(const struct bench_options *o, int what) {
+    return bench_asked(o, "growth") || bench_asked(o, growth_rows[what].name);
+}
 
 bool growth_asked(const struct bench_options *o) {
     bool any = false;

@@ -6,7 +6,14 @@
 
 #include "tools/client/load.h"
 
-enum { VERSION = 4, VALUE_BYTES = 20, BATCH_MAX = 30, WALK_PAGE = 5000, UNLOGGED = 1, BUSY_NS = 100000000 /* until what fills is sent again to a server that is overloaded */ };
+enum {
+    VERSION = 4,
+    VALUE_BYTES = 20,
+    BATCH_MAX = 30,
+    WALK_PAGE = 5000,
+    UNLOGGED = 1,
+    BUSY_NS = 100000000 /* until what fills is sent again to a server that is overloaded */
+};
 
 struct growth_load {
     const struct proc *proc;
@@ -26,12 +33,14 @@ struct growth_load {
     struct growth_cost *cost;
 };
 
-/* Of the big collection, at most what one row may have; of those deleted, as many as the other server still reads past. */
+/* Of the big collection, at most what one row may have; of those deleted, as many as the other
+ * server still reads past. */
 static uint64_t growth_elements(uint64_t n) { return n / 64; }
 static uint64_t growth_deleted(uint64_t n) { return n / 32; }
 
 const struct growth_row growth_rows[GROWTHS] = {
-#define GROWTH(id, name_, rows_, page_, depth_, binds_, grows_, text_) {.name = name_, .rows = rows_, .page = page_, .binds = binds_, .follows = grows_, .text = text_},
+#define GROWTH(id, name_, rows_, page_, depth_, binds_, grows_, text_) \
+    {.name = name_, .rows = rows_, .page = page_, .binds = binds_, .follows = grows_, .text = text_},
 #include "tests/bench/growth.def"
 #undef GROWTH
 };
@@ -128,7 +137,8 @@ static int ask(struct growth_load *g, const char *format, struct client_answer *
 
 static int prepare(struct growth_load *g, const char *format, struct client_prepared *out, struct err *e) {
     char text[512];
-    return client_prepare(load_client(g->load, 0), slice_str(named(g, format, text)), (struct slice){0}, &g->keep, out, e);
+    return client_prepare(load_client(g->load, 0), slice_str(named(g, format, text)), (struct slice){0}, &g->keep, out,
+                          e);
 }
 
 static int make_schema(struct growth_load *g, struct err *e) {
@@ -144,7 +154,11 @@ struct growth_load *growth_load_open(const struct proc *p, uint64_t n, unsigned 
     struct growth_load *g = calloc(1, sizeof(*g));
     struct err e = {0};
     if (!g) return NULL;
-    *g = (struct growth_load){.proc = p, .n = n, .seed = 88172645463325252ull, .options = {.link = {.host = p->host, .port = p->port, .timeout_ms = 60000}, .version = VERSION}};
+    *g = (struct growth_load){.proc = p,
+                              .n = n,
+                              .seed = 88172645463325252ull,
+                              .options = {.link = {.host = p->host, .port = p->port, .timeout_ms = 60000},
+                                          .version = VERSION}};
     snprintf(g->keyspace, sizeof(g->keyspace), "growth_%" PRIu64, n);
     arena_init(&g->keep, 4096, 0);
     buf_init(&g->values, 0);
@@ -197,7 +211,8 @@ static int run(struct growth_load *g, const struct load_driver *d, double second
         return -1;
     }
     if (!g->cost->failed) return 0;
-    fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " failed: %s\n", what, g->cost->failed, g->cost->requests, g->cost->first_error);
+    fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " failed: %s\n", what, g->cost->failed, g->cost->requests,
+            g->cost->first_error);
     return -1;
 }
 
@@ -225,7 +240,8 @@ static void put_items(void *arg, const struct flight_slot *s, uint8_t version, u
     uint16_t n = 0;
     buf_clear(&g->values, SIZE_MAX);
     for (uint64_t i = s->a; n < g->fill->each && i < g->fill->items; i++, n++) {
-        items[n] = (struct wire_batch_item){.id = g->filling.id, .n_values = put_values(g, g->fill->binds, i, &g->values)};
+        items[n] = (struct wire_batch_item){.id = g->filling.id,
+                                            .n_values = put_values(g, g->fill->binds, i, &g->values)};
         ends[n + 1] = g->values.n;
     }
     for (uint16_t i = 0; i < n; i++) items[i].values = slice_of(g->values.p + ends[i], ends[i + 1] - ends[i]);
@@ -258,10 +274,13 @@ static int write_all(struct growth_load *g) {
     return 0;
 }
 
-/* Everything is read once: what is asked for at random is then in memory at every size, as it is where it is asked for again and again. */
+/* Everything is read once: what is asked for at random is then in memory at every size, as it is
+ * where it is asked for again and again. */
 static int warm_up(struct growth_load *g, struct err *e) {
     struct client_answer ignored;
-    return ask(g, "SELECT count(*) FROM %s.wide WHERE pk = 0", &ignored, e) ? -1 : ask(g, "SELECT count(*) FROM %s.small", &ignored, e);
+    return ask(g, "SELECT count(*) FROM %s.wide WHERE pk = 0", &ignored, e)
+               ? -1
+               : ask(g, "SELECT count(*) FROM %s.small", &ignored, e);
 }
 
 int growth_load_fill(struct growth_load *g) {
@@ -290,8 +309,12 @@ static struct wire_params params_of(struct growth_load *g, uint64_t random, int3
     buf_clear(&g->values, SIZE_MAX);
     const struct buf *state = &g->states[g->what];
     uint16_t n = put_values(g, growth_rows[g->what].binds, random, &g->values);
-    return (struct wire_params){.consistency = WIRE_LOCAL_QUORUM, .n_values = n, .values = buf_slice(&g->values), .page_size = page,
-                                .paging_state = state->n ? buf_slice(state) : (struct slice){0}, .skip_metadata = true};
+    return (struct wire_params){.consistency = WIRE_LOCAL_QUORUM,
+                                .n_values = n,
+                                .values = buf_slice(&g->values),
+                                .page_size = page,
+                                .paging_state = state->n ? buf_slice(state) : (struct slice){0},
+                                .skip_metadata = true};
 }
 
 static void put(void *arg, const struct flight_slot *s, uint8_t version, uint16_t stream, struct buf *out) {

@@ -1,6 +1,8 @@
-/* One size of tally-bench --growth on one server: its tables, written once, and each request sent again and again.
+/* One size of tally-bench --growth on one server: its tables, written once, and each request sent
+ * again and again.
  *
- * Life: growth_load_open connects and prepares; growth_load_fill writes what is not there yet and reads it once; growth_load_begin passes the pages in front of the one that is asked for;
+ * Life: growth_load_open connects and prepares; growth_load_fill writes what is not there yet and
+ * reads it once; growth_load_begin passes the pages in front of the one that is asked for;
  * growth_load_run adds to a cost; growth_load_close. One thread.
  */
 #pragma once
@@ -15,7 +17,8 @@ enum growth {
     GROWTHS
 };
 
-/* What a cost may follow as more is stored: nothing; nothing, but from memory or from the store; the bytes of the row, which is one piece; all that is there. */
+/* What a cost may follow as more is stored: nothing; nothing, but from memory or from the store;
+ * the bytes of the row, which is one piece; all that is there. */
 enum growth_follows { FLAT, KEPT, ROW, ALL };
 
 struct growth_row {

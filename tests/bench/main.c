@@ -1,7 +1,9 @@
-/* tally-bench: what a request costs the server, beside what it would cost at least, or beside another server.
+/* tally-bench: what a request costs the server, beside what it would cost at least, or beside
+ * another server.
  *
- * One run measures tallyd and its two ceilings on this machine: the same loop answering a canned response, and that loop with
- * RocksDB doing the same work; or, with --against, another tallyd in turns; and, when asked, any other server of the protocol beside them.
+ * One run measures tallyd and its two ceilings on this machine: the same loop answering a canned
+ * response, and that loop with RocksDB doing the same work; or, with --against, another tallyd in
+ * turns; and, when asked, any other server of the protocol beside them.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,17 +21,23 @@ static void usage(FILE *to) {
     fputs("usage: tally-bench [options]\n"
           "  --tallyd PATH        the server to measure (default: tallyd beside this program)\n"
           "  --against PATH       another tallyd, measured in turns with it; prints ratios; no ceilings\n"
-          "  --metering on|off, --write-size row|written   of tallyd alone: to be as an older one is, which knows neither\n"
+          "  --metering on|off, --write-size row|written   of tallyd alone: to be as an older one is, which knows "
+          "neither\n"
           "  --connections N      connections (64)\n"
           "  --in-flight N        requests in flight on each (16)\n"
           "  --seconds N          of each workload (5)\n"
           "  --runs N             all of it so many times; figures are the medians (1; 3 with --report)\n"
           "  --workload NAMES     only these, with commas between; growth is all that --growth measures\n"
-          "  --rows N             reads over large data, too: over N rows (12000000 is a large one) and over a twelfth of them, with the memory that tallyd takes by itself\n"
-          "  --growth N           what a request costs as data grow: N/16, N/4 and N rows in one partition, as many in partitions of two, and more (2000000 is a large one)\n"
-          "  --data-dir DIR       where what --rows and --growth write stays for the next run; made when it is not there (scratch folders)\n"
-          "  --beside HOST:PORT   also measure this running server, for example a Cassandra; it keeps the keyspaces bench and growth_N\n"
-          "  --beside-pid PID     its process, to read its CPU time (who listens on the port, when that is on this machine)\n"
+          "  --rows N             reads over large data, too: over N rows (12000000 is a large one) and over a twelfth "
+          "of them, with the memory that tallyd takes by itself\n"
+          "  --growth N           what a request costs as data grow: N/16, N/4 and N rows in one partition, as many in "
+          "partitions of two, and more (2000000 is a large one)\n"
+          "  --data-dir DIR       where what --rows and --growth write stays for the next run; made when it is not "
+          "there (scratch folders)\n"
+          "  --beside HOST:PORT   also measure this running server, for example a Cassandra; it keeps the keyspaces "
+          "bench and growth_N\n"
+          "  --beside-pid PID     its process, to read its CPU time (who listens on the port, when that is on this "
+          "machine)\n"
           "  --beside-name NAME   what to call it (beside)\n"
           "  --report DIR         writes report.html (tables and plots), report.md (tables) and report.json\n"
           "  --json               results as JSON on stdout; progress stays on stderr\n"
@@ -59,19 +67,37 @@ static int check(const struct bench_options *o) {
     bool any = growth_asked(o);
     for (int w = 0; w < WORKLOADS; w++) any = any || bench_asked(o, workload_rows[w].name);
     if (!any) return wrong("--workload names nothing that is measured");
-    if (o->connections < 1 || o->connections > 1000 || o->in_flight < 1 || o->in_flight > 4096) return wrong("--connections must be 1 to 1000, --in-flight 1 to 4096");
-    if (!(o->seconds > 0) || o->runs < 1 || o->runs > RUNS_MAX) return wrong("--seconds must be above 0, --runs 1 to 20");
-    if ((o->rows && (o->rows < ROWS_MIN || o->rows > INT32_MAX)) || (o->growth && (o->growth < GROWTH_MIN || o->growth > INT32_MAX)))
+    if (o->connections < 1 || o->connections > 1000 || o->in_flight < 1 || o->in_flight > 4096)
+        return wrong("--connections must be 1 to 1000, --in-flight 1 to 4096");
+    if (!(o->seconds > 0) || o->runs < 1 || o->runs > RUNS_MAX)
+        return wrong("--seconds must be above 0, --runs 1 to 20");
+    if ((o->rows && (o->rows < ROWS_MIN || o->rows > INT32_MAX)) ||
+        (o->growth && (o->growth < GROWTH_MIN || o->growth > INT32_MAX)))
         return wrong("--rows must be 12000 or more, --growth 16000 or more, both below 2147483648");
     return o->host && !o->pid ? wrong("there is no process to be seen behind --beside; name it with --beside-pid") : 0;
 }
 
 static int parse(int argc, char **argv, struct bench_options *o) {
     static const struct option longs[] = {
-        {"tallyd", 1, NULL, 't'}, {"against", 1, NULL, 'a'}, {"connections", 1, NULL, 'c'}, {"in-flight", 1, NULL, 'f'}, {"seconds", 1, NULL, 's'},
-        {"workload", 1, NULL, 'w'}, {"beside", 1, NULL, 'b'}, {"beside-pid", 1, NULL, 'p'}, {"beside-name", 1, NULL, 'n'}, {"metering", 1, NULL, 'm'},
-        {"write-size", 1, NULL, 'z'}, {"growth", 1, NULL, 'g'}, {"rows", 1, NULL, 'l'}, {"data-dir", 1, NULL, 'd'}, {"runs", 1, NULL, 'r'},
-        {"report", 1, NULL, 'o'}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'}, {0},
+        {"tallyd", 1, NULL, 't'},
+        {"against", 1, NULL, 'a'},
+        {"connections", 1, NULL, 'c'},
+        {"in-flight", 1, NULL, 'f'},
+        {"seconds", 1, NULL, 's'},
+        {"workload", 1, NULL, 'w'},
+        {"beside", 1, NULL, 'b'},
+        {"beside-pid", 1, NULL, 'p'},
+        {"beside-name", 1, NULL, 'n'},
+        {"metering", 1, NULL, 'm'},
+        {"write-size", 1, NULL, 'z'},
+        {"growth", 1, NULL, 'g'},
+        {"rows", 1, NULL, 'l'},
+        {"data-dir", 1, NULL, 'd'},
+        {"runs", 1, NULL, 'r'},
+        {"report", 1, NULL, 'o'},
+        {"json", 0, NULL, 'j'},
+        {"help", 0, NULL, 'h'},
+        {0},
     };
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {

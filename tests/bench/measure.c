@@ -12,7 +12,12 @@
 #include "tests/bench/disk.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED, TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS, FEW_CONNECTIONS = 8, SCANNERS = 50 };
+enum {
+    SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED,
+    TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS,
+    FEW_CONNECTIONS = 8,
+    SCANNERS = 50
+};
 static const unsigned configs[] = {0, LOOPS4, FSYNC, TLS, LARGE, HUGE, UNCACHED};
 
 const char *target_name(const struct bench_options *o, enum target t) {
@@ -38,7 +43,8 @@ bool bench_asked(const struct bench_options *o, const char *name) {
 
 /* ---- which workload runs where ---- */
 
-/* Against another program nobody but the two is there: what a pair compares stays with it, but that four loops run is a configuration like others. */
+/* Against another program nobody but the two is there: what a pair compares stays with it, but that
+ * four loops run is a configuration like others. */
 static bool runs(const struct bench_options *o, enum target t, enum workload w, unsigned config) {
     unsigned wanted = workload_rows[w].config;
     if (!bench_asked(o, workload_rows[w].name) || (wanted & PAIRED && !(o->against && wanted & LOOPS4))) return false;
@@ -47,7 +53,8 @@ static bool runs(const struct bench_options *o, enum target t, enum workload w, 
     if (t == AGAINST && !o->against) return false;
     if (t == DISK) return false; /* it stands beside a server's lane */
     if (t == SYNCED && (o->against || !(wanted & FEW && wanted & FSYNC))) return false;
-    if (t == CANNED || t == ROCKSDB) return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
+    if (t == CANNED || t == ROCKSDB)
+        return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
 }
 
@@ -70,13 +77,20 @@ static void progress(const struct bench_options *o, enum target t, const char *w
     fprintf(stderr, "  %-16s %s\n", target_name(o, t), what);
 }
 
-static uint32_t large_of(const struct bench_options *o, unsigned config) { return (uint32_t)(config & LARGE ? o->rows / LOAD_LARGE_SHARE : o->rows); }
+static uint32_t large_of(const struct bench_options *o, unsigned config) {
+    return (uint32_t)(config & LARGE ? o->rows / LOAD_LARGE_SHARE : o->rows);
+}
 
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC, .synced = t == SYNCED};
-    struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
-                           .metering = config & UNMETERED ? "off" : t == TALLYD ? o->metering : NULL,
-                           .write_size = config & WRITTEN ? "written" : t == TALLYD ? o->write_size : NULL};
+    struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic",
+                           .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
+                           .metering = config & UNMETERED ? "off"
+                                       : t == TALLYD      ? o->metering
+                                                          : NULL,
+                           .write_size = config & WRITTEN ? "written"
+                                         : t == TALLYD    ? o->write_size
+                                                          : NULL};
     if (t == BESIDE) return proc_beside(p, o->host, o->port, o->pid), 0;
     *p = (struct proc){0};
     if (t < TALLYD) return proc_start_child(p, ceiling_main, &c);
@@ -107,7 +121,8 @@ static void scan(const struct proc *p, int ready_fd) {
     if (l && write(ready_fd, "", 1) == 1) drive_run(l, LOAD_SCAN, 0, 3600, r);
 }
 
-/* A process of its own, whose parsing of answers takes nothing from the load's. Returns when its clients begin; -1: they do not. */
+/* A process of its own, whose parsing of answers takes nothing from the load's. Returns when its
+ * clients begin; -1: they do not. */
 static pid_t start_scanners(const struct proc *p) {
     int fds[2];
     char byte;
@@ -132,7 +147,8 @@ static void stop_scanners(pid_t pid) {
 }
 
 static double waited(const struct proc *p) {
-    return proc_metric(p, "tally_engine_slot_waited_seconds_total") + proc_metric(p, "tally_engine_stripe_waited_seconds_total");
+    return proc_metric(p, "tally_engine_slot_waited_seconds_total") +
+           proc_metric(p, "tally_engine_stripe_waited_seconds_total");
 }
 
 static void end_turn(struct measure *m, const struct measure *before, uint64_t cpu_ns) {
@@ -159,7 +175,8 @@ struct lane {
 static void warm_up(const struct lane *l, double seconds) {
     enum { READS_EACH = 4, MOST_S = 40 };
     unsigned config = workload_rows[l->w].config;
-    uint64_t rows = config & LARGE ? l->large : LOAD_POINTS, enough = config & HOT && l->target >= TALLYD ? READS_EACH * rows : 0;
+    uint64_t rows = config & LARGE ? l->large : LOAD_POINTS,
+             enough = config & HOT && l->target >= TALLYD ? READS_EACH * rows : 0;
     struct drive_result *warm = calloc(1, sizeof(*warm));
     if (!warm) return;
     do drive_run(l->drive, l->w, l->large, seconds, warm);
@@ -172,7 +189,8 @@ static int open_lane(const struct bench_options *o, struct lane *l, double warm_
     unsigned config = workload_rows[l->w].config;
     if (l->target == DISK) return (l->disk = disk_open(l->p->dir)) ? 0 : -1;
     l->large = large_of(o, config);
-    l->drive = drive_open(l->p, config & (FEW | EIGHT) ? FEW_CONNECTIONS : o->connections, config & FEW ? 1 : o->in_flight, l->target >= TALLYD);
+    l->drive = drive_open(l->p, config & (FEW | EIGHT) ? FEW_CONNECTIONS : o->connections,
+                          config & FEW ? 1 : o->in_flight, l->target >= TALLYD);
     progress(o, l->target, workload_rows[l->w].name);
     if (l->drive) warm_up(l, warm_s);
     return l->drive ? 0 : -1;
@@ -198,14 +216,16 @@ static int take_turn(const struct lane *l, double seconds, struct measure *m) {
     bool beside = workload_rows[l->w].config & BESIDE_SCANS;
     pid_t pid = l->p->pid, scanners = beside ? scan_beside(l, seconds / 5) : 0;
     double waited_before = waited(l->p);
-    struct measure before = {.cpu_ns = pid ? proc_cpu_ns(pid) : 0, .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
+    struct measure before = {.cpu_ns = pid ? proc_cpu_ns(pid) : 0,
+                             .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
     drive_run(l->drive, l->w, l->large, seconds, &m->r);
     uint64_t cpu_ns = pid && !beside ? proc_cpu_ns(pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
     end_turn(m, &before, cpu_ns);
     m->waited += waited(l->p) - waited_before;
     stop_scanners(scanners);
     if (!m->r.failed) return 0;
-    fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[l->w].name, m->r.failed, m->r.requests, m->r.first_error);
+    fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[l->w].name, m->r.failed,
+            m->r.requests, m->r.first_error);
     return -1;
 }
 
@@ -258,15 +278,18 @@ double measure_cpu_ratio(const struct measure *x, const struct measure *y) {
 double measure_rate_ratio(const struct measure *x, const struct measure *y) {
     double ratios[MEASURE_TURNS];
     bool side_by_side = x->n_turns > 1 && x->n_turns == y->n_turns;
-    for (unsigned i = 0; i < x->n_turns && side_by_side; i++) ratios[i] = x->turns[i].per_second / y->turns[i].per_second;
+    for (unsigned i = 0; i < x->n_turns && side_by_side; i++)
+        ratios[i] = x->turns[i].per_second / y->turns[i].per_second;
     if (side_by_side) return median(ratios, x->n_turns);
     return measure_per_second(y) > 0 ? measure_per_second(x) / measure_per_second(y) : 0;
 }
 
 /* ---- all ---- */
 
-/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans, the disk alone, and a loop that does no more than to sync. */
-static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc p[TARGETS], measures m) {
+/* Those for latency, one after the other on one server: what else the machine does meets all of
+ * them, with and without scans, the disk alone, and a loop that does no more than to sync. */
+static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc p[TARGETS],
+                   measures m) {
     struct lane lanes[3 * WORKLOADS];
     unsigned n = 0;
     for (int w = 0; w < WORKLOADS; w++) {
@@ -280,11 +303,13 @@ static int run_few(const struct bench_options *o, enum target t, unsigned config
 }
 
 /* Those that a workload runs on, in turns. */
-static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS], bool backwards, measures m) {
+static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS],
+                      bool backwards, measures m) {
     struct lane lanes[TARGETS];
     unsigned n = 0;
     for (int t = CANNED; t < TARGETS; t++)
-        if (runs(o, (enum target)t, w, config)) lanes[n++] = (struct lane){.target = (enum target)t, .p = &p[t], .w = w};
+        if (runs(o, (enum target)t, w, config))
+            lanes[n++] = (struct lane){.target = (enum target)t, .p = &p[t], .w = w};
     return take_turns(o, lanes, n, backwards, m);
 }
 
@@ -301,7 +326,8 @@ static int measure_config(const struct bench_options *o, unsigned config, bool b
     struct proc p[TARGETS] = {0};
     int rc = start_all(o, config, backwards, p);
     for (int w = 0; w < WORKLOADS && !rc; w++)
-        if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, backwards, m);
+        if (o->against || !(workload_rows[w].config & FEW))
+            rc = run_beside(o, (enum workload)w, config, p, backwards, m);
     for (int t = TALLYD; t < TARGETS && !rc && !o->against; t++) rc = run_few(o, (enum target)t, config, p, m);
     for (int t = CANNED; t < BESIDE; t++) proc_stop(&p[t]);
     return rc;
@@ -324,7 +350,8 @@ static int measure_pair(const struct bench_options *o, enum workload first, bool
     return rc ? -1 : 0;
 }
 
-/* On two such pairs, for who is started first may take some hundredths more or less: what is compared differs by no more than that. */
+/* On two such pairs, for who is started first may take some hundredths more or less: what is
+ * compared differs by no more than that. */
 static int measure_pairs(const struct bench_options *o, enum workload first, bool backwards, measures m) {
     struct bench_options half = *o;
     half.seconds = o->seconds / 2;

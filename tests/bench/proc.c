@@ -103,8 +103,9 @@ static int make_certificates(const struct proc *p, const char *tallyd) {
 
 /* The process is tallyd from here on. */
 static void become_tallyd(const struct proc *p, const char *tallyd, const char *admin, const struct proc_flags *f) {
-    const char *args[40] = {tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", f->threads, "--mode", "keyspaces",
-                            "--compatibility", "off", "--ddl-delay", "none", "--durability", f->durability};
+    const char *args[40] = {tallyd, "--data-dir",  p->dir,     "--port",       "0",          "--admin-port",
+                            admin,  "--threads",   f->threads, "--mode",       "keyspaces",  "--compatibility",
+                            "off",  "--ddl-delay", "none",     "--durability", f->durability};
     size_t n = 0;
     while (args[n]) n++;
     if (f->metering) {
@@ -147,7 +148,9 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const struct proc_flag
     close(fds[1]);
     char line[512];
     unsigned port = 0;
-    const char *at = p->pid < 0 || read_line(fds[0], "tallyd ready: ", line, sizeof(line)) ? NULL : strstr(line, p->tls ? " tls=" : " cql=");
+    const char *at = p->pid < 0 || read_line(fds[0], "tallyd ready: ", line, sizeof(line))
+                         ? NULL
+                         : strstr(line, p->tls ? " tls=" : " cql=");
     if (!at || sscanf(at + strlen(" tls="), "%63[^:]:%u", p->host, &port) != 2) {
         fprintf(stderr, "%s did not become ready\n", tallyd);
         return -1;
@@ -227,7 +230,9 @@ static unsigned long listener(const char *table, uint16_t port) {
         unsigned at, state;
         unsigned long found;
         enum { LISTENING = 0x0A };
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu", &at, &state, &found) == 3 && at == port && state == LISTENING)
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu", &at, &state,
+                   &found) == 3 &&
+            at == port && state == LISTENING)
             inode = found;
     }
     if (f) fclose(f);
@@ -266,8 +271,10 @@ static size_t get_metrics(uint16_t port, char *text, size_t cap) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     size_t n = 0;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool asked = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)) && write(fd, request, sizeof(request) - 1) == sizeof(request) - 1;
-    for (ssize_t got = 1; asked && got > 0 && n < cap - 1; n += got > 0 ? (size_t)got : 0) got = read(fd, text + n, cap - 1 - n);
+    bool asked = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)) &&
+                 write(fd, request, sizeof(request) - 1) == sizeof(request) - 1;
+    for (ssize_t got = 1; asked && got > 0 && n < cap - 1; n += got > 0 ? (size_t)got : 0)
+        got = read(fd, text + n, cap - 1 - n);
     text[n] = 0;
     if (fd >= 0) close(fd);
     return n;

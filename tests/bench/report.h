@@ -1,4 +1,5 @@
-/* The figures as a table for people or as JSON for programs; and as a report: a page of HTML with plots, tables in Markdown, and the JSON. */
+/* The figures as a table for people or as JSON for programs; and as a report: a page of HTML with
+ * plots, tables in Markdown, and the JSON. */
 #pragma once
 
 #include <stdio.h>

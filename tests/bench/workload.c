@@ -7,12 +7,15 @@
 enum { PAGE_SIZE = 5000 /* as the drivers ask for */ };
 
 const struct workload_row workload_rows[WORKLOADS] = {
-#define WORKLOAD(id, name_, request_, fills_, config_) {.name = name_, .request = request_, .fills = fills_, .config = config_},
+#define WORKLOAD(id, name_, request_, fills_, config_) \
+    {.name = name_, .request = request_, .fills = fills_, .config = config_},
 #include "tests/bench/workload.def"
 #undef WORKLOAD
 };
 
-#define BENCH_TABLE(name) "CREATE TABLE IF NOT EXISTS bench." name " (pk int, ck int, c1 text, c2 text, c3 text, c4 text, c5 text, PRIMARY KEY (pk, ck))"
+#define BENCH_TABLE(name) \
+    "CREATE TABLE IF NOT EXISTS bench." name \
+    " (pk int, ck int, c1 text, c2 text, c3 text, c4 text, c5 text, PRIMARY KEY (pk, ck))"
 
 const char *const workload_schema[] = {
     "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -78,7 +81,8 @@ static void put_values(struct buf *b, uint32_t pk, uint32_t ck, unsigned columns
     for (unsigned i = 0; i < columns; i++) put_text(b, pk, ck, i);
 }
 
-static void put_whole(struct buf *b, uint16_t stream, const uint8_t id[16], uint32_t pk, uint32_t ck, unsigned columns) {
+static void put_whole(struct buf *b, uint16_t stream, const uint8_t id[16], uint32_t pk, uint32_t ck,
+                      unsigned columns) {
     size_t at = begin(b, stream, id, (uint16_t)(2 + columns), false);
     put_values(b, pk, ck, columns);
     end(b, at, false);
@@ -107,7 +111,8 @@ static void put_partition(struct buf *b, uint16_t stream, const uint8_t id[16], 
 
 static void put_text_query(struct buf *b, uint16_t stream, enum statement s, uint32_t pk) {
     char text[512];
-    snprintf(text, sizeof(text), s == ST_TEXT_READ ? statements[ST_TEXT_READ].text : statements[ST_TEXT_INSERT].text, pk);
+    snprintf(text, sizeof(text), s == ST_TEXT_READ ? statements[ST_TEXT_READ].text : statements[ST_TEXT_INSERT].text,
+             pk);
     const struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM};
     wire_query(b, WORKLOAD_VERSION, stream, slice_str(text), &p);
 }
@@ -117,7 +122,8 @@ enum statement workload_pick(enum statement request, uint64_t random) {
     return random >> 60 < 3 ? ST_INSERT : ST_READ;
 }
 
-void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random, uint32_t large) {
+void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random,
+                  uint32_t large) {
     uint32_t point = (uint32_t)(random % LOAD_POINTS), slice = (uint32_t)(LOAD_POINTS + random % LOAD_SLICES);
     unsigned salt = (unsigned)(random >> 40 & 0xFF);
     switch (s) {
@@ -210,13 +216,16 @@ static void put_large(struct buf *b, uint16_t stream, uint64_t n, const uint8_t 
     for (uint64_t pk = n * LOAD_LARGE_BATCH; pk < large && rows < LOAD_LARGE_BATCH; pk++, rows++) {
         size_t at = values.n;
         put_values(&values, (uint32_t)pk, 0, LOAD_VALUES);
-        items[rows] = (struct wire_batch_item){.id = slice_of(id, 16), .n_values = 2 + LOAD_VALUES, .values = slice_of(values.p + at, values.n - at)};
+        items[rows] = (struct wire_batch_item){.id = slice_of(id, 16),
+                                               .n_values = 2 + LOAD_VALUES,
+                                               .values = slice_of(values.p + at, values.n - at)};
     }
     wire_batch(b, WORKLOAD_VERSION, stream, UNLOGGED, items, rows, &p);
     buf_fini(&values);
 }
 
-enum statement fill_put(struct buf *out, uint16_t stream, unsigned fill, uint64_t n, const uint8_t ids[][16], uint32_t large) {
+enum statement fill_put(struct buf *out, uint16_t stream, unsigned fill, uint64_t n, const uint8_t ids[][16],
+                        uint32_t large) {
     switch (fill) {
     case FILL_ROWS: return put_rows(out, stream, n, ids);
     case FILL_WIDE: return put_wide(out, stream, n, ids);

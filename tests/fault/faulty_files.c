@@ -1,14 +1,19 @@
-/* Loaded in front of a server by tests (LD_PRELOAD): files below one folder fail when they are told to, and what would survive a power cut is written down.
+/* Loaded in front of a server by tests (LD_PRELOAD): files below one folder fail when they are told
+ * to, and what would survive a power cut is written down.
  *
  * FAULTY_FILES_FOLDER   the folder, as the server names it
  * FAULTY_FILES_STATE    a folder beside it, on the same file system, which holds:
- *   control    for each of WRITE, SYNC, OPEN, RENAME, READ in this order four i64, shared with the test: calls so far | the first that fails (0: none) | how many fail |
+ *   control    for each of WRITE, SYNC, OPEN, RENAME, READ in this order four i64, shared with the
+ *              test: calls so far | the first that fails (0: none) | how many fail |
  *              with which errno
- *   journal    a line for each call that succeeded and changes what is on disk, when it is over: microseconds of the monotonic clock, what, inode, then
- *              size and paths (file_faults.py reads them); of a write the size that the file then has
- *   grave/     hard links to files that were removed or renamed over, named by their inodes: a power cut may bring them back
+ *   journal    a line for each call that succeeded and changes what is on disk, when it is over:
+ *              microseconds of the monotonic clock, what, inode, then size and paths
+ *              (file_faults.py reads them); of a write the size that the file then has
+ *   grave/     hard links to files that were removed or renamed over, named by their inodes: a
+ *              power cut may bring them back
  *
- * Files are taken for append-only: their bytes up to a length are on disk once they were synced at that length, of those behind it any sectors may be.
+ * Files are taken for append-only: their bytes up to a length are on disk once they were synced at
+ * that length, of those behind it any sectors may be.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +65,9 @@ static const char *under(const char *path) {
     return path[n] ? path + n + 1 : ".";
 }
 
-static bool is_below(int fd) { return fd >= 0 && fd < FDS && atomic_load_explicit(&the.below[fd], memory_order_relaxed); }
+static bool is_below(int fd) {
+    return fd >= 0 && fd < FDS && atomic_load_explicit(&the.below[fd], memory_order_relaxed);
+}
 
 /* ---- what is written down ---- */
 
@@ -132,10 +139,15 @@ int fclose(FILE *f) {
 
 ssize_t read(int fd, void *bytes, size_t n) { return is_below(fd) && fails(READ) ? -1 : REAL(read)(fd, bytes, n); }
 
-ssize_t pread(int fd, void *bytes, size_t n, off_t at) { return is_below(fd) && fails(READ) ? -1 : REAL(pread)(fd, bytes, n, at); }
+ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
+    return is_below(fd) && fails(READ) ? -1 : REAL(pread)(fd, bytes, n, at);
+}
 
-/* RocksDB's for what it reads from beginning to end: logs and lists of files. Less than was asked for is a failure where it is not the end of the file. */
-size_t(fread_unlocked)(void *bytes, size_t size, size_t n, FILE *f) { return is_below(fileno(f)) && fails(READ) ? 0 : REAL(fread_unlocked)(bytes, size, n, f); }
+/* RocksDB's for what it reads from beginning to end: logs and lists of files. Less than was asked
+ * for is a failure where it is not the end of the file. */
+size_t(fread_unlocked)(void *bytes, size_t size, size_t n, FILE *f) {
+    return is_below(fileno(f)) && fails(READ) ? 0 : REAL(fread_unlocked)(bytes, size, n, f);
+}
 
 /* The name of an open file below the folder, or NULL; path has room for it. */
 static const char *name_of(int fd, char path[PATH_MAX]) {

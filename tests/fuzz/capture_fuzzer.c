@@ -1,5 +1,6 @@
-/* A capture from hostile bytes: every record lies in the file behind the one before, what is read is written again to the same bytes, and digests end where they do. The first
- * byte says whether checksums are to be made right, so that what is behind them is reached. */
+/* A capture from hostile bytes: every record lies in the file behind the one before, what is read
+ * is written again to the same bytes, and digests end where they do. The first byte says whether
+ * checksums are to be made right, so that what is behind them is reached. */
 #include <stdlib.h>
 
 #include "base/crc32c.h"
@@ -14,7 +15,8 @@ static void mend(struct buf *b) {
     for (size_t at = CAPTURE_HEADER; b->n - at >= CAPTURE_RECORD_HEADER;) {
         uint32_t n = load_u32(b->p + at);
         if (n > b->n - at - CAPTURE_RECORD_HEADER) return;
-        store_u32(b->p + at + 4, crc32c(crc32c(0, slice_of(b->p + at, 4)), slice_of(b->p + at + CAPTURE_RECORD_HEADER, n)));
+        store_u32(b->p + at + 4,
+                  crc32c(crc32c(0, slice_of(b->p + at, 4)), slice_of(b->p + at + CAPTURE_RECORD_HEADER, n)));
         at += CAPTURE_RECORD_HEADER + n;
     }
 }
@@ -40,8 +42,12 @@ static void check_again(const struct capture_header *h, const struct capture_rec
     struct err e = {0};
     buf_init(&b, 0);
     capture_put_record(&b, h, r);
-    if (buf_failed(&b) || capture_get_record(buf_slice(&b), 0, h, &again, &e) != (ssize_t)b.n || again.kind != r->kind) abort();
-    if (r->kind == CAPTURE_REQUEST && (again.request.took_us != r->request.took_us || again.request.began_us != r->request.began_us || !slice_eq(again.request.body, r->request.body))) abort();
+    if (buf_failed(&b) || capture_get_record(buf_slice(&b), 0, h, &again, &e) != (ssize_t)b.n || again.kind != r->kind)
+        abort();
+    if (r->kind == CAPTURE_REQUEST &&
+        (again.request.took_us != r->request.took_us || again.request.began_us != r->request.began_us ||
+         !slice_eq(again.request.body, r->request.body)))
+        abort();
     buf_fini(&b);
 }
 

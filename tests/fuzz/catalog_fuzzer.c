@@ -1,5 +1,6 @@
-/* Records of the catalogue from hostile bytes: [u8 kind][the record's value]. What decodes is a record that encodes to itself, and a form that
- * passes its check is a definition within the limits that encodes to itself. */
+/* Records of the catalogue from hostile bytes: [u8 kind][the record's value]. What decodes is a
+ * record that encodes to itself, and a form that passes its check is a definition within the limits
+ * that encodes to itself. */
 #include <stdlib.h>
 
 #include "system_schema/catalog_record.h"

@@ -1,5 +1,5 @@
-/* Type names of Cassandra's classes, as they stand in quotes. Any text is a type or is refused with an error; what is a type prints as CQL, and the
- * print is read as the same type. */
+/* Type names of Cassandra's classes, as they stand in quotes. Any text is a type or is refused with
+ * an error; what is a type prints as CQL, and the print is read as the same type. */
 #include <stdlib.h>
 
 #include "types/type.h"

@@ -1,5 +1,6 @@
-/* Rules of DDL delays from hostile bytes: a first byte says whether they are the configuration's text, a delay of the table, or a record. What is taken
- * comes back from its record, and its delays are within bounds. */
+/* Rules of DDL delays from hostile bytes: a first byte says whether they are the configuration's
+ * text, a delay of the table, or a record. What is taken comes back from its record, and its delays
+ * are within bounds. */
 #include <stdlib.h>
 
 #include "system_schema/ddl_rule.h"
@@ -24,7 +25,9 @@ static void check_rule(const struct ddl_rule *rule) {
     buf_init(&b, 0);
     ddl_rule_encode(rule, &b);
     if (ddl_rule_decode(buf_slice(&b), &back, &e)) abort();
-    if (strcmp(back.delay_text, rule->delay_text) || strcmp(back.failure, rule->failure) || strcmp(back.name, rule->name)) abort();
+    if (strcmp(back.delay_text, rule->delay_text) || strcmp(back.failure, rule->failure) ||
+        strcmp(back.name, rule->name))
+        abort();
     buf_fini(&b);
 }
 
@@ -51,7 +54,8 @@ static void try_table(char *text) {
     for (int i = 1; i < 5 && parts[i - 1] && (parts[i] = strchr(parts[i - 1], '\n')); i++) *parts[i]++ = 0;
     if (!parts[2]) return;
     const struct ddl_subject of = {parts[0], parts[1], parts[2]};
-    if (ddl_rules_prepare(&r, &of, parts[3], parts[4], &rule, &e) == 0 && ddl_rules_put(&r, &rule, &e) == 0 && r.n) check_rule(r.all[0]);
+    if (ddl_rules_prepare(&r, &of, parts[3], parts[4], &rule, &e) == 0 && ddl_rules_put(&r, &rule, &e) == 0 && r.n)
+        check_rule(r.all[0]);
     ddl_rules_fini(&r);
 }
 

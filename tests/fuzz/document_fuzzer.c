@@ -1,5 +1,5 @@
-/* Bodies of AWS's API: the first byte says JSON or CBOR. What is read is written, read again and written again: the same bytes. Every input shape is asked whether it
- * fits. */
+/* Bodies of AWS's API: the first byte says JSON or CBOR. What is read is written, read again and
+ * written again: the same bytes. Every input shape is asked whether it fits. */
 #include <stdlib.h>
 
 #include "control_plane/shape.h"

@@ -1,5 +1,6 @@
-/* The inputs of tally capacity from hostile bytes: nodetool's texts, samples of rows, workloads, prices. The first byte says which. What is wrong is named with its file and line;
- * what is taken is whole: every row has its key, every number is one.
+/* The inputs of tally capacity from hostile bytes: nodetool's texts, samples of rows, workloads,
+ * prices. The first byte says which. What is wrong is named with its file and line; what is taken
+ * is whole: every row has its key, every number is one.
  */
 #include <ctype.h>
 #include <math.h>
@@ -10,9 +11,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char schema_text[] = "CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'};"
-                                  "CREATE TYPE k.u (a int, b text);"
-                                  "CREATE TABLE k.t (p int, q text, c timestamp, l list<int>, m map<text, frozen<set<int>>>, u frozen<u>, w tuple<int, blob>, s uuid static, PRIMARY KEY ((p, q), c));";
+static const char schema_text[] =
+    "CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'};"
+    "CREATE TYPE k.u (a int, b text);"
+    "CREATE TABLE k.t (p int, q text, c timestamp, l list<int>, m map<text, frozen<set<int>>>, u frozen<u>, w "
+    "tuple<int, blob>, s uuid static, PRIMARY KEY ((p, q), c));";
 
 /* One for all inputs, as it does not change. */
 static const struct schema_table *table(void) {
@@ -22,14 +25,18 @@ static const struct schema_table *table(void) {
     const struct world_options o = {.timestamp_size = 20};
     if (t) return t;
     w = world_new(&o, &e);
-    if (!w || world_load_text(w, "schema", slice_str(schema_text), &e) || !(t = schema_table_find(world_schema(w), "k", "t", &e))) abort();
+    if (!w || world_load_text(w, "schema", slice_str(schema_text), &e) ||
+        !(t = schema_table_find(world_schema(w), "k", "t", &e)))
+        abort();
     return t;
 }
 
 /* "input:7: ..." */
 static void check_error(const struct err *e) {
     static const char lead[] = "input:";
-    if (!e->set || e->no_memory || strncmp(e->text, lead, sizeof(lead) - 1) || !isdigit((unsigned char)e->text[sizeof(lead) - 1])) abort();
+    if (!e->set || e->no_memory || strncmp(e->text, lead, sizeof(lead) - 1) ||
+        !isdigit((unsigned char)e->text[sizeof(lead) - 1]))
+        abort();
 }
 
 static void read_sample(struct arena *a, struct slice text, enum sample_format format, struct err *e) {

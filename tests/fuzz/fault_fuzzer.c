@@ -1,5 +1,7 @@
-/* Faults of system_control.faults from hostile bytes: columns as CQL hands them over: number u8 | length u8 (0xFF: null) | value, again and again. What is taken
- * hits a request only as often as it says, answers one of the protocol's errors, and says the same again. */
+/* Faults of system_control.faults from hostile bytes: columns as CQL hands them over: number u8 |
+ * length u8 (0xFF: null) | value, again and again. What is taken
+ * hits a request only as often as it says, answers one of the protocol's errors, and says the same
+ * again. */
 #include <stdlib.h>
 
 #include "faults/faults.h"
@@ -10,7 +12,8 @@ static void check_answer(const struct fault_rule *r, const struct cql_request *q
     struct err e = {0};
     if (!r->fails) return;
     fault_rule_fail(r, q, &e);
-    if (!e.set || !*e.text || e.detail.received < 0 || !memchr(e.detail.write_type, 0, sizeof(e.detail.write_type))) abort();
+    if (!e.set || !*e.text || e.detail.received < 0 || !memchr(e.detail.write_type, 0, sizeof(e.detail.write_type)))
+        abort();
 }
 
 static void check_hits(const struct fault_rule *rule, const struct cql_request *q, int64_t *hits) {
@@ -35,9 +38,14 @@ static void check_rule(const struct fault_rule *rule) {
     struct arena a;
     struct op_cost cost = {.keyspace = "k", .table = "t"};
     struct cql_session session = {.role = "somebody"};
-    struct cql_request q = {.arena = &a, .cost = &cost, .session = &session, .stmt_kind = STMT_INSERT, .params.consistency = CL_LOCAL_QUORUM};
+    struct cql_request q = {.arena = &a,
+                            .cost = &cost,
+                            .session = &session,
+                            .stmt_kind = STMT_INSERT,
+                            .params.consistency = CL_LOCAL_QUORUM};
     int64_t first, again;
-    if (rule->delay_ms < 0 || rule->delay_ms > FAULT_DELAY_MAX_MS || (!rule->fails && !rule->close && !rule->delay_ms)) abort();
+    if (rule->delay_ms < 0 || rule->delay_ms > FAULT_DELAY_MAX_MS || (!rule->fails && !rule->close && !rule->delay_ms))
+        abort();
     arena_init(&a, 4096, 4 << 20);
     check_hits(rule, &q, &first);
     check_hits(rule, &q, &again);

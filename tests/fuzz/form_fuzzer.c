@@ -1,5 +1,6 @@
-/* What older clients of AWS's API send: a form (an even first byte), whose texts are settled by every input shape and then checked; or (an odd one) an expression of
- * metric math over three series, of which the third is empty: what comes out is in order, finite and bounded. */
+/* What older clients of AWS's API send: a form (an even first byte), whose texts are settled by
+ * every input shape and then checked; or (an odd one) an expression of metric math over three
+ * series, of which the third is empty: what comes out is in order, finite and bounded. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -35,7 +36,8 @@ static void check_survives(struct arena *a, struct doc *d) {
 }
 
 static void fuzz_form(struct slice body) {
-    static const enum shape_id shapes[] = {SHAPE_cw_GetMetricDataInput, SHAPE_cw_GetMetricStatisticsInput, SHAPE_cw_ListMetricsInput, SHAPE_CreateTableRequest,
+    static const enum shape_id shapes[] = {SHAPE_cw_GetMetricDataInput,      SHAPE_cw_GetMetricStatisticsInput,
+                                           SHAPE_cw_ListMetricsInput,        SHAPE_CreateTableRequest,
                                            SHAPE_as_PutScalingPolicyRequest, SHAPE_as_RegisterScalableTargetRequest};
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
         struct arena a;

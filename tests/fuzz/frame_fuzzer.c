@@ -15,7 +15,8 @@ static void envelopes(struct slice in, struct err *e) {
 
 static void segments(struct slice in, bool compressed, struct buf *scratch, struct err *e) {
     struct np_segment seg;
-    for (ssize_t n; (n = np_segment_decode(in, compressed, scratch, &seg, e)) > 0; in = slice_of(in.p + n, in.n - (size_t)n))
+    for (ssize_t n; (n = np_segment_decode(in, compressed, scratch, &seg, e)) > 0;
+         in = slice_of(in.p + n, in.n - (size_t)n))
         envelopes(seg.payload, e);
 }
 

@@ -1,4 +1,5 @@
-/* Records of the ledger's file: whatever they say, the book takes them or not, and what it took is the same after being written and taken again. */
+/* Records of the ledger's file: whatever they say, the book takes them or not, and what it took is
+ * the same after being written and taken again. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -18,7 +19,9 @@ static void take_records(struct book *b, const uint8_t *data, size_t size) {
     }
 }
 
-static void check_memo(const struct book_memo *a, const struct book_memo *b) { assert(slice_eq(book_memo_bytes(a), book_memo_bytes(b))); }
+static void check_memo(const struct book_memo *a, const struct book_memo *b) {
+    assert(slice_eq(book_memo_bytes(a), book_memo_bytes(b)));
+}
 
 /* What memos say is taken or not, and what was taken is the same after being put and taken again. */
 static void check_memos(const struct book *b) {

@@ -1,4 +1,5 @@
-/* RocksDB's log files from hostile bytes: records lie in the file and in order, and going on behind each bad place comes to the end. */
+/* RocksDB's log files from hostile bytes: records lie in the file and in order, and going on behind
+ * each bad place comes to the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +17,8 @@ static void walk(struct kv_log *l) {
     for (;;) {
         enum kv_log_got got = kv_log_next(l, &r, &e);
         if (got == KV_LOG_FAILED) abort();
-        if (got == KV_LOG_RECORD && (r.at < from || r.end <= r.at || r.end > l->size || r.bytes.n > r.end - r.at)) abort();
+        if (got == KV_LOG_RECORD && (r.at < from || r.end <= r.at || r.end > l->size || r.bytes.n > r.end - r.at))
+            abort();
         if (got == KV_LOG_RECORD) from = r.end;
         if (got == KV_LOG_END) return;
         if (got == KV_LOG_BAD && kv_log_resync(l, &hole, &e) <= 0) {

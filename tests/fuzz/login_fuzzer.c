@@ -1,4 +1,5 @@
-/* Tokens of logins from hostile bytes: the answer to a SigV4 challenge, its date and signature; and records of roles. The first byte picks. */
+/* Tokens of logins from hostile bytes: the answer to a SigV4 challenge, its date and signature; and
+ * records of roles. The first byte picks. */
 #include <stdlib.h>
 
 #include "access/role.h"
@@ -26,7 +27,9 @@ static void roles(struct slice in) {
     if (!role_decode("r", in, &a, &r, &e)) {
         struct role twice;
         role_encode(&r, &again);
-        if (role_decode("r", buf_slice(&again), &a, &twice, &e) || twice.n_grants != r.n_grants || twice.n_member_of != r.n_member_of) abort();
+        if (role_decode("r", buf_slice(&again), &a, &twice, &e) || twice.n_grants != r.n_grants ||
+            twice.n_member_of != r.n_member_of)
+            abort();
     }
     buf_fini(&again);
     arena_fini(&a);

@@ -1,5 +1,6 @@
-/* Paging states from hostile bytes: [mode][salt 4][rest]. Decoded as they are; or made into a state that must come back the same,
- * and must be refused with one bit changed, cut short, or for another statement. */
+/* Paging states from hostile bytes: [mode][salt 4][rest]. Decoded as they are; or made into a state
+ * that must come back the same, and must be refused with one bit changed, cut short, or for another
+ * statement. */
 #include <stdlib.h>
 
 #include "cql/read/paging.h"
@@ -7,7 +8,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool same(const struct paging_state *a, const struct paging_state *b) {
-    if (a->has_limit != b->has_limit || a->limit_left != b->limit_left || a->given != b->given || a->partition != b->partition) return false;
+    if (a->has_limit != b->has_limit || a->limit_left != b->limit_left || a->given != b->given ||
+        a->partition != b->partition)
+        return false;
     return slice_eq(a->key, b->key) && !a->ck.p == !b->ck.p && slice_eq(a->ck, b->ck);
 }
 

@@ -1,5 +1,6 @@
-/* Any text parses or is refused, as by the grammar alone; what parses prints, and the print parses to the same print. The first byte may ask for an allocation
- * to fail: then it is an error and nothing else. */
+/* Any text parses or is refused, as by the grammar alone; what parses prints, and the print parses
+ * to the same print. The first byte may ask for an allocation to fail: then it is an error and
+ * nothing else. */
 #include <stdlib.h>
 
 #include "base/fault.h"
@@ -16,7 +17,9 @@ static void check_grammar(struct arena *a, struct slice text, const struct ast_s
     if (s) ast_print(s, &one);
     if (g) ast_print(g, &two);
     bool told = g || !other->no_memory; /* the arena holds the first tree, too */
-    if (told && (!s != !g || !slice_eq(buf_slice(&one), buf_slice(&two)) || (!s && (e->code != other->code || strcmp(e->text, other->text))))) abort();
+    if (told && (!s != !g || !slice_eq(buf_slice(&one), buf_slice(&two)) ||
+                 (!s && (e->code != other->code || strcmp(e->text, other->text)))))
+        abort();
     buf_fini(&one);
     buf_fini(&two);
     free(other);
@@ -37,11 +40,13 @@ static void check_print(struct arena *a, const struct ast_stmt *s, struct err *e
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const uint8_t faults = 0x20; /* a text never begins with a byte below a blank, so smaller ones are the Nth allocation */
+    /* a text never begins with a byte below a blank, so smaller ones are the Nth allocation */
+    static const uint8_t faults = 0x20;
     struct arena a;
     struct err *e = calloc(1, sizeof(*e));
     if (!e) return 0;
-    int64_t nth = size && data[0] && data[0] < faults && data[0] != '\n' && data[0] != '\t' && data[0] != '\r' ? data[0] : 0;
+    int64_t nth = size && data[0] && data[0] < faults && data[0] != '\n' && data[0] != '\t' && data[0] != '\r' ? data[0]
+                                                                                                               : 0;
     if (nth) data++, size--;
     arena_init(&a, nth ? 64 : 4096, 1 << 22);
     fault_arm(FAULT_ALLOC, nth);

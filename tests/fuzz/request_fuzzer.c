@@ -1,4 +1,5 @@
-/* Bodies of requests from hostile bytes: version, opcode and flags come first. What was decoded is walked to its end. */
+/* Bodies of requests from hostile bytes: version, opcode and flags come first. What was decoded is
+ * walked to its end. */
 #include "native_protocol/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* Stored rows from hostile bytes: [u16 n][n bytes: one row][the rest: another]. What decodes must encode to the same meaning,
- * and merging a sound row with itself must succeed. */
+/* Stored rows from hostile bytes: [u16 n][n bytes: one row][the rest: another]. What decodes must
+ * encode to the same meaning, and merging a sound row with itself must succeed. */
 #include <stdlib.h>
 
 #include "engine/row.h"

@@ -1,5 +1,6 @@
-/* v5 segments both ways: [mode][u16 place][bytes]. What is encoded comes back whole; with one bit changed anywhere it is refused or
- * incomplete, never something else. Sound checksums are put on hostile contents, so that what lies behind them is reached. */
+/* v5 segments both ways: [mode][u16 place][bytes]. What is encoded comes back whole; with one bit
+ * changed anywhere it is refused or incomplete, never something else. Sound checksums are put on
+ * hostile contents, so that what lies behind them is reached. */
 #include <stdlib.h>
 
 #include "native_protocol/segment.h"
@@ -24,7 +25,8 @@ static int unpack(struct slice in, bool compressed, struct buf *scratch, struct 
 static void put_envelopes(struct slice in, struct buf *out) {
     struct rd r = rd_of(in);
     do {
-        size_t at = np_envelope_begin(out, 5, 1, NP_RESULT), n = rd_left(&r) ? rd_u8(&r) : 0, times = rd_left(&r) ? rd_u8(&r) : 0;
+        size_t at = np_envelope_begin(out, 5, 1, NP_RESULT), n = rd_left(&r) ? rd_u8(&r) : 0,
+               times = rd_left(&r) ? rd_u8(&r) : 0;
         if (n > rd_left(&r)) n = rd_left(&r);
         struct slice s = rd_bytes(&r, n);
         for (size_t i = 0; i <= times; i++) buf_put_slice(out, s);

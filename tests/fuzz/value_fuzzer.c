@@ -1,5 +1,6 @@
-/* Values of every type from hostile bytes: [type][mode][bytes]. What is valid prints, compares equal to itself, and comes back from its
- * key form; what a literal makes is valid, and what JSON makes prints. */
+/* Values of every type from hostile bytes: [type][mode][bytes]. What is valid prints, compares
+ * equal to itself, and comes back from its key form; what a literal makes is valid, and what JSON
+ * makes prints. */
 #include <stdlib.h>
 
 #include "types/type.h"
@@ -7,14 +8,49 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct cql_type *type_of(uint8_t n, struct arena *a) {
-    static const char *const names[] = {
-        "ascii", "bigint", "blob", "boolean", "decimal", "double", "float", "int", "timestamp", "uuid", "text", "varint", "timeuuid", "inet",
-        "date", "time", "smallint", "tinyint", "duration", "counter", "frozen<list<int>>", "list<text>", "set<decimal>", "frozen<set<inet>>",
-        "map<text, frozen<list<timeuuid>>>", "frozen<map<varint, boolean>>", "tuple<int, text, duration>", "frozen<tuple<tuple<blob>, date>>",
-        "vector<float, 3>", "vector<text, 2>", "frozen<map<int, frozen<map<text, frozen<set<double>>>>>>", "vector<vector<int, 2>, 2>",
-        "vector<smallint, 2>", "vector<vector<date, 2>, 2>", "'LexicalUUIDType'", "'LegacyTimeUUIDType'", "'EmptyType'", "'PartitionerDefinedOrder'",
-        "'CompositeType(Int32Type,UTF8Type)'", "'CompositeType(DecimalType,CompositeType(BytesType,TimeUUIDType))'", "'DynamicCompositeType(i=>Int32Type,t=>UTF8Type)'",
-        "frozen<list<'DynamicCompositeType'>>", "frozen<tuple<'CompositeType(InetAddressType)', 'LexicalUUIDType'>>"};
+    static const char *const names[] = {"ascii",
+                                        "bigint",
+                                        "blob",
+                                        "boolean",
+                                        "decimal",
+                                        "double",
+                                        "float",
+                                        "int",
+                                        "timestamp",
+                                        "uuid",
+                                        "text",
+                                        "varint",
+                                        "timeuuid",
+                                        "inet",
+                                        "date",
+                                        "time",
+                                        "smallint",
+                                        "tinyint",
+                                        "duration",
+                                        "counter",
+                                        "frozen<list<int>>",
+                                        "list<text>",
+                                        "set<decimal>",
+                                        "frozen<set<inet>>",
+                                        "map<text, frozen<list<timeuuid>>>",
+                                        "frozen<map<varint, boolean>>",
+                                        "tuple<int, text, duration>",
+                                        "frozen<tuple<tuple<blob>, date>>",
+                                        "vector<float, 3>",
+                                        "vector<text, 2>",
+                                        "frozen<map<int, frozen<map<text, frozen<set<double>>>>>>",
+                                        "vector<vector<int, 2>, 2>",
+                                        "vector<smallint, 2>",
+                                        "vector<vector<date, 2>, 2>",
+                                        "'LexicalUUIDType'",
+                                        "'LegacyTimeUUIDType'",
+                                        "'EmptyType'",
+                                        "'PartitionerDefinedOrder'",
+                                        "'CompositeType(Int32Type,UTF8Type)'",
+                                        "'CompositeType(DecimalType,CompositeType(BytesType,TimeUUIDType))'",
+                                        "'DynamicCompositeType(i=>Int32Type,t=>UTF8Type)'",
+                                        "frozen<list<'DynamicCompositeType'>>",
+                                        "frozen<tuple<'CompositeType(InetAddressType)', 'LexicalUUIDType'>>"};
     struct err e = {0};
     const struct cql_type *t = cql_type_parse(a, slice_str(names[n % ARRAY_LEN(names)]), NULL, NULL, NULL, &e);
     if (!t) abort();
@@ -43,7 +79,9 @@ static void key_round_trip(const struct cql_type *t, bool desc, struct slice v) 
 }
 
 /* Literals and keys may be any bytes, those of a component that has no empty value, too. */
-static bool takes_any_bytes(const struct cql_type *t) { return t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER; }
+static bool takes_any_bytes(const struct cql_type *t) {
+    return t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
+}
 
 static void wire(const struct cql_type *t, struct slice v) {
     struct buf out;
@@ -74,7 +112,8 @@ static void json(const struct cql_type *t, struct slice text) {
     buf_init(&again, 1 << 20);
     int rc = cql_value_from_json(t, text, 0, &made, &e);
     if (rc < 0 && !e.set) abort();
-    if (rc == 0 && !buf_failed(&made)) print_all(t, buf_slice(&made), &again); /* not always valid: "" is an empty tinyint, as in Cassandra */
+    if (rc == 0 && !buf_failed(&made))
+        print_all(t, buf_slice(&made), &again); /* not always valid: "" is an empty tinyint, as in Cassandra */
     buf_fini(&made);
     buf_fini(&again);
 }

@@ -118,6 +118,7 @@ def check(path):
         yield f"{path}: a file is one noun, not {name}"
 
 
+LINE_MAX = 120
 TABS = (".c", ".h", ".y", ".def", ".py", ".sh")
 
 
@@ -136,6 +137,8 @@ def check_text(path):
     for number, line in enumerate(content.split(b"\n"), 1):
         if line != line.rstrip():
             yield f"{path}:{number}: blanks at the end"
+        if path.endswith((".c", ".h")) and len(line.decode(errors="replace")) > LINE_MAX:
+            yield f"{path}:{number}: longer than {LINE_MAX} columns"
 
 
 def sources():

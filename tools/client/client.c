@@ -69,7 +69,8 @@ static int sign(const struct client_options *o, struct slice challenge, struct b
     struct slice s = rd_bytes(&in, rd_u32(&in));
     struct timespec now;
     struct tm utc;
-    if (!s.p || s.n < 6 + SIGV4_NONCE || memcmp(s.p, "nonce=", 6)) return err_set(e, ERR_PROTOCOL, "the server's challenge has no nonce");
+    if (!s.p || s.n < 6 + SIGV4_NONCE || memcmp(s.p, "nonce=", 6))
+        return err_set(e, ERR_PROTOCOL, "the server's challenge has no nonce");
     memcpy(nonce, s.p + 6, SIGV4_NONCE);
     clock_gettime(CLOCK_REALTIME, &now);
     size_t n = strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
@@ -92,7 +93,8 @@ static int log_in(struct client *c, struct err *e) {
         if (rc || r.opcode == NP_AUTH_SUCCESS) break;
         buf_clear(&token, TOKEN_MAX);
         if (r.opcode == NP_ERROR) rc = refuse(&r, e);
-        else if (r.opcode != NP_AUTH_CHALLENGE || !c->o->access_key) rc = err_set(e, ERR_PROTOCOL, "the server's login goes on in a way that is not known");
+        else if (r.opcode != NP_AUTH_CHALLENGE || !c->o->access_key)
+            rc = err_set(e, ERR_PROTOCOL, "the server's login goes on in a way that is not known");
         else rc = sign(c->o, r.body, &token, e);
     }
     buf_fini(&token);
@@ -108,7 +110,8 @@ static int start(struct client *c, struct err *e) {
     wire_startup(&c->link.out, c->version, 0, options);
     if (exchange(c, &r, e)) return -1;
     if (r.opcode == NP_ERROR) return refuse(&r, e);
-    if (r.opcode != NP_READY && r.opcode != NP_AUTHENTICATE) return err_set(e, ERR_PROTOCOL, "the server does not answer as one of the native protocol");
+    if (r.opcode != NP_READY && r.opcode != NP_AUTHENTICATE)
+        return err_set(e, ERR_PROTOCOL, "the server does not answer as one of the native protocol");
     c->link.framed = c->version >= 5;
     link_compact(&c->link);
     return r.opcode == NP_AUTHENTICATE ? log_in(c, e) : 0;
@@ -146,7 +149,8 @@ void client_close(struct client *c) {
 
 /* ---- questions ---- */
 
-int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out, struct err *e) {
+int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out,
+                 struct err *e) {
     wire_query(&c->link.out, c->version, 0, text, p);
     return client_exchange(c, out, e);
 }
@@ -156,13 +160,15 @@ int client_ask(struct client *c, const char *text, struct client_answer *out, st
     return client_query(c, slice_str(text), &p, out, e);
 }
 
-int client_prepare(struct client *c, struct slice text, struct slice keyspace, struct arena *keep, struct client_prepared *out, struct err *e) {
+int client_prepare(struct client *c, struct slice text, struct slice keyspace, struct arena *keep,
+                   struct client_prepared *out, struct err *e) {
     struct client_answer a;
     wire_prepare(&c->link.out, c->version, 0, text, keyspace);
     return client_exchange(c, &a, e) ? -1 : client_prepared_read(&a.response, keep, out, e);
 }
 
-int client_execute(struct client *c, const struct client_prepared *s, const struct wire_params *p, struct client_answer *out, struct err *e) {
+int client_execute(struct client *c, const struct client_prepared *s, const struct wire_params *p,
+                   struct client_answer *out, struct err *e) {
     wire_execute(&c->link.out, c->version, 0, s->id, s->result_id, p);
     return client_exchange(c, out, e);
 }

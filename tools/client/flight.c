@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 int flight_init(struct flight *f, uint32_t n) {
-    *f = (struct flight){.n = n, .slots = calloc(n, sizeof(*f->slots)), .free = calloc(n, sizeof(*f->free)), .waiting = calloc(n, sizeof(*f->waiting))};
+    *f = (struct flight){.n = n,
+                         .slots = calloc(n, sizeof(*f->slots)),
+                         .free = calloc(n, sizeof(*f->free)),
+                         .waiting = calloc(n, sizeof(*f->waiting))};
     if (!f->slots || !f->free || !f->waiting) {
         flight_fini(f);
         return -1;
@@ -26,7 +29,9 @@ static struct flight_slot *begin(struct flight_slot *s, uint64_t due_ns) {
     return s;
 }
 
-struct flight_slot *flight_take(struct flight *f, uint64_t due_ns) { return f->n_free ? begin(&f->slots[f->free[--f->n_free]], due_ns) : NULL; }
+struct flight_slot *flight_take(struct flight *f, uint64_t due_ns) {
+    return f->n_free ? begin(&f->slots[f->free[--f->n_free]], due_ns) : NULL;
+}
 
 struct flight_slot *flight_take_of(struct flight *f, uint32_t first, uint32_t n, uint64_t due_ns) {
     for (uint32_t i = first; i < first + n; i++) {

@@ -1,8 +1,12 @@
-/* Requests under way, and when the next ones are due: the bookkeeping of the load engine, without sockets and without a clock of its own.
+/* Requests under way, and when the next ones are due: the bookkeeping of the load engine, without
+ * sockets and without a clock of its own.
  *
- * A slot is a request from the moment it was meant to be sent until its last answer. In a closed loop a slot is used again at once. In an open loop requests are
- * due at times that the answers do not change: one that finds no free slot, or a server that is slow, is late, and its latency counts from when it was due, not from when it
- * was sent. So a stall shows in every request that it delayed (otherwise "coordinated omission": the one that was sent waits, those that were not are not counted).
+ * A slot is a request from the moment it was meant to be sent until its last answer. In a closed
+ * loop a slot is used again at once. In an open loop requests are due at times that the answers do
+ * not change: one that finds no free slot, or a server that is slow, is late, and its latency
+ * counts from when it was due, not from when it was sent. So a stall shows in every request that it
+ * delayed (otherwise "coordinated omission": the one that was sent waits, those that were not are
+ * not counted).
  *
  * All times are nanoseconds of one clock, the caller's. One thread.
  */
@@ -55,4 +59,6 @@ void flight_again(struct flight *f, struct flight_slot *s, uint64_t at_ns);
 uint64_t flight_next(const struct flight *f);
 /* One that is due by now, no longer waiting; NULL: none. */
 struct flight_slot *flight_due(struct flight *f, uint64_t now_ns);
-static inline uint32_t flight_number(const struct flight *f, const struct flight_slot *s) { return (uint32_t)(s - f->slots); }
+static inline uint32_t flight_number(const struct flight *f, const struct flight_slot *s) {
+    return (uint32_t)(s - f->slots);
+}

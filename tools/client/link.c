@@ -76,8 +76,11 @@ static const char *tls_reason(void) {
 static int trust(struct link *l, const struct link_options *o, struct err *e) {
     if (o->insecure) return 0;
     SSL_CTX_set_verify(l->tls_context, SSL_VERIFY_PEER, NULL);
-    int ok = o->ca ? SSL_CTX_load_verify_locations(l->tls_context, o->ca, NULL) : SSL_CTX_set_default_verify_paths(l->tls_context);
-    return ok == 1 ? 0 : err_set(e, ERR_CONFIG, "cannot read the certificates in %s: %s", o->ca ? o->ca : "the machine's store", tls_reason());
+    int ok = o->ca ? SSL_CTX_load_verify_locations(l->tls_context, o->ca, NULL)
+                   : SSL_CTX_set_default_verify_paths(l->tls_context);
+    return ok == 1 ? 0
+                   : err_set(e, ERR_CONFIG, "cannot read the certificates in %s: %s",
+                             o->ca ? o->ca : "the machine's store", tls_reason());
 }
 
 /* The certificate must be for the name, or the address, that was asked for. */
@@ -98,7 +101,8 @@ static int greet(struct link *l, const struct link_options *o, struct err *e) {
     expect_name(l, o);
     if (SSL_connect(l->tls) == 1) return 0;
     long why = SSL_get_verify_result(l->tls);
-    return err_set(e, ERR_SERVER, "no TLS with %s:%u: %s", o->host, o->port, why != X509_V_OK ? X509_verify_cert_error_string(why) : tls_reason());
+    return err_set(e, ERR_SERVER, "no TLS with %s:%u: %s", o->host, o->port,
+                   why != X509_V_OK ? X509_verify_cert_error_string(why) : tls_reason());
 }
 
 int link_open(struct link *l, const struct link_options *o, struct err *e) {
@@ -122,7 +126,9 @@ void link_close(struct link *l) {
 
 int link_set_blocking(struct link *l, bool on, struct err *e) {
     int flags = fcntl(l->fd, F_GETFL);
-    return fcntl(l->fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) ? err_set(e, ERR_SERVER, "fcntl: %s", strerror(errno)) : 0;
+    return fcntl(l->fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
+               ? err_set(e, ERR_SERVER, "fcntl: %s", strerror(errno))
+               : 0;
 }
 
 /* ---- bytes ---- */
@@ -139,7 +145,8 @@ static bool is_blocking(const struct link *l) { return !(fcntl(l->fd, F_GETFL) &
 static ssize_t tls_result(struct link *l, int rc, const char *what, struct err *e) {
     int why = SSL_get_error(l->tls, rc);
     if (why == SSL_ERROR_ZERO_RETURN) return err_set(e, ERR_SERVER, "the server closed the connection");
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return is_blocking(l) ? err_set(e, ERR_SERVER, "%s: no answer in time", what) : WANTS;
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+        return is_blocking(l) ? err_set(e, ERR_SERVER, "%s: no answer in time", what) : WANTS;
     return err_set(e, ERR_SERVER, "%s: %s", what, tls_reason());
 }
 

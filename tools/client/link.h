@@ -1,8 +1,10 @@
-/* Bytes between a client and a server: TCP or TLS, envelopes as they are or in v5 segments. Blocking for the calls of client.h, then without waiting for
- * the load engine; the functions are the same. One thread.
+/* Bytes between a client and a server: TCP or TLS, envelopes as they are or in v5 segments.
+ * Blocking for the calls of client.h, then without waiting for the load engine; the functions are
+ * the same. One thread.
  *
- * Life: link_open dials (and greets, with TLS); envelopes are appended to out and leave with link_flush; link_fill reads what is there, link_next gives
- * the responses in it, link_compact forgets those that were given. After a failure only link_close may follow.
+ * Life: link_open dials (and greets, with TLS); envelopes are appended to out and leave with
+ * link_flush; link_fill reads what is there, link_next gives the responses in it, link_compact
+ * forgets those that were given. After a failure only link_close may follow.
  */
 #pragma once
 
@@ -40,7 +42,8 @@ int link_set_blocking(struct link *l, bool on, struct err *e) MUST_CHECK;
 
 /* 0: everything has left; 1: the network takes no more for now; -1: e. */
 int link_flush(struct link *l, struct err *e) MUST_CHECK;
-/* Once reads what there is, at most a few hundred KiB. 1: there may be more right away; 0: no; -1: e, the other side has closed, say. A blocking one waits. */
+/* Once reads what there is, at most a few hundred KiB. 1: there may be more right away; 0: no; -1:
+ * e, the other side has closed, say. A blocking one waits. */
 int link_fill(struct link *l, struct err *e) MUST_CHECK;
 /* 1: *out points into the link until link_compact or link_fill; 0: there is none; -1: e. */
 int link_next(struct link *l, struct wire_response *out, struct err *e) MUST_CHECK;

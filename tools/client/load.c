@@ -108,12 +108,14 @@ static void pump_open(struct load *l) {
 
 static void set_alarm(struct load *l) {
     uint64_t at = flight_next(&l->flight);
-    uint64_t due = l->driver->due && !l->stopping && l->flight.n_free && !l->crowded ? l->driver->due(l->driver->arg) : FLIGHT_NEVER;
+    uint64_t due = l->driver->due && !l->stopping && l->flight.n_free && !l->crowded ? l->driver->due(l->driver->arg)
+                                                                                     : FLIGHT_NEVER;
     if (due < at) at = due;
     if (at == l->alarm_ns) return;
     l->alarm_ns = at;
     struct itimerspec t = {0};
-    if (at != FLIGHT_NEVER) t.it_value = (struct timespec){.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)};
+    if (at != FLIGHT_NEVER)
+        t.it_value = (struct timespec){.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)};
     timerfd_settime(l->alarm_fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
@@ -143,7 +145,10 @@ static void on_response(struct load_conn *c, const struct wire_response *r) {
     struct flight_slot *s = &l->flight.slots[(size_t)(c - l->conns) * l->in_flight + r->stream];
     if (s->state != SLOT_FLYING) return;
     uint64_t now = load_now();
-    const struct load_answer a = {.response = r, .now_ns = now, .service_ns = now - s->sent_ns, .latency_ns = now > s->due_ns ? now - s->due_ns : 0};
+    const struct load_answer a = {.response = r,
+                                  .now_ns = now,
+                                  .service_ns = now - s->sent_ns,
+                                  .latency_ns = now > s->due_ns ? now - s->due_ns : 0};
     int64_t again = l->driver->answered(l->driver->arg, s, &a);
     if (again >= 0 && l->stopping) l->given_up++;
     if (again < 0 || l->stopping) flight_done(&l->flight, s, now);
@@ -243,7 +248,8 @@ static int renew_flight(struct load *l, struct err *e) {
     return flight_init(&l->flight, l->n * l->in_flight) ? err_nomem(e) : 0;
 }
 
-int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered, struct err *e) {
+int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered,
+             struct err *e) {
     static const double tick_s = 0.25;
     if (renew_flight(l, e)) return -1;
     for (unsigned i = 0; i < l->n; i++)
@@ -289,10 +295,14 @@ static void watchers_init(struct load *l) {
     l->alarm.data = l->deadline.data = l->patience.data = l->tick.data = l;
 }
 
-struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections, unsigned in_flight, struct err *e) {
+struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections,
+                       unsigned in_flight, struct err *e) {
     struct load *l = calloc(1, sizeof(*l));
     if (!l) return (void)err_nomem(e), NULL;
-    *l = (struct load){.loop = ev_loop_new(EVBACKEND_EPOLL), .n = connections, .in_flight = in_flight, .alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
+    *l = (struct load){.loop = ev_loop_new(EVBACKEND_EPOLL),
+                       .n = connections,
+                       .in_flight = in_flight,
+                       .alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
     l->conns = calloc(connections, sizeof(*l->conns));
     l->dirty = calloc(connections, sizeof(struct load_conn *));
     if (!l->loop || !l->conns || !l->dirty || l->alarm_fd < 0) (void)err_nomem(e);

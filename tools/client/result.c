@@ -1,9 +1,24 @@
 #include "tools/client/result.h"
 
-enum { KIND_ROWS = 2, KIND_PREPARED = 4, GLOBAL_SPEC = 1, MORE_PAGES = 2, NO_METADATA = 4, METADATA_CHANGED = 8, COLUMNS_MAX = 65535 };
+enum {
+    KIND_ROWS = 2,
+    KIND_PREPARED = 4,
+    GLOBAL_SPEC = 1,
+    MORE_PAGES = 2,
+    NO_METADATA = 4,
+    METADATA_CHANGED = 8,
+    COLUMNS_MAX = 65535
+};
 
 /* The ids of [option]s that hold others. */
-enum { OPTION_CUSTOM = 0x0000, OPTION_LIST = 0x0020, OPTION_MAP = 0x0021, OPTION_SET = 0x0022, OPTION_UDT = 0x0030, OPTION_TUPLE = 0x0031 };
+enum {
+    OPTION_CUSTOM = 0x0000,
+    OPTION_LIST = 0x0020,
+    OPTION_MAP = 0x0021,
+    OPTION_SET = 0x0022,
+    OPTION_UDT = 0x0030,
+    OPTION_TUPLE = 0x0031
+};
 
 struct reading {
     struct rd in;
@@ -12,7 +27,9 @@ struct reading {
     struct err *e;
 };
 
-static int damaged(struct reading *r) { return r->e->set ? -1 : err_set(r->e, ERR_PROTOCOL, "the server's answer cannot be read"); }
+static int damaged(struct reading *r) {
+    return r->e->set ? -1 : err_set(r->e, ERR_PROTOCOL, "the server's answer cannot be read");
+}
 
 static const char *read_string(struct reading *r) {
     struct slice s = rd_bytes(&r->in, rd_u16(&r->in));
@@ -65,7 +82,9 @@ static const struct cql_type *read_type(struct reading *r, unsigned depth) {
     case OPTION_SET: return read_args(r, CQL_SET, 1, depth);
     case OPTION_MAP: return read_args(r, CQL_MAP, 2, depth);
     case OPTION_UDT: return read_user(r, depth);
-    case OPTION_TUPLE: n = rd_u16(&r->in); return n > CQL_TYPE_PARTS_MAX || r->in.bad ? NULL : read_args(r, CQL_TUPLE, n, depth);
+    case OPTION_TUPLE:
+        n = rd_u16(&r->in);
+        return n > CQL_TYPE_PARTS_MAX || r->in.bad ? NULL : read_args(r, CQL_TUPLE, n, depth);
     default: return scalar_of(option);
     }
 }
@@ -92,7 +111,8 @@ static int read_columns(struct reading *r, uint32_t flags, uint32_t n, struct cl
 int client_rows_open(const struct wire_response *response, struct arena *a, struct client_rows *out, struct err *e) {
     struct reading r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
     *out = (struct client_rows){0};
-    if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_ROWS) return err_set(e, ERR_PROTOCOL, "the answer has no rows");
+    if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_ROWS)
+        return err_set(e, ERR_PROTOCOL, "the answer has no rows");
     uint32_t flags = rd_u32(&r.in), n = rd_u32(&r.in);
     if (flags & MORE_PAGES) out->paging_state = rd_bytes(&r.in, rd_u32(&r.in));
     if (flags & METADATA_CHANGED) rd_bytes(&r.in, rd_u16(&r.in));
@@ -114,10 +134,12 @@ bool client_rows_next(struct client_rows *r) {
     return !r->at.bad;
 }
 
-int client_prepared_read(const struct wire_response *response, struct arena *a, struct client_prepared *out, struct err *e) {
+int client_prepared_read(const struct wire_response *response, struct arena *a, struct client_prepared *out,
+                         struct err *e) {
     struct reading r = {.in = rd_of(response->body), .version = response->version, .arena = a, .e = e};
     *out = (struct client_prepared){0};
-    if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_PREPARED) return err_set(e, ERR_PROTOCOL, "the answer to PREPARE is none");
+    if (response->opcode != NP_RESULT || rd_u32(&r.in) != KIND_PREPARED)
+        return err_set(e, ERR_PROTOCOL, "the answer to PREPARE is none");
     out->id = arena_dup(a, rd_bytes(&r.in, rd_u16(&r.in)));
     if (r.version >= 5) out->result_id = arena_dup(a, rd_bytes(&r.in, rd_u16(&r.in)));
     uint32_t flags = rd_u32(&r.in), n = rd_u32(&r.in);

@@ -1,5 +1,6 @@
-/* RESULT Rows as a client reads them: columns with their types, and the rows one after the other (native_protocol_v5.spec, section 4.2.5.2). Everything points
- * into the response, or lives in the arena that was handed down.
+/* RESULT Rows as a client reads them: columns with their types, and the rows one after the other
+ * (native_protocol_v5.spec, section 4.2.5.2). Everything points into the response, or lives in the
+ * arena that was handed down.
  */
 #pragma once
 
@@ -35,9 +36,11 @@ struct client_prepared {
     uint32_t n_pk;
     uint16_t *pk; /* binds that make up the partition key; n_pk 0: not known */
 };
-int client_prepared_read(const struct wire_response *r, struct arena *a, struct client_prepared *out, struct err *e) MUST_CHECK;
+int client_prepared_read(const struct wire_response *r, struct arena *a, struct client_prepared *out,
+                         struct err *e) MUST_CHECK;
 
-/* ---- values of the current row by the name of their column; nothing, 0 or "" where there is none or it is null ---- */
+/* ---- values of the current row by the name of their column; nothing, 0 or "" where there is none
+ * or it is null ---- */
 
 struct value client_value(const struct client_rows *r, const char *column);
 /* Of any integer type, a counter, a timestamp, a boolean. */

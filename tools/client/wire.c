@@ -3,7 +3,14 @@
 #include <stdio.h>
 
 /* Of <query_parameters> (section 4.1.4). */
-enum { HAS_VALUES = 0x01, SKIP_METADATA = 0x02, HAS_PAGE_SIZE = 0x04, HAS_PAGING_STATE = 0x08, HAS_SERIAL = 0x10, HAS_TIMESTAMP = 0x20 };
+enum {
+    HAS_VALUES = 0x01,
+    SKIP_METADATA = 0x02,
+    HAS_PAGE_SIZE = 0x04,
+    HAS_PAGING_STATE = 0x08,
+    HAS_SERIAL = 0x10,
+    HAS_TIMESTAMP = 0x20
+};
 enum { RESULT_KIND_ROWS = 2, ROWS_MORE_PAGES = 2 };
 
 size_t wire_begin(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode) {
@@ -56,7 +63,8 @@ void wire_auth(struct buf *b, uint8_t version, uint16_t stream, struct slice tok
     wire_end(b, at);
 }
 
-static size_t begin_query(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode, const struct wire_params *p) {
+static size_t begin_query(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode,
+                          const struct wire_params *p) {
     size_t at = wire_begin(b, version, stream, opcode);
     if (p->tracing && !buf_failed(b)) b->p[at + 1] |= NP_FLAG_TRACING;
     if (!p->wants_capacity || version < 4 || buf_failed(b)) return at;
@@ -83,8 +91,9 @@ static uint32_t tail_flags(const struct wire_params *p) {
 
 static void put_params(struct buf *b, uint8_t version, const struct wire_params *p) {
     buf_u16(b, p->consistency);
-    put_flags(b, version, (p->n_values ? HAS_VALUES : 0) | (p->skip_metadata ? SKIP_METADATA : 0) | (p->page_size ? HAS_PAGE_SIZE : 0) |
-                              (p->paging_state.p ? HAS_PAGING_STATE : 0) | tail_flags(p));
+    put_flags(b, version,
+              (p->n_values ? HAS_VALUES : 0) | (p->skip_metadata ? SKIP_METADATA : 0) |
+                  (p->page_size ? HAS_PAGE_SIZE : 0) | (p->paging_state.p ? HAS_PAGING_STATE : 0) | tail_flags(p));
     if (p->n_values) {
         buf_u16(b, p->n_values);
         buf_put_slice(b, p->values);
@@ -109,7 +118,8 @@ void wire_prepare(struct buf *b, uint8_t version, uint16_t stream, struct slice 
     wire_end(b, at);
 }
 
-void wire_execute(struct buf *b, uint8_t version, uint16_t stream, struct slice id, struct slice result_id, const struct wire_params *p) {
+void wire_execute(struct buf *b, uint8_t version, uint16_t stream, struct slice id, struct slice result_id,
+                  const struct wire_params *p) {
     size_t at = begin_query(b, version, stream, NP_EXECUTE, p);
     put_string(b, id);
     if (version >= 5) put_string(b, result_id);
@@ -117,7 +127,8 @@ void wire_execute(struct buf *b, uint8_t version, uint16_t stream, struct slice 
     wire_end(b, at);
 }
 
-void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, const struct wire_batch_item *items, uint16_t n, const struct wire_params *p) {
+void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, const struct wire_batch_item *items,
+                uint16_t n, const struct wire_params *p) {
     size_t at = begin_query(b, version, stream, NP_BATCH, p);
     buf_u8(b, kind);
     buf_u16(b, n);
@@ -153,7 +164,8 @@ static void skip_map(struct rd *r) {
     }
 }
 
-/* What stands before the body: tracing id, warnings (a list of strings), and the custom payload, a map of strings to bytes. */
+/* What stands before the body: tracing id, warnings (a list of strings), and the custom payload, a
+ * map of strings to bytes. */
 static void take_extras(struct wire_response *out) {
     struct rd r = rd_of(out->body);
     if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
@@ -174,7 +186,10 @@ size_t wire_parse(struct slice in, struct wire_response *out) {
     if (in.n < NP_HEADER) return 0;
     uint32_t n = load_u32(in.p + 5);
     if (in.n - NP_HEADER < n) return 0;
-    *out = (struct wire_response){.version = in.p[0] & 0x7F, .flags = in.p[1], .stream = load_u16(in.p + 2), .opcode = in.p[4],
+    *out = (struct wire_response){.version = in.p[0] & 0x7F,
+                                  .flags = in.p[1],
+                                  .stream = load_u16(in.p + 2),
+                                  .opcode = in.p[4],
                                   .body = slice_of(in.p + NP_HEADER, n)};
     if (out->flags & (NP_FLAG_TRACING | NP_FLAG_WARNING | NP_FLAG_PAYLOAD)) take_extras(out);
     return NP_HEADER + n;

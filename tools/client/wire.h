@@ -1,5 +1,5 @@
-/* What a client writes and reads of the native protocol, v3 to v5 (native_protocol_v5.spec, section 4; v3 and v4 where they differ): requests onto a buffer,
- * responses in place. Pure functions.
+/* What a client writes and reads of the native protocol, v3 to v5 (native_protocol_v5.spec, section
+ * 4; v3 and v4 where they differ): requests onto a buffer, responses in place. Pure functions.
  */
 #pragma once
 
@@ -12,7 +12,8 @@ enum { WIRE_LOCAL_QUORUM = 6 };
 size_t wire_begin(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode);
 void wire_end(struct buf *b, size_t start);
 
-/* Everything that QUERY, EXECUTE and BATCH say beside the statement. Values are [value]s behind each other, as wire_put_value writes them. */
+/* Everything that QUERY, EXECUTE and BATCH say beside the statement. Values are [value]s behind
+ * each other, as wire_put_value writes them. */
 struct wire_params {
     uint16_t consistency, serial_consistency; /* serial: 0: not sent */
     uint16_t n_values;
@@ -35,7 +36,8 @@ void wire_query(struct buf *b, uint8_t version, uint16_t stream, struct slice te
 /* keyspace: of a statement that names none, v5; p NULL: none. */
 void wire_prepare(struct buf *b, uint8_t version, uint16_t stream, struct slice text, struct slice keyspace);
 /* result_id: of the result metadata, v5. */
-void wire_execute(struct buf *b, uint8_t version, uint16_t stream, struct slice id, struct slice result_id, const struct wire_params *p);
+void wire_execute(struct buf *b, uint8_t version, uint16_t stream, struct slice id, struct slice result_id,
+                  const struct wire_params *p);
 
 struct wire_batch_item {
     struct slice text, id; /* one of them; the other's p is NULL */
@@ -43,7 +45,8 @@ struct wire_batch_item {
     struct slice values;
 };
 /* kind: 0 logged, 1 unlogged, 2 counter. */
-void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, const struct wire_batch_item *items, uint16_t n, const struct wire_params *p);
+void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, const struct wire_batch_item *items,
+                uint16_t n, const struct wire_params *p);
 
 /* A response; it points into the bytes that it was read from. */
 struct wire_response {
@@ -65,7 +68,8 @@ int64_t wire_rows(const struct wire_response *r);
 struct slice wire_paging_state(const struct wire_response *r);
 /* The code of an ERROR, its text. */
 uint32_t wire_error_code(const struct wire_response *r, struct slice *text);
-/* Whether a write that got it may be sent again a little later: the server is overloaded, or did not answer in its time. */
+/* Whether a write that got it may be sent again a little later: the server is overloaded, or did
+ * not answer in its time. */
 bool wire_is_busy(const struct wire_response *r);
 /* The same as a line, cut to cap. */
 void wire_error(const struct wire_response *r, char *text, size_t cap);

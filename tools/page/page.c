@@ -44,10 +44,14 @@ static double y_at(double y, double most) { return HEIGHT - BOTTOM - y / most * 
 static void put_axes(const struct page_plot *p, double x_most, double y_most, struct buf *out) {
     for (int i = 0; i <= 4; i++) {
         double y = y_most * i / 4;
-        buf_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>", LEFT, WIDTH - RIGHT, y_at(y, y_most),
-                   y_at(y, y_most), LEFT - 6, y_at(y, y_most) + 4, y);
+        buf_printf(out,
+                   "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" "
+                   "text-anchor=\"end\">%.4g</text>",
+                   LEFT, WIDTH - RIGHT, y_at(y, y_most), y_at(y, y_most), LEFT - 6, y_at(y, y_most) + 4, y);
     }
-    for (int i = 0; i <= 6; i++) buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>", x_at(x_most * i / 6, x_most), HEIGHT - BOTTOM + 16, x_most * i / 6);
+    for (int i = 0; i <= 6; i++)
+        buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>", x_at(x_most * i / 6, x_most),
+                   HEIGHT - BOTTOM + 16, x_most * i / 6);
     buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>", WIDTH - RIGHT, HEIGHT - 1, p->x_name);
 }
 
@@ -60,12 +64,14 @@ void page_plot(const struct page_plot *p, struct buf *out) {
     y_most = round_up(y_most);
     if (!(x_most > 0)) x_most = 1;
     buf_printf(out, "<h2>%s <small>%s</small></h2><p class=\"key\">", p->title, p->unit);
-    for (size_t i = 0; i < p->n_lines; i++) buf_printf(out, "<span style=\"color:%s\">&#9632; %s</span> ", p->lines[i].colour, p->lines[i].name);
+    for (size_t i = 0; i < p->n_lines; i++)
+        buf_printf(out, "<span style=\"color:%s\">&#9632; %s</span> ", p->lines[i].colour, p->lines[i].name);
     buf_printf(out, "</p><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT, p->title);
     put_axes(p, x_most, y_most, out);
     for (size_t k = 0; k < p->n_lines; k++) {
         buf_printf(out, "<polyline fill=\"none\" stroke-width=\"1.6\" stroke=\"%s\" points=\"", p->lines[k].colour);
-        for (size_t i = 0; i < p->n; i++) buf_printf(out, "%.1f,%.1f ", x_at(p->x[i], x_most), y_at(p->lines[k].y[i], y_most));
+        for (size_t i = 0; i < p->n; i++)
+            buf_printf(out, "%.1f,%.1f ", x_at(p->x[i], x_most), y_at(p->lines[k].y[i], y_most));
         buf_put_str(out, "\"/>");
     }
     buf_put_str(out, "</svg>\n");
@@ -77,7 +83,9 @@ enum { BAR = 9, BAR_GAP = 3, GROUP_GAP = 12, BAR_LEFT = 230, BAR_RIGHT = 130 };
 
 static double bar_x(double v, double most) { return BAR_LEFT + v / most * (WIDTH - BAR_LEFT - BAR_RIGHT); }
 
-static bool is_first(const struct page_bar *bars, size_t i) { return !i || strcmp(bars[i].group, bars[i - 1].group) != 0; }
+static bool is_first(const struct page_bar *bars, size_t i) {
+    return !i || strcmp(bars[i].group, bars[i - 1].group) != 0;
+}
 
 static double bars_most(const struct page_bar *bars, size_t n, int *height) {
     double most = 0;
@@ -92,7 +100,8 @@ static double bars_most(const struct page_bar *bars, size_t n, int *height) {
 void page_bars(const char *title, const char *unit, const struct page_bar *bars, size_t n, struct buf *out) {
     int height, y = TOP - BAR - BAR_GAP;
     double most = bars_most(bars, n, &height);
-    buf_printf(out, "<h2>%s <small>%s</small></h2><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", title, unit, WIDTH, height, title);
+    buf_printf(out, "<h2>%s <small>%s</small></h2><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", title,
+               unit, WIDTH, height, title);
     for (size_t i = 0; i < n; i++) {
         const struct page_bar *b = &bars[i];
         y += BAR + BAR_GAP + (is_first(bars, i) ? GROUP_GAP : 0);
@@ -101,8 +110,10 @@ void page_bars(const char *title, const char *unit, const struct page_bar *bars,
             page_escaped(b->group, out);
             buf_put_str(out, "</text>");
         }
-        buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", BAR_LEFT, y, bar_x(b->value, most) - BAR_LEFT, BAR, b->colour);
-        buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\"/>", bar_x(b->least, most), bar_x(b->most, most), y + BAR / 2, y + BAR / 2);
+        buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", BAR_LEFT, y,
+                   bar_x(b->value, most) - BAR_LEFT, BAR, b->colour);
+        buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\"/>", bar_x(b->least, most),
+                   bar_x(b->most, most), y + BAR / 2, y + BAR / 2);
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\">%.3g ", bar_x(b->most, most) + 5, y + BAR, b->value);
         page_escaped(b->name, out);
         buf_put_str(out, "</text>");
@@ -115,9 +126,14 @@ void page_bars(const char *title, const char *unit, const struct page_bar *bars,
 void page_open(const char *title, struct buf *out) {
     buf_put_str(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
     page_escaped(title, out);
-    buf_put_str(out, "</title><style>body{font:15px/1.45 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}h2{font-size:1.1em;margin:1.6em 0 .2em}small{color:#777;"
-                     "font-weight:normal}svg{width:100%;height:auto;font:11px system-ui,sans-serif}table{border-collapse:collapse;width:100%}td,th{padding:.25em .6em;text-align:right;border-bottom:1px "
-                     "solid #ddd}.l{text-align:left}.above{color:#b00020;font-weight:bold}.key{margin:0}code{font-size:.9em}</style></head><body>\n<h1>");
+    buf_put_str(out, "</title><style>body{font:15px/1.45 system-ui,sans-serif;max-width:900px;margin:2em "
+                     "auto;padding:0 1em;color:#222}h2{font-size:1.1em;margin:1.6em 0 .2em}small{color:#777;"
+                     "font-weight:normal}svg{width:100%;height:auto;font:11px "
+                     "system-ui,sans-serif}table{border-collapse:collapse;width:100%}td,th{padding:.25em "
+                     ".6em;text-align:right;border-bottom:1px "
+                     "solid "
+                     "#ddd}.l{text-align:left}.above{color:#b00020;font-weight:bold}.key{margin:0}code{font-size:.9em}<"
+                     "/style></head><body>\n<h1>");
     page_escaped(title, out);
     buf_put_str(out, "</h1>\n");
 }

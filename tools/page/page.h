@@ -1,6 +1,8 @@
-/* A report as one page of HTML: tables that its writer puts, plots and bars as inline SVG; no script, nothing that is fetched. Of tally stress and tally-bench.
+/* A report as one page of HTML: tables that its writer puts, plots and bars as inline SVG; no
+ * script, nothing that is fetched. Of tally stress and tally-bench.
  *
- * Everything is appended to a buffer, page_open first and page_close last; what fails shows in the buffer.
+ * Everything is appended to a buffer, page_open first and page_close last; what fails shows in the
+ * buffer.
  */
 #pragma once
 
@@ -30,7 +32,8 @@ struct page_plot {
 };
 void page_plot(const struct page_plot *p, struct buf *out);
 
-/* Bars in groups, one below the other, each with a line from the least to the most that was measured. Those of a group stand together. */
+/* Bars in groups, one below the other, each with a line from the least to the most that was
+ * measured. Those of a group stand together. */
 struct page_bar {
     const char *group, *name, *colour;
     double least, value, most;

@@ -1,4 +1,5 @@
-/* tally backup: asks the running server, over the local socket in its data folder (server/local_socket.h), for a backup; then reads what it made. */
+/* tally backup: asks the running server, over the local socket in its data folder
+ * (server/local_socket.h), for a backup; then reads what it made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +35,8 @@ static int connect_to(const char *data_dir, struct err *e) {
 static int absolute(const char *path, char out[PATH_MAX], struct err *e) {
     char here[PATH_MAX];
     bool whole = path[0] == '/';
-    if (!whole && !getcwd(here, sizeof(here))) return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
+    if (!whole && !getcwd(here, sizeof(here)))
+        return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
     int n = snprintf(out, PATH_MAX, "%s%s%s", whole ? "" : here, whole ? "" : "/", path);
     return n < PATH_MAX && !strchr(path, '\n') ? 0 : err_set(e, ERR_CONFIG, "the path %s cannot be used", path);
 }
@@ -42,7 +44,8 @@ static int absolute(const char *path, char out[PATH_MAX], struct err *e) {
 static int ask(int fd, const struct backup *b, const char *folder, struct buf *answer, struct err *e) {
     char line[PATH_MAX + 64];
     int n = snprintf(line, sizeof(line), "backup %u %s\n", b->keep, folder);
-    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n) return err_set(e, ERR_SERVER, "the server does not listen: %s", strerror(errno));
+    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        return err_set(e, ERR_SERVER, "the server does not listen: %s", strerror(errno));
     ssize_t got;
     do {
         uint8_t *p = buf_reserve(answer, 1024);
@@ -59,14 +62,17 @@ static int ask(int fd, const struct backup *b, const char *folder, struct buf *a
 static int refused(const char *answer, struct err *e) {
     static const char lead[] = "{\"ok\":false,\"error\":\"";
     const char *end = strrchr(answer, '"');
-    if (strncmp(answer, lead, sizeof(lead) - 1) || end < answer + sizeof(lead) - 1) return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
+    if (strncmp(answer, lead, sizeof(lead) - 1) || end < answer + sizeof(lead) - 1)
+        return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
     return err_set(e, ERR_SERVER, "%.*s", (int)(end - answer - (ptrdiff_t)sizeof(lead) + 1), answer + sizeof(lead) - 1);
 }
 
 static int read_answer(const char *answer, struct eng_backup *made, struct err *e) {
     long long at = 0;
     unsigned long long bytes = 0;
-    if (sscanf(answer, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at, &made->files, &bytes) != 4) return refused(answer, e);
+    if (sscanf(answer, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at,
+               &made->files, &bytes) != 4)
+        return refused(answer, e);
     made->made_s = at;
     made->bytes = bytes;
     return 0;
@@ -91,8 +97,14 @@ int tally_backup(int argc, char **argv) {
     struct eng_backup made;
     struct err e = {0};
     const struct flag flags[] = {
-        {.name = "data-dir", .argument = "DIR", .help = "the running server's data folder (tally-data)", .text = &b.data_dir},
-        {.name = "to", .argument = "DIR", .help = "folder of backups, made when it is not there; table files are shared by the backups in it", .text = &b.to},
+        {.name = "data-dir",
+         .argument = "DIR",
+         .help = "the running server's data folder (tally-data)",
+         .text = &b.data_dir},
+        {.name = "to",
+         .argument = "DIR",
+         .help = "folder of backups, made when it is not there; table files are shared by the backups in it",
+         .text = &b.to},
         {.name = "keep", .argument = "N", .help = "how many backups stay, the newest; 0: all (0)", .number = &b.keep},
         {.name = "json", .help = "print the result as JSON", .on = &b.json},
     };
@@ -103,7 +115,11 @@ int tally_backup(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (make(&b, &made, &e)) return say_no(b.json, "backup", &e);
-    if (b.json) printf("{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number, (long long)made.made_s, made.files, (unsigned long long)made.bytes);
-    else printf("backup %u in %s: %u files, %llu bytes, checksums verified\n", made.number, b.to, made.files, (unsigned long long)made.bytes);
+    if (b.json)
+        printf("{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number,
+               (long long)made.made_s, made.files, (unsigned long long)made.bytes);
+    else
+        printf("backup %u in %s: %u files, %llu bytes, checksums verified\n", made.number, b.to, made.files,
+               (unsigned long long)made.bytes);
     return EXIT_DONE;
 }

@@ -26,7 +26,8 @@ static int print_status(const struct capture_flags *f, struct client *c, struct 
         return 0;
     }
     bool running = client_int(&a.rows, "running");
-    const char *name = client_text(&a.rows, &c->arena, "name"), *path = client_text(&a.rows, &c->arena, "path"), *reason = client_text(&a.rows, &c->arena, "reason");
+    const char *name = client_text(&a.rows, &c->arena, "name"), *path = client_text(&a.rows, &c->arena, "path"),
+               *reason = client_text(&a.rows, &c->arena, "reason");
     if (f->json) {
         struct buf out;
         buf_init(&out, 0);
@@ -34,32 +35,42 @@ static int print_status(const struct capture_flags *f, struct client *c, struct 
         buf_json_str(&out, slice_str(name));
         buf_put_str(&out, ",\"path\":");
         buf_json_str(&out, slice_str(path));
-        buf_printf(&out, ",\"requests\":%" PRId64 ",\"dropped\":%" PRId64 ",\"bytes\":%" PRId64 ",\"max_bytes\":%" PRId64 ",\"reason\":", client_int(&a.rows, "requests"),
-                   client_int(&a.rows, "dropped"), client_int(&a.rows, "bytes"), client_int(&a.rows, "max_bytes"));
+        buf_printf(&out,
+                   ",\"requests\":%" PRId64 ",\"dropped\":%" PRId64 ",\"bytes\":%" PRId64 ",\"max_bytes\":%" PRId64
+                   ",\"reason\":",
+                   client_int(&a.rows, "requests"), client_int(&a.rows, "dropped"), client_int(&a.rows, "bytes"),
+                   client_int(&a.rows, "max_bytes"));
         buf_json_str(&out, slice_str(reason));
         printf("%.*s}\n", SLICE_FMT(buf_slice(&out)));
         buf_fini(&out);
         return 0;
     }
-    printf("%s %s: %s%s\n", running ? "running" : "ended", name, path, client_int(&a.rows, "hashed") ? ", values hashed" : "");
-    printf("%" PRId64 " requests, %" PRId64 " dropped; %" PRId64 " of %" PRId64 " bytes\n", client_int(&a.rows, "requests"), client_int(&a.rows, "dropped"),
-           client_int(&a.rows, "bytes"), client_int(&a.rows, "max_bytes"));
+    printf("%s %s: %s%s\n", running ? "running" : "ended", name, path,
+           client_int(&a.rows, "hashed") ? ", values hashed" : "");
+    printf("%" PRId64 " requests, %" PRId64 " dropped; %" PRId64 " of %" PRId64 " bytes\n",
+           client_int(&a.rows, "requests"), client_int(&a.rows, "dropped"), client_int(&a.rows, "bytes"),
+           client_int(&a.rows, "max_bytes"));
     if (*reason) printf("%s\n", reason);
     return 0;
 }
 
-static bool is_word(const char *s) { return *s && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s); }
+static bool is_word(const char *s) {
+    return *s && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
+}
 
 /* The name is looked at before it stands in a statement. */
 static int change(const struct capture_flags *f, struct client *c, struct err *e) {
     const char *name = f->start ? f->start : f->stop;
     char text[256];
     struct client_answer a;
-    if (!is_word(name) || strlen(name) > 64) return err_set(e, ERR_CONFIG, "the name of a capture has 1 to 64 letters, digits, _ or -, not '%s'", name);
+    if (!is_word(name) || strlen(name) > 64)
+        return err_set(e, ERR_CONFIG, "the name of a capture has 1 to 64 letters, digits, _ or -, not '%s'", name);
     if (f->stop) snprintf(text, sizeof(text), "DELETE FROM system_control.capture WHERE name = '%s'", name);
     else
-        snprintf(text, sizeof(text), "INSERT INTO system_control.capture (name, max_bytes, rotates, hashed) VALUES ('%s', %" PRIu64 ", %s, %s)", name,
-                 (uint64_t)f->max_mb << 20, f->rotate ? "true" : "false", f->hashed ? "true" : "false");
+        snprintf(text, sizeof(text),
+                 "INSERT INTO system_control.capture (name, max_bytes, rotates, hashed) VALUES ('%s', %" PRIu64
+                 ", %s, %s)",
+                 name, (uint64_t)f->max_mb << 20, f->rotate ? "true" : "false", f->hashed ? "true" : "false");
     return client_ask(c, text, &a, e);
 }
 
@@ -88,7 +99,8 @@ static void add(struct sums *s, const struct capture_request *q) {
 }
 
 static void put_sums(struct buf *out, const struct sums *s) {
-    buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"throttled\":%" PRIu64 ",\"read_units\":", s->requests, s->refused, s->throttled);
+    buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"throttled\":%" PRIu64 ",\"read_units\":",
+               s->requests, s->refused, s->throttled);
     charge_put_units(out, (double)s->read_halves / 2);
     buf_printf(out, ",\"write_units\":%" PRIu64 ",\"static_write_units\":%" PRIu64, s->write_units, s->static_units);
 }
@@ -112,8 +124,11 @@ static double seconds_of(const struct trace *t) {
 static void inspect_json(const struct trace *t, const struct sums *all, const struct sums *by_name) {
     struct buf out;
     buf_init(&out, 0);
-    buf_printf(&out, "{\"ok\":%s,\"started_us\":%" PRId64 ",\"seconds\":%.6f,\"hashed\":%s,\"dropped\":%" PRIu64 ",\"parts_gone\":%u,", t->damage[0] ? "false" : "true", t->header.started_us,
-               seconds_of(t), t->header.hashed ? "true" : "false", t->dropped, t->parts_gone);
+    buf_printf(&out,
+               "{\"ok\":%s,\"started_us\":%" PRId64 ",\"seconds\":%.6f,\"hashed\":%s,\"dropped\":%" PRIu64
+               ",\"parts_gone\":%u,",
+               t->damage[0] ? "false" : "true", t->header.started_us, seconds_of(t),
+               t->header.hashed ? "true" : "false", t->dropped, t->parts_gone);
     put_sums(&out, all);
     buf_put_str(&out, ",\"damage\":");
     buf_json_str(&out, slice_str(t->damage));
@@ -135,18 +150,22 @@ static void merge(struct sums *to, const struct sums *s) {
 }
 
 static void row(struct table *out, const struct sums *s, const char *name) {
-    table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%" PRIu64 "\t%" PRIu64 "\t%s", s->requests, s->refused, s->throttled, (double)s->read_halves / 2, s->write_units, s->static_units,
-              name);
+    table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%" PRIu64 "\t%" PRIu64 "\t%s", s->requests, s->refused,
+              s->throttled, (double)s->read_halves / 2, s->write_units, s->static_units, name);
 }
 
 static void inspect_text(const struct trace *t, const struct sums *all, const struct sums *by_name) {
-    static const struct table_column columns[] = {{"requests", true}, {"refused", true}, {"throttled", true}, {"read units", true}, {"write units", true}, {"static", true}, {"statement", false}};
+    static const struct table_column columns[] = {{"requests", true},   {"refused", true},     {"throttled", true},
+                                                  {"read units", true}, {"write units", true}, {"static", true},
+                                                  {"statement", false}};
     char started[32];
     time_text(t->header.started_us, started);
-    printf("begun %s UTC, %.1f s, %zu statements prepared%s\n", started, seconds_of(t), t->n_statements, t->header.hashed ? "; values are hashed" : "");
+    printf("begun %s UTC, %.1f s, %zu statements prepared%s\n", started, seconds_of(t), t->n_statements,
+           t->header.hashed ? "; values are hashed" : "");
     if (t->reason.p) printf("ended: %.*s\n", SLICE_FMT(t->reason));
     if (t->damage[0]) printf("damaged: %s\n", t->damage);
-    if (t->dropped) printf("%" PRIu64 " requests are missing: they came faster than they could be written\n", t->dropped);
+    if (t->dropped)
+        printf("%" PRIu64 " requests are missing: they came faster than they could be written\n", t->dropped);
     if (t->parts_gone) printf("%u files before this one are gone\n", t->parts_gone);
     struct table out;
     table_init(&out, columns, ARRAY_LEN(columns));
@@ -182,21 +201,34 @@ static int inspect(const struct capture_flags *f, struct err *e) {
 int tally_capture(int argc, char **argv) {
     struct capture_flags f = {.max_mb = 1024};
     const struct flag flags[] = {
-        {.name = "start", .argument = "NAME", .text = &f.start, .help = "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"},
+        {.name = "start",
+         .argument = "NAME",
+         .text = &f.start,
+         .help = "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"},
         {.name = "stop", .argument = "NAME", .text = &f.stop, .help = "ends it"},
         {.name = "status", .on = &f.status, .help = "says what runs, or ran last"},
-        {.name = "max-mb", .argument = "MB", .number = &f.max_mb, .help = "of --start: the most that it may hold (1024)"},
-        {.name = "rotate", .on = &f.rotate, .help = "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"},
-        {.name = "hashed", .on = &f.hashed, .help = "of --start: values are not recorded, only their lengths and a hash"},
+        {.name = "max-mb",
+         .argument = "MB",
+         .number = &f.max_mb,
+         .help = "of --start: the most that it may hold (1024)"},
+        {.name = "rotate",
+         .on = &f.rotate,
+         .help = "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"},
+        {.name = "hashed",
+         .on = &f.hashed,
+         .help = "of --start: values are not recorded, only their lengths and a hash"},
         {.name = "file", .argument = "FILE", .text = &f.file, .help = "says what is in a capture"},
-        {.name = "up-to-damage", .on = &f.up_to_damage, .help = "of --file: of one that is damaged or cut off, what stands before the damage"},
+        {.name = "up-to-damage",
+         .on = &f.up_to_damage,
+         .help = "of --file: of one that is damaged or cut off, what stands before the damage"},
         {.name = "json", .on = &f.json, .help = "the answer as JSON"},
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};
     int rc = flags_read("capture", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if ((f.start != NULL) + (f.stop != NULL) + (f.file != NULL) + f.status != 1) {
-        (void)err_set(&e, ERR_CONFIG, "one of --start, --stop, --status and --file is needed; see tally capture --help");
+        (void)err_set(&e, ERR_CONFIG,
+                      "one of --start, --stop, --status and --file is needed; see tally capture --help");
         return say_wrong(f.json, "capture", &e);
     }
     return (f.file ? inspect(&f, &e) : on_server(&f, &e)) ? say_no(f.json, "capture", &e) : EXIT_DONE;

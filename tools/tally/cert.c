@@ -1,5 +1,6 @@
-/* tally cert: certificates to develop with: an authority of their own, one for the server and one for a client. The authority's key is not kept, so that
- * nobody who finds the folder can make others that are trusted. */
+/* tally cert: certificates to develop with: an authority of their own, one for the server and one
+ * for a client. The authority's key is not kept, so that nobody who finds the folder can make
+ * others that are trusted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,18 +58,20 @@ static int number(X509 *cert) {
 }
 
 static int set_name(X509 *cert, const char *name) {
-    return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0);
+    return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8, (const unsigned char *)name, -1,
+                                      -1, 0);
 }
 
 /* Without a signer it signs itself. */
-static int make(struct pair *p, const char *name, uint32_t days, const struct pair *signer, const char *const (*extensions)[2], struct err *e) {
+static int make(struct pair *p, const char *name, uint32_t days, const struct pair *signer,
+                const char *const (*extensions)[2], struct err *e) {
     p->key = EVP_EC_gen("P-256");
     p->cert = X509_new();
     if (!p->key || !p->cert) return no(e, "a key");
     X509 *issuer = signer ? signer->cert : p->cert;
     if (!X509_set_version(p->cert, 2) || !number(p->cert) || !X509_gmtime_adj(X509_getm_notBefore(p->cert), -3600) ||
-        !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) || !set_name(p->cert, name) ||
-        !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
+        !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) ||
+        !set_name(p->cert, name) || !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
         return no(e, name);
     for (; (*extensions)[0]; extensions++)
         if (!extend(p->cert, issuer, OBJ_txt2nid((*extensions)[0]), (*extensions)[1])) return no(e, name);
@@ -87,7 +90,8 @@ static int names_of(const char *hosts, char out[NAMES_MAX], struct err *e) {
         char name[256];
         unsigned char address[16];
         size_t length = strcspn(hosts, ",");
-        if (!length || length >= sizeof(name)) return err_set(e, ERR_CONFIG, "--host must be names or addresses with commas between them");
+        if (!length || length >= sizeof(name))
+            return err_set(e, ERR_CONFIG, "--host must be names or addresses with commas between them");
         memcpy(name, hosts, length);
         name[length] = 0;
         bool ip = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
@@ -127,10 +131,14 @@ static int write_key(const char *folder, const char *name, EVP_PKEY *key, struct
     return f ? close_file(f, PEM_write_PKCS8PrivateKey(f, key, NULL, NULL, 0, NULL, NULL), e) : -1;
 }
 
-static int write_all(const struct cert *c, const struct pair *authority, const struct pair *server, const struct pair *client, struct err *e) {
-    if (mkdir(c->to, 0700) && errno != EEXIST) return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", c->to, strerror(errno));
-    return write_cert(c->to, "ca.pem", authority->cert, e) || write_cert(c->to, "server.pem", server->cert, e) || write_key(c->to, "server-key.pem", server->key, e) ||
-                   write_cert(c->to, "client.pem", client->cert, e) || write_key(c->to, "client-key.pem", client->key, e)
+static int write_all(const struct cert *c, const struct pair *authority, const struct pair *server,
+                     const struct pair *client, struct err *e) {
+    if (mkdir(c->to, 0700) && errno != EEXIST)
+        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", c->to, strerror(errno));
+    return write_cert(c->to, "ca.pem", authority->cert, e) || write_cert(c->to, "server.pem", server->cert, e) ||
+                   write_key(c->to, "server-key.pem", server->key, e) ||
+                   write_cert(c->to, "client.pem", client->cert, e) ||
+                   write_key(c->to, "client-key.pem", client->key, e)
                ? -1
                : 0;
 }
@@ -139,13 +147,25 @@ static int run(const struct cert *c, struct err *e) {
     char names[NAMES_MAX];
     struct pair authority = {0}, server = {0}, client = {0};
     if (names_of(c->host, names, e)) return -1;
-    const char *const of_authority[][2] = {{"basicConstraints", "critical,CA:TRUE,pathlen:0"}, {"keyUsage", "critical,keyCertSign,cRLSign"}, {"subjectKeyIdentifier", "hash"}, {0}};
-    const char *const of_server[][2] = {{"basicConstraints", "critical,CA:FALSE"}, {"keyUsage", "critical,digitalSignature"}, {"extendedKeyUsage", "serverAuth"},
-                                        {"subjectAltName", names}, {"authorityKeyIdentifier", "keyid"}, {0}};
-    const char *const of_client[][2] = {{"basicConstraints", "critical,CA:FALSE"}, {"keyUsage", "critical,digitalSignature"}, {"extendedKeyUsage", "clientAuth"},
-                                        {"authorityKeyIdentifier", "keyid"}, {0}};
-    int rc = make(&authority, "Tally development", c->days, NULL, of_authority, e) || make(&server, "Tally", c->days, &authority, of_server, e) ||
-                     make(&client, c->client, c->days, &authority, of_client, e) || write_all(c, &authority, &server, &client, e)
+    const char *const of_authority[][2] = {{"basicConstraints", "critical,CA:TRUE,pathlen:0"},
+                                           {"keyUsage", "critical,keyCertSign,cRLSign"},
+                                           {"subjectKeyIdentifier", "hash"},
+                                           {0}};
+    const char *const of_server[][2] = {{"basicConstraints", "critical,CA:FALSE"},
+                                        {"keyUsage", "critical,digitalSignature"},
+                                        {"extendedKeyUsage", "serverAuth"},
+                                        {"subjectAltName", names},
+                                        {"authorityKeyIdentifier", "keyid"},
+                                        {0}};
+    const char *const of_client[][2] = {{"basicConstraints", "critical,CA:FALSE"},
+                                        {"keyUsage", "critical,digitalSignature"},
+                                        {"extendedKeyUsage", "clientAuth"},
+                                        {"authorityKeyIdentifier", "keyid"},
+                                        {0}};
+    int rc = make(&authority, "Tally development", c->days, NULL, of_authority, e) ||
+                     make(&server, "Tally", c->days, &authority, of_server, e) ||
+                     make(&client, c->client, c->days, &authority, of_client, e) ||
+                     write_all(c, &authority, &server, &client, e)
                  ? -1
                  : 0;
     drop(&authority), drop(&server), drop(&client);
@@ -156,20 +176,36 @@ int tally_cert(int argc, char **argv) {
     struct cert c = {.host = "localhost,127.0.0.1,::1", .client = "client", .days = DAYS};
     struct err e = {0};
     const struct flag flags[] = {
-        {.name = "to", .argument = "DIR", .help = "folder for ca.pem, server.pem, server-key.pem, client.pem and client-key.pem; none of them may be there", .text = &c.to},
-        {.name = "host", .argument = "NAME,...", .help = "names and addresses of the server (localhost,127.0.0.1,::1)", .text = &c.host},
-        {.name = "client", .argument = "NAME", .help = "whom the client's certificate names (client)", .text = &c.client},
+        {.name = "to",
+         .argument = "DIR",
+         .help =
+             "folder for ca.pem, server.pem, server-key.pem, client.pem and client-key.pem; none of them may be there",
+         .text = &c.to},
+        {.name = "host",
+         .argument = "NAME,...",
+         .help = "names and addresses of the server (localhost,127.0.0.1,::1)",
+         .text = &c.host},
+        {.name = "client",
+         .argument = "NAME",
+         .help = "whom the client's certificate names (client)",
+         .text = &c.client},
         {.name = "days", .argument = "N", .help = "how long they last (365)", .number = &c.days},
         {.name = "json", .help = "print the result as JSON", .on = &c.json},
     };
     int rc = flags_read("cert", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!c.to || !c.days || c.days > 36500) {
-        fprintf(stderr, "tally cert: %s; see tally cert --help\n", c.to ? "--days must be from 1 to 36500" : "--to says where");
+        fprintf(stderr, "tally cert: %s; see tally cert --help\n",
+                c.to ? "--days must be from 1 to 36500" : "--to says where");
         return EXIT_USAGE;
     }
     if (run(&c, &e)) return say_no(c.json, "cert", &e);
-    if (c.json) printf("{\"ok\":true,\"ca\":\"ca.pem\",\"cert\":\"server.pem\",\"key\":\"server-key.pem\",\"client_cert\":\"client.pem\",\"client_key\":\"client-key.pem\"}\n");
-    else printf("certificates for %s, for %u days, in %s\n  tallyd --tls-cert %s/server.pem --tls-key %s/server-key.pem\n  clients trust %s/ca.pem\n", c.host, c.days, c.to, c.to, c.to, c.to);
+    if (c.json)
+        printf("{\"ok\":true,\"ca\":\"ca.pem\",\"cert\":\"server.pem\",\"key\":\"server-key.pem\",\"client_cert\":"
+               "\"client.pem\",\"client_key\":\"client-key.pem\"}\n");
+    else
+        printf("certificates for %s, for %u days, in %s\n  tallyd --tls-cert %s/server.pem --tls-key "
+               "%s/server-key.pem\n  clients trust %s/ca.pem\n",
+               c.host, c.days, c.to, c.to, c.to, c.to);
     return EXIT_DONE;
 }

@@ -12,14 +12,17 @@ struct findings {
     struct buf out;
 };
 
-static void note(struct findings *f, const struct script *s, const struct script_statement *at, const struct err *e, bool everywhere) {
+static void note(struct findings *f, const struct script *s, const struct script_statement *at, const struct err *e,
+                 bool everywhere) {
     f->refused++;
     if (!f->json) {
-        printf("%s:%u: %s%s\n    %.*s\n", s->path, at->line, everywhere ? "wrong CQL: " : "", e->text, (int)(at->text.n < 160 ? at->text.n : 160), (const char *)at->text.p);
+        printf("%s:%u: %s%s\n    %.*s\n", s->path, at->line, everywhere ? "wrong CQL: " : "", e->text,
+               (int)(at->text.n < 160 ? at->text.n : 160), (const char *)at->text.p);
         return;
     }
-    buf_printf(&f->out, "%s{\"line\":%u,\"code\":\"0x%04x\",\"refused_by\":\"%s\",\"words\":", f->refused > 1 ? "," : "", at->line, (unsigned)e->code,
-               everywhere ? "everybody" : "keyspaces");
+    buf_printf(&f->out,
+               "%s{\"line\":%u,\"code\":\"0x%04x\",\"refused_by\":\"%s\",\"words\":", f->refused > 1 ? "," : "",
+               at->line, (unsigned)e->code, everywhere ? "everybody" : "keyspaces");
     buf_json_str(&f->out, slice_str(e->text));
     buf_put_str(&f->out, ",\"statement\":");
     buf_json_str(&f->out, at->text);
@@ -32,8 +35,10 @@ static bool is_definition(enum stmt_kind kind) {
 }
 
 /* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. A definition
- * that only Keyspaces refuses takes effect all the same, so that the statements behind it are checked for what they are. */
-static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s, const struct script_statement *at) {
+ * that only Keyspaces refuses takes effect all the same, so that the statements behind it are
+ * checked for what they are. */
+static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s,
+                      const struct script_statement *at) {
     const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};
     struct world_answer ignored;
     struct err e = {0}, other = {0};
@@ -46,7 +51,8 @@ static void check_one(struct world *strict, struct world *lenient, struct findin
 
 static void finish(const struct findings *f, const char *path) {
     if (f->json)
-        printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f->refused ? "false" : "true", path, f->statements, SLICE_FMT(buf_slice(&f->out)));
+        printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f->refused ? "false" : "true",
+               path, f->statements, SLICE_FMT(buf_slice(&f->out)));
     else printf("%u statements, %u refused\n", f->statements, f->refused);
 }
 
@@ -75,7 +81,8 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
     struct findings *f = arg;
     const char *rule = client_text(row, &c->arena, "rule"), *words = client_text(row, &c->arena, "words");
     const char *text = client_text(row, &c->arena, "statement");
-    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
+               *table = client_text(row, &c->arena, "table_name");
     long long uses = (long long)client_int(row, "uses");
     f->refused++;
     f->statements += (uint32_t)uses;
@@ -83,7 +90,8 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
         printf("%s.%s: %lld times: %s (%s)\n    %s\n", keyspace, table, uses, words, rule, text);
         return 0;
     }
-    const char *const fields[][2] = {{"rule", rule}, {"keyspace", keyspace}, {"table", table}, {"words", words}, {"statement", text}};
+    const char *const fields[][2] = {
+        {"rule", rule}, {"keyspace", keyspace}, {"table", table}, {"words", words}, {"statement", text}};
     buf_printf(&f->out, "%s{\"uses\":%lld", f->refused > 1 ? "," : "", uses);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         buf_printf(&f->out, ",\"%s\":", fields[i][0]);
@@ -99,7 +107,9 @@ static int check_server(const struct pricing *p, struct remote *remote, struct e
     buf_init(&f.out, 0);
     int rc = remote_connect(remote, &c, e);
     if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, e);
-    if (!rc && f.json) printf("{\"ok\":%s,\"server\":\"%s\",\"uses\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true", remote->host, f.statements, SLICE_FMT(buf_slice(&f.out)));
+    if (!rc && f.json)
+        printf("{\"ok\":%s,\"server\":\"%s\",\"uses\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
+               remote->host, f.statements, SLICE_FMT(buf_slice(&f.out)));
     if (!rc && !f.json) printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
     client_close(&c);
     buf_fini(&f.out);
@@ -111,8 +121,12 @@ int tally_check(int argc, char **argv) {
     struct remote remote = {.timeout_s = 10};
     const char *path = NULL;
     const struct flag flags[] = {
-        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"}, REMOTE_FLAGS(&remote),
-        {.name = "schema", .argument = "FILE", .text = &p.schema, .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
+        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"},
+        REMOTE_FLAGS(&remote),
+        {.name = "schema",
+         .argument = "FILE",
+         .text = &p.schema,
+         .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
         {.name = "json", .on = &p.json, .help = "the answer as JSON"}};
     struct err e = {0};
     int rc = flags_read("check", argc, argv, flags, ARRAY_LEN(flags));

@@ -43,7 +43,8 @@ static void put_xml(struct buf *out, struct slice text) {
 static void note(struct gate *g, const struct script_statement *at, double limit, double units, const char *why) {
     g->statements++;
     g->failed += why != NULL;
-    buf_printf(&g->json, "%s{\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g,\"error\":", g->statements > 1 ? "," : "", at->line, why ? "false" : "true", limit, units);
+    buf_printf(&g->json, "%s{\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g,\"error\":", g->statements > 1 ? "," : "",
+               at->line, why ? "false" : "true", limit, units);
     if (why) buf_json_str(&g->json, slice_str(why));
     else buf_put_str(&g->json, "null");
     buf_put_str(&g->json, ",\"statement\":");
@@ -65,7 +66,8 @@ static void gate_one(struct gate *g, struct world *w, const struct script_statem
         snprintf(why, sizeof(why), "refused: %s", e.text);
         note(g, at, limit, 0, why);
     } else if (a.charge.total > limit) {
-        snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total, a.charge.total - limit, limit);
+        snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total,
+                 a.charge.total - limit, limit);
         note(g, at, limit, a.charge.total, why);
     } else {
         note(g, at, limit, a.charge.total, NULL);
@@ -76,8 +78,10 @@ static int write_junit(const struct gate *g, struct err *e) {
     FILE *f = g->junit ? fopen(g->junit, "we") : NULL;
     if (!g->junit) return 0;
     if (!f) return err_set(e, ERR_CONFIG, "cannot write %s", g->junit);
-    fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" failures=\"%u\">\n%.*s</testsuite>\n", g->statements, g->failed,
-            SLICE_FMT(buf_slice(&g->xml)));
+    fprintf(f,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" "
+            "failures=\"%u\">\n%.*s</testsuite>\n",
+            g->statements, g->failed, SLICE_FMT(buf_slice(&g->xml)));
     return fclose(f) ? err_set(e, ERR_CONFIG, "cannot write %s", g->junit) : 0;
 }
 
@@ -87,7 +91,9 @@ static int run(struct gate *g, struct world *w, struct script *s, struct err *e)
     while (!e->set && script_next(s, &at)) {
         double limit = limit_before(at.text.p, from);
         from = at.text.p + at.text.n;
-        if (limit < 0) return err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement", g->path, at.line);
+        if (limit < 0)
+            return err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement",
+                           g->path, at.line);
         gate_one(g, w, &at, limit);
     }
     return write_junit(g, e);
@@ -101,7 +107,8 @@ static int gate(const struct pricing *p, const char *path, const char *junit, st
     buf_init(&g.json, 0), buf_init(&g.xml, 0);
     if (!rc) {
         rc = run(&g, w, &s, e);
-        if (!rc && p->json) printf("{\"ok\":%s,\"statements\":[%.*s]}\n", g.failed ? "false" : "true", SLICE_FMT(buf_slice(&g.json)));
+        if (!rc && p->json)
+            printf("{\"ok\":%s,\"statements\":[%.*s]}\n", g.failed ? "false" : "true", SLICE_FMT(buf_slice(&g.json)));
         if (!rc && !p->json) printf("%u statements, %u cost more than they may\n", g.statements, g.failed);
         script_close(&s);
     }
@@ -113,8 +120,10 @@ static int gate(const struct pricing *p, const char *path, const char *junit, st
 int tally_gate(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     const char *path = NULL, *junit = NULL;
-    const struct flag flags[] = {{.name = "file", .argument = "FILE", .text = &path, .help = "statements, above each: -- at most N units"},
-                                 {.name = "junit", .argument = "FILE", .text = &junit, .help = "also write the outcome as JUnit XML"}, PRICING_FLAGS(&p)};
+    const struct flag flags[] = {
+        {.name = "file", .argument = "FILE", .text = &path, .help = "statements, above each: -- at most N units"},
+        {.name = "junit", .argument = "FILE", .text = &junit, .help = "also write the outcome as JUnit XML"},
+        PRICING_FLAGS(&p)};
     struct err e = {0};
     int rc = flags_read("gate", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

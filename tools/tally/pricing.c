@@ -16,7 +16,9 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
     int model = one_of("size-model", or_else(p->size_model, "documented-2022"), "documented-2022", "current", e);
     int size = one_of("write-size", or_else(p->write_size, "row"), "row", "written", e);
     const struct world_options o = {.size_model = model == 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
-                                    .write_size = size == 1 ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW, .timestamp_size = p->timestamp_size, .strict = strict};
+                                    .write_size = size == 1 ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
+                                    .timestamp_size = p->timestamp_size,
+                                    .strict = strict};
     if (model < 0 || size < 0) return NULL;
     if (p->consistency && world_consistency(p->consistency) < 0) {
         err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);
@@ -51,9 +53,12 @@ void pricing_json(const struct world_answer *a, struct buf *out) {
     put_number(out, "read_units", a->charge.read_units);
     put_number(out, "write_units", a->charge.write_units);
     put_number(out, "static_write_units", a->charge.static_write_units);
-    buf_printf(out, "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
-               (unsigned long long)a->charge.row_bytes, (unsigned long long)a->charge.static_bytes, query_class_name(a->cost->query_class), (unsigned long long)a->pages,
-               (unsigned long long)a->partitions, (unsigned long long)a->rows_read, (unsigned long long)a->rows_returned);
+    buf_printf(out,
+               "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
+               "\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
+               (unsigned long long)a->charge.row_bytes, (unsigned long long)a->charge.static_bytes,
+               query_class_name(a->cost->query_class), (unsigned long long)a->pages, (unsigned long long)a->partitions,
+               (unsigned long long)a->rows_read, (unsigned long long)a->rows_returned);
     bool first = true;
     for (unsigned id = 0; id < RULES; id++) {
         if (!(a->charge.rules >> id & 1)) continue;
@@ -66,13 +71,24 @@ void pricing_json(const struct world_answer *a, struct buf *out) {
 void pricing_advice(const struct world_answer *a, struct buf *out) {
     const char *table = a->cost->table ? a->cost->table : "the table";
     if (a->kind == STMT_SELECT && a->cost->query_class == QUERY_TABLE_SCAN)
-        buf_printf(out, "Every partition of %s is read, and paid for: give the whole partition key with = or IN, or keep a table whose partition key is what you ask by.\n", table);
+        buf_printf(out,
+                   "Every partition of %s is read, and paid for: give the whole partition key with = or IN, or keep a "
+                   "table whose partition key is what you ask by.\n",
+                   table);
     if (a->kind == STMT_SELECT && a->cost->query_class == QUERY_PARTITION_RANGE)
-        buf_printf(out, "A whole partition of %s is read: clustering columns with =, < or > narrow it to the rows that are wanted.\n", table);
+        buf_printf(out,
+                   "A whole partition of %s is read: clustering columns with =, < or > narrow it to the rows that are "
+                   "wanted.\n",
+                   table);
     if (a->filtered)
-        buf_printf(out, "%llu rows are read and paid for that the conditions then leave out: a condition on clustering columns reads only what it returns.\n",
+        buf_printf(out,
+                   "%llu rows are read and paid for that the conditions then leave out: a condition on clustering "
+                   "columns reads only what it returns.\n",
                    (unsigned long long)a->filtered);
     if (a->charge.static_write_units > 0 && a->charge.write_units > 0)
-        buf_printf(out, "Static and non-static columns in one statement cost twice the units of each: written apart they cost each once.\n");
-    if (a->cost->is_logged_batch) buf_printf(out, "A logged batch costs each row twice: UNLOGGED costs it once, where all-or-nothing is not needed.\n");
+        buf_printf(out, "Static and non-static columns in one statement cost twice the units of each: written apart "
+                        "they cost each once.\n");
+    if (a->cost->is_logged_batch)
+        buf_printf(
+            out, "A logged batch costs each row twice: UNLOGGED costs it once, where all-or-nothing is not needed.\n");
 }

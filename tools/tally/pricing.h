@@ -13,19 +13,29 @@ struct pricing {
 enum { PRICING_TIMESTAMP_SIZE = 20 };
 #define PRICING_FLAGS(p) \
     {.name = "schema", .argument = "FILE", .text = &(p)->schema, .help = "CQL that makes keyspaces and tables"}, \
-    {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
-    {.name = "consistency", .argument = "LEVEL", .text = &(p)->consistency, .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
-    {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
-    {.name = "size-model", .argument = "documented-2022|current", .text = &(p)->size_model, .help = "as of tallyd (documented-2022)"}, \
-    {.name = "write-size", .argument = "row|written", .text = &(p)->write_size, .help = "as of tallyd (row)"}, \
-    {.name = "timestamp-size", .argument = "N", .number = &(p)->timestamp_size, .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
-    {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
+        {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
+        {.name = "consistency", \
+         .argument = "LEVEL", \
+         .text = &(p)->consistency, \
+         .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
+        {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
+        {.name = "size-model", \
+         .argument = "documented-2022|current", \
+         .text = &(p)->size_model, \
+         .help = "as of tallyd (documented-2022)"}, \
+        {.name = "write-size", .argument = "row|written", .text = &(p)->write_size, .help = "as of tallyd (row)"}, \
+        {.name = "timestamp-size", \
+         .argument = "N", \
+         .number = &(p)->timestamp_size, \
+         .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
+        {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
 
 /* The world that the flags ask for, with schema and data. NULL: e says which file and line, or which flag. */
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
 bool pricing_is_read(struct slice text);
 /* Prices a statement in it. -1: e. */
-int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) MUST_CHECK;
+int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out,
+                struct err *e) MUST_CHECK;
 
 /* The answer's fields, without braces. */
 void pricing_json(const struct world_answer *a, struct buf *out);

@@ -8,7 +8,8 @@
 
 bool replay_skips(const struct trace *t, const struct trace_request *r) {
     const char *name = trace_name(t, r);
-    return r->q.opcode == NP_PREPARE || r->q.outcome == ERR_UNPREPARED || strstr(name, "system_control") || strstr(name, "system_metering");
+    return r->q.opcode == NP_PREPARE || r->q.outcome == ERR_UNPREPARED || strstr(name, "system_control") ||
+           strstr(name, "system_metering");
 }
 
 /* ---- sums by statement ---- */
@@ -18,7 +19,9 @@ struct sums {
     bool unknown; /* the server did not tell a charge */
 };
 
-static uint64_t halves_of(const struct capture_request *q) { return q->read_halves + q->write_halves + q->static_halves; }
+static uint64_t halves_of(const struct capture_request *q) {
+    return q->read_halves + q->write_halves + q->static_halves;
+}
 
 static void add(struct sums *s, const struct capture_request *q, const struct replayed *r) {
     bool other = (r->halves >= 0 && (uint64_t)r->halves != halves_of(q)) || (q->outcome != 0) != (r->outcome != 0);
@@ -53,7 +56,8 @@ static void row(struct table *out, const struct sums *s, const char *name) {
         snprintf(again, sizeof(again), "%.1f", (double)s->halves_again / 2);
         snprintf(difference, sizeof(difference), "%+.1f", ((double)s->halves_again - (double)s->halves) / 2);
     }
-    table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%s\t%s\t%" PRIu64 "\t%s", s->requests, s->refused, s->refused_again, (double)s->halves / 2, again, difference, s->differing, name);
+    table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%s\t%s\t%" PRIu64 "\t%s", s->requests, s->refused,
+              s->refused_again, (double)s->halves / 2, again, difference, s->differing, name);
 }
 
 static void merge(struct sums *to, const struct sums *s) {
@@ -62,7 +66,9 @@ static void merge(struct sums *to, const struct sums *s) {
 }
 
 static void print_text(const struct replay *p, const struct sums *all, const struct sums *by_name) {
-    static const struct table_column columns[] = {{"requests", true}, {"refused", true}, {"again", true}, {"units", true}, {"again", true}, {"difference", true}, {"differ", true}, {"statement", false}};
+    static const struct table_column columns[] = {{"requests", true}, {"refused", true},   {"again", true},
+                                                  {"units", true},    {"again", true},     {"difference", true},
+                                                  {"differ", true},   {"statement", false}};
     struct table out;
     table_init(&out, columns, ARRAY_LEN(columns));
     struct sums system = {0};
@@ -75,16 +81,21 @@ static void print_text(const struct replay *p, const struct sums *all, const str
     table_fini(&out);
     if (all->throttled_again) printf("%" PRIu64 " were throttled this time\n", all->throttled_again);
     if (p->latency)
-        printf("%.2f s, %.0f requests a second; latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms\n", p->seconds, p->seconds > 0 ? (double)all->requests / p->seconds : 0,
-               (double)hist_quantile(p->latency, 0.5) / 1e6, (double)hist_quantile(p->latency, 0.99) / 1e6, (double)hist_quantile(p->latency, 0.999) / 1e6, (double)p->latency->max / 1e6);
+        printf("%.2f s, %.0f requests a second; latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms\n",
+               p->seconds, p->seconds > 0 ? (double)all->requests / p->seconds : 0,
+               (double)hist_quantile(p->latency, 0.5) / 1e6, (double)hist_quantile(p->latency, 0.99) / 1e6,
+               (double)hist_quantile(p->latency, 0.999) / 1e6, (double)p->latency->max / 1e6);
     else printf("busiest second: %.1f read units, %.1f write units\n", p->peak_read, p->peak_write);
-    if (p->trace->dropped) printf("%" PRIu64 " requests are missing in the capture: what depends on them may differ\n", p->trace->dropped);
+    if (p->trace->dropped)
+        printf("%" PRIu64 " requests are missing in the capture: what depends on them may differ\n", p->trace->dropped);
     if (p->trace->damage[0]) printf("damaged: %s\n", p->trace->damage);
 }
 
 static void put_json(struct buf *out, const struct sums *s) {
-    buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"refused_again\":%" PRIu64 ",\"throttled_again\":%" PRIu64 ",\"differing\":%" PRIu64 ",\"units\":", s->requests, s->refused,
-               s->refused_again, s->throttled_again, s->differing);
+    buf_printf(out,
+               "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"refused_again\":%" PRIu64
+               ",\"throttled_again\":%" PRIu64 ",\"differing\":%" PRIu64 ",\"units\":",
+               s->requests, s->refused, s->refused_again, s->throttled_again, s->differing);
     charge_put_units(out, (double)s->halves / 2);
     buf_put_str(out, ",\"units_again\":");
     if (s->unknown) buf_put_str(out, "null");
@@ -98,8 +109,8 @@ static void print_json(const struct replay *p, const struct sums *all, const str
     buf_printf(&out, "{\"ok\":%s,\"dropped\":%" PRIu64 ",", all->differing ? "false" : "true", p->trace->dropped);
     put_json(&out, all);
     if (p->latency)
-        buf_printf(&out, ",\"seconds\":%.6f,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64, p->seconds, hist_quantile(p->latency, 0.5), hist_quantile(p->latency, 0.99),
-                   p->latency->max);
+        buf_printf(&out, ",\"seconds\":%.6f,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64,
+                   p->seconds, hist_quantile(p->latency, 0.5), hist_quantile(p->latency, 0.99), p->latency->max);
     else buf_printf(&out, ",\"peak_read_units\":%.1f,\"peak_write_units\":%.1f", p->peak_read, p->peak_write);
     buf_put_str(&out, ",\"damage\":");
     buf_json_str(&out, slice_str(p->trace->damage));
@@ -129,7 +140,10 @@ static int report(struct replay *p, struct err *e) {
 }
 
 static int replay(struct replay *p, struct trace *t, struct err *e) {
-    if (t->header.hashed) return err_set(e, ERR_CONFIG, "%s: its values are hashed: tally capture --file shows it, but it cannot be replayed", p->flags->file);
+    if (t->header.hashed)
+        return err_set(e, ERR_CONFIG,
+                       "%s: its values are hashed: tally capture --file shows it, but it cannot be replayed",
+                       p->flags->file);
     p->results = calloc(t->n + 1, sizeof(*p->results));
     if (!p->results) return err_nomem(e);
     if (!p->flags->price && !(p->latency = calloc(1, sizeof(*p->latency)))) return err_nomem(e);
@@ -139,30 +153,65 @@ static int replay(struct replay *p, struct trace *t, struct err *e) {
 
 static int wrong(const struct replay_flags *f, struct err *e) {
     if (!f->file) return err_set(e, ERR_CONFIG, "--file is needed; see tally replay --help");
-    if (f->price && f->remote.server) return err_set(e, ERR_CONFIG, "--price needs no server; give one of --price and --server");
-    if (!f->price && !f->remote.server) return err_set(e, ERR_CONFIG, "--server or --price is needed; see tally replay --help");
-    const char *const offline[] = {f->pricing.schema, f->pricing.data, f->pricing.size_model, f->pricing.write_size, f->capacity_mode};
+    if (f->price && f->remote.server)
+        return err_set(e, ERR_CONFIG, "--price needs no server; give one of --price and --server");
+    if (!f->price && !f->remote.server)
+        return err_set(e, ERR_CONFIG, "--server or --price is needed; see tally replay --help");
+    const char *const offline[] = {f->pricing.schema, f->pricing.data, f->pricing.size_model, f->pricing.write_size,
+                                   f->capacity_mode};
     for (size_t i = 0; i < ARRAY_LEN(offline) && !f->price; i++)
-        if (offline[i]) return err_set(e, ERR_CONFIG, "--schema, --data, --size-model, --write-size and --capacity-mode are for --price: a server has its own");
+        if (offline[i])
+            return err_set(e, ERR_CONFIG,
+                           "--schema, --data, --size-model, --write-size and --capacity-mode are for --price: a server "
+                           "has its own");
     if (!f->price && f->pricing.page_size) return err_set(e, ERR_CONFIG, "--page-size is for --price");
-    return f->connections >= 1 && f->connections <= 4096 ? 0 : err_set(e, ERR_CONFIG, "--connections must be 1 to 4096");
+    return f->connections >= 1 && f->connections <= 4096 ? 0
+                                                         : err_set(e, ERR_CONFIG, "--connections must be 1 to 4096");
 }
 
 int tally_replay(int argc, char **argv) {
     struct replay_flags f = {.connections = 256, .speed = "1"};
     const struct flag flags[] = {
         {.name = "file", .argument = "FILE", .text = &f.file, .help = "the capture"},
-        {.name = "speed", .argument = "N|max", .text = &f.speed, .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never sent before those have been answered that were "
-                                                                      "answered when it came"},
-        {.name = "connections", .argument = "N", .number = &f.connections, .help = "at most so many; a captured connection gets one of its own while there are enough (256)"},
-        {.name = "price", .on = &f.price, .help = "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"},
-        {.name = "schema", .argument = "FILE", .text = &f.pricing.schema, .help = "of --price: CQL that makes the tables; the capture's own DDL is left out then"},
+        {.name = "speed",
+         .argument = "N|max",
+         .text = &f.speed,
+         .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never "
+                 "sent before those have been answered that were "
+                 "answered when it came"},
+        {.name = "connections",
+         .argument = "N",
+         .number = &f.connections,
+         .help = "at most so many; a captured connection gets one of its own while there are enough (256)"},
+        {.name = "price",
+         .on = &f.price,
+         .help =
+             "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"},
+        {.name = "schema",
+         .argument = "FILE",
+         .text = &f.pricing.schema,
+         .help = "of --price: CQL that makes the tables; the capture's own DDL is left out then"},
         {.name = "data", .argument = "FILE", .text = &f.pricing.data, .help = "of --price: CQL that fills them"},
-        {.name = "size-model", .argument = "NAME", .text = &f.pricing.size_model, .help = "of --price: documented-2022 or current (as captured)"},
-        {.name = "write-size", .argument = "NAME", .text = &f.pricing.write_size, .help = "of --price: row or written (as captured)"},
-        {.name = "page-size", .argument = "N", .number = &f.pricing.page_size, .help = "of --price: rows of a page (as captured)"},
-        {.name = "capacity-mode", .argument = "MODE", .text = &f.capacity_mode, .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is throttled, as by --limits enforce"},
-        {.name = "up-to-damage", .on = &f.up_to_damage, .help = "of a capture that is damaged or cut off: what stands before the damage"},
+        {.name = "size-model",
+         .argument = "NAME",
+         .text = &f.pricing.size_model,
+         .help = "of --price: documented-2022 or current (as captured)"},
+        {.name = "write-size",
+         .argument = "NAME",
+         .text = &f.pricing.write_size,
+         .help = "of --price: row or written (as captured)"},
+        {.name = "page-size",
+         .argument = "N",
+         .number = &f.pricing.page_size,
+         .help = "of --price: rows of a page (as captured)"},
+        {.name = "capacity-mode",
+         .argument = "MODE",
+         .text = &f.capacity_mode,
+         .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is "
+                 "throttled, as by --limits enforce"},
+        {.name = "up-to-damage",
+         .on = &f.up_to_damage,
+         .help = "of a capture that is damaged or cut off: what stands before the damage"},
         {.name = "json", .on = &f.json, .help = "the answer as JSON"},
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};

@@ -31,7 +31,8 @@ struct replay {
     double peak_read, peak_write; /* units in the busiest second; priced */
 };
 
-/* Is it one that a replay leaves out? PREPARE, for it prepares what it needs; EXECUTEs that were answered UNPREPARED; Tally's own system tables, which are about the server that was captured. */
+/* Is it one that a replay leaves out? PREPARE, for it prepares what it needs; EXECUTEs that were
+ * answered UNPREPARED; Tally's own system tables, which are about the server that was captured. */
 bool replay_skips(const struct trace *t, const struct trace_request *r);
 
 int replay_price(struct replay *p, struct err *e) MUST_CHECK;

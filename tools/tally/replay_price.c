@@ -1,4 +1,5 @@
-/* tally replay --price: a capture through the server's own code in memory, one request after the other in the order in which they ended, at their own times. */
+/* tally replay --price: a capture through the server's own code in memory, one request after the
+ * other in the order in which they ended, at their own times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -18,20 +19,28 @@ struct pricer {
 
 /* ---- the world ---- */
 
-static int one_of(const char *given, const char *first, const char *second, int captured, const char *flag, struct err *e) {
+static int one_of(const char *given, const char *first, const char *second, int captured, const char *flag,
+                  struct err *e) {
     if (!given) return captured;
     if (!strcmp(given, first)) return 0;
-    return !strcmp(given, second) ? 1 : err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, given);
+    return !strcmp(given, second)
+               ? 1
+               : err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, given);
 }
 
 static int make_world(struct pricer *x, struct err *e) {
     const struct replay_flags *f = x->p->flags;
     const struct capture_header *h = &x->p->trace->header;
-    int model = one_of(f->pricing.size_model, "documented-2022", "current", h->size_model == SIZE_CURRENT, "size-model", e);
+    int model = one_of(f->pricing.size_model, "documented-2022", "current", h->size_model == SIZE_CURRENT, "size-model",
+                       e);
     int size = one_of(f->pricing.write_size, "row", "written", h->write_size == WRITE_SIZE_WRITTEN, "write-size", e);
     if (model < 0 || size < 0) return -1;
-    const struct world_options o = {.size_model = model ? SIZE_CURRENT : SIZE_DOCUMENTED_2022, .write_size = size ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
-                                    .timestamp_size = h->timestamp_size, .strict = h->strict, .cassandra = h->cassandra, .limits = f->capacity_mode != NULL};
+    const struct world_options o = {.size_model = model ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
+                                    .write_size = size ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
+                                    .timestamp_size = h->timestamp_size,
+                                    .strict = h->strict,
+                                    .cassandra = h->cassandra,
+                                    .limits = f->capacity_mode != NULL};
     x->world = world_new(&o, e);
     if (!x->world) return -1;
     if (f->pricing.schema && world_load(x->world, f->pricing.schema, e)) return -1;
@@ -50,7 +59,11 @@ static int read_mode(const char *text, struct mode *m, struct err *e) {
     *m = (struct mode){0};
     if (!text || !strcmp(text, "on-demand")) return 0;
     m->provisioned = sscanf(text, "provisioned:%u:%u%c", &m->read, &m->write, &end) == 2 && m->read && m->write;
-    return m->provisioned ? 0 : err_set(e, ERR_CONFIG, "--capacity-mode must be on-demand, or provisioned:READ:WRITE with units a second, not '%s'", text);
+    return m->provisioned
+               ? 0
+               : err_set(e, ERR_CONFIG,
+                         "--capacity-mode must be on-demand, or provisioned:READ:WRITE with units a second, not '%s'",
+                         text);
 }
 
 /* Every table of users gets the mode, once it is there. */
@@ -82,7 +95,8 @@ static void prepare_all(struct pricer *x, const struct trace_request *r) {
 }
 
 /* A table may have changed since: then it is made known anew. */
-static int send(struct pricer *x, const struct world_call *call, const struct trace_request *r, struct world_answer *a, struct slice *state, bool *throttled, struct err *e) {
+static int send(struct pricer *x, const struct world_call *call, const struct trace_request *r, struct world_answer *a,
+                struct slice *state, bool *throttled, struct err *e) {
     int rc = world_send(x->world, call, a, state, throttled, e);
     if (!rc || e->code != ERR_UNPREPARED) return rc;
     memset(x->prepared, 0, x->p->trace->n_statements + 1);
@@ -119,7 +133,8 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
 /* Rows that the client has read from this request's answer on, page by page. */
 static uint64_t rows_wanted(const struct trace *t, size_t i) {
     uint64_t rows = t->requests[i].q.rows_returned;
-    for (int64_t k = t->requests[i].page_after; k != TRACE_NONE; k = t->requests[k].page_after) rows += t->requests[k].q.rows_returned;
+    for (int64_t k = t->requests[i].page_after; k != TRACE_NONE; k = t->requests[k].page_after)
+        rows += t->requests[k].q.rows_returned;
     return rows;
 }
 
@@ -150,8 +165,13 @@ static int price(struct pricer *x, size_t i, struct err *e) {
     const struct trace_request *r = &t->requests[i];
     bool ddl = trace_is_definition(t, r);
     if (replay_skips(t, r) || (ddl && x->p->flags->pricing.schema)) return 0;
-    struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace, .version = r->q.version, .opcode = r->q.opcode,
-                              .flags = r->q.flags, .body = r->q.body};
+    struct world_call call = {.now_us = r->q.began_us,
+                              .connection = r->q.connection,
+                              .keyspace = r->q.keyspace,
+                              .version = r->q.version,
+                              .opcode = r->q.opcode,
+                              .flags = r->q.flags,
+                              .body = r->q.body};
     bool repaged = x->p->flags->pricing.page_size && r->q.opcode != NP_BATCH;
     if (repaged && r->page_before != TRACE_NONE) return 0; /* its rows came with the first page's */
     x->p->results[i] = (struct replayed){.sent = true};
@@ -164,7 +184,9 @@ static int price(struct pricer *x, size_t i, struct err *e) {
 
 int replay_price(struct replay *p, struct err *e) {
     const struct trace *t = p->trace;
-    struct pricer x = {.p = p, .prepared = calloc(t->n_statements + 1, 1), .states = calloc(t->n + 1, sizeof(struct buf))};
+    struct pricer x = {.p = p,
+                       .prepared = calloc(t->n_statements + 1, 1),
+                       .states = calloc(t->n + 1, sizeof(struct buf))};
     arena_init(&x.arena, 16 << 10, 0);
     buf_init(&x.paging, 0);
     int rc = x.prepared && x.states ? make_world(&x, e) : err_nomem(e);

@@ -1,7 +1,9 @@
-/* tally replay to a server: every request at its time, or as fast as answers come, over connections like those that it was captured on.
+/* tally replay to a server: every request at its time, or as fast as answers come, over connections
+ * like those that it was captured on.
  *
- * Order: requests go out by when they began, each not before all those are answered that had ended when it began: so what a request could see of the others, it can
- * see again. A statement of the schema is waited for until what it changes is there.
+ * Order: requests go out by when they began, each not before all those are answered that had ended
+ * when it began: so what a request could see of the others, it can see again. A statement of the
+ * schema is waited for until what it changes is there.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,7 +96,9 @@ static void skip(struct sender *s) {
 
 /* ---- connections ---- */
 
-static uint8_t version_of(uint8_t captured) { return captured < 4 ? 4 : captured; /* v4 reads what v3 says, and tells the charge */ }
+static uint8_t version_of(uint8_t captured) {
+    return captured < 4 ? 4 : captured; /* v4 reads what v3 says, and tells the charge */
+}
 
 static int by_source(const void *a, const void *b) {
     const struct source *x = a, *y = b;
@@ -111,7 +115,8 @@ static int find_sources(struct sender *s, struct err *e) {
         free(all);
         return err_nomem(e);
     }
-    for (size_t i = 0; i < t->n; i++) all[i] = (struct source){t->requests[i].q.connection, version_of(t->requests[i].q.version), i};
+    for (size_t i = 0; i < t->n; i++)
+        all[i] = (struct source){t->requests[i].q.connection, version_of(t->requests[i].q.version), i};
     qsort(all, t->n, sizeof(*all), by_source);
     for (size_t i = 0; i < t->n; i++) {
         bool same = s->n_sources && !by_source(&all[s->n_sources - 1], &all[i]);
@@ -142,7 +147,8 @@ static unsigned connection_of(const struct sender *s, size_t request) {
     return source % lanes_of(s) * VERSIONS + (s->sources[source].version == versions[1]);
 }
 
-/* Where it says USE before the capture began. A keyspace that the capture makes first is not there yet, and no matter. */
+/* Where it says USE before the capture began. A keyspace that the capture makes first is not there
+ * yet, and no matter. */
 static int use_keyspaces(struct sender *s, struct err *e) {
     for (size_t i = 0; i < s->n_sources; i++) {
         const struct trace_request *r = &s->t->requests[s->sources[i].first];
@@ -151,9 +157,13 @@ static int use_keyspaces(struct sender *s, struct err *e) {
         char text[256];
         if (!r->q.keyspace.n) continue;
         if (lanes_of(s) < s->n_sources)
-            return err_set(e, ERR_CONFIG, "the capture has %zu connections, some of which say USE: --connections must be at least %zu", s->n_sources, s->n_sources * VERSIONS);
+            return err_set(e, ERR_CONFIG,
+                           "the capture has %zu connections, some of which say USE: --connections must be at least %zu",
+                           s->n_sources, s->n_sources * VERSIONS);
         snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(r->q.keyspace));
-        if (client_ask(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) && why.code == ERR_SERVER) return err_set(e, ERR_SERVER, "%s", why.text);
+        if (client_ask(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) &&
+            why.code == ERR_SERVER)
+            return err_set(e, ERR_SERVER, "%s", why.text);
     }
     return 0;
 }
@@ -190,7 +200,8 @@ static const struct client_prepared *prepare(struct sender *s, struct slice id) 
         snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(c->keyspace));
         if (client_ask(&s->watcher, text, &a, &why)) return NULL;
     }
-    if (client_prepare(&s->watcher, c->text, c->keyspace.n ? c->keyspace : (struct slice){0}, &s->keep, p, &why)) p->id = (struct slice){0};
+    if (client_prepare(&s->watcher, c->text, c->keyspace.n ? c->keyspace : (struct slice){0}, &s->keep, p, &why))
+        p->id = (struct slice){0};
     return p->id.p ? p : NULL;
 }
 
@@ -213,8 +224,13 @@ static int is_settled(struct sender *s, bool dropped, bool table, struct slice k
     struct client_answer a;
     struct err why = {0};
     if (table)
-        snprintf(text, sizeof(text), "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = '%.*s' AND table_name = '%.*s'", SLICE_FMT(keyspace), SLICE_FMT(name));
-    else snprintf(text, sizeof(text), "SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = '%.*s'", SLICE_FMT(keyspace));
+        snprintf(text, sizeof(text),
+                 "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = '%.*s' AND table_name = '%.*s'",
+                 SLICE_FMT(keyspace), SLICE_FMT(name));
+    else
+        snprintf(text, sizeof(text),
+                 "SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = '%.*s'",
+                 SLICE_FMT(keyspace));
     if (client_ask(&s->watcher, text, &a, &why)) return -1;
     bool there = a.has_rows && client_rows_next(&a.rows);
     if (dropped) return !there;
@@ -276,9 +292,11 @@ static const struct splice *splices_of(struct sender *s, size_t i, const struct 
     *n = 0;
     if (!list) return NULL;
     if (p) *n = add_splice(list, *n, q->prepared_id, p->id, 2);
-    if (p && q->params.result_metadata_id.p && p->result_id.p) *n = add_splice(list, *n, q->params.result_metadata_id, p->result_id, 2);
+    if (p && q->params.result_metadata_id.p && p->result_id.p)
+        *n = add_splice(list, *n, q->params.result_metadata_id, p->result_id, 2);
     for (uint32_t k = 0; k < q->n_items; k++)
-        if (q->items[k].prepared_id.p && (p = prepare(s, q->items[k].prepared_id))) *n = add_splice(list, *n, q->items[k].prepared_id, p->id, 2);
+        if (q->items[k].prepared_id.p && (p = prepare(s, q->items[k].prepared_id)))
+            *n = add_splice(list, *n, q->items[k].prepared_id, p->id, 2);
     if (q->params.paging_state.p && r->page_before != TRACE_NONE && s->states[r->page_before].n)
         *n = add_splice(list, *n, q->params.paging_state, buf_slice(&s->states[r->page_before]), 4);
     return list;
@@ -350,16 +368,20 @@ static int read_speed(struct sender *s, struct err *e) {
     if (!strcmp(text, "max")) return 0;
     s->speed = strtod(text, &end);
     if (*end == 'x') end++;
-    return *end || !(s->speed > 0) || s->speed > 1e6 ? err_set(e, ERR_CONFIG, "--speed must be a number above 0, or max, not '%s'", text) : 0;
+    return *end || !(s->speed > 0) || s->speed > 1e6
+               ? err_set(e, ERR_CONFIG, "--speed must be a number above 0, or max, not '%s'", text)
+               : 0;
 }
 
 static int run(struct sender *s, struct err *e) {
-    const struct load_driver d = {.arg = s, .due = due, .where = where, .pick = pick, .put = put, .answered = answered, .tick = tick};
+    const struct load_driver d = {
+        .arg = s, .due = due, .where = where, .pick = pick, .put = put, .answered = answered, .tick = tick};
     uint64_t unanswered = 0;
     s->begun_ns = load_now();
     if (load_run(s->load, &d, 0, &s->p->seconds, &unanswered, e)) return -1;
     skip(s);
-    if (unanswered || s->next < s->t->n) return err_set(e, ERR_SERVER, "the server did not answer %" PRIu64 " of the requests", unanswered);
+    if (unanswered || s->next < s->t->n)
+        return err_set(e, ERR_SERVER, "the server did not answer %" PRIu64 " of the requests", unanswered);
     return 0;
 }
 

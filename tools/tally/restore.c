@@ -1,4 +1,5 @@
-/* tally restore: a data folder made of a backup, which is verified first. It appears whole, by one rename, or not at all. */
+/* tally restore: a data folder made of a backup, which is verified first. It appears whole, by one
+ * rename, or not at all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,13 +45,15 @@ static void print_backup(const struct restore *r, const struct eng_backup *b, bo
     time_t t = b->made_s;
     strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
     if (!r->json) {
-        printf("%6u  %s  %6u files  %12llu bytes  %s\n", b->number, at, b->files, (unsigned long long)b->bytes, why->set ? why->text : "whole");
+        printf("%6u  %s  %6u files  %12llu bytes  %s\n", b->number, at, b->files, (unsigned long long)b->bytes,
+               why->set ? why->text : "whole");
         return;
     }
     struct buf text;
     buf_init(&text, 0);
     buf_json_str(&text, slice_str(why->text));
-    printf("{\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu,\"whole\":%s", b->number, (long long)b->made_s, b->files, (unsigned long long)b->bytes, why->set ? "false" : "true");
+    printf("{\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu,\"whole\":%s", b->number, (long long)b->made_s,
+           b->files, (unsigned long long)b->bytes, why->set ? "false" : "true");
     if (why->set) printf(",\"error\":%.*s", SLICE_FMT(buf_slice(&text)));
     printf("}%s", last ? "" : ",");
     buf_fini(&text);
@@ -92,7 +95,8 @@ static int try_store(const char *folder, struct err *e) {
 
 static int place(const char *fresh, const char *data_dir, struct err *e) {
     char parent[PATH_MAX];
-    if (rename(fresh, data_dir)) return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));
+    if (rename(fresh, data_dir))
+        return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));
     snprintf(parent, sizeof(parent), "%s", data_dir);
     char *slash = strrchr(parent, '/');
     if (slash) slash[slash == parent] = 0;
@@ -102,7 +106,8 @@ static int place(const char *fresh, const char *data_dir, struct err *e) {
 /* An empty folder is what a rename may replace. */
 static int check_target(const char *data_dir, struct err *e) {
     struct stat st;
-    if (stat(data_dir, &st)) return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot use %s: %s", data_dir, strerror(errno));
+    if (stat(data_dir, &st))
+        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot use %s: %s", data_dir, strerror(errno));
     if (!rmdir(data_dir)) return 0;
     return err_set(e, ERR_CONFIG, "%s is there already and not an empty folder: restore into another one", data_dir);
 }
@@ -115,7 +120,9 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
         snprintf(fresh, sizeof(fresh), "%s.restoring", data_dir) >= (int)sizeof(fresh))
         return err_set(e, ERR_CONFIG, "the path %s is too long", r->data_dir);
     if (verify(r, b, e) || check_target(data_dir, e)) return -1;
-    if (!access(fresh, F_OK)) return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does", fresh);
+    if (!access(fresh, F_OK))
+        return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does",
+                       fresh);
     if (eng_backup_restore(r->from, b->number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
     return place(fresh, data_dir, e);
 }
@@ -140,14 +147,18 @@ int tally_restore(int argc, char **argv) {
     const struct flag flags[] = {
         {.name = "from", .argument = "DIR", .help = "the folder of backups", .text = &r.from},
         {.name = "backup", .argument = "N", .help = "which one (the newest)", .number = &r.number},
-        {.name = "data-dir", .argument = "DIR", .help = "the data folder to make; it must not be there, or be empty", .text = &r.data_dir},
+        {.name = "data-dir",
+         .argument = "DIR",
+         .help = "the data folder to make; it must not be there, or be empty",
+         .text = &r.data_dir},
         {.name = "list", .help = "list the backups, and verify each file of each", .on = &r.list},
         {.name = "json", .help = "print the result as JSON", .on = &r.json},
     };
     int rc = flags_read("restore", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!r.from || (!r.data_dir && !r.list)) {
-        fprintf(stderr, "tally restore: --from and --data-dir say from where and into what; see tally restore --help\n");
+        fprintf(stderr,
+                "tally restore: --from and --data-dir say from where and into what; see tally restore --help\n");
         return EXIT_USAGE;
     }
     umask(077);

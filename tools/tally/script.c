@@ -38,9 +38,12 @@ int script_open(struct script *s, const char *path, struct err *e) {
 
 void script_close(struct script *s) { free((void *)s->text.p); }
 
-static bool is_word(const struct token *t, const char *word) { return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n); }
+static bool is_word(const struct token *t, const char *word) {
+    return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
+}
 
-/* What cannot be read as a token belongs to the statement: the reader goes on behind it, and the parser says what is wrong. */
+/* What cannot be read as a token belongs to the statement: the reader goes on behind it, and the
+ * parser says what is wrong. */
 static bool next(struct script *s, struct token *t) {
     *t = token_next(&s->reader);
     if (t->code != T_ERROR) return t->code != 0;

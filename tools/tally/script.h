@@ -1,4 +1,5 @@
-/* A file of CQL, statement by statement, as cqlsh would run it: each ends with a semicolon, a batch with that behind APPLY BATCH. */
+/* A file of CQL, statement by statement, as cqlsh would run it: each ends with a semicolon, a batch
+ * with that behind APPLY BATCH. */
 #pragma once
 
 #include "cql/syntax/token.h"

@@ -25,7 +25,9 @@ static bool is_wanted(const struct reading *r, const char *keyspace) {
 
 static bool is_named(const char *wanted, const char *name) { return !wanted || !strcmp(wanted, name); }
 
-static void put_identifier(struct buf *out, const char *name) { cql_identifier_print(name, token_word_is_free(slice_str(name)), out); }
+static void put_identifier(struct buf *out, const char *name) {
+    cql_identifier_print(name, token_word_is_free(slice_str(name)), out);
+}
 
 static void put_name(struct buf *out, const char *keyspace, const char *name) {
     put_identifier(out, keyspace);
@@ -38,7 +40,8 @@ static void put_literal(struct buf *out, const struct client_rows *row, const ch
     struct value v = client_value(row, column);
     if (v.n < 0) return;
     for (uint32_t i = 0; i < row->columns.n; i++)
-        if (!strcmp(row->columns.list[i].name, column)) cql_value_print(row->columns.list[i].type, slice_of(v.p, (size_t)v.n), out);
+        if (!strcmp(row->columns.list[i].name, column))
+            cql_value_print(row->columns.list[i].type, slice_of(v.p, (size_t)v.n), out);
 }
 
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
@@ -62,7 +65,8 @@ static struct slice next_item(struct rd *items) {
 static int take_type(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     struct value names = client_value(row, "field_names"), types = client_value(row, "field_types");
-    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *type_name = client_text(row, &c->arena, "type_name");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
+               *type_name = client_text(row, &c->arena, "type_name");
     if (names.n < 4 || types.n < 4 || !is_wanted(r, keyspace) || !is_named(r->part->type, type_name)) return 0;
     struct rd n = rd_of(slice_of(names.p, (size_t)names.n)), t = rd_of(slice_of(types.p, (size_t)types.n));
     uint32_t fields = rd_u32(&n);
@@ -91,20 +95,27 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
         r->columns = columns;
         r->cap = cap;
     }
-    r->columns[r->n++] = (struct column){.keyspace = client_text(row, &r->a, "keyspace_name"), .table = client_text(row, &r->a, "table_name"), .name = client_text(row, &r->a, "column_name"),
-                                         .kind = client_text(row, &r->a, "kind"), .order = client_text(row, &r->a, "clustering_order"), .type = client_text(row, &r->a, "type"),
+    r->columns[r->n++] = (struct column){.keyspace = client_text(row, &r->a, "keyspace_name"),
+                                         .table = client_text(row, &r->a, "table_name"),
+                                         .name = client_text(row, &r->a, "column_name"),
+                                         .kind = client_text(row, &r->a, "kind"),
+                                         .order = client_text(row, &r->a, "clustering_order"),
+                                         .type = client_text(row, &r->a, "type"),
                                          .position = client_int(row, "position")};
     return 0;
 }
 
 /* The columns of a kind in their order, or their orders. */
-static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind, bool orders, struct buf *out) {
+static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind, bool orders,
+                        struct buf *out) {
     uint32_t n = 0;
     for (bool found = true; found;) {
         found = false;
         for (uint32_t i = 0; i < r->n && !found; i++) {
             const struct column *c = &r->columns[i];
-            if (c->position != (int64_t)n || strcmp(c->kind, kind) || strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
+            if (c->position != (int64_t)n || strcmp(c->kind, kind) || strcmp(c->keyspace, keyspace) ||
+                strcmp(c->table, table))
+                continue;
             buf_put_str(out, n ? ", " : "");
             put_identifier(out, c->name);
             buf_printf(out, "%s%s", orders ? " " : "", orders ? c->order : "");
@@ -166,7 +177,8 @@ static void put_properties(struct buf *out, struct value properties) {
 
 static int take_table(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
-    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
+               *table = client_text(row, &c->arena, "table_name");
     struct buf orders;
     if (!is_wanted(r, keyspace) || !is_named(r->part->table, table)) return 0;
     buf_put_str(r->out, "CREATE TABLE ");
@@ -175,7 +187,8 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
     put_columns(r, keyspace, table, r->out);
     buf_printf(r->out, " WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
     buf_init(&orders, 0);
-    if (put_key(r, keyspace, table, "clustering", true, &orders)) buf_printf(r->out, "\n    AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
+    if (put_key(r, keyspace, table, "clustering", true, &orders))
+        buf_printf(r->out, "\n    AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
     buf_fini(&orders);
     put_properties(r->out, client_value(row, "custom_properties"));
     buf_put_str(r->out, ";\n");
@@ -192,13 +205,24 @@ int server_schema_of(struct client *c, const struct server_schema_part *part, st
     arena_init(&r.a, 16 << 10, 256 << 20);
     struct err ignored = {0};
     int rc = client_each(c, "SELECT keyspace_name, replication FROM system_schema.keyspaces", take_keyspace, &r, e);
-    if (!rc) rc = client_each(c, "SELECT keyspace_name, type_name, field_names, field_types FROM system_schema.types", take_type, &r, e);
-    if (!rc) rc = client_each(c, "SELECT keyspace_name, table_name, column_name, kind, position, clustering_order, type FROM system_schema.columns", take_column, &r, e);
+    if (!rc)
+        rc = client_each(c, "SELECT keyspace_name, type_name, field_names, field_types FROM system_schema.types",
+                         take_type, &r, e);
+    if (!rc)
+        rc = client_each(c,
+                         "SELECT keyspace_name, table_name, column_name, kind, position, clustering_order, type FROM "
+                         "system_schema.columns",
+                         take_column, &r, e);
     size_t before = out->n;
     /* a Cassandra has no system_schema_mcs, and no custom properties */
-    if (!rc && client_each(c, "SELECT keyspace_name, table_name, default_time_to_live, custom_properties FROM system_schema_mcs.tables", take_table, &r, &ignored)) {
+    if (!rc &&
+        client_each(
+            c,
+            "SELECT keyspace_name, table_name, default_time_to_live, custom_properties FROM system_schema_mcs.tables",
+            take_table, &r, &ignored)) {
         out->n = before;
-        rc = client_each(c, "SELECT keyspace_name, table_name, default_time_to_live FROM system_schema.tables", take_table, &r, e);
+        rc = client_each(c, "SELECT keyspace_name, table_name, default_time_to_live FROM system_schema.tables",
+                         take_table, &r, e);
     }
     if (!rc && buf_failed(out)) rc = err_nomem(e);
     free(r.columns);

@@ -1,4 +1,5 @@
-/* The schema of a server as CQL, from its system tables: keyspaces, types, tables with their columns, times to live and custom properties. */
+/* The schema of a server as CQL, from its system tables: keyspaces, types, tables with their
+ * columns, times to live and custom properties. */
 #pragma once
 
 #include "tools/client/client.h"
@@ -12,4 +13,5 @@ struct server_schema_part {
 /* System keyspaces are left out. */
 int server_schema(struct client *c, struct buf *out, struct err *e) MUST_CHECK;
 /* Only what the part names; a system keyspace when it names one. */
-int server_schema_of(struct client *c, const struct server_schema_part *part, struct buf *out, struct err *e) MUST_CHECK;
+int server_schema_of(struct client *c, const struct server_schema_part *part, struct buf *out,
+                     struct err *e) MUST_CHECK;

@@ -27,7 +27,8 @@ static const struct usage_exit exits[] = {
 void subcommand_program(struct usage_program *out, struct usage_command *commands) {
     static const struct usage_command rows[SUBCOMMANDS] = {
 #define SUBCOMMAND(name_, what_, arguments_) {.name = #name_, .what = what_, .arguments = arguments_},
-#define SUBCOMMAND_OF(name_, second, what_, arguments_) {.name = #name_ " " #second, .what = what_, .arguments = arguments_},
+#define SUBCOMMAND_OF(name_, second, what_, arguments_) \
+    {.name = #name_ " " #second, .what = what_, .arguments = arguments_},
 #include "tools/tally/subcommand.def"
 #undef SUBCOMMAND
 #undef SUBCOMMAND_OF
@@ -37,10 +38,18 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
         struct usage_command *c = &commands[example_of[i]];
         if (!c->n_examples++) c->examples = &examples[i];
     }
-    *out = (struct usage_program){.name = "tally", .what = "works with Tally's servers and their data, and prices statements without one", .version = TALLY_VERSION,
-                                  .section = "1", .n_commands = SUBCOMMANDS, .commands = commands, .n_exits = ARRAY_LEN(exits), .exits = exits,
-                                  .notes = "Sub-commands that price statements hold the server's own engine, language and charges: what they say is what a server charges. "
-                                           "With --json the answer is one JSON object. What is wrong with an input names file, line and reason."};
+    *out = (struct usage_program){
+        .name = "tally",
+        .what = "works with Tally's servers and their data, and prices statements without one",
+        .version = TALLY_VERSION,
+        .section = "1",
+        .n_commands = SUBCOMMANDS,
+        .commands = commands,
+        .n_exits = ARRAY_LEN(exits),
+        .exits = exits,
+        .notes = "Sub-commands that price statements hold the server's own engine, language and charges: what they say "
+                 "is what a server charges. "
+                 "With --json the answer is one JSON object. What is wrong with an input names file, line and reason."};
 }
 
 /* ---- help ---- */
@@ -53,7 +62,8 @@ static void print_usage(enum usage_format format, const char *subcommand, const 
     assert(n <= FLAGS_MAX);
     subcommand_program(&program, commands);
     while (strcmp(c->name, subcommand)) c++;
-    for (size_t i = 0; i < n; i++) shown[i] = (struct usage_flag){.name = flags[i].name, .argument = flags[i].argument, .help = flags[i].help};
+    for (size_t i = 0; i < n; i++)
+        shown[i] = (struct usage_flag){.name = flags[i].name, .argument = flags[i].argument, .help = flags[i].help};
     c->n_flags = (uint32_t)n;
     c->flags = shown;
     buf_init(&out, 0);
@@ -80,12 +90,15 @@ static int take(const char *subcommand, const struct flag *f, const char *value)
 
 /* false: it is not --help. */
 static bool is_help(const char *arg, enum usage_format *format) {
-    int f = !strncmp(arg, "--help=", 7) ? usage_format_of(arg + 7) : !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP : -1;
+    int f = !strncmp(arg, "--help=", 7)                    ? usage_format_of(arg + 7)
+            : !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP
+                                                           : -1;
     if (f >= 0) *format = (enum usage_format)f;
     return f >= 0;
 }
 
-/* The flag of an argument and its value, when the argument holds it: --name, --name=value, -l or -lvalue; n: there is none. */
+/* The flag of an argument and its value, when the argument holds it: --name, --name=value, -l or
+ * -lvalue; n: there is none. */
 static size_t find_flag(const char *arg, const struct flag *flags, size_t n, const char **value) {
     size_t f = 0;
     *value = NULL;

@@ -1,6 +1,7 @@
 /* tally: one program with sub-commands, each a row of subcommand.def and a file of its own.
  *
- * What went wrong is one line on stderr; with --json the result on stdout is one JSON object, also of a failure. Exit codes: exit_code.def.
+ * What went wrong is one line on stderr; with --json the result on stdout is one JSON object, also
+ * of a failure. Exit codes: exit_code.def.
  */
 #pragma once
 
@@ -42,7 +43,8 @@ struct flag {
     uint32_t *number;
 };
 
-/* Reads the arguments behind the sub-command's name. EXIT_DONE, EXIT_USAGE (said on stderr), or -1: --help was given and answered; --help=man and the like print its part of the whole. */
+/* Reads the arguments behind the sub-command's name. EXIT_DONE, EXIT_USAGE (said on stderr), or -1:
+ * --help was given and answered; --help=man and the like print its part of the whole. */
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n);
 /* One line on stderr, or with json an object on stdout: EXIT_NO; and of what was given, EXIT_USAGE. */
 int say_no(bool json, const char *subcommand, const struct err *e);

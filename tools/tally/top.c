@@ -1,4 +1,5 @@
-/* tally top: a live screen of a server, from its virtual tables: tables, partitions and statements by what they are charged, what was refused, how long requests took. */
+/* tally top: a live screen of a server, from its virtual tables: tables, partitions and statements
+ * by what they are charged, what was refused, how long requests took. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -68,7 +69,8 @@ static void read_figures(struct top_row *r, const struct client_rows *row) {
 static int take_table(void *arg, struct client *c, const struct client_rows *row) {
     struct top_row *r = add(&((struct top_screen *)arg)->tables);
     if (!r) return -1;
-    snprintf(r->name, TOP_NAME, "%s.%s", client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
+    snprintf(r->name, TOP_NAME, "%s.%s", client_text(row, &c->arena, "keyspace_name"),
+             client_text(row, &c->arena, "table_name"));
     read_figures(r, row);
     r->throttles = client_int(row, "read_throttles") + client_int(row, "write_throttles");
     r->requests = client_int(row, "requests");
@@ -79,8 +81,10 @@ static int take_partition(void *arg, struct client *c, const struct client_rows 
     struct top_row *r = add(&((struct top_screen *)arg)->partitions);
     struct value key = client_value(row, "partition_key");
     if (!r) return -1;
-    int n = snprintf(r->name, TOP_NAME, "%s.%s 0x", client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
-    for (int32_t i = 0; i < key.n && i < 24 && n < TOP_NAME - 3; i++) n += snprintf(r->name + n, (size_t)(TOP_NAME - n), "%02x", key.p[i]);
+    int n = snprintf(r->name, TOP_NAME, "%s.%s 0x", client_text(row, &c->arena, "keyspace_name"),
+                     client_text(row, &c->arena, "table_name"));
+    for (int32_t i = 0; i < key.n && i < 24 && n < TOP_NAME - 3; i++)
+        n += snprintf(r->name + n, (size_t)(TOP_NAME - n), "%02x", key.p[i]);
     read_figures(r, row);
     r->throttles = client_int(row, "throttles");
     return 0;
@@ -99,7 +103,8 @@ static int take_statement(void *arg, struct client *c, const struct client_rows 
 static int take_limit(void *arg, struct client *c, const struct client_rows *row) {
     struct top_row *r = add(&((struct top_screen *)arg)->limits);
     if (!r) return -1;
-    snprintf(r->name, TOP_NAME, "%s %s.%s", client_text(row, &c->arena, "limit_name"), client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
+    snprintf(r->name, TOP_NAME, "%s %s.%s", client_text(row, &c->arena, "limit_name"),
+             client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
     r->throttles = client_int(row, "refused");
     r->requests = client_int(row, "shadowed");
     return 0;
@@ -110,7 +115,8 @@ static int take_latency(void *arg, struct client *c, const struct client_rows *r
     struct top_list *l = &((struct top_screen *)arg)->tables;
     char name[TOP_NAME];
     int64_t at = client_int(row, "period_start"), samples = client_int(row, "sample_count");
-    snprintf(name, sizeof(name), "%s.%s", client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
+    snprintf(name, sizeof(name), "%s.%s", client_text(row, &c->arena, "keyspace_name"),
+             client_text(row, &c->arena, "table_name"));
     for (size_t i = 0; i < l->n && samples > 0; i++) {
         struct top_row *r = &l->rows[i];
         if (strcmp(r->name, name) || at < r->latency_at) continue;
@@ -194,7 +200,8 @@ static void put_list(const char *title, const char *minute, const struct top_lis
     table_init(&t, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < l->n && i < most; i++) {
         const struct top_row *r = &l->rows[i];
-        table_row(&t, "%.1f\t%.1f\t%.1f\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%s", r->now, r->minute, r->total, r->entities_now, r->throttles_now, r->throttles, r->name);
+        table_row(&t, "%.1f\t%.1f\t%.1f\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%s", r->now, r->minute, r->total,
+                  r->entities_now, r->throttles_now, r->throttles, r->name);
     }
     table_put(&t, out);
     table_fini(&t);
@@ -202,11 +209,14 @@ static void put_list(const char *title, const char *minute, const struct top_lis
 }
 
 static void put_latency(const struct top_list *l, uint32_t most, struct buf *out) {
-    static const struct table_column columns[] = {{"mean ms", true}, {"most ms", true}, {"latency of the newest minute", false}};
+    static const struct table_column columns[] = {{"mean ms", true},
+                                                  {"most ms", true},
+                                                  {"latency of the newest minute", false}};
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < l->n && i < most; i++)
-        if (l->rows[i].latency_ms >= 0) table_row(&t, "%.3f\t%.3f\t%s", l->rows[i].latency_ms, l->rows[i].latency_most_ms, l->rows[i].name);
+        if (l->rows[i].latency_ms >= 0)
+            table_row(&t, "%.3f\t%.3f\t%s", l->rows[i].latency_ms, l->rows[i].latency_most_ms, l->rows[i].name);
     if (t.n_rows) table_put(&t, out), buf_u8(out, '\n');
     table_fini(&t);
 }
@@ -215,7 +225,8 @@ static void put_limits(const struct top_list *l, uint32_t most, struct buf *out)
     static const struct table_column columns[] = {{"refused", true}, {"would have been", true}, {"limit", false}};
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
-    for (size_t i = 0; i < l->n && i < most; i++) table_row(&t, "%" PRId64 "\t%" PRId64 "\t%s", l->rows[i].throttles, l->rows[i].requests, l->rows[i].name);
+    for (size_t i = 0; i < l->n && i < most; i++)
+        table_row(&t, "%" PRId64 "\t%" PRId64 "\t%s", l->rows[i].throttles, l->rows[i].requests, l->rows[i].name);
     if (t.n_rows) table_put(&t, out);
     table_fini(&t);
 }
@@ -248,10 +259,13 @@ static void json_list(const char *name, const struct top_list *l, uint32_t most,
         const struct top_row *r = &l->rows[i];
         buf_put_str(out, i ? ",{\"name\":" : "{\"name\":");
         buf_json_str(out, slice_str(r->name));
-        buf_printf(out, ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f,\"entities_last_second\":%" PRId64 ",\"throttles_last_second\":%" PRId64 ",\"throttles\":%" PRId64
-                        ",\"requests\":%" PRId64,
-                   r->now, r->minute, r->total, r->entities_now, r->throttles_now, r->throttles, r->requests);
-        if (r->latency_ms >= 0) buf_printf(out, ",\"latency_mean_ms\":%.3f,\"latency_max_ms\":%.3f", r->latency_ms, r->latency_most_ms);
+        buf_printf(
+            out,
+            ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f,\"entities_last_second\":%" PRId64
+            ",\"throttles_last_second\":%" PRId64 ",\"throttles\":%" PRId64 ",\"requests\":%" PRId64,
+            r->now, r->minute, r->total, r->entities_now, r->throttles_now, r->throttles, r->requests);
+        if (r->latency_ms >= 0)
+            buf_printf(out, ",\"latency_mean_ms\":%.3f,\"latency_max_ms\":%.3f", r->latency_ms, r->latency_most_ms);
         buf_u8(out, '}');
     }
     buf_u8(out, ']');

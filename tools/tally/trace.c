@@ -35,14 +35,16 @@ static int take(struct trace *t, const struct capture_record *r, struct err *e) 
     void *p;
     switch (r->kind) {
     case CAPTURE_STATEMENT:
-        if (!(p = grow(t->statements, t->n_statements, &t->cap_statements, sizeof(*t->statements)))) return err_nomem(e);
+        if (!(p = grow(t->statements, t->n_statements, &t->cap_statements, sizeof(*t->statements))))
+            return err_nomem(e);
         t->statements = p;
         t->statements[t->n_statements++] = r->statement;
         break;
     case CAPTURE_REQUEST:
         if (!(p = grow(t->requests, t->n, &t->cap, sizeof(*t->requests)))) return err_nomem(e);
         t->requests = p;
-        t->requests[t->n++] = (struct trace_request){.q = r->request, .page_before = TRACE_NONE, .page_after = TRACE_NONE};
+        t->requests[t->n++] =
+            (struct trace_request){.q = r->request, .page_before = TRACE_NONE, .page_after = TRACE_NONE};
         break;
     case CAPTURE_DROPPED: t->dropped += r->dropped; break;
     case CAPTURE_END: t->reason = r->reason; break;
@@ -61,7 +63,9 @@ static int read_file(struct trace *t, const char *path, bool up_to_damage, struc
     while ((got = capture_reader_next(r, &record, &why)) == CAPTURE_GOT_RECORD)
         if (take(t, &record, e)) return -1;
     if (got == CAPTURE_GOT_END) return 0;
-    if (!up_to_damage) return err_set(e, ERR_CONFIG, "%s; %zu requests before it are sound (--up-to-damage takes them)", why.text, t->n);
+    if (!up_to_damage)
+        return err_set(e, ERR_CONFIG, "%s; %zu requests before it are sound (--up-to-damage takes them)", why.text,
+                       t->n);
     if (!t->damage[0]) snprintf(t->damage, sizeof(t->damage), "%.*s", (int)sizeof(t->damage) - 1, why.text);
     return 0;
 }
@@ -124,7 +128,8 @@ static const char *name_digest(struct trace *t, const struct trace_request *r) {
     struct rd in = rd_of(r->q.body);
     struct capture_digest d;
     struct capture_digest_statement s;
-    if (capture_get_digest(&in, &d) || !d.n_statements || capture_get_digest_statement(&in, &s)) return "a request that cannot be read";
+    if (capture_get_digest(&in, &d) || !d.n_statements || capture_get_digest_statement(&in, &s))
+        return "a request that cannot be read";
     const char *first = s.id.p ? name_id(t, s.id) : name_text(t, s.text);
     return r->q.opcode == NP_BATCH && first ? arena_printf(&t->arena, "BATCH of %u: %s", d.n_statements, first) : first;
 }
@@ -189,7 +194,8 @@ static int name_all(struct trace *t, struct err *e) {
     arena_init(&scratch, 16 << 10, 0);
     for (size_t i = 0; i < t->n && !rc; i++) {
         struct arena_mark mark = arena_mark(&t->arena);
-        const char *text = t->requests[i].q.marks & CAPTURE_DIGEST ? name_digest(t, &t->requests[i]) : name_plain(t, &t->requests[i], &scratch);
+        const char *text = t->requests[i].q.marks & CAPTURE_DIGEST ? name_digest(t, &t->requests[i])
+                                                                   : name_plain(t, &t->requests[i], &scratch);
         size_t before = t->n_names;
         int64_t n = text ? find_name(t, &index, text) : -1;
         if (n < 0) rc = err_nomem(e);
@@ -207,7 +213,8 @@ static int name_all(struct trace *t, struct err *e) {
 static bool goes_on(const struct trace_request *r, struct arena *scratch) {
     struct cql_request q;
     struct err e = {0};
-    bool on = !(r->q.marks & CAPTURE_DIGEST) && r->q.opcode != NP_BATCH && !trace_decode(r, scratch, &q, &e) && q.params.paging_state.p;
+    bool on = !(r->q.marks & CAPTURE_DIGEST) && r->q.opcode != NP_BATCH && !trace_decode(r, scratch, &q, &e) &&
+              q.params.paging_state.p;
     arena_reset(scratch);
     return on;
 }
@@ -219,7 +226,9 @@ static void link_pages(struct trace *t) {
     for (size_t i = 0; i < t->n; i++) {
         if (!goes_on(&t->requests[i], &scratch)) continue;
         size_t k = i;
-        while (k && (t->requests[k - 1].q.connection != t->requests[i].q.connection || t->requests[k - 1].name != t->requests[i].name)) k--;
+        while (k && (t->requests[k - 1].q.connection != t->requests[i].q.connection ||
+                     t->requests[k - 1].name != t->requests[i].name))
+            k--;
         if (!k) continue;
         t->requests[i].page_before = (int64_t)k - 1;
         t->requests[k - 1].page_after = (int64_t)i;

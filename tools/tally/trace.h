@@ -1,4 +1,5 @@
-/* A capture in memory: its requests in the order in which they ended, what their prepared statements say, which page followed which. */
+/* A capture in memory: its requests in the order in which they ended, what their prepared
+ * statements say, which page followed which. */
 #pragma once
 
 #include "capture/digest.h"
@@ -9,7 +10,8 @@ enum { TRACE_FILES = 2, TRACE_NONE = -1 };
 
 struct trace_request {
     struct capture_request q;
-    int64_t page_before, page_after; /* the request whose answer this one goes on with, and the one that goes on with this one's; TRACE_NONE */
+    /* the request whose answer this one goes on with, and the one that goes on with this one's; TRACE_NONE */
+    int64_t page_before, page_after;
     uint32_t name;       /* of the statement */
 };
 
@@ -35,14 +37,17 @@ struct trace {
     struct arena arena;
 };
 
-/* The file, with FILE.1 before it when the capture went on in a new file. What is damaged is ERR_CONFIG, unless up_to_damage: then the requests before it are
- * there, and damage says why they are not more. */
+/* The file, with FILE.1 before it when the capture went on in a new file. What is damaged is
+ * ERR_CONFIG, unless up_to_damage: then the requests before it are there, and damage says why they
+ * are not more. */
 int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err *e) MUST_CHECK;
 void trace_close(struct trace *t);
 
 /* The statement of a prepared id; NULL: the capture does not know it. */
 const struct capture_statement *trace_statement(const struct trace *t, struct slice id);
-static inline const char *trace_name(const struct trace *t, const struct trace_request *r) { return t->names[r->name].text; }
+static inline const char *trace_name(const struct trace *t, const struct trace_request *r) {
+    return t->names[r->name].text;
+}
 /* Is the statement one on system tables? Clients ask those many questions that cost nothing. */
 bool trace_is_system(const struct trace *t, uint32_t name);
 /* Does it make, change or drop an object of the schema? */

@@ -43,7 +43,9 @@ static void found(void *arg, const char *words) {
 
 /* ---- named records ---- */
 
-static bool is_named(struct slice name, const char *prefix) { return name.n >= strlen(prefix) && !memcmp(name.p, prefix, strlen(prefix)); }
+static bool is_named(struct slice name, const char *prefix) {
+    return name.n >= strlen(prefix) && !memcmp(name.p, prefix, strlen(prefix));
+}
 
 static int check_object(struct slice name, struct slice value, struct err *e) {
     static const struct object_kind *const kinds[] = {
@@ -55,7 +57,8 @@ static int check_object(struct slice name, struct slice value, struct err *e) {
     struct record r;
     if (record_decode(name, value, &r, e)) return -1;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i]->tag == r.tag) return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1 : 0;
+        if (kinds[i]->tag == r.tag)
+            return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1 : 0;
     return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
 }
 
@@ -70,7 +73,8 @@ static int named(void *arg, struct slice name, struct slice value, struct err *e
     struct ddl_rule rule;
     named_ids_take(&((struct verify *)arg)->ids, name, value);
     if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
-    if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/') return check_object(name, value, e);
+    if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/')
+        return check_object(name, value, e);
     if (is_named(name, "role/")) return check_role(arg, value, e);
     return 0;
 }
@@ -87,7 +91,8 @@ static struct slice read_file(struct verify *v, const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t *bytes = fd >= 0 && !fstat(fd, &st) ? malloc((size_t)st.st_size + 1) : NULL;
     size_t n = 0;
-    for (ssize_t got; bytes && n < (size_t)st.st_size && (got = read(fd, bytes + n, (size_t)st.st_size - n)) > 0;) n += (size_t)got;
+    for (ssize_t got; bytes && n < (size_t)st.st_size && (got = read(fd, bytes + n, (size_t)st.st_size - n)) > 0;)
+        n += (size_t)got;
     bool whole = bytes && n == (size_t)st.st_size;
     if (!whole) {
         snprintf(words, sizeof(words), "%s cannot be read: %s", path, strerror(errno));
@@ -110,7 +115,8 @@ static void check_ledger(struct verify *v, const char *path) {
     uint32_t latest = 0;
     if (!all.p) return;
     int64_t sound = journal_take(&b, all, &latest);
-    if (sound >= 0 && (size_t)sound < all.n) found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
+    if (sound >= 0 && (size_t)sound < all.n)
+        found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
     book_fini(&b);
     free((void *)(uintptr_t)all.p);
 }
@@ -166,9 +172,11 @@ static void walk(struct verify *v, const char *folder, bool beside) {
     int n = scandir(folder, &all, NULL, by_name);
     for (int i = 0; i < n; i++) {
         const char *name = all[i]->d_name;
-        bool usable = strcmp(name, ".") && strcmp(name, "..") && snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX && !lstat(path, &st);
+        bool usable = strcmp(name, ".") && strcmp(name, "..") &&
+                      snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX && !lstat(path, &st);
         if (usable && S_ISDIR(st.st_mode)) walk(v, path, beside);
-        else if (usable && S_ISREG(st.st_mode) && !beside) list_file(v, path, path + strlen(v->data_dir) + 1, (uint64_t)st.st_size);
+        else if (usable && S_ISREG(st.st_mode) && !beside)
+            list_file(v, path, path + strlen(v->data_dir) + 1, (uint64_t)st.st_size);
         else if (usable && S_ISREG(st.st_mode) && !strcmp(name, "ledger.tally")) check_ledger(v, path);
         else if (usable && S_ISREG(st.st_mode) && ends_with(name, ".tcap")) check_capture(v, path);
         free(all[i]);
@@ -181,19 +189,24 @@ static void walk(struct verify *v, const char *folder, bool beside) {
 /* A server that uses the folder holds its lock. The descriptor, -2: there is no lock file; -1. */
 static int take_lock(const char *data_dir, struct err *e) {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/tallyd.lock", data_dir) >= (int)sizeof(path)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (snprintf(path, sizeof(path), "%s/tallyd.lock", data_dir) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || !flock(fd, LOCK_SH | LOCK_NB)) return fd < 0 ? -2 : fd;
     close(fd);
-    return err_set(e, ERR_CONFIG, "a server uses the data folder %s; stop it first, or make a backup (tally backup), which is verified", data_dir);
+    return err_set(
+        e, ERR_CONFIG,
+        "a server uses the data folder %s; stop it first, or make a backup (tally backup), which is verified",
+        data_dir);
 }
 
 static void print(struct verify *v, const struct eng_verify *x) {
     if (!v->json) {
         table_print(&v->table);
         for (uint32_t i = 0; i < v->n_found; i++) printf("%s\n", v->found[i]);
-        printf("%llu files, %llu bytes, %llu records of the catalogue, %llu of rows: %s\n", (unsigned long long)v->n_files, (unsigned long long)v->bytes,
-               (unsigned long long)x->records, (unsigned long long)x->rows, v->n_found ? "damaged" : "sound");
+        printf("%llu files, %llu bytes, %llu records of the catalogue, %llu of rows: %s\n",
+               (unsigned long long)v->n_files, (unsigned long long)v->bytes, (unsigned long long)x->records,
+               (unsigned long long)x->rows, v->n_found ? "damaged" : "sound");
         return;
     }
     struct buf out;
@@ -202,8 +215,9 @@ static void print(struct verify *v, const struct eng_verify *x) {
         if (i) buf_u8(&out, ',');
         buf_json_str(&out, slice_str(v->found[i]));
     }
-    printf("{\"ok\":%s,\"files\":[%.*s],\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n", v->n_found ? "false" : "true", SLICE_FMT(buf_slice(&v->files)),
-           (unsigned long long)x->records, (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
+    printf("{\"ok\":%s,\"files\":[%.*s],\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n",
+           v->n_found ? "false" : "true", SLICE_FMT(buf_slice(&v->files)), (unsigned long long)x->records,
+           (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
     buf_fini(&out);
 }
 
@@ -232,12 +246,16 @@ int tally_verify(int argc, char **argv) {
     char folder[PATH_MAX];
     if (!v) return EXIT_NO;
     const struct flag flags[] = {
-        {.name = "data-dir", .argument = "DIR", .help = "the data folder of a server that is stopped", .text = &v->data_dir},
+        {.name = "data-dir",
+         .argument = "DIR",
+         .help = "the data folder of a server that is stopped",
+         .text = &v->data_dir},
         {.name = "json", .help = "print the result as JSON", .on = &v->json},
     };
     int rc = flags_read("verify", argc, argv, flags, ARRAY_LEN(flags));
     if (!rc && (!v->data_dir || !realpath(v->data_dir, folder))) {
-        fprintf(stderr, "tally verify: --data-dir names a data folder%s; see tally verify --help\n", v->data_dir ? ", and there is no such folder" : "");
+        fprintf(stderr, "tally verify: --data-dir names a data folder%s; see tally verify --help\n",
+                v->data_dir ? ", and there is no such folder" : "");
         rc = EXIT_USAGE;
     }
     if (!rc) {

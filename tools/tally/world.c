@@ -51,8 +51,11 @@ static int open_catalog(struct world *w, struct err *e) {
     struct limit_values values;
     w->eng = eng_open(&eo, e);
     if (!w->eng || limit_values_parse("", &values, e)) return -1;
-    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock, .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
-                                       .node = w->o.cassandra ? cassandra : keyspaces, .quota = admission_quota(&values)};
+    const struct catalog_options co = {.eng = w->eng,
+                                       .clock = &w->clock.clock,
+                                       .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+                                       .node = w->o.cassandra ? cassandra : keyspaces,
+                                       .quota = admission_quota(&values)};
     w->catalog = catalog_open(&co, e);
     return w->catalog ? 0 : -1;
 }
@@ -146,7 +149,8 @@ static enum cql_outcome run(struct world *w, struct cql_request *r, struct charg
 
 static void add(struct world_answer *out, const struct op_cost *cost, const struct charge *c) {
     struct charge *all = &out->charge;
-    all->read_units += c->read_units, all->write_units += c->write_units, all->static_write_units += c->static_write_units;
+    all->read_units += c->read_units, all->write_units += c->write_units,
+        all->static_write_units += c->static_write_units;
     all->total += c->total;
     all->row_bytes += c->row_bytes, all->static_bytes += c->static_bytes;
     all->rules |= c->rules;
@@ -189,9 +193,20 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
 /* What a request needs beside what it asks; memory of the one before goes. */
 static struct cql_request begin(struct world *w, struct err *e) {
     arena_reset(&w->arena);
-    w->cost = (struct op_cost){.arena = &w->arena, .size_model = w->o.size_model, .write_size = w->o.write_size, .timestamp_size = w->o.timestamp_size};
-    return (struct cql_request){.db = w->db, .session = &w->session, .arena = &w->arena, .err = e, .cost = &w->cost, .sink = &w->sink, .batch = w->batch,
-                                .now_us = clock_wall_us(&w->clock.clock), .blocking = true, .stmt_kind = STMT_KINDS};
+    w->cost = (struct op_cost){.arena = &w->arena,
+                               .size_model = w->o.size_model,
+                               .write_size = w->o.write_size,
+                               .timestamp_size = w->o.timestamp_size};
+    return (struct cql_request){.db = w->db,
+                                .session = &w->session,
+                                .arena = &w->arena,
+                                .err = e,
+                                .cost = &w->cost,
+                                .sink = &w->sink,
+                                .batch = w->batch,
+                                .now_us = clock_wall_us(&w->clock.clock),
+                                .blocking = true,
+                                .stmt_kind = STMT_KINDS};
 }
 
 /* One page; where the next one goes on is in w->paging. */
@@ -215,7 +230,9 @@ static bool run_page(struct world *w, const struct world_request *q, struct worl
     struct cql_request r = begin(w, e);
     r.kind = REQUEST_QUERY;
     r.query = q->text;
-    r.params = (struct cql_params){.consistency = q->consistency, .serial_consistency = CL_LOCAL_SERIAL, .page_size = q->page_size ? q->page_size : PAGE};
+    r.params = (struct cql_params){.consistency = q->consistency,
+                                   .serial_consistency = CL_LOCAL_SERIAL,
+                                   .page_size = q->page_size ? q->page_size : PAGE};
     if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
     run_once(w, &r, out);
     return w->paging.n > 0;
@@ -246,7 +263,8 @@ int world_define(struct world *w, const struct world_request *q, struct err *e) 
 /* ---- requests of a capture ---- */
 
 static int set_keyspace(struct world *w, struct slice keyspace, struct err *e) {
-    if (keyspace.n >= sizeof(w->session.keyspace)) return err_invalid(e, "a session's keyspace of %zu bytes", keyspace.n);
+    if (keyspace.n >= sizeof(w->session.keyspace))
+        return err_invalid(e, "a session's keyspace of %zu bytes", keyspace.n);
     memcpy(w->session.keyspace, keyspace.p, keyspace.n);
     w->session.keyspace[keyspace.n] = 0;
     return 0;
@@ -260,7 +278,8 @@ static int by_id(const void *a, const void *b) {
 /* Sorted: ids come in order, mostly. */
 static struct limit_connection *limit_of(struct world *w, uint64_t id) {
     const struct connection key = {.id = id};
-    struct connection *found = w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id) : NULL;
+    struct connection *found = w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id)
+                                                : NULL;
     if (found) return &found->limit;
     struct connection *list = realloc(w->connections, (w->n_connections + 1) * sizeof(*list));
     if (!list) return NULL;
@@ -271,7 +290,8 @@ static struct limit_connection *limit_of(struct world *w, uint64_t id) {
     return &list[at].limit;
 }
 
-int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) {
+int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state,
+               bool *throttled, struct err *e) {
     const struct np_envelope env = {.version = c->version, .opcode = c->opcode, .flags = c->flags};
     struct np_query_options ignored;
     *out = (struct world_answer){.cost = &w->cost};
@@ -280,11 +300,13 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
     err_clear(e);
     if (c->now_us && clock_control_set(&w->clock, c->now_us)) return err_invalid(e, "a time that cannot be");
     w->session.protocol_version = c->version;
-    if (set_keyspace(w, c->keyspace, e) || (w->admission && !(w->session.limit = limit_of(w, c->connection)))) return e->set ? -1 : err_nomem(e);
+    if (set_keyspace(w, c->keyspace, e) || (w->admission && !(w->session.limit = limit_of(w, c->connection))))
+        return e->set ? -1 : err_nomem(e);
     struct cql_request r = begin(w, e);
     if (np_query_decode(&env, c->body, &w->arena, &r, &ignored, e)) return -1;
     if (c->page_size) r.params.page_size = c->page_size;
-    if (c->paging_state.p || c->page_size) r.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
+    if (c->paging_state.p || c->page_size)
+        r.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
     run_once(w, &r, out);
     if (w->paging.n) *paging_state = buf_slice(&w->paging);
     *throttled = e->set && r.verdict && limit_refuses(r.verdict);
@@ -330,7 +352,10 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
     char how[160] = "'throughput_mode': 'PAY_PER_REQUEST'";
     const struct schema *s = catalog_schema(w->catalog);
     int rc = 0;
-    if (provisioned) snprintf(how, sizeof(how), "'throughput_mode': 'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u", read, write);
+    if (provisioned)
+        snprintf(how, sizeof(how),
+                 "'throughput_mode': 'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u", read,
+                 write);
     for (uint32_t i = 0; i < s->n_spaces && !rc; i++) {
         if (s->spaces[i]->keyspace->is_system) continue;
         struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
@@ -364,7 +389,8 @@ int world_storage(struct world *w, const struct schema_table *t, struct table_si
 int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units, struct err *e) {
     w->ttl_deletes = 0;
     w->expiring = t;
-    if (clock_control_advance(&w->clock, seconds * 1000000)) return err_set(e, ERR_CONFIG, "a time to live of %lld seconds is past the year 9999", (long long)seconds);
+    if (clock_control_advance(&w->clock, seconds * 1000000))
+        return err_set(e, ERR_CONFIG, "a time to live of %lld seconds is past the year 9999", (long long)seconds);
     int rc = eng_reclaim(w->eng, e);
     w->expiring = NULL;
     *units = w->ttl_deletes;
@@ -414,4 +440,6 @@ int world_consistency(const char *name) {
     return -1;
 }
 
-const char *world_consistency_name(uint16_t level) { return level < ARRAY_LEN(levels) && levels[level] ? levels[level] : "?"; }
+const char *world_consistency_name(uint16_t level) {
+    return level < ARRAY_LEN(levels) && levels[level] ? levels[level] : "?";
+}

@@ -1,6 +1,7 @@
-/* A server without network and disk, of keyspaces mode unless asked otherwise: the server's own engine, catalogue, language, refusals, charges and limits, so that what is said
- * here of a statement is what a server does with it. DDL takes no time; the clock is the machine's, or the one of a capture, until
- * world_expire moves it.
+/* A server without network and disk, of keyspaces mode unless asked otherwise: the server's own
+ * engine, catalogue, language, refusals, charges and limits, so that what is said here of a
+ * statement is what a server does with it. DDL takes no time; the clock is the machine's, or the
+ * one of a capture, until world_expire moves it.
  */
 #pragma once
 
@@ -14,7 +15,8 @@ struct world_options {
     uint32_t timestamp_size; /* bytes of the timestamp of a column, of tables with client-side timestamps */
     bool strict;    /* what Amazon Keyspaces refuses is refused */
     bool cassandra; /* cassandra mode */
-    bool limits;    /* of tables by their capacity mode, of partitions, connections, the account: what is over them is refused */
+    /* of tables by their capacity mode, of partitions, connections, the account: what is over them is refused */
+    bool limits;
 };
 
 struct world;
@@ -52,12 +54,15 @@ struct world_call {
     int32_t page_size;     /* instead of the one that it asks for; 0: that */
     struct slice paging_state; /* instead of the one that it brings; p NULL: none */
 };
-/* One page of it, and where the next one goes on (p NULL: nowhere; until the next call). -1: refused or wrong; *throttled: by a limit. */
-int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) MUST_CHECK;
+/* One page of it, and where the next one goes on (p NULL: nowhere; until the next call). -1:
+ * refused or wrong; *throttled: by a limit. */
+int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state,
+               bool *throttled, struct err *e) MUST_CHECK;
 /* keyspace: in which it was prepared; empty: none. */
 int world_prepare(struct world *w, struct slice text, struct slice keyspace, struct err *e) MUST_CHECK;
 
-/* Every table of users that has another capacity mode is altered to this one; units a second, of a provisioned table. */
+/* Every table of users that has another capacity mode is altered to this one; units a second, of a
+ * provisioned table. */
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
 
 /* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */

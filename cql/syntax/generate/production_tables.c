@@ -1,4 +1,5 @@
-/* A tool of the build: reads production.def and prints the automaton that production.h describes, as a C header. A mistake in the table is a build error. */
+/* A tool of the build: reads production.def and prints the automaton that production.h describes,
+ * as a C header. A mistake in the table is a build error. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,8 @@ static const char *alternative_end(const char *p, const char *end) {
 
 static int sequence(const char *p, const char *end, int next);
 
-/* A choice between the alternatives of the text, each of which goes on at next; with skip >= 0 a last one leads there. */
+/* A choice between the alternatives of the text, each of which goes on at next; with skip >= 0 a
+ * last one leads there. */
 static int choice(const char *p, const char *end, int next, int skip, int flags) {
     struct production_alternative own[64];
     int n = 0, at = node(PRODUCTION_CHOICE, 0);
@@ -176,11 +178,13 @@ static int sequence(const char *p, const char *end, int next) {
         if (group || mark) {
             out = node(PRODUCTION_EMPTY, 0);
             bool one = !mark && alternative_end(inner, inner_end) == inner_end;
-            at = one ? sequence(inner, inner_end, out) : choice(inner, inner_end, mark == '*' ? -1 : out, mark ? out : -1, flags);
+            at = one ? sequence(inner, inner_end, out)
+                     : choice(inner, inner_end, mark == '*' ? -1 : out, mark ? out : -1, flags);
         } else {
             size_t n = (size_t)(p - item);
             int rule = find(rules, N_RULES, item, n), set = find(sets, N_SETS, item, n);
-            at = out = rule >= 0 ? node(PRODUCTION_CALL, rule) : node(PRODUCTION_TOKEN, set >= 0 ? n_terminals + set : terminal(item, n));
+            at = out = rule >= 0 ? node(PRODUCTION_CALL, rule)
+                                 : node(PRODUCTION_TOKEN, set >= 0 ? n_terminals + set : terminal(item, n));
         }
         nodes[last].next = (uint16_t)at;
         last = out;
@@ -204,14 +208,18 @@ static void fill_set(int set, const char *text) {
 }
 
 static void print_tables(void) {
-    printf("/* Made from production.def by production_tables.c. */\nenum { PRODUCTION_TERMINALS = %d, PRODUCTION_EOF = %d };\n", n_terminals, terminal("@EOF", 4));
+    printf("/* Made from production.def by production_tables.c. */\nenum { PRODUCTION_TERMINALS = %d, PRODUCTION_EOF = "
+           "%d };\n",
+           n_terminals, terminal("@EOF", 4));
     printf("static const char *const production_terminals[] = {\n");
     for (int i = 0; i < n_terminals; i++) printf("    \"%s\",\n", terminals[i]);
     printf("};\nstatic const struct production_node production_nodes[] = {\n");
     for (int i = 0; i < n_nodes; i++)
-        printf("    {.kind = %d, .flags = %d, .n = %d, .arg = %d, .next = %d},\n", nodes[i].kind, nodes[i].flags, nodes[i].n, nodes[i].arg, nodes[i].next);
+        printf("    {.kind = %d, .flags = %d, .n = %d, .arg = %d, .next = %d},\n", nodes[i].kind, nodes[i].flags,
+               nodes[i].n, nodes[i].arg, nodes[i].next);
     printf("};\nstatic const struct production_alternative production_alternatives[] = {\n");
-    for (int i = 0; i < n_alternatives; i++) printf("    {.node = %d, .guard = %d},\n", alternatives[i].node, alternatives[i].guard);
+    for (int i = 0; i < n_alternatives; i++)
+        printf("    {.node = %d, .guard = %d},\n", alternatives[i].node, alternatives[i].guard);
     printf("};\nstatic const uint16_t production_starts[] = {\n");
     for (int i = 0; i < N_RULES; i++) printf("    %d, /* %s */\n", starts[i], rules[i].name);
     printf("};\nstatic const uint16_t production_callers[] = {\n");
@@ -248,7 +256,8 @@ int main(void) {
         int stop = node(PRODUCTION_END, i);
         bool by_table = *text == '!';
         text += by_table;
-        starts[i] = alternative_end(text, end) == end ? sequence(text, end, stop) : choice(text, end, stop, -1, by_table ? PRODUCTION_BY_TABLE : 0);
+        starts[i] = alternative_end(text, end) == end ? sequence(text, end, stop)
+                                                      : choice(text, end, stop, -1, by_table ? PRODUCTION_BY_TABLE : 0);
     }
     print_tables();
     return 0;

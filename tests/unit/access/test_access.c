@@ -1,4 +1,5 @@
-/* The store of roles: what is changed is there after a restart, what is dropped takes its grants along, what is damaged is left out. */
+/* The store of roles: what is changed is there after a restart, what is dropped takes its grants
+ * along, what is damaged is left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,10 @@ static void start(struct world *w) {
     o.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
-    const struct access_options ao = {.eng = w->eng, .catalog = w->catalog, .first_role = "root", .first_password = "root"};
+    const struct access_options ao = {.eng = w->eng,
+                                      .catalog = w->catalog,
+                                      .first_role = "root",
+                                      .first_password = "root"};
     w->access = access_open(&ao, &w->err);
     assert_non_null(w->access);
 }
@@ -87,7 +91,13 @@ static void test_roles_are_there_after_a_restart(void **state) {
     static const struct grant grants[] = {{"data", 1 << MAY_SELECT}};
     struct world *w = *state;
     uint64_t before = access_generation(w->access);
-    assert_non_null(put(w, &(struct role){.name = "a", .hash = "", .login = true, .n_member_of = 1, .member_of = root, .n_grants = 1, .grants = grants}));
+    assert_non_null(put(w, &(struct role){.name = "a",
+                                          .hash = "",
+                                          .login = true,
+                                          .n_member_of = 1,
+                                          .member_of = root,
+                                          .n_grants = 1,
+                                          .grants = grants}));
     assert_int_not_equal(access_generation(w->access), before);
     restart(w);
     const struct role_set *s = access_roles(w->access);
@@ -117,8 +127,9 @@ static void test_who_is_dropped_leaves_nothing_behind(void **state) {
 }
 
 static void test_grants_go_with_tables_and_keyspaces(void **state) {
-    static const struct grant grants[] = {{"data/k", 1 << MAY_SELECT}, {"data/k/*", 1 << MAY_SELECT}, {"data/k/t", 1 << MAY_SELECT}, {"data/k/u", 1 << MAY_SELECT},
-                                          {"data/k2", 1 << MAY_SELECT}, {"functions/k", 1 << MAY_EXECUTE}};
+    static const struct grant grants[] = {{"data/k", 1 << MAY_SELECT},   {"data/k/*", 1 << MAY_SELECT},
+                                          {"data/k/t", 1 << MAY_SELECT}, {"data/k/u", 1 << MAY_SELECT},
+                                          {"data/k2", 1 << MAY_SELECT},  {"functions/k", 1 << MAY_EXECUTE}};
     struct world *w = *state;
     apply(w, CATALOG_CREATE_KEYSPACE, "k", NULL);
     apply(w, CATALOG_CREATE_KEYSPACE, "k2", NULL);
@@ -137,7 +148,10 @@ static void test_grants_go_with_tables_and_keyspaces(void **state) {
 
 /* Dropped while the records could not be told: the next start takes them away. */
 static void test_grants_on_what_is_gone_go_at_the_start(void **state) {
-    static const struct grant grants[] = {{"data", 1 << MAY_SELECT}, {"data/gone", 1 << MAY_SELECT}, {"data/gone/t", 1 << MAY_SELECT}, {"roles", 1 << MAY_DROP}};
+    static const struct grant grants[] = {{"data", 1 << MAY_SELECT},
+                                          {"data/gone", 1 << MAY_SELECT},
+                                          {"data/gone/t", 1 << MAY_SELECT},
+                                          {"roles", 1 << MAY_DROP}};
     struct world *w = *state;
     put(w, &(struct role){.name = "a", .hash = "", .n_grants = 4, .grants = grants});
     restart(w);
@@ -179,7 +193,11 @@ static int read_file(struct world *w, const char *text, mode_t mode, struct acce
 static void test_credentials_make_logins_and_keys(void **state) {
     struct world *w = *state;
     struct access_keys keys;
-    assert_int_equal(read_file(w, "# who may\nuser alice-at-123456789012 s3cret\n\nkey AKIA1 shh alice-at-123456789012\nkey AKIA2 shh2 root token+/==\n", 0600, &keys), 0);
+    assert_int_equal(read_file(w,
+                               "# who may\nuser alice-at-123456789012 s3cret\n\nkey AKIA1 shh "
+                               "alice-at-123456789012\nkey AKIA2 shh2 root token+/==\n",
+                               0600, &keys),
+                     0);
     const struct role_set *s = access_roles(w->access);
     const struct role *alice = role_find(s, "alice-at-123456789012");
     assert_true(alice && alice->login && password_verify(alice->hash, "s3cret"));
@@ -198,10 +216,14 @@ static void test_credentials_that_are_wrong_name_the_line(void **state) {
         const char *text;
         mode_t mode;
         const char *word;
-    } bad[] = {{"user a\n", 0600, "line 1: it must be: user NAME PASSWORD"}, {"user a b\nkey x\n", 0600, "line 2: it must be: key"},
-               {"grant a\n", 0600, "line 1: a line begins with"}, {"key A s nobody\n", 0600, "for role nobody, which there is not"},
-               {"user a $2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG\n", 0600, "line 1: the hash of this password has too great a cost"},
-               {"user a b\nkey A s a\nkey A s a\n", 0600, "line 3: this access key is there already"}, {"user a b\n", 0604, "may be read by everybody"}};
+    } bad[] = {{"user a\n", 0600, "line 1: it must be: user NAME PASSWORD"},
+               {"user a b\nkey x\n", 0600, "line 2: it must be: key"},
+               {"grant a\n", 0600, "line 1: a line begins with"},
+               {"key A s nobody\n", 0600, "for role nobody, which there is not"},
+               {"user a $2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG\n", 0600,
+                "line 1: the hash of this password has too great a cost"},
+               {"user a b\nkey A s a\nkey A s a\n", 0600, "line 3: this access key is there already"},
+               {"user a b\n", 0604, "may be read by everybody"}};
     struct world *w = *state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct access_keys keys;

@@ -34,7 +34,8 @@ static void test_only_what_was_right_is_remembered(void **state) {
 }
 
 static void test_no_hash_is_never_right(void **state) {
-    static const char *const none[] = {"", "x", "$2a$10$", "$1$abc$def", "$2a$10$wzSBBQ/QgTHnLF47SBcJMuocHlbukAXs/PzdKjphWJ/u9TBIlV3q"};
+    static const char *const none[] = {"", "x", "$2a$10$", "$1$abc$def",
+                                       "$2a$10$wzSBBQ/QgTHnLF47SBcJMuocHlbukAXs/PzdKjphWJ/u9TBIlV3q"};
     (void)state;
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         assert_int_equal(password_form(none[i]), PASSWORD_IS_NO_HASH);
@@ -45,7 +46,8 @@ static void test_no_hash_is_never_right(void **state) {
 
 /* Cost 31 would hold the one thread that checks logins for a day. */
 static void test_a_hash_that_would_take_for_ever_is_not_tried(void **state) {
-    static const char slow[] = "$2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG", cheap[] = "$2a$04$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG";
+    static const char slow[] = "$2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG",
+                      cheap[] = "$2a$04$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG";
     (void)state;
     assert_int_equal(password_form(slow), PASSWORD_IS_TOO_SLOW);
     assert_int_equal(password_form(cheap), PASSWORD_IS_HASH);

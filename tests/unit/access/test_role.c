@@ -20,11 +20,15 @@ static void test_texts_of_resources_are_shown_again(void **state) {
     static const struct {
         struct resource on;
         const char *text, *shown;
-    } all[] = {{{RESOURCE_OF_ALL_KEYSPACES, NULL, NULL}, "data", "<all keyspaces>"}, {{RESOURCE_OF_KEYSPACE, "k", NULL}, "data/k", "<keyspace k>"},
-               {{RESOURCE_OF_ALL_TABLES, "k", NULL}, "data/k/*", "<all tables in k>"}, {{RESOURCE_OF_TABLE, "k", "t"}, "data/k/t", "<table k.t>"},
-               {{RESOURCE_OF_ALL_ROLES, NULL, NULL}, "roles", "<all roles>"}, {{RESOURCE_OF_ROLE, NULL, "a/b"}, "roles/a/b", "<role a/b>"},
+    } all[] = {{{RESOURCE_OF_ALL_KEYSPACES, NULL, NULL}, "data", "<all keyspaces>"},
+               {{RESOURCE_OF_KEYSPACE, "k", NULL}, "data/k", "<keyspace k>"},
+               {{RESOURCE_OF_ALL_TABLES, "k", NULL}, "data/k/*", "<all tables in k>"},
+               {{RESOURCE_OF_TABLE, "k", "t"}, "data/k/t", "<table k.t>"},
+               {{RESOURCE_OF_ALL_ROLES, NULL, NULL}, "roles", "<all roles>"},
+               {{RESOURCE_OF_ROLE, NULL, "a/b"}, "roles/a/b", "<role a/b>"},
                {{RESOURCE_OF_ALL_FUNCTIONS, NULL, NULL}, "functions", "<all functions>"},
-               {{RESOURCE_OF_ALL_FUNCTIONS_IN, "k", NULL}, "functions/k", "<all functions in k>"}, {{RESOURCE_OF_ALL_MBEANS, NULL, NULL}, "mbean", "<all mbeans>"}};
+               {{RESOURCE_OF_ALL_FUNCTIONS_IN, "k", NULL}, "functions/k", "<all functions in k>"},
+               {{RESOURCE_OF_ALL_MBEANS, NULL, NULL}, "mbean", "<all mbeans>"}};
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct buf text, shown, again;
@@ -43,7 +47,13 @@ static void test_texts_of_resources_are_shown_again(void **state) {
 static void test_a_record_comes_back_and_a_damaged_one_is_refused(void **state) {
     static const char *const member_of[] = {"a", "b"};
     static const struct grant grants[] = {{"data", 1 << MAY_SELECT}, {"data/k/t", 1 << MAY_MODIFY | 1 << MAY_ALTER}};
-    const struct role r = {.name = "r", .hash = "h", .superuser = true, .n_member_of = 2, .member_of = member_of, .n_grants = 2, .grants = grants};
+    const struct role r = {.name = "r",
+                           .hash = "h",
+                           .superuser = true,
+                           .n_member_of = 2,
+                           .member_of = member_of,
+                           .n_grants = 2,
+                           .grants = grants};
     struct buf form, again;
     struct arena a;
     struct role out;
@@ -78,11 +88,15 @@ static void test_a_record_comes_back_and_a_damaged_one_is_refused(void **state) 
 
 static void test_permissions_come_from_above_and_from_memberships(void **state) {
     static const char *const to_b[] = {"b"}, *const to_c[] = {"c"};
-    static const struct grant on_table[] = {{"data/k/t", 1 << MAY_MODIFY}}, on_keyspace[] = {{"data/k", 1 << MAY_SELECT}}, on_all[] = {{"data", 1 << MAY_DROP}};
-    const struct role a = {.name = "a", .hash = "", .n_member_of = 1, .member_of = to_b, .n_grants = 1, .grants = on_table},
-                      b = {.name = "b", .hash = "", .n_member_of = 1, .member_of = to_c, .n_grants = 1, .grants = on_keyspace},
-                      c = {.name = "c", .hash = "", .n_grants = 1, .grants = on_all}, root = {.name = "root", .hash = "", .superuser = true};
-    const struct resource t = {RESOURCE_OF_TABLE, "k", "t"}, t2 = {RESOURCE_OF_TABLE, "k", "t2"}, other = {RESOURCE_OF_TABLE, "k2", "t"};
+    static const struct grant on_table[] = {{"data/k/t", 1 << MAY_MODIFY}},
+                              on_keyspace[] = {{"data/k", 1 << MAY_SELECT}}, on_all[] = {{"data", 1 << MAY_DROP}};
+    const struct role
+        a = {.name = "a", .hash = "", .n_member_of = 1, .member_of = to_b, .n_grants = 1, .grants = on_table},
+        b = {.name = "b", .hash = "", .n_member_of = 1, .member_of = to_c, .n_grants = 1, .grants = on_keyspace},
+        c = {.name = "c", .hash = "", .n_grants = 1, .grants = on_all},
+        root = {.name = "root", .hash = "", .superuser = true};
+    const struct resource t = {RESOURCE_OF_TABLE, "k", "t"}, t2 = {RESOURCE_OF_TABLE, "k", "t2"},
+                          other = {RESOURCE_OF_TABLE, "k2", "t"};
     const struct role_set *s = with(with(with(with(role_set_empty(), &c), &a), &root), &b);
     (void)state;
     assert_int_equal(s->n, 4);
@@ -111,7 +125,8 @@ static void test_sets_share_what_is_the_same(void **state) {
     for (uint32_t i = 1; i < s->n; i++) assert_true(strcmp(role_at(s, i - 1)->name, role_at(s, i)->name) < 0);
     role_set_ref(s);
     const struct role_set *next = with(s, &(struct role){.name = "r007", .hash = "", .login = true});
-    for (uint32_t i = 0; i < N; i++) assert_int_equal(role_at(s, i) == role_at(next, i), strcmp(role_at(s, i)->name, "r007") != 0);
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(role_at(s, i) == role_at(next, i), strcmp(role_at(s, i)->name, "r007") != 0);
     assert_false(role_find(s, "r007")->login);
     assert_true(role_find(next, "r007")->login);
     const struct role_set *less = role_set_with(next, "r007", NULL);

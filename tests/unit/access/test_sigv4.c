@@ -11,7 +11,8 @@
 static const char nonce[] = "91703fdc2ef562e19fbdab0f58e42fe5", date[] = "2020-06-09T22:41:51.000Z",
                   due[] = "7f3691c18a81b8ce7457699effbfae5b09b4e0714ab38c1292dbdf082c9ddd87";
 
-static void assert_signature(const char *at, const char *key, const char *secret, const char *region, const char *with, bool same) {
+static void assert_signature(const char *at, const char *key, const char *secret, const char *region, const char *with,
+                             bool same) {
     char made[SIGV4_SIGNATURE + 1] = "";
     assert_int_equal(sigv4_sign(slice_str(at), slice_str(key), secret, region, with, made), 0);
     assert_int_equal(!strcmp(made, due), same);
@@ -32,15 +33,24 @@ static void test_dates_are_read_or_refused(void **state) {
     static const struct {
         const char *text;
         int64_t seconds;
-    } dates[] = {{"2020-06-09T22:41:51.000Z", 1591742511}, {"2020-06-09T22:41:51.1000Z", 1591742511}, {"1970-01-01T00:00:00.000Z", 0}, {"", -1},
-                 {"2020-06-09", -1}, {"2020-06-09T22:41:51Z", -1}, {"2020-06-09T22:41:51.000", -1}, {"2020-06-09T22:41:51.Z", -1},
-                 {"2020/06/09T22:41:51.000Z", -1}, {"2020-06-09T22:41:5x.000Z", -1}, {"2020-06-09T22:41:51.00xZ", -1},
+    } dates[] = {{"2020-06-09T22:41:51.000Z", 1591742511},
+                 {"2020-06-09T22:41:51.1000Z", 1591742511},
+                 {"1970-01-01T00:00:00.000Z", 0},
+                 {"", -1},
+                 {"2020-06-09", -1},
+                 {"2020-06-09T22:41:51Z", -1},
+                 {"2020-06-09T22:41:51.000", -1},
+                 {"2020-06-09T22:41:51.Z", -1},
+                 {"2020/06/09T22:41:51.000Z", -1},
+                 {"2020-06-09T22:41:5x.000Z", -1},
+                 {"2020-06-09T22:41:51.00xZ", -1},
                  {"2020-06-09T22:41:51.00000000000000000000000000000Z", -1}};
     char made[SIGV4_SIGNATURE];
     (void)state;
     for (size_t i = 0; i < sizeof(dates) / sizeof(dates[0]); i++) {
         assert_int_equal(sigv4_time(slice_str(dates[i].text)), dates[i].seconds);
-        assert_int_equal(sigv4_sign(slice_str(dates[i].text), slice_str("k"), "s", "r", nonce, made), dates[i].seconds < 0 ? -1 : 0);
+        assert_int_equal(sigv4_sign(slice_str(dates[i].text), slice_str("k"), "s", "r", nonce, made),
+                         dates[i].seconds < 0 ? -1 : 0);
     }
 }
 
@@ -51,7 +61,8 @@ static void test_responses_are_taken_apart_or_refused(void **state) {
     (void)state;
     snprintf(text, sizeof(text), "signature=%s,access_key=UserID-1,amzdate=%s,session_token=a=b/c+d==", due, date);
     assert_int_equal(sigv4_parse(slice_str(text), &r, &e), 0);
-    assert_true(slice_is(r.signature, due) && slice_is(r.access_key, "UserID-1") && slice_is(r.date, date) && slice_is(r.session_token, "a=b/c+d=="));
+    assert_true(slice_is(r.signature, due) && slice_is(r.access_key, "UserID-1") && slice_is(r.date, date) &&
+                slice_is(r.session_token, "a=b/c+d=="));
     snprintf(text, sizeof(text), "signature=%s,access_key=UserID-1,amzdate=%s", due, date);
     assert_int_equal(sigv4_parse(slice_str(text), &r, &e), 0);
     assert_null(r.session_token.p);

@@ -87,7 +87,8 @@ static void fill(struct arena *a, size_t n) {
     while (n--) assert_non_null(arena_alloc(a, 1024));
 }
 
-/* Two requests in a pool of 64 KB: what the one takes beyond its own is not there for the other, which keeps what is its own. */
+/* Two requests in a pool of 64 KB: what the one takes beyond its own is not there for the other,
+ * which keeps what is its own. */
 static void test_arenas_of_a_pool_hold_no_more_than_it_together(void **state) {
     (void)state;
     struct arena_pool pool = {.limit = 64 << 10};
@@ -170,11 +171,15 @@ static void test_memory_that_is_not_handed_out_is_poisoned(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory), cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
-        cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),    cmocka_unit_test(test_arena_copies_are_terminated),
-        cmocka_unit_test(test_arenas_of_a_pool_hold_no_more_than_it_together), cmocka_unit_test(test_a_failed_allocation_leaves_no_mark_in_the_pool),
+        cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory),
+        cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
+        cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),
+        cmocka_unit_test(test_arena_copies_are_terminated),
+        cmocka_unit_test(test_arenas_of_a_pool_hold_no_more_than_it_together),
+        cmocka_unit_test(test_a_failed_allocation_leaves_no_mark_in_the_pool),
         cmocka_unit_test(test_memory_that_is_not_handed_out_is_poisoned),
-        cmocka_unit_test(test_arena_reports_a_failed_allocation),     cmocka_unit_test(test_arena_lets_go_of_what_it_owns_with_what_it_handed_out),
+        cmocka_unit_test(test_arena_reports_a_failed_allocation),
+        cmocka_unit_test(test_arena_lets_go_of_what_it_owns_with_what_it_handed_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,10 +132,14 @@ static void test_an_error_takes_what_was_printed_and_says_where_it_was_cut(void 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buf_writes_big_endian_and_reads_back), cmocka_unit_test(test_buf_fails_at_its_limit_and_keeps_what_it_had),
-        cmocka_unit_test(test_buf_failure_is_sticky),                cmocka_unit_test(test_rd_past_the_end_is_bad_and_yields_zero),
-        cmocka_unit_test(test_uvarint_round_trips_at_every_width),   cmocka_unit_test(test_uvarint_refuses_more_than_64_bits),
-        cmocka_unit_test(test_json_strings_are_escaped),             cmocka_unit_test(test_err_keeps_the_first_error_and_cuts_long_texts),
+        cmocka_unit_test(test_buf_writes_big_endian_and_reads_back),
+        cmocka_unit_test(test_buf_fails_at_its_limit_and_keeps_what_it_had),
+        cmocka_unit_test(test_buf_failure_is_sticky),
+        cmocka_unit_test(test_rd_past_the_end_is_bad_and_yields_zero),
+        cmocka_unit_test(test_uvarint_round_trips_at_every_width),
+        cmocka_unit_test(test_uvarint_refuses_more_than_64_bits),
+        cmocka_unit_test(test_json_strings_are_escaped),
+        cmocka_unit_test(test_err_keeps_the_first_error_and_cuts_long_texts),
         cmocka_unit_test(test_an_error_takes_what_was_printed_and_says_where_it_was_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

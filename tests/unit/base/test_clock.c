@@ -25,7 +25,9 @@ struct world {
 static void count(void *arg) { ++*(int *)arg; }
 
 static void begin(struct world *w) {
-    *w = (struct world){.b = {.clock = {.wall_us = read_wall, .mono_us = read_mono, .machine_us = read_mono}, .wall = 1000000000, .mono = 500}};
+    *w = (struct world){.b = {.clock = {.wall_us = read_wall, .mono_us = read_mono, .machine_us = read_mono},
+                              .wall = 1000000000,
+                              .mono = 500}};
     clock_control_init(&w->c, &w->b.clock);
     clock_control_listen(&w->c, count, &w->told);
 }

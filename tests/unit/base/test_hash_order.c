@@ -12,9 +12,15 @@ static void test_names_come_in_the_order_of_the_map(void **state) {
     static const struct {
         const char *names[16];
         uint32_t n, order[16];
-    } cases[] = {{{"k", "c", "v"}, 3, {1, 2, 0}}, {{"r0", "s1"}, 2, {0, 1}}, {{"s1", "r0"}, 2, {0, 1}}, {{""}, 1, {0}}, {{NULL}, 0, {0}},
+    } cases[] = {{{"k", "c", "v"}, 3, {1, 2, 0}},
+                 {{"r0", "s1"}, 2, {0, 1}},
+                 {{"s1", "r0"}, 2, {0, 1}},
+                 {{""}, 1, {0}},
+                 {{NULL}, 0, {0}},
                  {{"q", "a"}, 2, {0, 1}}, /* above twelve names there are 32 places, where the two do not share one */
-                 {{"z0", "z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9", "q", "a", "b"}, 13, {11, 12, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10}}};
+                 {{"z0", "z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9", "q", "a", "b"},
+                  13,
+                  {11, 12, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10}}};
     (void)state;
     struct arena a;
     arena_init(&a, 4096, 1 << 16);

@@ -82,9 +82,11 @@ static void test_rooms_have_levels_of_their_own(void **state) {
         const char *file;
         enum log_level level;
         bool told;
-    } cases[] = {{"server/x.c", LOG_LEVEL_WARN, true},    {"server/x.c", LOG_LEVEL_INFO, false}, {"cql/x.c", LOG_LEVEL_INFO, true},
-                 {"cql/where/x.c", LOG_LEVEL_INFO, true}, {"cql/x.c", LOG_LEVEL_DEBUG, false},   {"cql/read/x.c", LOG_LEVEL_DEBUG, true},
-                 {"cqlx/x.c", LOG_LEVEL_INFO, false},     {"engine/x.c", LOG_LEVEL_WARN, false}, {"engine/x.c", LOG_LEVEL_ERROR, true}};
+    } cases[] = {{"server/x.c", LOG_LEVEL_WARN, true}, {"server/x.c", LOG_LEVEL_INFO, false},
+                 {"cql/x.c", LOG_LEVEL_INFO, true},    {"cql/where/x.c", LOG_LEVEL_INFO, true},
+                 {"cql/x.c", LOG_LEVEL_DEBUG, false},  {"cql/read/x.c", LOG_LEVEL_DEBUG, true},
+                 {"cqlx/x.c", LOG_LEVEL_INFO, false},  {"engine/x.c", LOG_LEVEL_WARN, false},
+                 {"engine/x.c", LOG_LEVEL_ERROR, true}};
     struct err e = {0};
     char text[8192];
     (void)state;
@@ -97,7 +99,8 @@ static void test_rooms_have_levels_of_their_own(void **state) {
 }
 
 static void test_levels_that_are_none_change_nothing(void **state) {
-    static const char *const bad[] = {"loud", "info,", "=info", "engine=", "engine=loud", "a-room-with-a-name-that-is-longer-than-any=info"};
+    static const char *const bad[] = {"loud",    "info,",       "=info",
+                                      "engine=", "engine=loud", "a-room-with-a-name-that-is-longer-than-any=info"};
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err e = {0};
@@ -132,7 +135,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_lines_have_the_form_that_was_asked_for, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_rooms_have_levels_of_their_own, open_log, close_log),
         cmocka_unit_test_setup_teardown(test_levels_that_are_none_change_nothing, open_log, close_log),
-        cmocka_unit_test_setup_teardown(test_a_file_that_was_moved_away_is_made_again_for_nobody_else, open_log, close_log),
+        cmocka_unit_test_setup_teardown(test_a_file_that_was_moved_away_is_made_again_for_nobody_else, open_log,
+                                        close_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

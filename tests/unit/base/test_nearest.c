@@ -10,8 +10,16 @@ static void test_a_word_has_the_name_that_is_nearest(void **state) {
     static const char *const names[] = {"port", "tls-port", "admin-port", "memory", "read-timeout", "range-timeout"};
     static const struct {
         const char *word, *name;
-    } cases[] = {{"prot", "port"}, {"por", "port"}, {"ports", "port"}, {"memroy", "memory"}, {"read-timout", "read-timeout"}, {"admim-prot", "admin-port"},
-                 {"xyzzy", NULL}, {"", NULL}, {"read_tmieuot", "read-timeout"}, {"a-name-of-more-than-sixty-three-letters-is-none-of-them-and-not-read-at-all", NULL}};
+    } cases[] = {{"prot", "port"},
+                 {"por", "port"},
+                 {"ports", "port"},
+                 {"memroy", "memory"},
+                 {"read-timout", "read-timeout"},
+                 {"admim-prot", "admin-port"},
+                 {"xyzzy", NULL},
+                 {"", NULL},
+                 {"read_tmieuot", "read-timeout"},
+                 {"a-name-of-more-than-sixty-three-letters-is-none-of-them-and-not-read-at-all", NULL}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *got = nearest_name(slice_str(cases[i].word), names, sizeof(names) / sizeof(names[0]));

@@ -31,7 +31,8 @@ static void test_list_keeps_what_was_added_in_the_order_of_objects(void **state)
         assert_null(object_list_find(&l, t->object + 1));
         assert_null(object_list_remove(&l, t->object + 1));
     }
-    for (uint32_t i = 1; i < l.n; i++) assert_true(((struct thing *)l.items[i - 1])->object < ((struct thing *)l.items[i])->object);
+    for (uint32_t i = 1; i < l.n; i++)
+        assert_true(((struct thing *)l.items[i - 1])->object < ((struct thing *)l.items[i])->object);
     object_list_fini(&l);
 }
 

@@ -37,11 +37,19 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-static const struct capture_statement statement = {.id = {(const uint8_t *)"0123456789abcdef", 16}, .keyspace = {(const uint8_t *)"ks", 2}, .text = {(const uint8_t *)"SELECT 1", 8}};
+static const struct capture_statement statement = {.id = {(const uint8_t *)"0123456789abcdef", 16},
+                                                   .keyspace = {(const uint8_t *)"ks", 2},
+                                                   .text = {(const uint8_t *)"SELECT 1", 8}};
 
 static struct capture_request request_of(uint64_t n, size_t body) {
     static uint8_t zeros[1 << 20];
-    return (struct capture_request){.began_us = clock_wall_us(&clock_real), .took_us = n, .connection = n % 7, .version = 4, .opcode = 10, .read_halves = n, .keyspace = slice_str("ks"),
+    return (struct capture_request){.began_us = clock_wall_us(&clock_real),
+                                    .took_us = n,
+                                    .connection = n % 7,
+                                    .version = 4,
+                                    .opcode = 10,
+                                    .read_halves = n,
+                                    .keyspace = slice_str("ks"),
                                     .body = slice_of(zeros, body)};
 }
 
@@ -109,11 +117,13 @@ static ssize_t write_when_open(int fd, const void *p, size_t n) {
     return write(fd, p, n);
 }
 
-/* The one who posts is never kept waiting: it gets through all of its requests while the disk answers none, and what found no room is counted to the last one. */
+/* The one who posts is never kept waiting: it gets through all of its requests while the disk
+ * answers none, and what found no room is counted to the last one. */
 static void test_a_full_queue_drops_and_counts_and_keeps_nobody_waiting(void **state) {
     (void)state;
     enum { N = 20000, BODY = 200 };
-    struct capture_recorder *r = recorder(&(struct capture_options){.queue_bytes = 256 << 10, .write = write_when_open});
+    struct capture_recorder *r = recorder(
+        &(struct capture_options){.queue_bytes = 256 << 10, .write = write_when_open});
     struct capture_status s;
     struct err e = {0};
     uint64_t dropped, statements;
@@ -126,7 +136,8 @@ static void test_a_full_queue_drops_and_counts_and_keeps_nobody_waiting(void **s
     }
     capture_status_get(r, &s);
     assert_true(s.dropped > N / 2);
-    assert_true(s.requests >= 500 && s.requests + s.dropped == N); /* the queue's bytes, and those that the writer holds */
+    /* the queue's bytes, and those that the writer holds */
+    assert_true(s.requests >= 500 && s.requests + s.dropped == N);
     atomic_store(&closed, false);
     sem_post(&gate);
     for (uint64_t i = 0; s.on && i < 10000; i++) { /* there is room again */
@@ -177,7 +188,9 @@ static void test_the_bound_of_a_file_holds(void **state) {
         struct stat st, before = {0};
         char first[100];
         snprintf(first, sizeof(first), "%s.1", path);
-        assert_int_equal(capture_start(r, path, &(struct capture_wish){.max_bytes = CAPTURE_FILE_MIN, .rotates = rotates}, &e), 0);
+        assert_int_equal(capture_start(r, path,
+                                       &(struct capture_wish){.max_bytes = CAPTURE_FILE_MIN, .rotates = rotates}, &e),
+                         0);
         for (uint64_t i = 0; i < 3000 && s.on; i++) {
             struct capture_request q = request_of(i, 2000);
             capture_post(r, &statement, 1, &q);
@@ -315,7 +328,8 @@ static void test_digest_keeps_lengths_and_equality(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_recorded_is_read_again, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_a_full_queue_drops_and_counts_and_keeps_nobody_waiting, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_full_queue_drops_and_counts_and_keeps_nobody_waiting, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_a_full_disk_ends_it_with_its_reason, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_the_bound_of_a_file_holds, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_file_that_is_there_is_not_written_over, make_folder, remove_folder),

@@ -1,5 +1,6 @@
-/* Counts the bytes that our code copies, fills and compares among the steps of base/steps.h: one step for every eight bytes. Linked with
- * --wrap into the tests of cost, which would not see work that is all in memcpy. */
+/* Counts the bytes that our code copies, fills and compares among the steps of base/steps.h: one
+ * step for every eight bytes. Linked with --wrap into the tests of cost, which would not see work
+ * that is all in memcpy. */
 #include <stddef.h>
 #include <string.h>
 

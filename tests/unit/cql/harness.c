@@ -50,22 +50,38 @@ static void sink_restart(struct row_sink *s) {
     buf_clear(&h->rows, 1 << 20);
 }
 
-static size_t sink_bytes(const struct row_sink *s) { return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n; }
+static size_t sink_bytes(const struct row_sink *s) {
+    return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n;
+}
 
-static void open_with(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us, size_t block_cache_bytes) {
+static void open_with(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us,
+                      size_t block_cache_bytes) {
     memset(h, 0, sizeof(*h));
     h->mode = mode;
     h->data_dir = data_dir;
     h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
-    h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes, .place = sink_place, .took = sink_took};
-    struct eng_options eo = {.data_dir = data_dir, .durability = ENG_NONE, .block_cache_bytes = block_cache_bytes, .clock = &h->clock.clock};
+    h->sink = (struct row_sink){.begin = sink_begin,
+                                .row = sink_row,
+                                .restart = sink_restart,
+                                .bytes = sink_bytes,
+                                .place = sink_place,
+                                .took = sink_took};
+    struct eng_options eo = {.data_dir = data_dir,
+                             .durability = ENG_NONE,
+                             .block_cache_bytes = block_cache_bytes,
+                             .clock = &h->clock.clock};
     h->eng = eng_open(&eo, &h->err);
     assert_non_null(h->eng);
     struct catalog_options co = {.eng = h->eng,
                                  .clock = &h->clock.clock,
                                  .mode = mode,
-                                 .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
-                                          .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
+                                 .node = {.cluster_name = "Test Cluster",
+                                          .datacenter = "datacenter1",
+                                          .rack = "rack1",
+                                          .release_version = "5.0.8",
+                                          .cql_version = "3.4.7",
+                                          .listen_address = "127.0.0.1",
+                                          .port = 9042}};
     h->catalog = catalog_open(&co, &h->err);
     assert_non_null(h->catalog);
     struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = mode};
@@ -81,7 +97,9 @@ static void open_with(struct harness *h, enum tally_mode mode, const char *data_
     buf_init(&h->paging, 0);
 }
 
-void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) { open_with(h, mode, data_dir, now_us, 0); }
+void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) {
+    open_with(h, mode, data_dir, now_us, 0);
+}
 
 void harness_open(struct harness *h, enum tally_mode mode) { harness_open_in(h, mode, NULL, 1700000000000000); }
 
@@ -137,7 +155,8 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     sink_restart(&h->sink);
     memset(&h->err, 0, sizeof(h->err));
     h->cost = (struct op_cost){.arena = &h->arena, .write_size = h->write_size};
-    r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost, r->sink = &h->sink;
+    r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost,
+    r->sink = &h->sink;
     r->batch = h->batch;
     r->now_us = h->clock.now_us;
     r->blocking = !h->on_loop;
@@ -170,12 +189,16 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
 }
 
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values) {
-    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .params = {.n_values = n_values, .values = values}};
+    struct cql_request r = {.kind = REQUEST_QUERY,
+                            .query = slice_str(cql),
+                            .params = {.n_values = n_values, .values = values}};
     return harness_request(h, &r);
 }
 
 enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
-    struct cql_request r = {.kind = REQUEST_EXECUTE, .prepared_id = slice_of(id, 16), .params = {.n_values = n_values, .values = values}};
+    struct cql_request r = {.kind = REQUEST_EXECUTE,
+                            .prepared_id = slice_of(id, 16),
+                            .params = {.n_values = n_values, .values = values}};
     return harness_request(h, &r);
 }
 
@@ -188,7 +211,8 @@ void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]) {
 
 const char *harness_query(struct harness *h, const char *cql) {
     enum cql_outcome outcome = harness_run(h, cql, 0, NULL);
-    if (outcome == CQL_FAILED || outcome == CQL_OFFLOAD) fail_msg("%s: %s", cql, outcome == CQL_OFFLOAD ? "offloaded" : h->err.text);
+    if (outcome == CQL_FAILED || outcome == CQL_OFFLOAD)
+        fail_msg("%s: %s", cql, outcome == CQL_OFFLOAD ? "offloaded" : h->err.text);
     return (const char *)h->rows.p;
 }
 

@@ -1,5 +1,6 @@
-/* Runs CQL text on a database in memory, for unit tests: a catalogue without DDL delay, a memory store, a clock that stands
- * still until it is moved. Rows come back as one line of text: columns joined by ",", rows by ";", null as "null". */
+/* Runs CQL text on a database in memory, for unit tests: a catalogue without DDL delay, a memory
+ * store, a clock that stands still until it is moved. Rows come back as one line of text: columns
+ * joined by ",", rows by ";", null as "null". */
 #pragma once
 
 #include <setjmp.h>

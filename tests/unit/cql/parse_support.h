@@ -33,7 +33,8 @@ static inline void parsed_free(struct parsed *r) {
     free(r);
 }
 
-/* Calls each with every line of a file of tests/unit/cql/data, "\n" in it made a line end. Returns how many there were. */
+/* Calls each with every line of a file of tests/unit/cql/data, "\n" in it made a line end. Returns
+ * how many there were. */
 static inline int each_line(const char *name, void (*each)(char *line)) {
     char path[512];
     snprintf(path, sizeof(path), "%s/tests/unit/cql/data/%s", TALLY_SOURCE_DIR, name);

@@ -1,5 +1,6 @@
-/* Every allocation of a request fails once: the answer is right, or a clean ERR_SERVER, and the next request works. Linked with
- * --wrap, so that all of malloc, calloc and realloc in the project's own code count. */
+/* Every allocation of a request fails once: the answer is right, or a clean ERR_SERVER, and the
+ * next request works. Linked with --wrap, so that all of malloc, calloc and realloc in the
+ * project's own code count. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -39,7 +40,8 @@ static void run_clean(struct harness *h, const char *cql) {
 
 static int setup(void **state) {
     static const char *const tables[] = {
-        "CREATE TABLE t (pk int, ck int, v text, s int static, l list<int>, m map<text, int>, fs frozen<set<int>>, d decimal, PRIMARY KEY (pk, ck))",
+        "CREATE TABLE t (pk int, ck int, v text, s int static, l list<int>, m map<text, int>, fs frozen<set<int>>, d "
+        "decimal, PRIMARY KEY (pk, ck))",
         "CREATE TABLE n (pk int PRIMARY KEY, c counter)",
         "INSERT INTO t (pk, ck, v, s, l, m, fs, d) VALUES (1, 1, 'one', 7, [1, 2], {'a': 1}, {3, 4}, 1.50)",
         "INSERT INTO t (pk, ck, v) VALUES (1, 2, 'two')",
@@ -64,7 +66,8 @@ static void fail_each(struct harness *h, const char *cql, const struct cql_reque
         countdown = 0;
         bool failed = outcome == CQL_FAILED, was_hit = hit;
         if (failed && !was_hit) fail_msg("%s: %s", cql, h->err.text);
-        if (failed && (!h->err.set || h->err.code != ERR_SERVER)) fail_msg("%s: allocation %d: %04x %s", cql, n, h->err.code, h->err.text);
+        if (failed && (!h->err.set || h->err.code != ERR_SERVER))
+            fail_msg("%s: allocation %d: %04x %s", cql, n, h->err.code, h->err.text);
         if (!failed && r.result.kind == RESULT_PREPARED) cql_prepared_unref(r.result.prepared);
         if (undo) run_clean(h, undo);
         if (!was_hit) return;
@@ -109,7 +112,8 @@ static void test_reads_survive_each_failed_allocation(void **state) {
 
 static void test_writes_survive_each_failed_allocation(void **state) {
     static const char *const writes[] = {
-        "INSERT INTO t (pk, ck, v, s, l, m, fs, d) VALUES (3, 1, 'x', 1, [1, 2], {'k': 5}, {9, 8}, 3.14) USING TTL 100 AND TIMESTAMP 5",
+        "INSERT INTO t (pk, ck, v, s, l, m, fs, d) VALUES (3, 1, 'x', 1, [1, 2], {'k': 5}, {9, 8}, 3.14) USING TTL 100 "
+        "AND TIMESTAMP 5",
         "INSERT INTO t JSON '{\"pk\": 3, \"ck\": 2, \"l\": [1, 2], \"m\": {\"z\": 1}, \"d\": \"1.0\"}'",
         "UPDATE t SET v = 'y', l = l + [3], m['q'] = 4 WHERE pk = 3 AND ck IN (1, 2)",
         "UPDATE t SET l[0] = 9 WHERE pk = 1 AND ck = 1",
@@ -120,8 +124,10 @@ static void test_writes_survive_each_failed_allocation(void **state) {
         "DELETE l[0], m['q'] FROM t WHERE pk = 3 AND ck = 1",
         "DELETE FROM t WHERE pk = 3",
         "UPDATE n SET c = c + 1 WHERE pk = 1",
-        "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (3, 1, 'a'); UPDATE t SET s = 5 WHERE pk = 3; DELETE FROM t WHERE pk = 4; APPLY BATCH",
-        "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (5, 1, 'a') IF NOT EXISTS; UPDATE t SET s = 5 WHERE pk = 5; APPLY BATCH",
+        "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (3, 1, 'a'); UPDATE t SET s = 5 WHERE pk = 3; DELETE FROM t "
+        "WHERE pk = 4; APPLY BATCH",
+        "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (5, 1, 'a') IF NOT EXISTS; UPDATE t SET s = 5 WHERE pk = 5; "
+        "APPLY BATCH",
     };
     struct harness *h = *state;
     for (size_t i = 0; i < ARRAY_LEN(writes); i++) fail_query(h, writes[i], NULL);
@@ -130,7 +136,8 @@ static void test_writes_survive_each_failed_allocation(void **state) {
 
 /* A batch is whole or not there. */
 static void test_failed_allocation_leaves_no_half_of_a_batch(void **state) {
-    static const char batch[] = "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (8, 1, 'a'); INSERT INTO t (pk, ck, v) VALUES (8, 2, 'b'); APPLY BATCH";
+    static const char batch[] = "BEGIN BATCH INSERT INTO t (pk, ck, v) VALUES (8, 1, 'a'); INSERT INTO t (pk, ck, v) "
+                                "VALUES (8, 2, 'b'); APPLY BATCH";
     struct harness *h = *state;
     bool done = false;
     sure_commit = true;
@@ -151,9 +158,12 @@ static void test_failed_allocation_leaves_no_half_of_a_batch(void **state) {
 
 static void test_schema_changes_survive_each_failed_allocation(void **state) {
     struct harness *h = *state;
-    fail_query(h, "CREATE TABLE u (pk int PRIMARY KEY, v frozen<map<int, text>>) WITH comment = 'c' AND gc_grace_seconds = 5", "DROP TABLE IF EXISTS u");
+    fail_query(
+        h, "CREATE TABLE u (pk int PRIMARY KEY, v frozen<map<int, text>>) WITH comment = 'c' AND gc_grace_seconds = 5",
+        "DROP TABLE IF EXISTS u");
     fail_query(h, "ALTER TABLE t ADD IF NOT EXISTS (x1 int, x2 list<text>)", NULL);
-    fail_query(h, "CREATE KEYSPACE k2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", "DROP KEYSPACE IF EXISTS k2");
+    fail_query(h, "CREATE KEYSPACE k2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+               "DROP KEYSPACE IF EXISTS k2");
     fail_query(h, "DROP TABLE IF EXISTS u", "CREATE TABLE IF NOT EXISTS u (pk int PRIMARY KEY)");
     fail_query(h, "USE k", NULL);
     assert_rows(h, "SELECT ck, v FROM t WHERE pk = 1", "1,one;2,two");
@@ -173,7 +183,9 @@ static void test_prepared_statements_survive_each_failed_allocation(void **state
         struct cql_request prepare = {.kind = REQUEST_PREPARE, .query = slice_str(statements[i])};
         fail_each(h, statements[i], &prepare, NULL);
         harness_prepare(h, statements[i], id);
-        struct cql_request execute = {.kind = REQUEST_EXECUTE, .prepared_id = slice_of(id, 16), .params = {.n_values = 1, .values = values}};
+        struct cql_request execute = {.kind = REQUEST_EXECUTE,
+                                      .prepared_id = slice_of(id, 16),
+                                      .params = {.n_values = 1, .values = values}};
         fail_each(h, statements[i], &execute, NULL);
     }
 }
@@ -184,7 +196,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_writes_survive_each_failed_allocation, setup, harness_teardown),
         cmocka_unit_test_setup_teardown(test_failed_allocation_leaves_no_half_of_a_batch, setup, harness_teardown),
         cmocka_unit_test_setup_teardown(test_schema_changes_survive_each_failed_allocation, setup, harness_teardown),
-        cmocka_unit_test_setup_teardown(test_prepared_statements_survive_each_failed_allocation, setup, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_prepared_statements_survive_each_failed_allocation, setup,
+                                        harness_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,8 @@ static void test_conditions_on_values(void **state) {
     assert_rows(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 98 IF v = 3", "false");
     assert_rows(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 97 IF s = 3", "false,2");
     assert_rows(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 98 IF v != 3", "true");
-    assert_error(h, "UPDATE so USING TIMESTAMP 5 SET v = 2 WHERE pk = 1 AND ck = 1 IF v = 2", "Cannot provide custom timestamp for conditional updates");
+    assert_error(h, "UPDATE so USING TIMESTAMP 5 SET v = 2 WHERE pk = 1 AND ck = 1 IF v = 2",
+                 "Cannot provide custom timestamp for conditional updates");
 }
 
 static void test_conditions_on_collections(void **state) {
@@ -102,17 +103,20 @@ static void test_batch_is_all_or_nothing(void **state) {
     struct harness *h = *state;
     run_ok(h, "BEGIN BATCH APPLY BATCH");
     assert_int_equal(writes_charged(h), 0);
-    run_ok(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 1, 1); UPDATE so SET v = 2 WHERE pk = 1 AND ck = 2; INSERT INTO c (pk, v) VALUES (7, 7) APPLY BATCH");
+    run_ok(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 1, 1); UPDATE so SET v = 2 WHERE pk = 1 AND ck = 2; "
+              "INSERT INTO c (pk, v) VALUES (7, 7) APPLY BATCH");
     assert_int_equal(writes_charged(h), 3);
     assert_rows(h, "SELECT ck, v FROM so", "1,1;2,2");
     assert_rows(h, "SELECT v FROM c", "7");
-    harness_error(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (3, 3, 3); UPDATE c SET l[0] = 1 WHERE pk = 1 APPLY BATCH");
+    harness_error(
+        h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (3, 3, 3); UPDATE c SET l[0] = 1 WHERE pk = 1 APPLY BATCH");
     assert_rows(h, "SELECT ck FROM so", "1;2");
 }
 
 static void test_batch_charges_every_statement(void **state) {
     struct harness *h = *state;
-    run_ok(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 1, 1); INSERT INTO so (pk, ck, v) VALUES (1, 2, 1) APPLY BATCH");
+    run_ok(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 1, 1); INSERT INTO so (pk, ck, v) VALUES (1, 2, 1) "
+              "APPLY BATCH");
     assert_true(h->cost.is_logged_batch);
     assert_int_equal(writes_charged(h), 2);
     run_ok(h, "BEGIN UNLOGGED BATCH INSERT INTO so (pk, ck, v) VALUES (1, 1, 1) APPLY BATCH");
@@ -126,26 +130,44 @@ static void test_batch_refuses_mixtures(void **state) {
                  "Timestamp must be set either on BATCH or individual statements");
     assert_error(h, "BEGIN BATCH USING TIMESTAMP 5 INSERT INTO so (pk, ck) VALUES (1, 1) IF NOT EXISTS APPLY BATCH",
                  "Cannot provide custom timestamp for conditional BATCH");
-    assert_error(h, "BEGIN COUNTER BATCH INSERT INTO so (pk, ck) VALUES (1, 1) APPLY BATCH", "Cannot include non-counter statement in a counter batch");
-    assert_error(h, "BEGIN BATCH UPDATE cn SET c = c + 1 WHERE pk = 1 APPLY BATCH", "Cannot include a counter statement in a logged batch");
-    assert_error(h, "BEGIN BATCH INSERT INTO so (pk, ck) VALUES (1, 1) IF NOT EXISTS; INSERT INTO so (pk, ck) VALUES (2, 1) APPLY BATCH",
+    assert_error(h, "BEGIN COUNTER BATCH INSERT INTO so (pk, ck) VALUES (1, 1) APPLY BATCH",
+                 "Cannot include non-counter statement in a counter batch");
+    assert_error(h, "BEGIN BATCH UPDATE cn SET c = c + 1 WHERE pk = 1 APPLY BATCH",
+                 "Cannot include a counter statement in a logged batch");
+    assert_error(h,
+                 "BEGIN BATCH INSERT INTO so (pk, ck) VALUES (1, 1) IF NOT EXISTS; INSERT INTO so (pk, ck) VALUES (2, "
+                 "1) APPLY BATCH",
                  "Batch with conditions cannot span multiple partitions");
-    assert_error(h, "BEGIN BATCH INSERT INTO so (pk, ck) VALUES (1, 1) IF NOT EXISTS; INSERT INTO c (pk) VALUES (1) APPLY BATCH",
-                 "Batch with conditions cannot span multiple tables");
-    assert_error(h, "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF EXISTS; INSERT INTO so (pk, ck, v) VALUES (1, 8, 1) IF NOT EXISTS APPLY BATCH",
+    assert_error(
+        h, "BEGIN BATCH INSERT INTO so (pk, ck) VALUES (1, 1) IF NOT EXISTS; INSERT INTO c (pk) VALUES (1) APPLY BATCH",
+        "Batch with conditions cannot span multiple tables");
+    assert_error(h,
+                 "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF EXISTS; INSERT INTO so (pk, ck, v) VALUES "
+                 "(1, 8, 1) IF NOT EXISTS APPLY BATCH",
                  "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
 }
 
 static void test_batch_conditional_answers(void **state) {
     struct harness *h = *state;
-    assert_rows(h, "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 8, 1) IF NOT EXISTS; INSERT INTO so (pk, ck, v) VALUES (1, 9, 5) APPLY BATCH", "true");
-    assert_rows(h, "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 9 IF v = 3; UPDATE so SET v = 6 WHERE pk = 1 AND ck = 8 IF v = 7 APPLY BATCH",
+    assert_rows(h,
+                "BEGIN BATCH INSERT INTO so (pk, ck, v) VALUES (1, 8, 1) IF NOT EXISTS; INSERT INTO so (pk, ck, v) "
+                "VALUES (1, 9, 5) APPLY BATCH",
+                "true");
+    assert_rows(h,
+                "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 9 IF v = 3; UPDATE so SET v = 6 WHERE pk = 1 "
+                "AND ck = 8 IF v = 7 APPLY BATCH",
                 "false,1,8,1;false,1,9,5");
-    assert_rows(h, "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF v = 1; UPDATE so SET v = 6 WHERE pk = 1 AND ck = 9 IF s = 7 APPLY BATCH",
+    assert_rows(h,
+                "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF v = 1; UPDATE so SET v = 6 WHERE pk = 1 "
+                "AND ck = 9 IF s = 7 APPLY BATCH",
                 "false,1,8,1,null");
-    assert_rows(h, "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF EXISTS; UPDATE so SET v = 1 WHERE pk = 1 AND ck = 77 IF EXISTS APPLY BATCH",
+    assert_rows(h,
+                "BEGIN BATCH UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF EXISTS; UPDATE so SET v = 1 WHERE pk = 1 "
+                "AND ck = 77 IF EXISTS APPLY BATCH",
                 "false,1,8,null,1");
-    assert_rows(h, "BEGIN BATCH DELETE FROM so WHERE pk = 1; UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF v = 1 APPLY BATCH", "true");
+    assert_rows(
+        h, "BEGIN BATCH DELETE FROM so WHERE pk = 1; UPDATE so SET v = 1 WHERE pk = 1 AND ck = 8 IF v = 1 APPLY BATCH",
+        "true");
     assert_rows(h, "SELECT * FROM so", "1,8,null,1");
 }
 
@@ -195,7 +217,8 @@ static void test_a_loop_decides_on_rows_that_its_batch_has_not_written(void **st
     assert_rows(h, "SELECT * FROM so", "1,1,3,2;1,2,3,7;1,4,3,8");
 }
 
-/* The lock of a refusal on a loop is given back: else the worker of the next one, which is this thread, would wait for ever. */
+/* The lock of a refusal on a loop is given back: else the worker of the next one, which is this
+ * thread, would wait for ever. */
 static void test_a_refusal_on_a_loop_leaves_no_lock(void **state) {
     struct harness *h = *state;
     assert_on_loop(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF EXISTS", CQL_COMMIT, "false");

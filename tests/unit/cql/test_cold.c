@@ -1,5 +1,5 @@
-/* What a loop does not find in memory is looked for on a worker, from the beginning: wherever the first try ends, the answer and its cost
- * are those of a try that is not hindered. */
+/* What a loop does not find in memory is looked for on a worker, from the beginning: wherever the
+ * first try ends, the answer and its cost are those of a try that is not hindered. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@ enum { SECOND_US = 1000000 };
 static const int64_t START_US = 1700000000000000, FAR = 1 << 30;
 
 static const char *const tables[] = {
-    "CREATE TABLE t (p int, q double, c time, d boolean, v int, w text, l list<int>, m map<text, int>, s text static, PRIMARY KEY ((p, q), c, d)) "
+    "CREATE TABLE t (p int, q double, c time, d boolean, v int, w text, l list<int>, m map<text, int>, s text static, "
+    "PRIMARY KEY ((p, q), c, d)) "
     "WITH CLUSTERING ORDER BY (c DESC, d ASC)",
     "CREATE TABLE r (p int, c int, v int, s int static, PRIMARY KEY (p, c))",
     "CREATE TABLE n (p int, c int, k counter, PRIMARY KEY (p, c))",
@@ -23,9 +24,11 @@ static const char *const tables[] = {
     NULL,
 };
 
-/* Partitions: live and dead rows below deletions of every kind; a static row alone; a deletion alone; rows that expire. */
+/* Partitions: live and dead rows below deletions of every kind; a static row alone; a deletion
+ * alone; rows that expire. */
 static const char *const loads[] = {
-    "INSERT INTO t (p, q, c, d, v, w, l, m, s) VALUES (0, -1.5, '00:00:00', true, 1, 'a', [1, 2], {'a': 1, 'b': 2}, 'x') USING TIMESTAMP 7",
+    "INSERT INTO t (p, q, c, d, v, w, l, m, s) VALUES (0, -1.5, '00:00:00', true, 1, 'a', [1, 2], {'a': 1, 'b': 2}, "
+    "'x') USING TIMESTAMP 7",
     "INSERT INTO t (p, q, c, d, v) VALUES (0, -1.5, '12:30:00', false, 2) USING TIMESTAMP 10",
     "INSERT INTO t (p, q, c, d, v) VALUES (0, -1.5, '12:30:00', true, 3) USING TIMESTAMP 2",
     "INSERT INTO t (p, q, c, d, v) VALUES (0, -1.5, '23:59:59.999999999', true, 4) USING TIMESTAMP 1",
@@ -61,7 +64,8 @@ static const char *const reads[] = {
     "SELECT v, s " OF_ZERO " AND c = '00:00:00' AND d = true",
     "SELECT v " OF_ZERO " AND c = '00:00:00' AND d = true",
     "SELECT v " OF_ZERO " AND c = '12:30:00' AND d IN (true, false, true)",
-    "SELECT v, WRITETIME(v) " OF_ZERO " AND (c, d) IN (('00:00:00', true), ('12:30:00', false), ('00:00:00', true)) ORDER BY c ASC LIMIT 2",
+    "SELECT v, WRITETIME(v) " OF_ZERO
+    " AND (c, d) IN (('00:00:00', true), ('12:30:00', false), ('00:00:00', true)) ORDER BY c ASC LIMIT 2",
     "SELECT v, s " OF_ZERO " AND c > '00:00:00' AND c <= '12:30:00' ORDER BY c ASC",
     "SELECT v " OF_ZERO " AND c >= '00:00:00' AND c < '23:00:00' LIMIT 1",
     "SELECT v " OF_ZERO " AND c IN ('12:30:00', '00:00:00', '07:00:00', '12:30:00') ORDER BY c ASC",
@@ -122,15 +126,20 @@ static const struct change {
     {"UPDATE @ SET l = [1, 2, 3, 2] WHERE p = 3 AND c = 1", "DELETE l[0] FROM @ WHERE p = 3 AND c = 1"},
     {"UPDATE @ SET l = [1, 2, 3, 2] WHERE p = 3 AND c = 1", "UPDATE @ SET l = l - [2] WHERE p = 3 AND c = 1"},
     {"INSERT INTO @ (p, c, v, s) VALUES (4, 1, 1, 1)",
-     "BEGIN BATCH UPDATE @ SET v = 5 WHERE p = 4 AND c = 1 IF v = 1; INSERT INTO @ (p, c, v) VALUES (4, 2, 2); UPDATE @ SET s = 3 WHERE p = 4 IF s = 1; APPLY BATCH"},
+     "BEGIN BATCH UPDATE @ SET v = 5 WHERE p = 4 AND c = 1 IF v = 1; INSERT INTO @ (p, c, v) VALUES (4, 2, 2); UPDATE "
+     "@ SET s = 3 WHERE p = 4 IF s = 1; APPLY BATCH"},
     {"INSERT INTO @ (p, c, v, l) VALUES (5, 1, 1, [1, 2])", "UPDATE @ SET v = 2 WHERE p = 5 AND c = 1"},
     {"INSERT INTO @ (p, c, v, l, s) VALUES (5, 1, 1, [1, 2], 7)", "UPDATE @ SET v = null, s = 4 WHERE p = 5 AND c = 1"},
     {"DELETE FROM @ WHERE p = 5 AND c = 1", "INSERT INTO @ (p, c, v) VALUES (5, 1, 1)"},
     {"DELETE FROM @ WHERE p = 5", "UPDATE @ SET l = l + [3] WHERE p = 5 AND c = 1"},
     {"INSERT INTO @ (p, c, v, l, s) VALUES (5, 1, 1, [1, 2], 7)", "DELETE FROM @ WHERE p = 5 AND c = 1"},
-    {"INSERT INTO @ (p, c, v, l, s) VALUES (5, 1, 1, [1, 2], 7)", "BEGIN BATCH UPDATE @ SET v = 5 WHERE p = 5 AND c = 1; DELETE v FROM @ WHERE p = 5 AND c = 2; UPDATE @ SET s = 3 WHERE p = 5; APPLY BATCH"},
+    {"INSERT INTO @ (p, c, v, l, s) VALUES (5, 1, 1, [1, 2], 7)",
+     "BEGIN BATCH UPDATE @ SET v = 5 WHERE p = 5 AND c = 1; DELETE v FROM @ WHERE p = 5 AND c = 2; UPDATE @ SET s = 3 "
+     "WHERE p = 5; APPLY BATCH"},
     {"UPDATE @n SET k = k + 1 WHERE p = 1 AND c = 1", "UPDATE @n SET k = k + 10 WHERE p = 1 AND c = 1"},
-    {"UPDATE @n SET k = k + 1 WHERE p = 1 AND c = 2", "BEGIN COUNTER BATCH UPDATE @n SET k = k + 10 WHERE p = 1 AND c = 1; UPDATE @n SET k = k - 1 WHERE p = 1 AND c = 2; APPLY BATCH"},
+    {"UPDATE @n SET k = k + 1 WHERE p = 1 AND c = 2",
+     "BEGIN COUNTER BATCH UPDATE @n SET k = k + 10 WHERE p = 1 AND c = 1; UPDATE @n SET k = k - 1 WHERE p = 1 AND c = "
+     "2; APPLY BATCH"},
 };
 
 /* Keyspaces refuses some of it; then it is not there. */
@@ -141,7 +150,8 @@ static void load(struct harness *h) {
     for (int i = 0; i < 60; i++) { /* more deletions of ranges than a loop looks at one by one */
         snprintf(cql, sizeof(cql), "INSERT INTO r (p, c, v) VALUES (1, %d, %d) USING TIMESTAMP %d", i, i, i % 3 + 1);
         run_ok(h, cql);
-        snprintf(cql, sizeof(cql), "DELETE FROM r USING TIMESTAMP 2 WHERE p = 1 AND c >= %d AND c < %d", 2 * i, 2 * i + 1);
+        snprintf(cql, sizeof(cql), "DELETE FROM r USING TIMESTAMP 2 WHERE p = 1 AND c >= %d AND c < %d", 2 * i,
+                 2 * i + 1);
         if (i % 2 && harness_run(h, cql, 0, NULL) == CQL_FAILED) assert_int_equal(h->mode, MODE_KEYSPACES);
     }
     h->clock.now_us += 20 * SECOND_US;
@@ -155,8 +165,9 @@ static struct harness *new_loaded(enum tally_mode mode) {
 
 static void add_answer(struct harness *h, enum cql_outcome outcome, struct buf *out) {
     char costs[160];
-    snprintf(costs, sizeof(costs), " (%llu rows of %llu bytes, %llu tombstones, %llu partitions, class %d)\n", (unsigned long long)h->cost.rows_read,
-             (unsigned long long)h->cost.bytes_read, (unsigned long long)h->cost.tombstones, (unsigned long long)h->cost.partitions, h->cost.query_class);
+    snprintf(costs, sizeof(costs), " (%llu rows of %llu bytes, %llu tombstones, %llu partitions, class %d)\n",
+             (unsigned long long)h->cost.rows_read, (unsigned long long)h->cost.bytes_read,
+             (unsigned long long)h->cost.tombstones, (unsigned long long)h->cost.partitions, h->cost.query_class);
     buf_put_str(out, outcome == CQL_FAILED ? h->err.text : (const char *)h->rows.p);
     if (outcome != CQL_FAILED) buf_put_str(out, costs);
 }
@@ -210,7 +221,8 @@ static unsigned read_hindered(struct harness *h, const char *cql, const char *wh
         given_up += read_all(h, cql, true, got);
         hit = fault_left(FAULT_KV_COLD) == 0;
         fault_arm(FAULT_KV_COLD, 0);
-        if (strcmp(whole, (const char *)got->p)) fail_msg("%s, step %u: instead of\n%s it is\n%s", cql, n, whole, (const char *)got->p);
+        if (strcmp(whole, (const char *)got->p))
+            fail_msg("%s, step %u: instead of\n%s it is\n%s", cql, n, whole, (const char *)got->p);
     }
     return given_up;
 }
@@ -241,9 +253,11 @@ static void add_charges(const struct harness *h, struct buf *out) {
     char text[160];
     for (const struct op_write *w = h->cost.writes; w; w = w->next) {
         const struct op_stood *stood = &w->stood;
-        snprintf(text, sizeof(text), " (kind %d of %llu and %llu bytes; it stood %d: %llu rows of %llu bytes, statics of %llu)", w->kind,
-                 (unsigned long long)w->row.column_bytes, (unsigned long long)w->statics.column_bytes, stood->known, (unsigned long long)stood->row.rows,
-                 (unsigned long long)stood->row.column_bytes, (unsigned long long)stood->statics.column_bytes);
+        snprintf(text, sizeof(text),
+                 " (kind %d of %llu and %llu bytes; it stood %d: %llu rows of %llu bytes, statics of %llu)", w->kind,
+                 (unsigned long long)w->row.column_bytes, (unsigned long long)w->statics.column_bytes, stood->known,
+                 (unsigned long long)stood->row.rows, (unsigned long long)stood->row.column_bytes,
+                 (unsigned long long)stood->statics.column_bytes);
         buf_put_str(out, text);
     }
 }
@@ -286,10 +300,12 @@ static void test_writes_that_read_are_the_same_wherever_the_loop_gives_up(void *
             fault_arm(FAULT_KV_COLD, 0);
             steps += hit;
             if (strcmp((const char *)whole.p, (const char *)got.p))
-                fail_msg("%s, step %lld: instead of\n%s it is\n%s", changes[i].cql, (long long)n, (const char *)whole.p, (const char *)got.p);
+                fail_msg("%s, step %lld: instead of\n%s it is\n%s", changes[i].cql, (long long)n, (const char *)whole.p,
+                         (const char *)got.p);
         }
     }
-    assert_in_range(steps, ARRAY_LEN(changes), FAR); /* most are at several steps; what reads a list leaves the loop before */
+    /* most are at several steps; what reads a list leaves the loop before */
+    assert_in_range(steps, ARRAY_LEN(changes), FAR);
     buf_fini(&whole);
     buf_fini(&got);
 }
@@ -393,7 +409,8 @@ static unsigned read_large_cold(struct harness *h) {
             run_ok(h, warm);
             given_up += run(h, large_reads[i].cql, true, &outcome);
             if (strcmp((const char *)h->rows.p, large_reads[i].rows))
-                fail_msg("%s, %d in memory: instead of %s it is %s", large_reads[i].cql, k, large_reads[i].rows, (const char *)h->rows.p);
+                fail_msg("%s, %d in memory: instead of %s it is %s", large_reads[i].cql, k, large_reads[i].rows,
+                         (const char *)h->rows.p);
         }
     return given_up;
 }
@@ -438,10 +455,14 @@ static int setup_keyspaces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_reads_are_the_same_wherever_the_loop_gives_up, setup_cassandra, harness_teardown),
-        cmocka_unit_test_setup_teardown(test_reads_are_the_same_wherever_the_loop_gives_up, setup_keyspaces, harness_teardown),
-        cmocka_unit_test_setup_teardown(test_writes_that_read_are_the_same_wherever_the_loop_gives_up, setup_cassandra, harness_teardown),
-        cmocka_unit_test_setup_teardown(test_writes_that_read_are_the_same_wherever_the_loop_gives_up, setup_keyspaces, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_reads_are_the_same_wherever_the_loop_gives_up, setup_cassandra,
+                                        harness_teardown),
+        cmocka_unit_test_setup_teardown(test_reads_are_the_same_wherever_the_loop_gives_up, setup_keyspaces,
+                                        harness_teardown),
+        cmocka_unit_test_setup_teardown(test_writes_that_read_are_the_same_wherever_the_loop_gives_up, setup_cassandra,
+                                        harness_teardown),
+        cmocka_unit_test_setup_teardown(test_writes_that_read_are_the_same_wherever_the_loop_gives_up, setup_keyspaces,
+                                        harness_teardown),
         cmocka_unit_test_setup_teardown(test_reads_in_parts_are_the_same, setup_cassandra, harness_teardown),
         cmocka_unit_test_setup_teardown(test_reads_of_table_files_are_the_same, setup_files, teardown_files),
     };

@@ -1,10 +1,15 @@
-/* Sixteen threads in one process, while the store takes its time for what one of them writes: all others go on, with prepared statements, reads, writes and conditions, for no lock is
- * held across the store's write but what guards the very row or partition that is written, and who waits for that is counted. What all of them share:
+/* Sixteen threads in one process, while the store takes its time for what one of them writes: all
+ * others go on, with prepared statements, reads, writes and conditions, for no lock is held across
+ * the store's write but what guards the very row or partition that is written, and who waits for
+ * that is counted. What all of them share:
  *
  *   the prepared statements   a lock for the look-up or the addition of one
- *   a stripe                  of the partition, from the read that decides to the write: ENG_STAT_STRIPE_WAITS
- *   a slot                    of the row, shared by who merges, claimed by who puts: ENG_STAT_SLOT_WAITS
- *   a gate                    passed by every write, one of ENGI_GATES; shut for a moment when the reclaimer takes a mark away or a table's history begins
+ *   a stripe                  of the partition, from the read that decides to the write:
+ *                             ENG_STAT_STRIPE_WAITS
+ *   a slot                    of the row, shared by who merges, claimed by who puts:
+ *                             ENG_STAT_SLOT_WAITS
+ *   a gate                    passed by every write, one of ENGI_GATES; shut for a moment when the
+ *                             reclaimer takes a mark away or a table's history begins
  *   sequences, counters       atomic
  */
 #include "harness.h"
@@ -101,7 +106,9 @@ static bool run(struct client *c, const char *cql) {
 /* A statement of every kind on the client's own partition; a text that all prepare and one that is its own. */
 static bool round_of(struct client *c, int round) {
     static const char *const statements[] = {
-        "INSERT INTO k.t (p, v, w) VALUES (?, 1, 2)", "SELECT v, w FROM k.t WHERE p = ?", "UPDATE k.t SET v = 3 WHERE p = ?", "UPDATE k.t SET w = 4 WHERE p = ? IF v = 3", "UPDATE k.n SET c = c + 1 WHERE p = ?",
+        "INSERT INTO k.t (p, v, w) VALUES (?, 1, 2)", "SELECT v, w FROM k.t WHERE p = ?",
+        "UPDATE k.t SET v = 3 WHERE p = ?",           "UPDATE k.t SET w = 4 WHERE p = ? IF v = 3",
+        "UPDATE k.n SET c = c + 1 WHERE p = ?",
     };
     uint8_t p[4], id[16];
     char own[80];
@@ -155,7 +162,8 @@ static bool in_time(bool (*what)(void *arg), void *arg) {
 /* ---- */
 
 static int setup(void **state) {
-    static const char *const tables[] = {"CREATE TABLE k.t (p int PRIMARY KEY, v int, w int)", "CREATE TABLE k.n (p int PRIMARY KEY, c counter)", NULL};
+    static const char *const tables[] = {"CREATE TABLE k.t (p int PRIMARY KEY, v int, w int)",
+                                         "CREATE TABLE k.n (p int PRIMARY KEY, c counter)", NULL};
     struct harness *h = harness_new(MODE_CASSANDRA, tables);
     slow.real = h->eng->kv->ops;
     slow.ops = *slow.real;
@@ -178,7 +186,10 @@ static bool all_done(void *arg) {
 }
 
 static void test_fifteen_go_on_while_the_store_takes_its_time_for_one(void **state) {
-    static const char *const writes[] = {"INSERT INTO k.t (p, v, w) VALUES (0, 1, 1)", "UPDATE k.t SET v = 2 WHERE p = 0", "UPDATE k.t SET w = 5 WHERE p = 0 IF v = 2", "UPDATE k.n SET c = c + 1 WHERE p = 0"};
+    static const char *const writes[] = {"INSERT INTO k.t (p, v, w) VALUES (0, 1, 1)",
+                                         "UPDATE k.t SET v = 2 WHERE p = 0",
+                                         "UPDATE k.t SET w = 5 WHERE p = 0 IF v = 2",
+                                         "UPDATE k.n SET c = c + 1 WHERE p = 0"};
     static struct client clients[THREADS];
     struct harness *h = *state;
     for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
@@ -188,12 +199,16 @@ static void test_fifteen_go_on_while_the_store_takes_its_time_for_one(void **sta
         bool went_on = in_time(all_done, clients), stands = !atomic_load(&clients[0].done);
         let_go();
         for (int n = 0; n < THREADS; n++) end(&clients[n]);
-        if (!went_on || !stands) fail_msg("%s: %s", writes[i], stands ? "others waited for the store's write of one" : "the write did not wait in the store");
+        if (!went_on || !stands)
+            fail_msg("%s: %s", writes[i],
+                     stands ? "others waited for the store's write of one" : "the write did not wait in the store");
     }
     assert_int_equal(eng_stat(h->eng, ENG_STAT_STRIPE_WAITS), 0);
     assert_int_equal(eng_stat(h->eng, ENG_STAT_SLOT_WAITS), 0);
     assert_rows(h, "SELECT v, w FROM k.t WHERE p = 0", "2,5");
-    assert_rows(h, "SELECT count(*), min(c), max(c) FROM k.n WHERE p IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)", "15,80,80");
+    assert_rows(
+        h, "SELECT count(*), min(c), max(c) FROM k.n WHERE p IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)",
+        "15,80,80");
 }
 
 static bool waits_for_a_stripe(void *arg) {
@@ -210,7 +225,8 @@ static bool waits_for_a_stripe(void *arg) {
 static bool waits_for_a_slot(void *arg) { return atomic_load(&((struct eng *)arg)->slots.waiting) > 0; }
 
 /* The first one's write is in the store; the second one must wait for it, and is counted. */
-static void check_wait(struct harness *h, const char *first, const char *second, bool (*waits)(void *), enum eng_stat counter) {
+static void check_wait(struct harness *h, const char *first, const char *second, bool (*waits)(void *),
+                       enum eng_stat counter) {
     static struct client clients[2];
     uint64_t before = eng_stat(h->eng, counter);
     for (int n = 0; n < 2; n++) client_open(&clients[n], h, n);
@@ -227,11 +243,14 @@ static void check_wait(struct harness *h, const char *first, const char *second,
 static void test_who_writes_the_same_row_waits_and_is_counted(void **state) {
     struct harness *h = *state;
     run_ok(h, "INSERT INTO k.t (p, v, w) VALUES (0, 1, 1)");
-    check_wait(h, "UPDATE k.t SET v = 2 WHERE p = 0 IF v = 1", "UPDATE k.t SET w = 6 WHERE p = 0 IF v = 2", waits_for_a_stripe, ENG_STAT_STRIPE_WAITS);
+    check_wait(h, "UPDATE k.t SET v = 2 WHERE p = 0 IF v = 1", "UPDATE k.t SET w = 6 WHERE p = 0 IF v = 2",
+               waits_for_a_stripe, ENG_STAT_STRIPE_WAITS);
     assert_rows(h, "SELECT v, w FROM k.t WHERE p = 0", "2,6");
-    check_wait(h, "UPDATE k.n SET c = c + 1 WHERE p = 0", "UPDATE k.n SET c = c + 1 WHERE p = 0", waits_for_a_stripe, ENG_STAT_STRIPE_WAITS);
+    check_wait(h, "UPDATE k.n SET c = c + 1 WHERE p = 0", "UPDATE k.n SET c = c + 1 WHERE p = 0", waits_for_a_stripe,
+               ENG_STAT_STRIPE_WAITS);
     assert_rows(h, "SELECT c FROM k.n WHERE p = 0", "2");
-    check_wait(h, "INSERT INTO k.t (p, v, w) VALUES (90, 1, 1)", "UPDATE k.t SET v = 3 WHERE p = 90", waits_for_a_slot, ENG_STAT_SLOT_WAITS);
+    check_wait(h, "INSERT INTO k.t (p, v, w) VALUES (90, 1, 1)", "UPDATE k.t SET v = 3 WHERE p = 90", waits_for_a_slot,
+               ENG_STAT_SLOT_WAITS);
     assert_rows(h, "SELECT v, w FROM k.t WHERE p = 90", "3,1");
 }
 

@@ -43,6 +43,7 @@ static void test_fingerprint_of_a_long_statement_is_of_its_beginning(void **stat
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fingerprint_has_no_values), cmocka_unit_test(test_fingerprint_of_a_long_statement_is_of_its_beginning)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fingerprint_has_no_values),
+                                       cmocka_unit_test(test_fingerprint_of_a_long_statement_is_of_its_beginning)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* The cost of a statement grows with its length, not with its square: each shape is run at n and at 4n, and the steps of the two are
- * compared (base/steps.h: basic blocks, and bytes copied). Linear is 4, quadratic 16; what sorts lies a little above 4. Statements may
- * succeed or fail. Builds without counters (all presets but asan) do not have these two tests. */
+/* The cost of a statement grows with its length, not with its square: each shape is run at n and at
+ * 4n, and the steps of the two are compared (base/steps.h: basic blocks, and bytes copied). Linear
+ * is 4, quadratic 16; what sorts lies a little above 4. Statements may succeed or fail. Builds
+ * without counters (all presets but asan) do not have these two tests. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -36,9 +37,11 @@ static const struct shape shapes[] = {
     {"conditions with IN", "UPDATE t SET v = 1 WHERE p = 1 AND c = 1 IF v IN (", "%u", ", ", ")", 8000},
     {"deleted elements", "DELETE ", "m[%u]", ", ", " FROM t WHERE p = 1 AND c = 1", 4000},
     {"declared columns", "CREATE TABLE n (p int PRIMARY KEY, ", "a%u int", ", ", ", p int)", 8000},
-    {"declared and ordered key columns", "CREATE TABLE n (p int, ", "a%u int", ", ", ", PRIMARY KEY (p, b)) WITH CLUSTERING ORDER BY (", 4000, "a%u ASC", ")"},
+    {"declared and ordered key columns", "CREATE TABLE n (p int, ", "a%u int", ", ",
+     ", PRIMARY KEY (p, b)) WITH CLUSTERING ORDER BY (", 4000, "a%u ASC", ")"},
     {"key columns", "CREATE TABLE n (p int, PRIMARY KEY (", "a%u", ", ", "))", 8000},
-    {"declared key columns", "CREATE TABLE n (p int PRIMARY KEY, q int) WITH CLUSTERING ORDER BY (", "a%u ASC", ", ", ")", 8000},
+    {"declared key columns", "CREATE TABLE n (p int PRIMARY KEY, q int) WITH CLUSTERING ORDER BY (", "a%u ASC", ", ",
+     ")", 8000},
     {"options", "CREATE TABLE n (p int PRIMARY KEY) WITH ", "a%u = 1", " AND ", "", 4000},
     {"an option map", "CREATE TABLE n (p int PRIMARY KEY) WITH compaction = {", "'a%u': '1'", ", ", "}", 4000},
     {"a caching map", "CREATE TABLE n (p int PRIMARY KEY) WITH caching = {", "'a%u': '1'", ", ", "}", 4000},
@@ -89,10 +92,14 @@ static const struct shape shapes[] = {
     {"a JSON map's equal keys", "INSERT INTO t JSON '{\"p\": 1, \"c\": 1, \"m\": {", "\"1\": 1", ", ", "}}'", 4000},
     {"a JSON set", "INSERT INTO t JSON '{\"p\": 1, \"c\": 1, \"s\": [", "%u.5", ", ", "]}'", 4000},
     {"a batch", "BEGIN UNLOGGED BATCH ", "INSERT INTO t (p, c, v) VALUES (1, %u, 1);", " ", " APPLY BATCH", 1000},
-    {"a batch on one row", "BEGIN UNLOGGED BATCH ", "UPDATE t SET v = %u WHERE p = 1 AND c = 1;", " ", " APPLY BATCH", 1000},
-    {"a batch of many partitions", "BEGIN UNLOGGED BATCH ", "INSERT INTO t (p, c, v) VALUES (%u, 1, 1);", " ", " APPLY BATCH", 1000},
-    {"a conditional batch", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = 1 IF v = %u;", " ", " APPLY BATCH", 1000},
-    {"a conditional batch of many rows", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = %u IF v = null;", " ", " APPLY BATCH", 1000},
+    {"a batch on one row", "BEGIN UNLOGGED BATCH ", "UPDATE t SET v = %u WHERE p = 1 AND c = 1;", " ", " APPLY BATCH",
+     1000},
+    {"a batch of many partitions", "BEGIN UNLOGGED BATCH ", "INSERT INTO t (p, c, v) VALUES (%u, 1, 1);", " ",
+     " APPLY BATCH", 1000},
+    {"a conditional batch", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = 1 IF v = %u;", " ", " APPLY BATCH",
+     1000},
+    {"a conditional batch of many rows", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = %u IF v = null;", " ",
+     " APPLY BATCH", 1000},
     {"a set's equal elements", "UPDATE t SET s = {", "1.%u", ", ", "} WHERE p = 1 AND c = 1", 4000},
     {"nested lists", "UPDATE t SET v = ", "[", "", "", 4000},
     {"nested parentheses", "UPDATE t SET v = ", "(", "", "", 4000},
@@ -155,7 +162,8 @@ static uint64_t cost_of(struct harness *h, const struct shape *s, uint32_t n) {
 
 static void open_rows(struct harness *h) {
     run_ok(h, "DROP TABLE IF EXISTS t");
-    run_ok(h, "CREATE TABLE t (p int, c int, v int, x text, n decimal, i varint, l list<int>, m map<int, int>, s set<decimal>, PRIMARY KEY (p, c))");
+    run_ok(h, "CREATE TABLE t (p int, c int, v int, x text, n decimal, i varint, l list<int>, m map<int, int>, s "
+              "set<decimal>, PRIMARY KEY (p, c))");
 }
 
 static void open_tables(struct harness *h) {
@@ -163,7 +171,11 @@ static void open_tables(struct harness *h) {
     harness_open(h, MODE_CASSANDRA);
     run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     run_ok(h, "USE k");
-    write_shape(&(struct shape){.prefix = "CREATE TABLE w (p int PRIMARY KEY, ", .item = "a%u int", .separator = ", ", .suffix = ")"}, 1600, &wide);
+    write_shape(&(struct shape){.prefix = "CREATE TABLE w (p int PRIMARY KEY, ",
+                                .item = "a%u int",
+                                .separator = ", ",
+                                .suffix = ")"},
+                1600, &wide);
     run_ok(h, (const char *)wide.p);
     buf_fini(&wide);
 }
@@ -193,7 +205,9 @@ static void test_cost_of_a_statement_grows_with_its_length(void **state) {
 /* Markers by name, each of which is looked for among the values of the request. */
 static uint64_t cost_of_names(struct harness *h, uint32_t n) {
     struct buf text, names;
-    write_shape(&(struct shape){.prefix = "SELECT v FROM t WHERE p IN (", .item = ":a%u", .separator = ", ", .suffix = ")"}, n, &text);
+    write_shape(
+        &(struct shape){.prefix = "SELECT v FROM t WHERE p IN (", .item = ":a%u", .separator = ", ", .suffix = ")"}, n,
+        &text);
     buf_init(&names, 0);
     struct slice *all = calloc(n, sizeof *all);
     struct value *values = calloc(n, sizeof *values);
@@ -206,8 +220,9 @@ static uint64_t cost_of_names(struct harness *h, uint32_t n) {
         all[i] = slice_of(names.p + 6 * (size_t)i, strlen(name));
         values[i] = value_of("\0\0\0\1", 4);
     }
-    struct cql_request r = {
-        .kind = REQUEST_QUERY, .query = slice_str((const char *)text.p), .params = {.n_values = n, .values = values, .names = all}};
+    struct cql_request r = {.kind = REQUEST_QUERY,
+                            .query = slice_str((const char *)text.p),
+                            .params = {.n_values = n, .values = values, .names = all}};
     uint64_t from = steps_of_thread();
     assert_int_not_equal(CQL_FAILED, harness_request(h, &r));
     uint64_t steps = steps_of_thread() - from;
@@ -230,7 +245,8 @@ static void test_cost_of_values_by_name_grows_with_their_number(void **state) {
 
 /* ---- what is not for a loop ---- */
 
-static enum cql_outcome run_text(struct harness *h, enum cql_request_kind kind, const char *head, const char *tail, enum cql_work_class *class) {
+static enum cql_outcome run_text(struct harness *h, enum cql_request_kind kind, const char *head, const char *tail,
+                                 enum cql_work_class *class) {
     struct buf text;
     buf_init(&text, 0);
     buf_put_str(&text, head);
@@ -273,7 +289,8 @@ static void test_long_statements_leave_the_loop(void **state) {
         assert_int_equal(CQL_OFFLOAD, run_text(&h, long_ones[i].kind, long_ones[i].head, long_ones[i].tail, &class));
         assert_int_equal(long_ones[i].class, class);
         h.on_loop = false;
-        assert_int_not_equal(CQL_OFFLOAD, run_text(&h, long_ones[i].kind, long_ones[i].head, long_ones[i].tail, &class));
+        assert_int_not_equal(CQL_OFFLOAD,
+                             run_text(&h, long_ones[i].kind, long_ones[i].head, long_ones[i].tail, &class));
         assert_false(h.err.set);
     }
     harness_close(&h);

@@ -1,4 +1,5 @@
-/* INSERT, UPDATE, DELETE: what is stored, what is refused and in which words. The expected texts are Cassandra 5.0.8's. */
+/* INSERT, UPDATE, DELETE: what is stored, what is refused and in which words. The expected texts
+ * are Cassandra 5.0.8's. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -6,7 +7,8 @@
 
 static int setup(void **state) {
     static const char *const tables[] = {
-        "CREATE TABLE t (pk int, ck int, ck2 text, v int, s int static, l list<int>, st set<text>, m map<text, int>, fl frozen<list<int>>, "
+        "CREATE TABLE t (pk int, ck int, ck2 text, v int, s int static, l list<int>, st set<text>, m map<text, int>, "
+        "fl frozen<list<int>>, "
         "PRIMARY KEY (pk, ck, ck2))",
         "CREATE TABLE so (pk int, ck int, v int, s int static, PRIMARY KEY (pk, ck))",
         "CREATE TABLE cn (pk int, ck int, c counter, PRIMARY KEY (pk, ck))",
@@ -23,10 +25,13 @@ static void test_insert_refuses_bad_keys(void **state) {
     assert_error(h, "INSERT INTO t (pk) VALUES (1)", "Some clustering keys are missing: ck, ck2");
     assert_error(h, "INSERT INTO t (ck, ck2) VALUES (1, 'a')", "Some partition key parts are missing: pk");
     assert_error(h, "INSERT INTO t (pk, ck, ck2, zz) VALUES (1, 1, 'a', 1)", "Undefined column name zz in table k.t");
-    assert_error(h, "INSERT INTO t (pk, ck, ck2, v, v) VALUES (1, 1, 'a', 1, 2)", "The column names contains duplicates");
-    assert_error(h, "INSERT INTO t (pk, ck, ck2, v) VALUES (1, 1, null, 1)", "Invalid null value in condition for column ck2");
+    assert_error(h, "INSERT INTO t (pk, ck, ck2, v, v) VALUES (1, 1, 'a', 1, 2)",
+                 "The column names contains duplicates");
+    assert_error(h, "INSERT INTO t (pk, ck, ck2, v) VALUES (1, 1, null, 1)",
+                 "Invalid null value in condition for column ck2");
     assert_error(h, "INSERT INTO tt (pk, v) VALUES ('', 1)", "Key may not be empty");
-    assert_error(h, "INSERT INTO cn (pk, ck, c) VALUES (1, 1, 1)", "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    assert_error(h, "INSERT INTO cn (pk, ck, c) VALUES (1, 1, 1)",
+                 "INSERT statements are not allowed on counter tables, use UPDATE instead");
 }
 
 /* A statement with a text of n bytes in the place of %s. */
@@ -43,14 +48,16 @@ static char *with_text(const char *format, size_t n) {
 
 static void test_a_clustering_key_that_is_too_long_is_refused_or_not_there(void **state) {
     struct harness *h = *state;
-    static const char *const writes[] = {"INSERT INTO t (pk, ck, ck2) VALUES (1, 1, '%s')", "UPDATE t SET v = 1 WHERE pk = 1 AND ck = 1 AND ck2 = '%s'",
+    static const char *const writes[] = {"INSERT INTO t (pk, ck, ck2) VALUES (1, 1, '%s')",
+                                         "UPDATE t SET v = 1 WHERE pk = 1 AND ck = 1 AND ck2 = '%s'",
                                          "DELETE FROM t WHERE pk = 1 AND ck = 1 AND ck2 = '%s'"};
     for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
         char *cql = with_text(writes[i], 65536 - 4); /* ck has four bytes of its own */
         assert_error(h, cql, "Key length of 65536 is longer than maximum of 65535");
         free(cql);
     }
-    char *fits = with_text(writes[0], 65535 - 4), *read = with_text("SELECT v FROM t WHERE pk = 1 AND ck = 1 AND ck2 = '%s'", 65536);
+    char *fits = with_text(writes[0], 65535 - 4),
+         *read = with_text("SELECT v FROM t WHERE pk = 1 AND ck = 1 AND ck2 = '%s'", 65536);
     run_ok(h, fits);
     assert_rows(h, read, "");
     free(fits);
@@ -75,7 +82,9 @@ static void test_list_operations_of_one_statement_have_a_bound(void **state) {
         buf_put_str(&cql, " WHERE pk = 1 AND ck = 1 AND ck2 = 'a'");
         buf_u8(&cql, 0);
         if (n == 3) run_ok(h, (const char *)cql.p);
-        else assert_error(h, (const char *)cql.p, "The list operations of one statement may not move more than 16777216 elements");
+        else
+            assert_error(h, (const char *)cql.p,
+                         "The list operations of one statement may not move more than 16777216 elements");
     }
     buf_fini(&cql);
 }
@@ -101,22 +110,30 @@ static void test_update_refuses_what_cassandra_refuses(void **state) {
     assert_error(h, "UPDATE t SET s = 1 WHERE pk = 1 AND ck = 1",
                  "Invalid restrictions on clustering columns since the UPDATE statement modifies only static columns");
     assert_error(h, "UPDATE t SET pk = 1 WHERE pk = 1", "PRIMARY KEY part pk found in SET part");
-    assert_error(h, "UPDATE t SET v = 1, v = 2 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'", "Multiple incompatible setting of column v");
-    assert_error(h, "UPDATE t SET v = v + 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'", "Invalid operation (v = v + 1) for non counter column v");
-    assert_error(h, "UPDATE t SET v[0] = 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'", "Invalid operation (v[0] = 1) for non collection column v");
-    assert_error(h, "UPDATE t SET st['a'] = 'b' WHERE pk = 1 AND ck = 1 AND ck2 = 'b'", "Invalid operation (st['a'] = 'b') for set column st");
-    assert_error(h, "UPDATE t SET fl = fl + [1] WHERE pk = 1 AND ck = 1 AND ck2 = 'b'", "Invalid operation (fl = fl + [1]) for frozen collection column fl");
+    assert_error(h, "UPDATE t SET v = 1, v = 2 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'",
+                 "Multiple incompatible setting of column v");
+    assert_error(h, "UPDATE t SET v = v + 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'",
+                 "Invalid operation (v = v + 1) for non counter column v");
+    assert_error(h, "UPDATE t SET v[0] = 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'a'",
+                 "Invalid operation (v[0] = 1) for non collection column v");
+    assert_error(h, "UPDATE t SET st['a'] = 'b' WHERE pk = 1 AND ck = 1 AND ck2 = 'b'",
+                 "Invalid operation (st['a'] = 'b') for set column st");
+    assert_error(h, "UPDATE t SET fl = fl + [1] WHERE pk = 1 AND ck = 1 AND ck2 = 'b'",
+                 "Invalid operation (fl = fl + [1]) for frozen collection column fl");
     assert_error(h, "UPDATE cn SET c = 1 WHERE pk = 1 AND ck = 1",
                  "Cannot set the value of counter column c (counters can only be incremented/decremented, not set)");
 }
 
 static void test_delete_refuses_what_cassandra_refuses(void **state) {
     struct harness *h = *state;
-    assert_error(h, "DELETE pk FROM t WHERE pk = 1", "Invalid identifier pk for deletion (should not be a PRIMARY KEY part)");
+    assert_error(h, "DELETE pk FROM t WHERE pk = 1",
+                 "Invalid identifier pk for deletion (should not be a PRIMARY KEY part)");
     assert_error(h, "DELETE v FROM t WHERE pk = 1", "Range deletions are not supported for specific columns");
-    assert_error(h, "DELETE v['a'] FROM t WHERE pk = 1 AND ck = 1 AND ck2 = 'b'", "Invalid deletion operation for non collection column v");
+    assert_error(h, "DELETE v['a'] FROM t WHERE pk = 1 AND ck = 1 AND ck2 = 'b'",
+                 "Invalid deletion operation for non collection column v");
     assert_error(h, "DELETE FROM t WHERE pk = 1 IF EXISTS",
-                 "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete non static columns");
+                 "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete "
+                 "non static columns");
 }
 
 static void test_delete_rows_ranges_and_partitions(void **state) {
@@ -169,8 +186,10 @@ static void test_ttl_of_statement_and_table(void **state) {
     assert_rows(h, "SELECT ttl(v) FROM tt WHERE pk = 'c'", "7");
     h->clock.now_us += INT64_C(101) * 1000000;
     assert_rows(h, "SELECT pk FROM tt", "b");
-    assert_error(h, "INSERT INTO tt (pk, v) VALUES ('a', 1) USING TTL -1", "A TTL must be greater or equal to 0, but was -1");
-    assert_error(h, "INSERT INTO tt (pk, v) VALUES ('a', 1) USING TTL 630720001", "ttl is too large. requested (630720001) maximum (630720000)");
+    assert_error(h, "INSERT INTO tt (pk, v) VALUES ('a', 1) USING TTL -1",
+                 "A TTL must be greater or equal to 0, but was -1");
+    assert_error(h, "INSERT INTO tt (pk, v) VALUES ('a', 1) USING TTL 630720001",
+                 "ttl is too large. requested (630720001) maximum (630720000)");
 }
 
 #define ROW_B " WHERE pk = 1 AND ck = 1 AND ck2 = 'b'"
@@ -189,7 +208,8 @@ static void test_list_operations(void **state) {
     assert_rows(h, "SELECT l FROM t" ROW_B, "[8, 9, 33, 5]");
     assert_error(h, "UPDATE t SET l[7] = 1" ROW_B, "List index 7 out of bound, list has size 4");
     assert_error(h, "DELETE l[9] FROM t" ROW_B, "List index 9 out of bound, list has size 4");
-    assert_error(h, "UPDATE t SET l[0] = 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'none'", "Attempted to set an element on a list which is null");
+    assert_error(h, "UPDATE t SET l[0] = 1 WHERE pk = 1 AND ck = 1 AND ck2 = 'none'",
+                 "Attempted to set an element on a list which is null");
     run_ok(h, "UPDATE t SET l = [4]" ROW_B);
     assert_rows(h, "SELECT l FROM t" ROW_B, "[4]");
     run_ok(h, "UPDATE t SET l = []" ROW_B);
@@ -225,9 +245,11 @@ static void test_counter_counts(void **state) {
     run_ok(h, "UPDATE cn SET c = c - 3 WHERE pk = 1 AND ck = 1");
     run_ok(h, "UPDATE cn SET c += 1 WHERE pk = 1 AND ck = 1");
     assert_rows(h, "SELECT c FROM cn", "8");
-    run_ok(h, "BEGIN COUNTER BATCH UPDATE cn SET c = c + 1 WHERE pk = 1 AND ck = 1; UPDATE cn SET c = c + 1 WHERE pk = 1 AND ck = 1 APPLY BATCH");
+    run_ok(h, "BEGIN COUNTER BATCH UPDATE cn SET c = c + 1 WHERE pk = 1 AND ck = 1; UPDATE cn SET c = c + 1 WHERE pk = "
+              "1 AND ck = 1 APPLY BATCH");
     assert_rows(h, "SELECT c FROM cn", "10");
-    assert_error(h, "UPDATE cn USING TTL 5 SET c = c + 1 WHERE pk = 1 AND ck = 1", "Cannot provide custom TTL for counter updates");
+    assert_error(h, "UPDATE cn USING TTL 5 SET c = c + 1 WHERE pk = 1 AND ck = 1",
+                 "Cannot provide custom TTL for counter updates");
 }
 
 static void test_json_inserts(void **state) {
@@ -240,7 +262,8 @@ static void test_json_inserts(void **state) {
     assert_rows(h, "SELECT * FROM so", "1,2,null,null");
     assert_error(h, "INSERT INTO so JSON '{\"pk\": 1, \"zz\": 2}'", "JSON values map contains unrecognized column: zz");
     assert_error(h, "INSERT INTO so JSON '{\"ck\": 2}'", "Invalid null value in condition for column pk");
-    assert_error(h, "INSERT INTO so JSON '{\"pk\": 1, \"ck\": \"abc\"}'", "Error decoding JSON value for ck: Unable to make int from 'abc'");
+    assert_error(h, "INSERT INTO so JSON '{\"pk\": 1, \"ck\": \"abc\"}'",
+                 "Error decoding JSON value for ck: Unable to make int from 'abc'");
 }
 
 static void test_unset_leaves_columns_alone(void **state) {

@@ -8,10 +8,15 @@
 #include "cql/syntax/object_name.h"
 
 static void test_names_are_taken_as_java_takes_them(void **state) {
-    static const char *const names[] = {"a:b=c", "a:b=c,d=e", "a:b=\"c\"", "a:b=", ":b=c", "a=b:c=d", "a=:b=c", "a:b=,c=d", "a:b=\"c\\n\""};
-    static const char *const patterns[] = {"a:*", "a:*,", "a:*,b=c", "a:b=c,*", "a:b=c,*,", "*:*", "a*:b=c", "a:b=*", "a:b=\"c*\"", "a:b=c?", "a=b*:c=d"};
-    static const char *const none[] = {"x", "", "a:b", "a:b=c,", "a:b=\"c", "a:b=\"c\",", "a:b=\"c\"d", "a:=b", "a:b=c,b=d", "a=b", "a:", ":", "a:b=c:d", "a:b=c=d",
-                                       "a:b=\"\\x\"", "a\n:b=c", "a:b?=c", "a:*,*", "a:b,c=d", "a:,b=c", "a:b=c,,d=e", "*", "a:**", "a=\n:c=d", "a:*,b=*,"};
+    static const char *const names[] = {"a:b=c",   "a:b=c,d=e", "a:b=\"c\"", "a:b=",        ":b=c",
+                                        "a=b:c=d", "a=:b=c",    "a:b=,c=d",  "a:b=\"c\\n\""};
+    static const char *const patterns[] = {"a:*",    "a:*,",  "a:*,b=c",    "a:b=c,*", "a:b=c,*,", "*:*",
+                                           "a*:b=c", "a:b=*", "a:b=\"c*\"", "a:b=c?",  "a=b*:c=d"};
+    static const char *const none[] = {"x",          "",           "a:b",     "a:b=c,",    "a:b=\"c",
+                                       "a:b=\"c\",", "a:b=\"c\"d", "a:=b",    "a:b=c,b=d", "a=b",
+                                       "a:",         ":",          "a:b=c:d", "a:b=c=d",   "a:b=\"\\x\"",
+                                       "a\n:b=c",    "a:b?=c",     "a:*,*",   "a:b,c=d",   "a:,b=c",
+                                       "a:b=c,,d=e", "*",          "a:**",    "a=\n:c=d",  "a:*,b=*,"};
     bool pattern;
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

@@ -21,7 +21,8 @@ static void test_parse_folds_names_unless_quoted(void **state) {
 
 static void test_parse_numbers_markers_in_order(void **state) {
     (void)state;
-    struct parsed *r = parse("BEGIN BATCH INSERT INTO t (a, b) VALUES (?, :\"X\") USING TTL ? UPDATE t SET a = :y WHERE k IN ? APPLY BATCH");
+    struct parsed *r = parse(
+        "BEGIN BATCH INSERT INTO t (a, b) VALUES (?, :\"X\") USING TTL ? UPDATE t SET a = :y WHERE k IN ? APPLY BATCH");
     assert_int_equal(r->stmt->binds.n, 5);
     assert_null(r->stmt->binds.names[0]);
     assert_string_equal(r->stmt->binds.names[1], "X");
@@ -36,7 +37,8 @@ static void test_parse_numbers_markers_in_order(void **state) {
 static void test_parse_keeps_the_text_of_statements_and_expressions(void **state) {
     (void)state;
     struct parsed *r = parse("BEGIN BATCH DELETE FROM t WHERE a = 1 ; INSERT INTO t (a) VALUES (f( 1 )) APPLY BATCH ;");
-    assert_true(slice_is(r->stmt->source, "BEGIN BATCH DELETE FROM t WHERE a = 1 ; INSERT INTO t (a) VALUES (f( 1 )) APPLY BATCH"));
+    assert_true(slice_is(r->stmt->source,
+                         "BEGIN BATCH DELETE FROM t WHERE a = 1 ; INSERT INTO t (a) VALUES (f( 1 )) APPLY BATCH"));
     assert_true(slice_is(r->stmt->batch.stmts[0]->source, "DELETE FROM t WHERE a = 1"));
     assert_true(slice_is(r->stmt->batch.stmts[1]->source, "INSERT INTO t (a) VALUES (f( 1 ))"));
     assert_true(slice_is(r->stmt->batch.stmts[1]->insert.values[0]->source, "f( 1 )"));
@@ -80,8 +82,9 @@ static void test_parse_json_and_distinct_may_be_columns(void **state) {
 
 static void test_parse_create_table_of_the_founding_example(void **state) {
     (void)state;
-    struct parsed *r = parse("CREATE TABLE mykeyspace.mytable(pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, "
-                             "static_col1 int static, PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2)) WITH TAGS = {'a': 'b'}");
+    struct parsed *r = parse(
+        "CREATE TABLE mykeyspace.mytable(pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, "
+        "static_col1 int static, PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2)) WITH TAGS = {'a': 'b'}");
     const struct ast_create_table *t = &r->stmt->create_table;
     assert_int_equal(t->n_columns, 6);
     assert_true(t->columns[5].is_static);
@@ -97,7 +100,8 @@ static void test_parse_create_table_of_the_founding_example(void **state) {
 
 static void test_parse_assignment_forms(void **state) {
     (void)state;
-    struct parsed *r = parse("UPDATE t SET a = 1, b = b + 2, c = c-3, d = [4] + d, e += 5, f -= 6, g[7] = 8, h.i = 9 WHERE k = 1");
+    struct parsed *r = parse(
+        "UPDATE t SET a = 1, b = b + 2, c = c-3, d = [4] + d, e += 5, f -= 6, g[7] = 8, h.i = 9 WHERE k = 1");
     static const enum ast_assign_op ops[] = {ASSIGN_SET, ASSIGN_ADD, ASSIGN_ADD,     ASSIGN_PREPEND,
                                              ASSIGN_ADD, ASSIGN_SUB, ASSIGN_ELEMENT, ASSIGN_FIELD};
     assert_int_equal(r->stmt->update.n_assignments, ARRAY_LEN(ops));
@@ -141,10 +145,14 @@ static void test_parse_survives_every_failed_allocation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse_folds_names_unless_quoted), cmocka_unit_test(test_parse_numbers_markers_in_order),
-        cmocka_unit_test(test_parse_keeps_the_text_of_statements_and_expressions), cmocka_unit_test(test_parse_arithmetic_has_precedence),
-        cmocka_unit_test(test_parse_json_and_distinct_may_be_columns), cmocka_unit_test(test_parse_create_table_of_the_founding_example),
-        cmocka_unit_test(test_parse_assignment_forms), cmocka_unit_test(test_parse_restore_table_of_keyspaces),
+        cmocka_unit_test(test_parse_folds_names_unless_quoted),
+        cmocka_unit_test(test_parse_numbers_markers_in_order),
+        cmocka_unit_test(test_parse_keeps_the_text_of_statements_and_expressions),
+        cmocka_unit_test(test_parse_arithmetic_has_precedence),
+        cmocka_unit_test(test_parse_json_and_distinct_may_be_columns),
+        cmocka_unit_test(test_parse_create_table_of_the_founding_example),
+        cmocka_unit_test(test_parse_assignment_forms),
+        cmocka_unit_test(test_parse_restore_table_of_keyspaces),
         cmocka_unit_test(test_parse_survives_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

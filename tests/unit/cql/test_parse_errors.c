@@ -1,4 +1,5 @@
-/* Syntax errors are worded as Cassandra words them: line, column, offending text, what was expected, and the text around it. */
+/* Syntax errors are worded as Cassandra words them: line, column, offending text, what was
+ * expected, and the text around it. */
 #include "tests/unit/cql/parse_support.h"
 
 static char *statement;
@@ -96,9 +97,11 @@ static void test_parse_error_of_hostile_nesting(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse_error_texts_are_cassandras), cmocka_unit_test(test_parse_notes_that_columns_and_values_do_not_match),
+        cmocka_unit_test(test_parse_error_texts_are_cassandras),
+        cmocka_unit_test(test_parse_notes_that_columns_and_values_do_not_match),
         cmocka_unit_test(test_parse_error_of_nested_property_maps),
-        cmocka_unit_test(test_parse_error_of_terms_in_property_maps), cmocka_unit_test(test_parse_error_of_hostile_nesting),
+        cmocka_unit_test(test_parse_error_of_terms_in_property_maps),
+        cmocka_unit_test(test_parse_error_of_hostile_nesting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

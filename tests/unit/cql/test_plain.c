@@ -24,30 +24,36 @@ static bool same_name(const char *a, const char *b) { return a && b ? !strcmp(a,
 
 static bool same_expr(const struct ast_expr *a, const struct ast_expr *b) {
     if (!a || !b) return a == b;
-    bool same = a->kind == b->kind && a->literal == b->literal && slice_eq(a->text, b->text) && a->bind == b->bind && same_name(a->keyspace, b->keyspace) && same_name(a->name, b->name);
-    return same && a->quoted == b->quoted && !a->type == !b->type && a->n_args == b->n_args && same_place(a->source, b->source) && a->depth == b->depth;
+    bool same = a->kind == b->kind && a->literal == b->literal && slice_eq(a->text, b->text) && a->bind == b->bind &&
+                same_name(a->keyspace, b->keyspace) && same_name(a->name, b->name);
+    return same && a->quoted == b->quoted && !a->type == !b->type && a->n_args == b->n_args &&
+           same_place(a->source, b->source) && a->depth == b->depth;
 }
 
 static bool same_where(const struct ast_where *a, const struct ast_where *b) {
     bool same = a->n == b->n;
     for (uint32_t i = 0; i < a->n && same; i++) {
         const struct ast_relation *x = a->relations[i], *y = b->relations[i];
-        same = x->kind == y->kind && x->n_lhs == y->n_lhs && x->op == y->op && same_expr(x->value, y->value) && same_expr(x->element, y->element) && x->in_list == y->in_list;
+        same = x->kind == y->kind && x->n_lhs == y->n_lhs && x->op == y->op && same_expr(x->value, y->value) &&
+               same_expr(x->element, y->element) && x->in_list == y->in_list;
         for (uint32_t k = 0; k < x->n_lhs && same; k++) same = same_name(x->lhs[k], y->lhs[k]);
     }
     return same;
 }
 
 static bool same_select(const struct ast_select *a, const struct ast_select *b) {
-    bool same = a->n_selectors == b->n_selectors && a->n_group_by == b->n_group_by && a->n_order_by == b->n_order_by && same_where(&a->where, &b->where);
+    bool same = a->n_selectors == b->n_selectors && a->n_group_by == b->n_group_by && a->n_order_by == b->n_order_by &&
+                same_where(&a->where, &b->where);
     for (uint32_t i = 0; i < a->n_selectors && same; i++)
-        same = same_expr(a->selectors[i].expr, b->selectors[i].expr) && same_name(a->selectors[i].alias, b->selectors[i].alias);
+        same = same_expr(a->selectors[i].expr, b->selectors[i].expr) &&
+               same_name(a->selectors[i].alias, b->selectors[i].alias);
     return same && same_expr(a->limit, b->limit) && same_expr(a->per_partition_limit, b->per_partition_limit);
 }
 
 static bool same_insert(const struct ast_insert *a, const struct ast_insert *b) {
     bool same = a->n_columns == b->n_columns && a->unmatched == b->unmatched && !a->json == !b->json;
-    for (uint32_t i = 0; i < a->n_columns && same; i++) same = same_name(a->columns[i], b->columns[i]) && same_expr(a->values[i], b->values[i]);
+    for (uint32_t i = 0; i < a->n_columns && same; i++)
+        same = same_name(a->columns[i], b->columns[i]) && same_expr(a->values[i], b->values[i]);
     return same;
 }
 
@@ -64,7 +70,8 @@ static bool same_print(const struct ast_stmt *a, const struct ast_stmt *b) {
 }
 
 static bool same_tree(const struct ast_stmt *a, const struct ast_stmt *b) {
-    if (a->kind != b->kind || a->binds.n != b->binds.n || !same_place(a->source, b->source) || !same_print(a, b)) return false;
+    if (a->kind != b->kind || a->binds.n != b->binds.n || !same_place(a->source, b->source) || !same_print(a, b))
+        return false;
     for (uint32_t i = 0; i < a->binds.n; i++)
         if (!same_name(a->binds.names[i], b->binds.names[i])) return false;
     if (a->kind == STMT_SELECT) return same_select(&a->select, &b->select);
@@ -77,8 +84,11 @@ static void check_same(const char *text) {
     assert_non_null(g);
     arena_init(&g->arena, 4096, 1 << 20);
     g->stmt = cqli_parse_by_grammar(&g->arena, slice_str(text), &g->err);
-    bool same = r->stmt && g->stmt ? same_tree(r->stmt, g->stmt) : !r->stmt && !g->stmt && r->err.code == g->err.code && !strcmp(r->err.text, g->err.text);
-    if (!same) fail_msg("%s: %s, by the grammar: %s", text, r->stmt ? "read" : r->err.text, g->stmt ? "read" : g->err.text);
+    bool same = r->stmt && g->stmt
+                    ? same_tree(r->stmt, g->stmt)
+                    : !r->stmt && !g->stmt && r->err.code == g->err.code && !strcmp(r->err.text, g->err.text);
+    if (!same)
+        fail_msg("%s: %s, by the grammar: %s", text, r->stmt ? "read" : r->err.text, g->stmt ? "read" : g->err.text);
     parsed_free(r);
     parsed_free(g);
 }
@@ -86,20 +96,71 @@ static void check_same(const char *text) {
 /* ---- statements ---- */
 
 static const char *const by_hand[] = {
-    "SELECT a FROM t", "select A , \"B\" from Ks.\"T\" where A=1;", "SELECT * FROM ks.t ; ;", "SELECT a FROM t WHERE a = -1 AND b >= 0x00 AND c < 'it''s' LIMIT 5",
-    "SELECT a, a FROM t WHERE a = ? AND b <= ? AND c > 1.5e3 LIMIT ?", "SELECT a FROM t WHERE a = null -- b\n ;", "SELECT a FROM t WHERE a = 123e4567-e89b-12d3-a456-426614174000",
-    "INSERT INTO t (a) VALUES (1)", "insert into ks.t(a,\"B\",c)values('it''s',true,?);", "INSERT INTO t (a, b) VALUES ($$x$$, NULL)", "INSERT INTO t (a, b) VALUES (1)",
+    "SELECT a FROM t",
+    "select A , \"B\" from Ks.\"T\" where A=1;",
+    "SELECT * FROM ks.t ; ;",
+    "SELECT a FROM t WHERE a = -1 AND b >= 0x00 AND c < 'it''s' LIMIT 5",
+    "SELECT a, a FROM t WHERE a = ? AND b <= ? AND c > 1.5e3 LIMIT ?",
+    "SELECT a FROM t WHERE a = null -- b\n ;",
+    "SELECT a FROM t WHERE a = 123e4567-e89b-12d3-a456-426614174000",
+    "INSERT INTO t (a) VALUES (1)",
+    "insert into ks.t(a,\"B\",c)values('it''s',true,?);",
+    "INSERT INTO t (a, b) VALUES ($$x$$, NULL)",
+    "INSERT INTO t (a, b) VALUES (1)",
     "INSERT INTO t (a) VALUES (1, ?)",
 };
 
 static const char *const by_grammar[] = {
-    "", "SELECT", "SELECT a", "SELECT a FROM", "SELECT a FROM t WHERE", "SELECT a FROM t t", "SELECT a FROM t;a", "SELECT JSON a FROM t", "SELECT json FROM t", "SELECT DISTINCT a FROM t",
-    "SELECT count(*) FROM t", "SELECT a AS b FROM t", "SELECT *, a FROM t", "SELECT a, FROM t", "SELECT a.b FROM t", "SELECT a[1] FROM t", "SELECT 1 FROM t", "SELECT key FROM t", "SELECT a FROM key",
-    "SELECT \"\" FROM t", "SELECT a FROM ?", "SELECT a FROM t.?", "SELECT a FROM t WHERE a = 5 -3", "SELECT a FROM t WHERE a = 5 + 3", "SELECT a FROM t WHERE a = :b", "SELECT a FROM t WHERE a = b",
-    "SELECT a FROM t WHERE a = 1h", "SELECT a FROM t WHERE a != 1", "SELECT a FROM t WHERE a IN (1)", "SELECT a FROM t WHERE a[1] = 1", "SELECT a FROM t WHERE (a) = (1)", "SELECT a FROM t WHERE token(a) > 1",
-    "SELECT a FROM t WHERE \"\" = 1", "SELECT a FROM t LIMIT 'a'", "SELECT a FROM t LIMIT 1.0", "SELECT a FROM t LIMIT 1 ALLOW FILTERING", "SELECT a FROM t ALLOW FILTERING", "SELECT a FROM t ORDER BY a",
-    "SELECT a FROM t WHERE a = 'b", "SELECT a FROM t WHERE a = NaN", "INSERT INTO t (a) VALUES (1) IF NOT EXISTS", "INSERT INTO t (a) VALUES (1) USING TTL 5", "INSERT INTO t JSON '{}'", "INSERT INTO t () VALUES ()",
-    "INSERT INTO t (a) VALUES ([1])", "INSERT INTO t (a) VALUES (f(1))", "INSERT INTO t (a) VALUES (1", "UPDATE t SET a = 1 WHERE b = 1", "DELETE FROM t WHERE a = 1", "USE a",
+    "",
+    "SELECT",
+    "SELECT a",
+    "SELECT a FROM",
+    "SELECT a FROM t WHERE",
+    "SELECT a FROM t t",
+    "SELECT a FROM t;a",
+    "SELECT JSON a FROM t",
+    "SELECT json FROM t",
+    "SELECT DISTINCT a FROM t",
+    "SELECT count(*) FROM t",
+    "SELECT a AS b FROM t",
+    "SELECT *, a FROM t",
+    "SELECT a, FROM t",
+    "SELECT a.b FROM t",
+    "SELECT a[1] FROM t",
+    "SELECT 1 FROM t",
+    "SELECT key FROM t",
+    "SELECT a FROM key",
+    "SELECT \"\" FROM t",
+    "SELECT a FROM ?",
+    "SELECT a FROM t.?",
+    "SELECT a FROM t WHERE a = 5 -3",
+    "SELECT a FROM t WHERE a = 5 + 3",
+    "SELECT a FROM t WHERE a = :b",
+    "SELECT a FROM t WHERE a = b",
+    "SELECT a FROM t WHERE a = 1h",
+    "SELECT a FROM t WHERE a != 1",
+    "SELECT a FROM t WHERE a IN (1)",
+    "SELECT a FROM t WHERE a[1] = 1",
+    "SELECT a FROM t WHERE (a) = (1)",
+    "SELECT a FROM t WHERE token(a) > 1",
+    "SELECT a FROM t WHERE \"\" = 1",
+    "SELECT a FROM t LIMIT 'a'",
+    "SELECT a FROM t LIMIT 1.0",
+    "SELECT a FROM t LIMIT 1 ALLOW FILTERING",
+    "SELECT a FROM t ALLOW FILTERING",
+    "SELECT a FROM t ORDER BY a",
+    "SELECT a FROM t WHERE a = 'b",
+    "SELECT a FROM t WHERE a = NaN",
+    "INSERT INTO t (a) VALUES (1) IF NOT EXISTS",
+    "INSERT INTO t (a) VALUES (1) USING TTL 5",
+    "INSERT INTO t JSON '{}'",
+    "INSERT INTO t () VALUES ()",
+    "INSERT INTO t (a) VALUES ([1])",
+    "INSERT INTO t (a) VALUES (f(1))",
+    "INSERT INTO t (a) VALUES (1",
+    "UPDATE t SET a = 1 WHERE b = 1",
+    "DELETE FROM t WHERE a = 1",
+    "USE a",
 };
 
 static void test_plain_takes_what_comes_most(void **state) {
@@ -112,7 +173,9 @@ static void test_plain_takes_what_comes_most(void **state) {
 
 /* Without the token, and with other ones in its place. */
 static void change_token(const char *line, struct slice t) {
-    static const char *const others[] = {"", "a", "\"\"", "1", "-1", "?", "*", ",", ".", "(", ")", ";", "=", "null", "AND", "FROM", "WHERE", "LIMIT", "json", "key", "x, y", "'", "@"};
+    static const char *const others[] = {"",      "a",     "\"\"", "1",   "-1",   "?",    "*",   ",",
+                                         ".",     "(",     ")",    ";",   "=",    "null", "AND", "FROM",
+                                         "WHERE", "LIMIT", "json", "key", "x, y", "'",    "@"};
     char changed[8192];
     size_t before = (size_t)((const char *)t.p - line);
     if (strlen(line) + 16 > sizeof(changed)) return;
@@ -146,6 +209,8 @@ static void test_plain_leaves_all_else_as_it_is(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_takes_what_comes_most), cmocka_unit_test(test_plain_is_what_the_grammar_makes_of_it), cmocka_unit_test(test_plain_leaves_all_else_as_it_is)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain_takes_what_comes_most),
+                                       cmocka_unit_test(test_plain_is_what_the_grammar_makes_of_it),
+                                       cmocka_unit_test(test_plain_leaves_all_else_as_it_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Prepared statements under changes of the schema: forgotten when their columns change or their table goes, kept otherwise. */
+/* Prepared statements under changes of the schema: forgotten when their columns change or their
+ * table goes, kept otherwise. */
 #include "tests/unit/cql/harness.h"
 
 #include <stdlib.h>
@@ -22,7 +23,9 @@ static void open_with_table(struct harness *h, enum tally_mode mode) {
     run_ok(h, "INSERT INTO ks.t (p, v) VALUES (1, 2)");
 }
 
-static void listed(struct harness *h, const char *count) { assert_rows(h, "SELECT count(*) FROM system.prepared_statements", count); }
+static void listed(struct harness *h, const char *count) {
+    assert_rows(h, "SELECT count(*) FROM system.prepared_statements", count);
+}
 
 static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     (void)state;
@@ -120,7 +123,9 @@ static void test_statements_are_forgotten_when_their_table_goes_though_nobody_ex
     for (int whole_keyspace = 0; whole_keyspace < 2; whole_keyspace++) {
         open_with_table(&h, MODE_CASSANDRA);
         harness_prepare(&h, "SELECT * FROM ks.t", read);
-        harness_prepare(&h, "BEGIN BATCH INSERT INTO ks.u (p, v) VALUES (1, 1); INSERT INTO ks.t (p, v) VALUES (1, 1); APPLY BATCH", batch);
+        harness_prepare(
+            &h, "BEGIN BATCH INSERT INTO ks.u (p, v) VALUES (1, 1); INSERT INTO ks.t (p, v) VALUES (1, 1); APPLY BATCH",
+            batch);
         run_ok(&h, whole_keyspace ? "DROP KEYSPACE ks" : "DROP TABLE ks.t");
         listed(&h, "0");
         if (whole_keyspace) {
@@ -136,9 +141,13 @@ static void test_statements_are_forgotten_when_their_table_goes_though_nobody_ex
 
 static void test_statements_outlive_what_leaves_their_columns_alone(void **state) {
     (void)state;
-    static const char *const changes[] = {
-        "ALTER TABLE ks.t WITH comment = 'x'", "ALTER TABLE ks.u ADD n int", "CREATE TABLE ks.w (p int PRIMARY KEY)", "DROP TABLE ks.w",
-        "ALTER KEYSPACE ks WITH durable_writes = false", "ALTER TABLE ks.t ADD IF NOT EXISTS v int", "CREATE TABLE IF NOT EXISTS ks.t (p text PRIMARY KEY)"};
+    static const char *const changes[] = {"ALTER TABLE ks.t WITH comment = 'x'",
+                                          "ALTER TABLE ks.u ADD n int",
+                                          "CREATE TABLE ks.w (p int PRIMARY KEY)",
+                                          "DROP TABLE ks.w",
+                                          "ALTER KEYSPACE ks WITH durable_writes = false",
+                                          "ALTER TABLE ks.t ADD IF NOT EXISTS v int",
+                                          "CREATE TABLE IF NOT EXISTS ks.t (p text PRIMARY KEY)"};
     struct harness h;
     uint8_t read[16], write[16], system[16], describe[16];
     open_with_table(&h, MODE_CASSANDRA);
@@ -162,11 +171,13 @@ static void test_statements_outlive_what_leaves_their_columns_alone(void **state
     harness_close(&h);
 }
 
-/* By which a client of v5 knows that its columns are no more: the same for the same names and types, another one for others. */
+/* By which a client of v5 knows that its columns are no more: the same for the same names and
+ * types, another one for others. */
 static void test_what_is_prepared_has_an_id_of_its_columns(void **state) {
     (void)state;
     static const uint8_t none[16];
-    static const char *const statements[] = {"SELECT p, v FROM ks.t", "SELECT v FROM ks.t WHERE p = 1", "SELECT p, v AS w FROM ks.t", "DESCRIBE TABLES"};
+    static const char *const statements[] = {"SELECT p, v FROM ks.t", "SELECT v FROM ks.t WHERE p = 1",
+                                             "SELECT p, v AS w FROM ks.t", "DESCRIBE TABLES"};
     struct harness h;
     uint8_t id[16], ids[ARRAY_LEN(statements)][16];
     open_with_table(&h, MODE_CASSANDRA);

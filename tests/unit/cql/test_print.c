@@ -53,10 +53,22 @@ static char *print_if_parsed(const char *text) {
 static const char *other_token(struct slice t, char *room, size_t size) {
     static const struct {
         const char *word, *other;
-    } pairs[] = {{"ASC", "DESC"}, {"DESC", "ASC"}, {"<", ">="}, {">", "<="}, {"<=", ">"}, {">=", "<"}, {"+=", "-="}, {"-=", "+="},
-                 {"true", "false"}, {"false", "true"}, {"LOGGED", "UNLOGGED"}, {"UNLOGGED", "COUNTER"}, {"TTL", "TIMESTAMP"}};
+    } pairs[] = {{"ASC", "DESC"},
+                 {"DESC", "ASC"},
+                 {"<", ">="},
+                 {">", "<="},
+                 {"<=", ">"},
+                 {">=", "<"},
+                 {"+=", "-="},
+                 {"-=", "+="},
+                 {"true", "false"},
+                 {"false", "true"},
+                 {"LOGGED", "UNLOGGED"},
+                 {"UNLOGGED", "COUNTER"},
+                 {"TTL", "TIMESTAMP"}};
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-        if (t.n == strlen(pairs[i].word) && strncasecmp((const char *)t.p, pairs[i].word, t.n) == 0) return pairs[i].other;
+        if (t.n == strlen(pairs[i].word) && strncasecmp((const char *)t.p, pairs[i].word, t.n) == 0)
+            return pairs[i].other;
     uint8_t c = t.p[0];
     bool word = (c | 0x20) >= 'a' && (c | 0x20) <= 'z', number = c >= '0' && c <= '9';
     if (t.n + 2 > size) return NULL;
@@ -119,6 +131,7 @@ static void test_print_is_canonical(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_print_parses_back_and_prints_alike),
-                                       cmocka_unit_test(test_print_shows_every_name_literal_and_order), cmocka_unit_test(test_print_is_canonical)};
+                                       cmocka_unit_test(test_print_shows_every_name_literal_and_order),
+                                       cmocka_unit_test(test_print_is_canonical)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The operators of a read, each on a fake source below it: rows of one int column k (partition) and one int column c (clustering). */
+/* The operators of a read, each on a fake source below it: rows of one int column k (partition) and
+ * one int column c (clustering). */
 #include "harness.h"
 
 #include <stdio.h>
@@ -110,7 +111,9 @@ static const char *pull(struct read_op *op, uint32_t n, enum read_pull *last) {
         }
         const struct value *values = row.out ? row.out : row.values;
         for (uint32_t i = 0; i < n; i++) {
-            long long v = value_is_null(values[i]) ? -1 : values[i].n == 4 ? (int32_t)load_u32(values[i].p) : (int64_t)load_u64(values[i].p);
+            long long v = value_is_null(values[i]) ? -1
+                          : values[i].n == 4       ? (int32_t)load_u32(values[i].p)
+                                                   : (int64_t)load_u64(values[i].p);
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%lld%s", v, i + 1 < n ? "," : " ");
         }
     }
@@ -212,7 +215,8 @@ static void test_order_sorts_by_the_columns_named_and_keeps_the_order_of_equals(
     for (int reversed = 0; reversed < 2; reversed++) {
         struct row_project p;
         struct row_order o;
-        compile(t, reversed ? "SELECT k, c FROM t WHERE k IN (1, 2) ORDER BY c DESC" : "SELECT k, c FROM t WHERE k IN (1, 2) ORDER BY c");
+        compile(t, reversed ? "SELECT k, c FROM t WHERE k IN (1, 2) ORDER BY c DESC"
+                            : "SELECT k, c FROM t WHERE k IN (1, 2) ORDER BY c");
         set_rows(t, {1, 2}, {1, 4}, {AGAIN, 0}, {2, 1}, {2, 2}, {3, 2});
         t->source.at = 0;
         assert_int_equal(row_project_init(&p, &t->source.base.op, &t->r, t->plan), 0);

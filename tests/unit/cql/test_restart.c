@@ -1,4 +1,5 @@
-/* A restart with the clock gone back: what was acknowledged before it is neither lost nor in the way of what comes after. */
+/* A restart with the clock gone back: what was acknowledged before it is neither lost nor in the
+ * way of what comes after. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -85,7 +86,8 @@ static void test_list_elements_keep_their_order_when_the_clock_goes_back(void **
     assert_rows(h, "SELECT l FROM k.l", "[1, 2, 3, 4, 5, 6]");
 }
 
-/* Who sends timestamps may be ahead of the server's clock, and the server's condition is still decided on what is there. */
+/* Who sends timestamps may be ahead of the server's clock, and the server's condition is still
+ * decided on what is there. */
 static void test_conditions_win_over_timestamps_ahead_of_the_clock(void **state) {
     struct harness *h = *state;
     run_ok(h, "INSERT INTO k.t (p, c, v) VALUES (1, 1, 1) USING TIMESTAMP 1700000009000000");
@@ -98,7 +100,10 @@ static void test_conditions_win_over_timestamps_ahead_of_the_clock(void **state)
     assert_rows(h, "INSERT INTO k.t (p, c, v) VALUES (1, 1, 4) IF NOT EXISTS", "true");
     assert_rows(h, "SELECT v FROM k.t", "4");
     run_ok(h, "DELETE FROM k.t USING TIMESTAMP 1700000012000000 WHERE p = 1");
-    assert_rows(h, "BEGIN BATCH INSERT INTO k.t (p, c, v) VALUES (1, 1, 5) IF NOT EXISTS; UPDATE k.t SET v = 6, s = 7 WHERE p = 1 AND c = 2; APPLY BATCH", "true");
+    assert_rows(h,
+                "BEGIN BATCH INSERT INTO k.t (p, c, v) VALUES (1, 1, 5) IF NOT EXISTS; UPDATE k.t SET v = 6, s = 7 "
+                "WHERE p = 1 AND c = 2; APPLY BATCH",
+                "true");
     assert_rows(h, "SELECT c, v, s FROM k.t", "1,5,7;2,6,7");
     run_ok(h, "UPDATE k.l USING TIMESTAMP 1700000013000000 SET m = {1: 1} WHERE p = 1");
     assert_rows(h, "UPDATE k.l SET m = {2: 2} WHERE p = 1 IF m[1] = 1", "true");

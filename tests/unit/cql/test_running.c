@@ -67,7 +67,8 @@ static void test_deadline_is_a_timeout_of_its_kind(void **state) {
 static void test_prepare_that_waited_too_long_is_no_write_that_timed_out(void **state) {
     (void)state;
     struct err e = {0};
-    struct cql_request r = {.db = &db, .err = &e, .kind = REQUEST_PREPARE, .deadline_us = 1000, .work_class = WORK_UPDATE};
+    struct cql_request r = {
+        .db = &db, .err = &e, .kind = REQUEST_PREPARE, .deadline_us = 1000, .work_class = WORK_UPDATE};
     now_us = 1000;
     assert_int_equal(cql_check_running(&r), -1);
     assert_int_equal(e.code, ERR_OVERLOADED);
@@ -88,7 +89,8 @@ static void test_parts_run_until_done_and_give_back_once(void **state) {
     int parts = 1;
     struct err e = {0};
     struct cql_statement s = {.ops = &ops};
-    struct cql_request r = {.db = &db, .err = &e, .blocking = true, .compiled = &s, .running = &parts, .running_fini = three_parts_fini};
+    struct cql_request r = {
+        .db = &db, .err = &e, .blocking = true, .compiled = &s, .running = &parts, .running_fini = three_parts_fini};
     assert_int_equal(cql_run_more(&r), CQL_AGAIN);
     assert_int_equal(cql_run_more(&r), CQL_DONE);
     cql_request_fini(&r);

@@ -6,7 +6,8 @@
 
 static int setup(void **state) {
     static const char *const tables[] = {
-        "CREATE TABLE t (k int, c int, d int, s int static, v int, m map<text, int>, l list<int>, PRIMARY KEY (k, c, d))",
+        "CREATE TABLE t (k int, c int, d int, s int static, v int, m map<text, int>, l list<int>, PRIMARY KEY (k, c, "
+        "d))",
         "CREATE TABLE r (k int, a int, b int, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a ASC, b DESC)",
         "CREATE TABLE p (a int, b text, v int, PRIMARY KEY ((a, b)))",
         NULL,
@@ -80,7 +81,8 @@ static void test_select_scans_in_token_order(void **state) {
     assert_rows(h, "SELECT DISTINCT k, s FROM t", "5,55;1,9;2,null");
     assert_rows(h, "SELECT k, c FROM t PER PARTITION LIMIT 1", "5,null;1,1;2,1");
     assert_rows(h, "SELECT k, c FROM t WHERE token(k) > token(5) LIMIT 2", "1,1;1,2");
-    assert_rows(h, "SELECT count(*) FROM t WHERE token(k) >= -4069959284402364209 AND token(k) <= -4069959284402364209", "4");
+    assert_rows(h, "SELECT count(*) FROM t WHERE token(k) >= -4069959284402364209 AND token(k) <= -4069959284402364209",
+                "4");
 }
 
 static void test_select_pages_resume_exactly(void **state) {
@@ -156,7 +158,8 @@ static void test_a_paging_state_of_other_rows_is_refused(void **state) {
     };
     fill(h);
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        assert_string_equal(page_on(h, "SELECT c, d FROM t WHERE k = 1", others[i]), "Invalid value for the paging state");
+        assert_string_equal(page_on(h, "SELECT c, d FROM t WHERE k = 1", others[i]),
+                            "Invalid value for the paging state");
         assert_int_equal(h->err.code, ERR_PROTOCOL);
     }
     run_ok(h, "CREATE TABLE again (k int, c int, PRIMARY KEY (k, c))");
@@ -213,7 +216,9 @@ static void test_a_large_collection_costs_nothing_where_it_is_not_selected(void 
     char cql[160];
     fill(h);
     for (int i = 0; i < 4000; i++) {
-        snprintf(cql, sizeof(cql), "UPDATE t SET m = m + {'key number %08d of a map that is large': %d} WHERE k = 1 AND c = 2 AND d = 1", i, i);
+        snprintf(cql, sizeof(cql),
+                 "UPDATE t SET m = m + {'key number %08d of a map that is large': %d} WHERE k = 1 AND c = 2 AND d = 1",
+                 i, i);
         run_ok(h, cql);
     }
     h->arena_limit = 64 << 10;
@@ -225,8 +230,10 @@ static void test_a_large_collection_costs_nothing_where_it_is_not_selected(void 
     run_ok(h, "UPDATE t SET v = 20 WHERE k = 1 AND c = 2 AND d = 1 IF v = 20");
     run_ok(h, "DELETE FROM t WHERE k = 1 AND c > 5"); /* from now on a walk leads to the row */
     assert_rows(h, "SELECT c, d, v FROM t WHERE k = 1 AND c = 2 AND d = 1", "2,1,20");
-    assert_error(h, "SELECT m FROM t WHERE k = 1 AND c = 2 AND d = 1", "The value of column m is larger than what one request may take of memory");
-    assert_error(h, "SELECT m FROM t WHERE k = 1", "The value of column m is larger than what one request may take of memory");
+    assert_error(h, "SELECT m FROM t WHERE k = 1 AND c = 2 AND d = 1",
+                 "The value of column m is larger than what one request may take of memory");
+    assert_error(h, "SELECT m FROM t WHERE k = 1",
+                 "The value of column m is larger than what one request may take of memory");
     h->arena_limit = 0;
     uint64_t bytes[2];
     for (int all = 0; all < 2; all++) {
@@ -267,12 +274,16 @@ static void test_a_read_says_whose_it_is(void **state) {
 /* Rows that are alike and, between them, one without a value, a long one, one that expires, one that is deleted. */
 static void load_streamed(struct harness *h, const char *table) {
     static const char *const others[] = {
-        "INSERT INTO %s (p, c, a) VALUES (1, 21, 5)", "INSERT INTO %s (p, c, a, z) VALUES (1, 22, 5, '%0200d')",
-        "INSERT INTO %s (p, c, a, z) VALUES (1, 33, 6, 'z') USING TTL 5", "DELETE FROM %s WHERE p = 1 AND c = 44", "DELETE z FROM %s WHERE p = 1 AND c = 50",
+        "INSERT INTO %s (p, c, a) VALUES (1, 21, 5)",
+        "INSERT INTO %s (p, c, a, z) VALUES (1, 22, 5, '%0200d')",
+        "INSERT INTO %s (p, c, a, z) VALUES (1, 33, 6, 'z') USING TTL 5",
+        "DELETE FROM %s WHERE p = 1 AND c = 44",
+        "DELETE z FROM %s WHERE p = 1 AND c = 50",
     };
     char cql[320];
     for (int c = 0; c < 60; c++) {
-        snprintf(cql, sizeof(cql), "INSERT INTO %s (p, c, z, a) VALUES (%d, %d, 'row %d', %d)", table, c % 8 ? 1 : c, c, c, -c);
+        snprintf(cql, sizeof(cql), "INSERT INTO %s (p, c, z, a) VALUES (%d, %d, 'row %d', %d)", table, c % 8 ? 1 : c, c,
+                 c, -c);
         run_ok(h, cql);
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
@@ -291,10 +302,12 @@ static uint32_t read_pages(struct harness *h, const char *cql, struct buf *out) 
         buf_printf(out, "%s\n", harness_query(h, cql));
         streamed += h->n_streamed;
         for (const struct op_read *r = h->cost.reads; r; r = r->next)
-            buf_printf(out, "%llu returned; %llu rows, %llu and %llu and %llu bytes, %llu columns\n", (unsigned long long)h->cost.rows_returned,
-                       (unsigned long long)r->rows.rows, (unsigned long long)r->rows.pk_bytes, (unsigned long long)r->rows.ck_bytes,
+            buf_printf(out, "%llu returned; %llu rows, %llu and %llu and %llu bytes, %llu columns\n",
+                       (unsigned long long)h->cost.rows_returned, (unsigned long long)r->rows.rows,
+                       (unsigned long long)r->rows.pk_bytes, (unsigned long long)r->rows.ck_bytes,
                        (unsigned long long)r->rows.column_bytes, (unsigned long long)r->rows.n_columns);
-        buf_printf(out, "%llu rows of %llu bytes read\n", (unsigned long long)h->cost.rows_read, (unsigned long long)h->cost.bytes_read);
+        buf_printf(out, "%llu rows of %llu bytes read\n", (unsigned long long)h->cost.rows_read,
+                   (unsigned long long)h->cost.bytes_read);
     } while (h->paging.n);
     h->resume = false;
     buf_u8(out, 0);
@@ -311,7 +324,8 @@ static void compare_streamed(struct harness *h, const char *cql) {
         assert_int_equal(read_pages(h, cql, &pulled), 0);
         h->sink.place = place;
         uint32_t n = read_pages(h, cql, &streamed);
-        if (strcmp((const char *)pulled.p, (const char *)streamed.p)) fail_msg("%s: instead of\n%s it is\n%s", cql, (const char *)pulled.p, (const char *)streamed.p);
+        if (strcmp((const char *)pulled.p, (const char *)streamed.p))
+            fail_msg("%s: instead of\n%s it is\n%s", cql, (const char *)pulled.p, (const char *)streamed.p);
         if (h->page_size > 4 && !strstr(cql, "LIMIT 2")) assert_in_range(n, 10, 60);
     }
     h->page_size = 0;
@@ -321,10 +335,15 @@ static void compare_streamed(struct harness *h, const char *cql) {
 
 static void test_rows_that_go_to_the_sink_by_themselves_are_those_that_are_pulled(void **state) {
     (void)state;
-    static const char *const tables[] = {"CREATE TABLE up (p int, c int, z text, a int, PRIMARY KEY (p, c))",
-                                         "CREATE TABLE down (p int, c int, z text, a int, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC)", NULL};
-    static const char *const reads[] = {"SELECT * FROM %s WHERE p = 1", "SELECT c, a, z FROM %s WHERE p = 1", "SELECT z FROM %s WHERE p = 1 AND c > 3 AND c < 52",
-                                        "SELECT a FROM %s WHERE p = 1 ORDER BY c ASC", "SELECT c, a FROM %s WHERE p = 1 LIMIT 29", "SELECT * FROM %s WHERE p IN (0, 1, 8)",
+    static const char *const tables[] = {
+        "CREATE TABLE up (p int, c int, z text, a int, PRIMARY KEY (p, c))",
+        "CREATE TABLE down (p int, c int, z text, a int, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC)", NULL};
+    static const char *const reads[] = {"SELECT * FROM %s WHERE p = 1",
+                                        "SELECT c, a, z FROM %s WHERE p = 1",
+                                        "SELECT z FROM %s WHERE p = 1 AND c > 3 AND c < 52",
+                                        "SELECT a FROM %s WHERE p = 1 ORDER BY c ASC",
+                                        "SELECT c, a FROM %s WHERE p = 1 LIMIT 29",
+                                        "SELECT * FROM %s WHERE p IN (0, 1, 8)",
                                         "SELECT * FROM %s"};
     for (enum tally_mode mode = MODE_KEYSPACES; mode <= MODE_CASSANDRA; mode++) {
         struct harness *h = harness_new(mode, tables);
@@ -348,7 +367,8 @@ static void test_a_serial_read_waits_until_what_it_saw_is_durable(void **state) 
     for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
         h->consistency = levels[i];
         bool serial = levels[i] != CL_QUORUM;
-        assert_int_equal(harness_run(h, "SELECT v FROM t WHERE k = 1 AND c = 2 AND d = 1", 0, NULL), serial ? CQL_COMMIT : CQL_DONE);
+        assert_int_equal(harness_run(h, "SELECT v FROM t WHERE k = 1 AND c = 2 AND d = 1", 0, NULL),
+                         serial ? CQL_COMMIT : CQL_DONE);
         assert_string_equal((const char *)h->rows.p, "20");
         assert_int_equal(h->commit_seq != 0, serial);
         assert_int_equal(harness_run(h, "SELECT cluster_name FROM system.local", 0, NULL), CQL_DONE);
@@ -393,34 +413,44 @@ static void test_select_shows_the_write_time_of_a_groups_first_row(void **state)
     run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 2, 1, 30) USING TIMESTAMP 103");
     assert_rows(h, "SELECT count(*), writetime(v), ttl(v) FROM t", "3,101,null");
     assert_rows(h, "SELECT v, writetime(v), ttl(v) FROM t GROUP BY k, c", "10,101,null;30,103,null");
-    assert_rows(h, "SELECT writetime(v) + 1, max(writetime(v)), max(v) FROM t WHERE k = 1 GROUP BY k, c", "102,102,20;104,103,30");
+    assert_rows(h, "SELECT writetime(v) + 1, max(writetime(v)), max(v) FROM t WHERE k = 1 GROUP BY k, c",
+                "102,102,20;104,103,30");
     assert_rows(h, "SELECT count(*), writetime(v), ttl(s) FROM t WHERE k = 99", "0,null,null");
 }
 
 static void test_select_words_errors_as_cassandra_does(void **state) {
     struct harness *h = *state;
     static const char *const cases[][2] = {
-#define FILTERING                                                                                                     \
-    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you " \
+#define FILTERING \
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If " \
+    "you " \
     "want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
         {"SELECT x FROM t", "Undefined column name x in table k.t"},
         {"SELECT * FROM t WHERE k > 5", FILTERING},
         {"SELECT * FROM t WHERE c = 1", FILTERING},
         {"SELECT * FROM t WHERE k = 1 AND v = 1", FILTERING},
-        {"SELECT * FROM t WHERE d = 1 AND k = 1", "PRIMARY KEY column \"d\" cannot be restricted as preceding column \"c\" is not restricted"},
+        {"SELECT * FROM t WHERE d = 1 AND k = 1",
+         "PRIMARY KEY column \"d\" cannot be restricted as preceding column \"c\" is not restricted"},
         {"SELECT * FROM t WHERE k = 1 AND c > 1 AND d = 1",
          "Clustering column \"d\" cannot be restricted (preceding column \"c\" is restricted by a non-EQ relation)"},
-        {"SELECT * FROM t WHERE k = 1 AND k = 2", "k cannot be restricted by more than one relation if it includes an Equal"},
-        {"SELECT * FROM t WHERE k = 1 AND c > 1 AND c > 2", "More than one restriction was found for the start bound on c"},
+        {"SELECT * FROM t WHERE k = 1 AND k = 2",
+         "k cannot be restricted by more than one relation if it includes an Equal"},
+        {"SELECT * FROM t WHERE k = 1 AND c > 1 AND c > 2",
+         "More than one restriction was found for the start bound on c"},
         {"SELECT * FROM t WHERE k = 1 AND (d, c) > (1, 1)",
          "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: (d, c) > (1, 1)"},
-        {"SELECT * FROM t WHERE k = 1 AND v CONTAINS 1 ALLOW FILTERING", "Cannot use CONTAINS on non-collection column v"},
-        {"SELECT * FROM p WHERE token(b, a) > 1", "The token function arguments must be in the partition key order: a, b"},
-        {"SELECT * FROM t ORDER BY c", "ORDER BY is only supported when the partition key is restricted by an EQ or an IN."},
-        {"SELECT * FROM t WHERE k = 1 ORDER BY v", "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got v"},
+        {"SELECT * FROM t WHERE k = 1 AND v CONTAINS 1 ALLOW FILTERING",
+         "Cannot use CONTAINS on non-collection column v"},
+        {"SELECT * FROM p WHERE token(b, a) > 1",
+         "The token function arguments must be in the partition key order: a, b"},
+        {"SELECT * FROM t ORDER BY c",
+         "ORDER BY is only supported when the partition key is restricted by an EQ or an IN."},
+        {"SELECT * FROM t WHERE k = 1 ORDER BY v",
+         "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got v"},
         {"SELECT * FROM t WHERE k = 1 ORDER BY c DESC, d ASC", "Unsupported order by relation"},
         {"SELECT * FROM t LIMIT 0", "LIMIT must be strictly positive"},
-        {"SELECT DISTINCT k, v FROM t", "SELECT DISTINCT queries must only request partition key columns and/or static columns (not v)"},
+        {"SELECT DISTINCT k, v FROM t",
+         "SELECT DISTINCT queries must only request partition key columns and/or static columns (not v)"},
         {"SELECT writetime(k) FROM t", "Cannot use selection function writetime on PRIMARY KEY part k"},
         {"SELECT * FROM t WHERE k = null", "Invalid null value in condition for column k"},
         {"SELECT l[0] FROM t", "Element selection is only allowed on sets and maps, but l is a list"},
@@ -493,7 +523,9 @@ static void test_select_takes_long_clustering_keys(void **state) {
 static void test_select_reads_system_tables(void **state) {
     struct harness *h = *state;
     assert_rows(h, "SELECT key, release_version FROM system.local WHERE key = 'local'", "local,5.0.8");
-    assert_rows(h, "SELECT keyspace_name, table_name FROM system_schema.tables WHERE keyspace_name = 'k' AND table_name = 't'", "k,t");
+    assert_rows(
+        h, "SELECT keyspace_name, table_name FROM system_schema.tables WHERE keyspace_name = 'k' AND table_name = 't'",
+        "k,t");
 }
 
 /* By id: a page goes on behind the last one. */
@@ -564,8 +596,10 @@ static void test_select_shows_nothing_of_the_row_before(void **state) {
     assert_rows(h, "SELECT c, a, b FROM sparse WHERE k = 1", "1,10,20;2,11,null;3,null,null;4,12,21");
     run_ok(h, "ALTER TABLE sparse ADD d int");
     run_ok(h, "INSERT INTO sparse (k, c, a, d) VALUES (1, 0, 9, 30)");
-    assert_rows(h, "SELECT * FROM sparse WHERE k = 1", "1,0,9,null,30;1,1,10,20,null;1,2,11,null,null;1,3,null,null,null;1,4,12,21,null");
-    assert_int_equal(size_row_bytes(h->cost.size_model, 0, &h->cost.reads->rows), 5 * (100 + (4 + 3) + (4 + 4)) + 7 * 4);
+    assert_rows(h, "SELECT * FROM sparse WHERE k = 1",
+                "1,0,9,null,30;1,1,10,20,null;1,2,11,null,null;1,3,null,null,null;1,4,12,21,null");
+    assert_int_equal(size_row_bytes(h->cost.size_model, 0, &h->cost.reads->rows),
+                     5 * (100 + (4 + 3) + (4 + 4)) + 7 * 4);
 }
 
 /* Casts within casts around a long text are not compiled once for each of them. */
@@ -582,10 +616,13 @@ static void test_select_refuses_a_name_that_is_too_long(void **state) {
             for (int i = 0; i < 70000; i++) buf_u8(&s, 'x');
             buf_put_str(&s, "')");
             for (int i = 0; i < casts; i++) buf_put_str(&s, " AS blob)");
-            buf_put_str(&s, alias ? " AS x FROM t WHERE k = 1 AND c = 1 AND d = 1" : " FROM t WHERE k = 1 AND c = 1 AND d = 1");
+            buf_put_str(&s, alias ? " AS x FROM t WHERE k = 1 AND c = 1 AND d = 1"
+                                  : " FROM t WHERE k = 1 AND c = 1 AND d = 1");
             buf_u8(&s, 0);
             if (alias) run_ok(h, (char *)s.p);
-            else assert_error(h, (char *)s.p, "The name of what is selected would be longer than 65535 bytes: name it with AS");
+            else
+                assert_error(h, (char *)s.p,
+                             "The name of what is selected would be longer than 65535 bytes: name it with AS");
         }
     }
     buf_fini(&s);

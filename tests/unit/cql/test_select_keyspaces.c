@@ -61,7 +61,8 @@ static void test_page_ends_before_a_megabyte_wherever_the_row_stands(void **stat
     assert_int_equal(all_pages(h, "SELECT k, c FROM t", 5, &pages), 15);
     assert_int_equal(pages, 5);
     assert_int_equal(all_pages(h, "SELECT k, c FROM t WHERE k IN (1, 2, 3, 4, 5)", 5, &pages), 15);
-    assert_int_equal(all_pages(h, "SELECT k, c FROM t WHERE k IN (1, 2, 3, 4, 5) AND c IN (2, 0) AND d = 0", 4, &pages), 10);
+    assert_int_equal(all_pages(h, "SELECT k, c FROM t WHERE k IN (1, 2, 3, 4, 5) AND c IN (2, 0) AND d = 0", 4, &pages),
+                     10);
     h->page_size = 0;
     assert_int_equal(all_pages(h, "SELECT k, c FROM t", 5, &pages), 15);
     assert_int_equal(all_pages(h, "SELECT k, c FROM t WHERE k = 2 ORDER BY c DESC", 1, &pages), 3);

@@ -1,5 +1,6 @@
-/* How the reading grows that metering needs: the rows under a deletion (cql/write/footprint.h), and what a table comes to
- * (cql/row/table_size.h). Counted in looks at the deadline, of which there is one every few hundred rows, and in steps (base/steps.h) at n and 4n. */
+/* How the reading grows that metering needs: the rows under a deletion (cql/write/footprint.h), and
+ * what a table comes to (cql/row/table_size.h). Counted in looks at the deadline, of which there is
+ * one every few hundred rows, and in steps (base/steps.h) at n and 4n. */
 #include "harness.h"
 
 #include <stdio.h>
@@ -7,7 +8,13 @@
 #include "base/steps.h"
 #include "system_schema/schema.h"
 
-enum { ROWS = 4096, OF_A_BATCH = 512, RATIO = 6, RATIO_OF_STEPS = 6 /* quadratic is 16 */, ROWS_OF_A_LOOK = 512 /* at most */ };
+enum {
+    ROWS = 4096,
+    OF_A_BATCH = 512,
+    RATIO = 6,
+    RATIO_OF_STEPS = 6 /* quadratic is 16 */,
+    ROWS_OF_A_LOOK = 512 /* at most */
+};
 
 static uint32_t n_looks, look_that_is_late; /* 0: none is */
 static int64_t count_look(struct clock *c) { return (void)c, ++n_looks == look_that_is_late ? INT64_MAX : 0; }
@@ -23,7 +30,8 @@ static void fill(struct harness *h, int p, uint32_t rows) {
         struct buf text;
         buf_init(&text, 0);
         buf_put_str(&text, "BEGIN UNLOGGED BATCH ");
-        for (uint32_t i = 0; i < OF_A_BATCH && c < rows; i++, c++) buf_printf(&text, "INSERT INTO t (p, c, v) VALUES (%d, %u, 1); ", p, c);
+        for (uint32_t i = 0; i < OF_A_BATCH && c < rows; i++, c++)
+            buf_printf(&text, "INSERT INTO t (p, c, v) VALUES (%d, %u, 1); ", p, c);
         buf_put_str(&text, "APPLY BATCH");
         buf_u8(&text, 0);
         run_ok(h, (const char *)text.p);
@@ -87,7 +95,9 @@ static void test_sizing_a_deletion_grows_with_its_rows(void **state) {
     harness_ask(&h, &(struct cql_admission){.admit = admit_nothing}, NULL);
     expect_linear(&h, "DELETE FROM t WHERE p = %d");
     expect_linear(&h, "DELETE FROM t WHERE p = %d AND c >= 0");
-    expect_linear(&h, "BEGIN UNLOGGED BATCH UPDATE t SET v = 2 WHERE p = %1$d AND c = 7; DELETE FROM t WHERE p = %1$d; APPLY BATCH");
+    expect_linear(
+        &h,
+        "BEGIN UNLOGGED BATCH UPDATE t SET v = 2 WHERE p = %1$d AND c = 7; DELETE FROM t WHERE p = %1$d; APPLY BATCH");
     harness_close(&h);
 }
 
@@ -100,7 +110,8 @@ static void expect_timeout(struct harness *h, uint32_t rows, const char *left) {
     assert_true(eng_batch_empty(h->batch));
     look_that_is_late = 0;
     assert_rows(h, "SELECT count(*) FROM t", left);
-    assert_int_not_equal(run_with_deadline(h, "UPDATE t SET v = 1 WHERE p = 1 AND c = 0"), CQL_FAILED); /* nobody holds the partition */
+    /* nobody holds the partition */
+    assert_int_not_equal(run_with_deadline(h, "UPDATE t SET v = 1 WHERE p = 1 AND c = 0"), CQL_FAILED);
 }
 
 static void test_deadline_ends_the_sizing_of_a_deletion(void **state) {
@@ -124,7 +135,9 @@ static uint32_t count_table(struct harness *h, uint64_t rows) {
     struct table_size size;
     uint32_t asked = 0;
     const struct virtual_patience patience = {.ask = ask, .arg = &asked};
-    assert_int_equal(cql_table_billable_bytes(h->db, schema, schema_table_any(schema, "k", "t"), &patience, &size, &h->err), 0);
+    assert_int_equal(cql_table_billable_bytes(h->db, schema, schema_table_any(schema, "k", "t"), &patience, &size,
+                                              &h->err),
+                     0);
     assert_int_equal(size.rows, rows);
     schema_unref(schema);
     return asked;
@@ -148,7 +161,8 @@ static uint32_t fill_and_count(struct harness *h, uint32_t rows, uint32_t *again
 static void test_counting_a_table_grows_with_what_has_changed(void **state) {
     (void)state;
     struct harness h;
-    uint32_t again, again_of_four, all = fill_and_count(&h, ROWS, &again), all_of_four = fill_and_count(&h, 4 * ROWS, &again_of_four);
+    uint32_t again, again_of_four, all = fill_and_count(&h, ROWS, &again),
+                                   all_of_four = fill_and_count(&h, 4 * ROWS, &again_of_four);
     assert_in_range(again, ROWS / ROWS_OF_A_LOOK - 1, all / 3);
     assert_in_range(again_of_four, 4 * ROWS / ROWS_OF_A_LOOK - 1, all_of_four / 3);
     assert_in_range(all_of_four, all + 1, RATIO * all);

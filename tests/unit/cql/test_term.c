@@ -57,7 +57,8 @@ static void check_all(const struct term_case *cases, size_t n) {
         struct fixture f;
         setup(&f);
         const char *got = evaluate(&f, cases[i].type, cases[i].text);
-        if (strcmp(got, cases[i].outcome) != 0) fail_msg("%s %s: %s, not %s", cases[i].type, cases[i].text, got, cases[i].outcome);
+        if (strcmp(got, cases[i].outcome) != 0)
+            fail_msg("%s %s: %s, not %s", cases[i].type, cases[i].text, got, cases[i].outcome);
         arena_fini(&f.arena);
     }
 }
@@ -76,9 +77,11 @@ static void test_term_literals_of_collections(void **state) {
         {"map<int, text>", "{'a': 'b'}", "Invalid map literal for v: key 'a' is not of type int"},
         {"set<int>", "[1]", "Unexpected receiver type 'set<int>'; only list and vector are expected"},
         {"list<int>", "{1}", "Invalid set literal for v of type list<int>"},
-        {"tuple<int, text>", "(1, 'a', 2)", "Invalid tuple literal for v: too many elements. Type frozen<tuple<int, text>> expects 2 but got 3"},
+        {"tuple<int, text>", "(1, 'a', 2)",
+         "Invalid tuple literal for v: too many elements. Type frozen<tuple<int, text>> expects 2 but got 3"},
         {"tuple<int, text>", "('a', 'b')", "Invalid tuple literal for v: component 0 is not of type int"},
-        {"vector<float, 3>", "[1, 2]", "Invalid vector literal for v of type vector<float, 3>; expected 3 elements, but given 2"},
+        {"vector<float, 3>", "[1, 2]",
+         "Invalid vector literal for v of type vector<float, 3>; expected 3 elements, but given 2"},
         {"int", "(bigint)1", "Cannot assign value (bigint)1 to v of type int"},
     };
     check_all(cases, ARRAY_LEN(cases));
@@ -93,8 +96,10 @@ static void test_term_calls_functions(void **state) {
         {"decimal", "collection_avg((list<decimal>) [1.5, 2.25, 10])", "4.59"},
         {"frozen<set<int>>", "map_keys((map<int, text>) {2: 'b', 1: 'a'})", "[1, 2]"},
         {"int", "blobAsInt(0x00000001)", "1"},
-        {"int", "blob_as_int(0x01)", "In call to function system.blob_as_int, value 0x01 is not a valid binary representation for type int"},
-        {"int", "blobAsInt('a')", "Type error: 'a' cannot be passed as argument 0 of function system.blobasint of type blob"},
+        {"int", "blob_as_int(0x01)",
+         "In call to function system.blob_as_int, value 0x01 is not a valid binary representation for type int"},
+        {"int", "blobAsInt('a')",
+         "Type error: 'a' cannot be passed as argument 0 of function system.blobasint of type blob"},
         {"int", "uuid()", "Type error: cannot assign result of function system.uuid (type uuid) to v (type int)"},
         {"uuid", "uuid(1)", "Invalid number of arguments in call to function system.uuid: 0 required but 1 provided"},
         {"int", "nosuch(1)", "Unknown function nosuch called"},
@@ -105,13 +110,15 @@ static void test_term_calls_functions(void **state) {
         {"date", "toDate((timestamp)'2011-02-03 05:00')", "\"2011-02-03\""},
         {"bigint", "to_unix_timestamp(now())", "1700000000000"},
         {"bigint", "tounixtimestamp('2011-02-03')",
-         "Ambiguous call to function tounixtimestamp (can be matched by following signatures: system.tounixtimestamp : (timestamp) -> bigint, "
+         "Ambiguous call to function tounixtimestamp (can be matched by following signatures: system.tounixtimestamp : "
+         "(timestamp) -> bigint, "
          "system.tounixtimestamp : (date) -> bigint): use type casts to disambiguate"},
         {"bigint", "token((int)1)", "-4069959284402364209"},
         {"text", "toJson((map<int, text>){1: 'a'})", "\"{\\\"1\\\": \\\"a\\\"}\""},
         {"list<int>", "fromJson('[1, \"2\"]')", "[1, 2]"},
         {"set<int>", "fromJson('[2, 1, 1]')", "[1, 2]"},
-        {"int", "fromJson('1.5')", "org.apache.cassandra.serializers.MarshalException: Expected an int value, but got a Double: 1.5"},
+        {"int", "fromJson('1.5')",
+         "org.apache.cassandra.serializers.MarshalException: Expected an int value, but got a Double: 1.5"},
         {"tuple<int, text>", "fromJson('[1]')",
          "org.apache.cassandra.serializers.MarshalException: Tuple is missing items (expected 2): [1]"},
         {"text", "CAST((decimal)1e10 AS text)", "\"1E+10\""},
@@ -145,7 +152,8 @@ static void test_term_arithmetic(void **state) {
         {"tinyint", "127 + 1", "-128"},
         {"bigint", "(int)1 + (bigint)2", "3"},
         {"timestamp", "'2011-01-31' + 1mo", "\"2011-02-28 00:00:00.000Z\""},
-        {"date", "'2011-02-03' + 1h", "the operation 'date + duration' failed: The duration must have a day precision. Was: 1h"},
+        {"date", "'2011-02-03' + 1h",
+         "the operation 'date + duration' failed: The duration must have a day precision. Was: 1h"},
         {"text", "'a' + 1", "the '+' operation is not supported between 'a' and 1"},
     };
     check_all(cases, ARRAY_LEN(cases));
@@ -254,7 +262,8 @@ static void test_arithmetic_is_for_numbers_of_bounded_length(void **state) {
     (void)state;
     static const struct {
         const char *type, *operation;
-    } operations[] = {{"varint", "*"}, {"varint", "+"}, {"varint", "%"}, {"decimal", "/"}, {"decimal", "-"}, {"decimal", "%"}};
+    } operations[] = {{"varint", "*"},  {"varint", "+"},  {"varint", "%"},
+                      {"decimal", "/"}, {"decimal", "-"}, {"decimal", "%"}};
     for (size_t i = 0; i < 2 * ARRAY_LEN(operations); i++) {
         struct fixture f;
         struct buf text;
@@ -297,9 +306,12 @@ static void test_hostile_nesting_ends(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_term_literals_of_collections),       cmocka_unit_test(test_term_calls_functions),
-        cmocka_unit_test(test_term_arithmetic),                    cmocka_unit_test(test_bound_value_is_checked_and_not_copied),
-        cmocka_unit_test(test_bound_set_is_put_in_order),          cmocka_unit_test(test_hostile_nesting_ends),
+        cmocka_unit_test(test_term_literals_of_collections),
+        cmocka_unit_test(test_term_calls_functions),
+        cmocka_unit_test(test_term_arithmetic),
+        cmocka_unit_test(test_bound_value_is_checked_and_not_copied),
+        cmocka_unit_test(test_bound_set_is_put_in_order),
+        cmocka_unit_test(test_hostile_nesting_ends),
         cmocka_unit_test(test_arithmetic_is_for_numbers_of_bounded_length),
         cmocka_unit_test(test_collection_literals_have_no_limit_of_16_bits),
         cmocka_unit_test(test_calls_that_take_too_long_to_type_are_refused_as_such),

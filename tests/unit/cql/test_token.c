@@ -10,7 +10,8 @@ static void expect(const char *text, size_t n, const uint16_t *codes) {
     token_reader_init(&r, slice_str(text), e);
     for (size_t i = 0; i < n; i++) {
         struct token t = token_next(&r);
-        if (t.code != codes[i]) fail_msg("%s: token %zu is %s, not %s", text, i, token_name(t.code), token_name(codes[i]));
+        if (t.code != codes[i])
+            fail_msg("%s: token %zu is %s, not %s", text, i, token_name(t.code), token_name(codes[i]));
     }
     assert_int_equal(token_next(&r).code, 0);
     free(e);
@@ -40,7 +41,8 @@ static void test_token_durations(void **state) {
     (void)state;
     EXPECT("1y2mo3w4d5h6m7s8ms9us1ns", T_DURATION);
     EXPECT("-2d 3\xc2\xb5s", T_DURATION, T_DURATION);
-    EXPECT("P1Y2M3DT4H5M6S PT1H P2W -P1D P0001-02-03T04:05:06", T_DURATION, T_DURATION, T_DURATION, T_DURATION, T_DURATION);
+    EXPECT("P1Y2M3DT4H5M6S PT1H P2W -P1D P0001-02-03T04:05:06", T_DURATION, T_DURATION, T_DURATION, T_DURATION,
+           T_DURATION);
     EXPECT("P1Yx p1y P", T_IDENT, T_IDENT, T_IDENT);
 }
 
@@ -86,11 +88,13 @@ static void test_token_keywords_are_whole_words(void **state) {
 #include "cql/syntax/keyword.def"
 #undef KEYWORD
     };
-    static const char *const others[] = {"", "a", "aa", "zz", "selec", "selects", "tablesample", "columnfamiliez", "materializes", "materialized_views"};
+    static const char *const others[] = {
+        "", "a", "aa", "zz", "selec", "selects", "tablesample", "columnfamiliez", "materializes", "materialized_views"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         char word[32];
         size_t n = strlen(words[i]);
-        for (size_t k = 0; k <= n; k++) word[k] = (char)(words[i][k] >= 'a' && words[i][k] <= 'z' && k % 2 ? words[i][k] - 32 : words[i][k]);
+        for (size_t k = 0; k <= n; k++)
+            word[k] = (char)(words[i][k] >= 'a' && words[i][k] <= 'z' && k % 2 ? words[i][k] - 32 : words[i][k]);
         assert_int_equal(token_keyword(slice_of(word, n)), i + 1);
         word[n] = '_';
         assert_int_equal(token_keyword(slice_of(word, n + 1)), 0);
@@ -110,9 +114,12 @@ static void test_token_place_counts_characters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_numbers_take_their_sign), cmocka_unit_test(test_token_uuid_comes_before_numbers_and_names),
-        cmocka_unit_test(test_token_durations), cmocka_unit_test(test_token_strings_and_names),
-        cmocka_unit_test(test_token_keywords_fall_back_unless_reserved), cmocka_unit_test(test_token_keywords_are_whole_words),
+        cmocka_unit_test(test_token_numbers_take_their_sign),
+        cmocka_unit_test(test_token_uuid_comes_before_numbers_and_names),
+        cmocka_unit_test(test_token_durations),
+        cmocka_unit_test(test_token_strings_and_names),
+        cmocka_unit_test(test_token_keywords_fall_back_unless_reserved),
+        cmocka_unit_test(test_token_keywords_are_whole_words),
         cmocka_unit_test(test_token_place_counts_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

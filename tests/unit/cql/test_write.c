@@ -27,13 +27,20 @@ static uint64_t writes_of(struct harness *h, const char *cql) {
 
 static void test_a_batch_is_one_write(void **state) {
     struct harness *h = *state;
-    assert_int_equal(writes_of(h, "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = 1 AND c = 1; UPDATE n SET a = a + 1 WHERE p = 1 AND c = 1; "
-                                  "UPDATE n SET b = b + 1 WHERE p = 2 AND c = 1; DELETE FROM n WHERE p = 3 APPLY BATCH"),
+    assert_int_equal(writes_of(h,
+                               "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = 1 AND c = 1; UPDATE n SET a = a + "
+                               "1 WHERE p = 1 AND c = 1; "
+                               "UPDATE n SET b = b + 1 WHERE p = 2 AND c = 1; DELETE FROM n WHERE p = 3 APPLY BATCH"),
                      1);
-    assert_int_equal(writes_of(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (1, 1, 1); INSERT INTO t (p, c, v) VALUES (2, 1, 1) APPLY BATCH"), 1);
-    assert_int_equal(writes_of(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (5, 1, 1) IF NOT EXISTS; DELETE FROM t WHERE p = 5 AND c > 2; "
-                                  "UPDATE t SET s = 1 WHERE p = 5 APPLY BATCH"),
+    assert_int_equal(writes_of(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (1, 1, 1); INSERT INTO t (p, c, v) "
+                                  "VALUES (2, 1, 1) APPLY BATCH"),
                      1);
+    assert_int_equal(
+        writes_of(
+            h,
+            "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (5, 1, 1) IF NOT EXISTS; DELETE FROM t WHERE p = 5 AND c > 2; "
+            "UPDATE t SET s = 1 WHERE p = 5 APPLY BATCH"),
+        1);
     run_ok(h, "UPDATE t SET l = [1, 2] WHERE p = 1 AND c IN (1, 2)");
     assert_int_equal(writes_of(h, "UPDATE t SET l[0] = 9 WHERE p = 1 AND c IN (1, 2)"), 1);
     assert_int_equal(writes_of(h, "UPDATE n SET a = a + 1 WHERE p IN (7, 8, 9) AND c IN (1, 2)"), 1);
@@ -75,16 +82,21 @@ static void test_a_batch_that_fails_late_leaves_nothing(void **state) {
     struct harness *h = *state;
     run_ok(h, "INSERT INTO t (p, c, v) VALUES (1, 1, 1)");
     uint64_t before = eng_durable_seq(h->eng);
-    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[3] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
-    harness_error(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (9, 9, 9); UPDATE t SET l[3] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
-    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[-1] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
+    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[3] = 1 WHERE p = 1 "
+                     "AND c = 1 APPLY BATCH");
+    harness_error(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (9, 9, 9); UPDATE t SET l[3] = 1 WHERE p = 1 AND c = "
+                     "1 APPLY BATCH");
+    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[-1] = 1 WHERE p = "
+                     "1 AND c = 1 APPLY BATCH");
     assert_int_equal(eng_durable_seq(h->eng), before);
     assert_rows(h, "SELECT p, c, v FROM t", "1,1,1");
 }
 
 /* A statement with a timestamp of the driver's own. */
 static void run_at(struct harness *h, const char *cql, int64_t ts) {
-    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .params = {.has_timestamp = true, .timestamp = ts}};
+    struct cql_request r = {.kind = REQUEST_QUERY,
+                            .query = slice_str(cql),
+                            .params = {.has_timestamp = true, .timestamp = ts}};
     if (harness_request(h, &r) == CQL_FAILED) fail_msg("%s: %s", cql, h->err.text);
 }
 
@@ -95,14 +107,16 @@ static void test_in_keyspaces_mode_client_side_timestamps_are_asked_for(void **s
     run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'}");
     run_ok(h, "USE k");
     run_ok(h, "CREATE TABLE plain (p int PRIMARY KEY, v int)");
-    run_ok(h, "CREATE TABLE timed (p int PRIMARY KEY, v int) WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}");
+    run_ok(h, "CREATE TABLE timed (p int PRIMARY KEY, v int) WITH CUSTOM_PROPERTIES = {'client_side_timestamps': "
+              "{'status': 'enabled'}}");
     run_at(h, "INSERT INTO plain (p, v) VALUES (1, 1)", 2000);
     run_at(h, "INSERT INTO plain (p, v) VALUES (1, 2)", 1000);
     assert_rows(h, "SELECT v FROM plain", "2");
     run_at(h, "INSERT INTO timed (p, v) VALUES (1, 1)", 2000);
     run_at(h, "INSERT INTO timed (p, v) VALUES (1, 2)", 1000);
     assert_rows(h, "SELECT v, writetime(v) FROM timed", "1,2000");
-    run_at(h, "BEGIN BATCH INSERT INTO timed (p, v) VALUES (2, 1); INSERT INTO plain (p, v) VALUES (2, 1) APPLY BATCH", 3000);
+    run_at(h, "BEGIN BATCH INSERT INTO timed (p, v) VALUES (2, 1); INSERT INTO plain (p, v) VALUES (2, 1) APPLY BATCH",
+           3000);
     assert_rows(h, "SELECT writetime(v) FROM timed WHERE p = 2", "3000");
     run_at(h, "DELETE FROM plain WHERE p = 2", 1000);
     assert_rows(h, "SELECT v FROM plain WHERE p = 2", "");
@@ -121,8 +135,9 @@ static enum cql_outcome run_with(struct harness *h, const char *cql, uint16_t le
 }
 
 static void test_levels_are_reached_by_the_replication_factor(void **state) {
-    static const char *const statements[] = {"INSERT INTO %s.t (p, v) VALUES (1, 1)", "SELECT v FROM %s.t",
-                                             "BEGIN BATCH INSERT INTO k.t (p, c, v) VALUES (9, 1, 1); DELETE FROM %s.t WHERE p = 1 APPLY BATCH"};
+    static const char *const statements[] = {
+        "INSERT INTO %s.t (p, v) VALUES (1, 1)", "SELECT v FROM %s.t",
+        "BEGIN BATCH INSERT INTO k.t (p, c, v) VALUES (9, 1, 1); DELETE FROM %s.t WHERE p = 1 APPLY BATCH"};
     static const struct { const char *keyspace, *replication; int replicas; } keyspaces[] = {
         {"one", "{'class': 'SimpleStrategy', 'replication_factor': 1}", 1},
         {"two", "{'class': 'NetworkTopologyStrategy', 'datacenter1': 2}", 2},
@@ -132,7 +147,8 @@ static void test_levels_are_reached_by_the_replication_factor(void **state) {
     char text[200];
     run_ok(h, "ALTER KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}");
     for (size_t k = 0; k < ARRAY_LEN(keyspaces); k++) {
-        snprintf(text, sizeof(text), "CREATE KEYSPACE %s WITH replication = %s", keyspaces[k].keyspace, keyspaces[k].replication);
+        snprintf(text, sizeof(text), "CREATE KEYSPACE %s WITH replication = %s", keyspaces[k].keyspace,
+                 keyspaces[k].replication);
         run_ok(h, text);
         snprintf(text, sizeof(text), "CREATE TABLE %s.t (p int PRIMARY KEY, v int)", keyspaces[k].keyspace);
         run_ok(h, text);
@@ -156,7 +172,8 @@ static void test_levels_are_reached_by_the_replication_factor(void **state) {
 
 /* ---- admission and permission ---- */
 
-/* One request of each kind that changes something, to be run in this order; the first ones make what the others need. */
+/* One request of each kind that changes something, to be run in this order; the first ones make
+ * what the others need. */
 static const char *const requests[] = {
     "CREATE TABLE extra%d (p int PRIMARY KEY)",
     "INSERT INTO t (p, c, v, l, s) VALUES (%d, 1, 1, [1, 2, 3], 1)",
@@ -167,9 +184,11 @@ static const char *const requests[] = {
     "UPDATE t SET v = 6 WHERE p = %d AND c = 1 IF v = 77",
     "UPDATE t SET s = 8 WHERE p = %d IF s = 7",
     "UPDATE n SET a = a + 3, s = s + 1 WHERE p = %d AND c = 1",
-    "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = %d AND c = 1; UPDATE n SET b = b + 1 WHERE p = 1000 AND c = 1 APPLY BATCH",
+    "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = %d AND c = 1; UPDATE n SET b = b + 1 WHERE p = 1000 AND c = "
+    "1 APPLY BATCH",
     "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (%d, 3, 3); INSERT INTO t (p, c, v) VALUES (1001, 3, 3) APPLY BATCH",
-    "BEGIN BATCH UPDATE t SET s = 9 WHERE p = %d IF s = 8; DELETE FROM t WHERE p = %d AND c > 5; INSERT INTO t (p, c) VALUES (%d, 4) APPLY BATCH",
+    "BEGIN BATCH UPDATE t SET s = 9 WHERE p = %d IF s = 8; DELETE FROM t WHERE p = %d AND c > 5; INSERT INTO t (p, c) "
+    "VALUES (%d, 4) APPLY BATCH",
     "SELECT * FROM t WHERE p = %d",
     "INSERT INTO t (p, c, v) VALUES (%d, 8, 8) USING TTL 1000",
     "DELETE FROM t WHERE p = %d AND c = 8",
@@ -217,7 +236,8 @@ static char *state_of(struct harness *h) {
     return (char *)b.p;
 }
 
-/* Runs all kinds of request; the one at refused is refused (then what follows sees nothing of it), or left out altogether. */
+/* Runs all kinds of request; the one at refused is refused (then what follows sees nothing of it),
+ * or left out altogether. */
 static char *run_kinds(uint32_t refused, bool leave_out) {
     struct harness *h = test_calloc(1, sizeof *h);
     struct gate g = {.h = h};
@@ -264,7 +284,8 @@ static void test_a_refused_request_leaves_no_trace(void **state) {
 
 static void log_in(struct harness *h, const char *role) { h->session.role = role; }
 
-/* What a role may not do is refused with words that say what it lacks, of each statement of a batch, prepared or not; what it may runs. */
+/* What a role may not do is refused with words that say what it lacks, of each statement of a
+ * batch, prepared or not; what it may runs. */
 static void test_every_statement_is_asked_for_those_of_batches_too(void **state) {
     (void)state;
     static const char no_modify[] = "User u has no MODIFY permission on <table k.secret> or any of its parents";
@@ -285,11 +306,15 @@ static void test_every_statement_is_asked_for_those_of_batches_too(void **state)
     harness_prepare(h, "INSERT INTO k.secret (p, v) VALUES (9, 9)", id);
     run_ok(h, "INSERT INTO k.t (p, v) VALUES (1, 1)");
     assert_error(h, "SELECT * FROM k.t", "User u has no SELECT permission on <table k.t> or any of its parents");
-    assert_error(h, "UPDATE k.t SET v = 2 WHERE p = 1 IF v = 1", "User u has no SELECT permission on <table k.t> or any of its parents");
-    assert_error(h, "BEGIN BATCH INSERT INTO k.t (p, v) VALUES (2, 2); UPDATE k.secret SET v = 1 WHERE p = 1 APPLY BATCH", no_modify);
+    assert_error(h, "UPDATE k.t SET v = 2 WHERE p = 1 IF v = 1",
+                 "User u has no SELECT permission on <table k.t> or any of its parents");
+    assert_error(h,
+                 "BEGIN BATCH INSERT INTO k.t (p, v) VALUES (2, 2); UPDATE k.secret SET v = 1 WHERE p = 1 APPLY BATCH",
+                 no_modify);
     assert_error(h, "SELECT * FROM k.secret", no_select);
     assert_int_equal(harness_execute(h, id, 0, NULL), CQL_FAILED);
-    struct cql_batch_item items[] = {{.query = slice_str("INSERT INTO k.t (p, v) VALUES (2, 2)")}, {.prepared_id = slice_of(id, 16)}};
+    struct cql_batch_item items[] = {{.query = slice_str("INSERT INTO k.t (p, v) VALUES (2, 2)")},
+                                     {.prepared_id = slice_of(id, 16)}};
     struct cql_request r = {.kind = REQUEST_BATCH, .n_items = 2, .items = items};
     assert_int_equal(harness_request(h, &r), CQL_FAILED);
     assert_int_equal(h->err.code, ERR_UNAUTHORIZED);
@@ -317,8 +342,12 @@ static void test_what_one_write_may_weigh_is_bounded(void **state) {
     uint8_t *bytes = test_calloc(1, VALUE);
     memset(bytes, 'x', VALUE);
     struct value v = value_of(bytes, VALUE);
-    struct { int parts, rows; const char *error; } cases[] = {
-        {1, 15, NULL}, {1, 17, "Rejected an oversized mutation (17826"}, {60, 1, NULL}, {70, 1, "Rejected an oversized mutation (734"}, {9, 9, "Rejected an oversized mutation (849"}};
+    struct { int parts, rows; const char *error;
+    } cases[] = {{1, 15, NULL},
+                 {1, 17, "Rejected an oversized mutation (17826"},
+                 {60, 1, NULL},
+                 {70, 1, "Rejected an oversized mutation (734"},
+                 {9, 9, "Rejected an oversized mutation (849"}};
     run_ok(h, "CREATE TABLE big (p int, c int, v text, PRIMARY KEY (p, c))");
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf text;
@@ -365,7 +394,8 @@ static void test_mutations_are_one_for_each_partition(void **state) {
         assert_int_equal(found->part.token, parts[i].token);
         assert_true(slice_eq(found->part.key, parts[i].key));
     }
-    struct change *first = mutation_add(&m, &m.list[3], CHANGE_ROW), *second = mutation_add(&m, &m.list[3], CHANGE_PARTITION);
+    struct change *first = mutation_add(&m, &m.list[3], CHANGE_ROW),
+                  *second = mutation_add(&m, &m.list[3], CHANGE_PARTITION);
     assert_ptr_equal(m.list[3].first, first);
     assert_ptr_equal(first->next, second);
     assert_ptr_equal(m.list[3].last, second);

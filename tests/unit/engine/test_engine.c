@@ -25,8 +25,12 @@ struct world {
 };
 
 static void open_engine(struct world *w, enum eng_durability durability) {
-    struct eng_options o = {.data_dir = w->dir, .durability = durability, .clock = &clock_real, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
+    struct eng_options o = {.data_dir = w->dir,
+                            .durability = durability,
+                            .clock = &clock_real,
+                            .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20,
+                            .row_cache_bytes = 64 << 10};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     w->batch = eng_batch_new(w->eng);
@@ -72,7 +76,8 @@ static uint64_t commit(struct world *w) {
     return seq;
 }
 
-static void put_row(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck, const char *value, int64_t ts) {
+static void put_row(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck, const char *value,
+                    int64_t ts) {
     struct eng_part part = part_of(pk);
     struct eng_cell cell = {.column = 1, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(value)};
     struct eng_row row;
@@ -93,7 +98,8 @@ static void delete_row(struct world *w, const char *pk, const char *ck, int64_t 
 }
 
 static struct eng_slice slice_between(const char *from, bool from_after, const char *to, bool to_after) {
-    return (struct eng_slice){.from = {.key = slice_str(from), .after = from_after}, .to = {.key = slice_str(to), .after = to_after}};
+    return (struct eng_slice){.from = {.key = slice_str(from), .after = from_after},
+                              .to = {.key = slice_str(to), .after = to_after}};
 }
 
 static void delete_range(struct world *w, const char *pk, struct eng_slice range, int64_t ts) {
@@ -208,16 +214,22 @@ static void test_pair_is_of_one_moment(void **state) {
     fill(w);
     struct eng_part part = part_of("p"), row_only = part_of("r"), static_only = part_of("q"), none = part_of("x");
     for (int deleted = 0; deleted < 2; deleted++) {
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("b1"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("b1"), NOW, &w->arena, &pair, NULL, &w->e),
+                         0);
         assert_true(pair.has_statics && slice_eq(pair.statics.cells[0].value, slice_str("s")));
         assert_int_equal(pair.has_row, !deleted);
         if (!deleted) assert_true(slice_eq(pair.row.cells[0].value, slice_str("b1")));
         assert_int_equal(pair.row.newest_ts, deleted ? 20 : 10);
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &row_only, slice_str(""), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &row_only, slice_str(""), NOW, &w->arena, &pair, NULL,
+                                      &w->e),
+                         0);
         assert_true(pair.has_row && !pair.has_statics);
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &static_only, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &static_only, slice_str("a"), NOW, &w->arena, &pair, NULL,
+                                      &w->e),
+                         0);
         assert_true(!pair.has_row && pair.has_statics && !pair.expired);
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &none, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &none, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e),
+                         0);
         assert_true(!pair.has_row && !pair.has_statics);
         delete_range(w, "p", slice_between("b", false, "b", true), 20);
         commit(w);
@@ -243,7 +255,10 @@ static void *write_pairs(void *arg) {
     struct err e = {0};
     for (uint64_t i = 1; !p->stop; i++) {
         uint64_t seq;
-        struct eng_cell cell = {.column = 1, .ts = (int64_t)i, .expiry = ENG_NO_EXPIRY, .value = slice_of(&i, sizeof(i))};
+        struct eng_cell cell = {.column = 1,
+                                .ts = (int64_t)i,
+                                .expiry = ENG_NO_EXPIRY,
+                                .value = slice_of(&i, sizeof(i))};
         for (int k = 0; k < 2; k++) {
             struct eng_row row;
             eng_row_init(&row, k ? ENG_ROW : ENG_STATIC, slice_str(k ? "a" : ""));
@@ -267,7 +282,8 @@ static void test_pair_is_never_torn(void **state) {
     for (int found = 0; found < 2000;) {
         struct eng_pair pair;
         arena_reset(&w->arena);
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e),
+                         0);
         assert_int_equal(pair.has_row, pair.has_statics);
         if (!pair.has_row) continue;
         assert_true(slice_eq(pair.row.cells[0].value, pair.statics.cells[0].value));
@@ -297,8 +313,8 @@ static void test_scan_resumes_after_a_row(void **state) {
 static void test_scan_of_tokens_gives_every_partition(void **state) {
     struct world *w = *state;
     fill(w);
-    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true,
-                                 .now = NOW};
+    struct eng_scan_spec spec = {
+        .table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = NOW};
     const char *names[] = {"p", "q", "r"}, *texts[] = {"p/s a1=a1 a2=a2 b1=b1 b2=b2 c1=c1", "q/only", "r =x"};
     const char *brief[] = {"p/s", "q/only", "r"};
     struct buf full, distinct;
@@ -309,7 +325,8 @@ static void test_scan_of_tokens_gives_every_partition(void **state) {
     for (int n = 0; n < 3; n++) {
         int best = -1;
         for (int i = 0; i < 3; i++)
-            if (part_of(names[i]).token > last && (best < 0 || part_of(names[i]).token < part_of(names[best]).token)) best = i;
+            if (part_of(names[i]).token > last && (best < 0 || part_of(names[i]).token < part_of(names[best]).token))
+                best = i;
         last = part_of(names[best]).token;
         order[n] = best;
         buf_printf(&full, "%s%s", n ? "; " : "", texts[best]);
@@ -411,7 +428,9 @@ static void test_drop_frees_the_table_alone(void **state) {
     commit(w);
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
     assert_string_equal(get_value(w, "p", ENG_ROW, "a1"), "-");
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &other, ENG_ROW, slice_str("k"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &other, ENG_ROW, slice_str("k"), NOW, &w->arena, &row, NULL,
+                                 &w->e),
+                     1);
 }
 
 static int count_meta(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -466,7 +485,8 @@ static void test_failed_reads_are_errors(void **state) {
         int got, items = 0;
         while ((got = eng_scan_next(s, &item, &w->e)) > 0) items++;
         eng_scan_close(s);
-        int row_got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a1"), NOW, &w->arena, &row, NULL, &w->e);
+        int row_got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a1"), NOW, &w->arena, &row, NULL,
+                                  &w->e);
         clean = got == 0 && row_got == 1;
         assert_true(clean ? items == 4 : w->e.set);
         err_clear(&w->e);
@@ -578,7 +598,8 @@ static void test_a_stripe_is_held_by_its_thread(void **state) {
     assert_false(eng_holds(w->eng, &p) || eng_holds(w->eng, &q));
 }
 
-/* A loop's batch has a stripe until it is committed, by whatever thread, or dropped; its own writes share it; another batch goes without; who waits comes next. */
+/* A loop's batch has a stripe until it is committed, by whatever thread, or dropped; its own writes
+ * share it; another batch goes without; who waits comes next. */
 static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of("q");
@@ -599,7 +620,8 @@ static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
         if (end == 0) commit(w);
         else eng_batch_drop(w->batch);
         assert_int_equal(pthread_join(waiter, NULL), 0);
-        assert_false(eng_batch_holds(w->batch, &part) || eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("a")));
+        assert_false(eng_batch_holds(w->batch, &part) ||
+                     eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("a")));
         assert_int_equal(eng_batch_try_lock(other, &part), 1);
         eng_batch_unlock(other, &part);
     }
@@ -609,7 +631,8 @@ static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
     eng_batch_free(other);
 }
 
-/* Few other rows are taken for one that the batch wrote, though it wrote as many as a wake-up may have; and none is once it is committed. */
+/* Few other rows are taken for one that the batch wrote, though it wrote as many as a wake-up may
+ * have; and none is once it is committed. */
 static void test_few_rows_are_taken_for_written_ones(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of("q");
@@ -619,11 +642,14 @@ static void test_few_rows_are_taken_for_written_ones(void **state) {
         assert_int_equal(eng_batch_try_lock(w->batch, &part), 1);
         put_row(w, "q", ENG_ROW, "a", "v", 10);
         for (uint32_t i = 0; i < sizes[s]; i++) eng_batch_wrote(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
-        for (uint32_t i = 0; i < sizes[s]; i++) assert_true(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i))));
-        for (uint32_t i = 10000; i < 30000; i++) mistaken += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
+        for (uint32_t i = 0; i < sizes[s]; i++)
+            assert_true(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i))));
+        for (uint32_t i = 10000; i < 30000; i++)
+            mistaken += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
         assert_true(mistaken < 20000 / 50);
         commit(w);
-        for (uint32_t i = 0; i < 30000; i++) left += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
+        for (uint32_t i = 0; i < 30000; i++)
+            left += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
         assert_int_equal(left, 0);
     }
 }
@@ -721,13 +747,16 @@ static void test_folding_loses_no_write_of_another_thread(void **state) {
     assert_null(failed[1]);
     struct eng_part part = part_of("p");
     struct eng_row row;
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), NOW, &w->arena, &row, NULL,
+                                 &w->e),
+                     1);
     assert_int_equal(row.n_cells, OPERANDS * 6);
 }
 
 static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t ts, int64_t expiry) {
     struct eng_part part = part_of("p");
-    struct eng_cell cell = {.column = 1, .flags = flags, .ts = ts, .ttl = flags & ENG_CELL_EXPIRING ? 5 : 0, .expiry = expiry};
+    struct eng_cell cell = {
+        .column = 1, .flags = flags, .ts = ts, .ttl = flags & ENG_CELL_EXPIRING ? 5 : 0, .expiry = expiry};
     struct eng_row row;
     eng_row_init(&row, ENG_ROW, slice_str(ck));
     if (!(flags & ENG_CELL_TOMBSTONE)) cell.value = slice_str("v");
@@ -737,7 +766,8 @@ static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t t
     commit(w);
 }
 
-/* A row whose cells have all expired comes as it is stored, but for what a deletion covers; others come as they are seen. */
+/* A row whose cells have all expired comes as it is stored, but for what a deletion covers; others
+ * come as they are seen. */
 static void test_scan_gives_expired_rows_when_asked(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of("p");
@@ -791,7 +821,10 @@ static void test_scan_pauses_when_it_has_passed_what_it_may(void **state) {
 static uint64_t passed_tombstones(struct world *w) {
     struct eng_part part = part_of("p");
     struct op_cost cost = {0};
-    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = clock_wall_us(&clock_real) / 1000000};
+    struct eng_scan_spec spec = {.table = TABLE,
+                                 .part = &part,
+                                 .rows = true,
+                                 .now = clock_wall_us(&clock_real) / 1000000};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, &cost, &w->e);
     int got;
@@ -826,7 +859,8 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
     char ck[16], value[1001];
     memset(value, 'v', 1000);
     value[1000] = 0;
-    for (int i = 0; i < 4000; i++) { /* four memtables' worth: a start puts those of the first two into files, if they are not there yet (kv_replay) */
+    /* four memtables' worth: a start puts those of the first two into files, if they are not there yet (kv_replay) */
+    for (int i = 0; i < 4000; i++) {
         snprintf(ck, sizeof(ck), "%06d", i);
         put_row(w, "p", ENG_ROW, ck, value, 10);
         if (i % 50 == 49) {
@@ -845,11 +879,16 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
     open_engine(w, ENG_FSYNC);
     struct eng_part part = part_of("p");
     struct eng_row row;
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row, NULL, &w->e),
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row,
+                                 NULL, &w->e),
                      ENG_INCOMPLETE);
     assert_false(w->e.set);
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row, NULL, &w->e), 1);
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row, NULL,
+                                 &w->e),
+                     1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("001000"), NOW, &w->arena, &row,
+                                 NULL, &w->e),
+                     1);
     struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_CACHE, &spec, NULL, &w->e);
     struct eng_item item;
@@ -891,7 +930,9 @@ static void test_long_scans_end_in_cache_tier(void **state) {
     assert_int_equal(end, 0);
 }
 
-#define BOTH(f) cmocka_unit_test_setup_teardown(f, setup_memory, teardown), cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
+#define BOTH(f) \
+    cmocka_unit_test_setup_teardown(f, setup_memory, teardown), \
+        cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
 #define ROCKSDB(f) cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
 
 int main(void) {

@@ -1,4 +1,5 @@
-/* Waiting for those who were just answered: one sync for each write of clients that come back at once, and next to nothing lost where they do not. */
+/* Waiting for those who were just answered: one sync for each write of clients that come back at
+ * once, and next to nothing lost where they do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static void move_to(struct world *w, int64_t us) {
 
 /* What the commit thread does. */
 static void sync_once(struct world *w) {
-    while (engi_gather_waits(&w->g, w->asked, w->now_us)) move_to(w, next_arrival(w) < w->g.until_us ? next_arrival(w) : w->g.until_us);
+    while (engi_gather_waits(&w->g, w->asked, w->now_us))
+        move_to(w, next_arrival(w) < w->g.until_us ? next_arrival(w) : w->g.until_us);
     if (!anybody_waits(w)) move_to(w, next_arrival(w));
     bool covered[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) covered[i] = w->waits[i];
@@ -159,7 +161,8 @@ static uint64_t syncs_of_threads(void) {
     return syncs;
 }
 
-/* Without the wait half of them share a sync, and the other half the next one: 73 and more. On a machine so busy that threads come back later than a sync takes it is once more seen. */
+/* Without the wait half of them share a sync, and the other half the next one: 73 and more. On a
+ * machine so busy that threads come back later than a sync takes it is once more seen. */
 static void test_threads_that_write_again_share_syncs(void **state) {
     (void)state;
     uint64_t syncs = UINT64_MAX;

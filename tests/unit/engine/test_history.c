@@ -1,5 +1,6 @@
-/* A table restored to a moment is what it was then: random writes, deletions, times to live, histories rolled up, purges and restarts, against an engine of
- * its own that is given, in their order, the writes committed by then and nothing else. The clock is the test's. */
+/* A table restored to a moment is what it was then: random writes, deletions, times to live,
+ * histories rolled up, purges and restarts, against an engine of its own that is given, in their
+ * order, the writes committed by then and nothing else. The clock is the test's. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,17 @@
 #include "base/murmur3.h"
 #include "engine/engine.h"
 
-enum { TABLE = 20, HISTORY = 21, RESTORED = 22, PARTS = 3, KEYS = 12, COLUMNS = 3, OPS_MAX = 4000, ROUNDS = 260, GC_GRACE = 60 };
+enum {
+    TABLE = 20,
+    HISTORY = 21,
+    RESTORED = 22,
+    PARTS = 3,
+    KEYS = 12,
+    COLUMNS = 3,
+    OPS_MAX = 4000,
+    ROUNDS = 260,
+    GC_GRACE = 60
+};
 
 enum kind { ROW, STATIC, ROW_DELETION, RANGE, PARTITION, KINDS };
 
@@ -76,8 +87,12 @@ static void apply_row(struct world *w, const struct op *o, struct eng_batch *b, 
     for (uint32_t c = 0; c < COLUMNS; c++) {
         if (!o->set[c]) continue;
         struct eng_cell *to = &cells[row.n_cells++];
-        *to = (struct eng_cell){.column = c, .ts = o->ts, .ttl = o->ttl, .expiry = o->ttl ? now + o->ttl : ENG_NO_EXPIRY,
-                                .flags = o->ttl ? ENG_CELL_EXPIRING : 0, .value = slice_of(&o->value[c], 1)};
+        *to = (struct eng_cell){.column = c,
+                                .ts = o->ts,
+                                .ttl = o->ttl,
+                                .expiry = o->ttl ? now + o->ttl : ENG_NO_EXPIRY,
+                                .flags = o->ttl ? ENG_CELL_EXPIRING : 0,
+                                .value = slice_of(&o->value[c], 1)};
         if (o->dead[c]) *to = (struct eng_cell){.column = c, .ts = o->ts, .expiry = now, .flags = ENG_CELL_TOMBSTONE};
     }
     if (o->whole) row.covers_below = COLUMNS;
@@ -108,7 +123,8 @@ static void apply(struct world *w, const struct op *o, struct eng_batch *b) {
 /* ---- what a table holds, as text ---- */
 
 static void put_cells(const struct eng_row *row, struct buf *out) {
-    if (row->live_ts != ENG_NO_TS) buf_printf(out, "live %lld/%lld ", (long long)row->live_ts, (long long)row->live_expiry);
+    if (row->live_ts != ENG_NO_TS)
+        buf_printf(out, "live %lld/%lld ", (long long)row->live_ts, (long long)row->live_expiry);
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *c = &row->cells[i];
         buf_printf(out, "%u=%.*s@%lld/%lld ", c->column, SLICE_FMT(c->value), (long long)c->ts, (long long)c->expiry);
@@ -116,7 +132,8 @@ static void put_cells(const struct eng_row *row, struct buf *out) {
 }
 
 static char *text_of(struct world *w, struct eng *eng, uint32_t table, int64_t now) {
-    struct eng_scan_spec spec = {.table = table, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = now};
+    struct eng_scan_spec spec = {
+        .table = table, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = now};
     struct eng_scan *s = eng_scan_open(eng, ENG_TIER_ANY, &spec, NULL, &w->e);
     struct eng_item item;
     struct buf out;
@@ -178,10 +195,15 @@ static int64_t draw_ts(struct world *w) {
 }
 
 static void add_op(struct world *w) {
-    static const enum kind kinds[] = {ROW, ROW, ROW, ROW, ROW, ROW, STATIC, STATIC, ROW_DELETION, RANGE, RANGE, PARTITION};
+    static const enum kind kinds[] = {ROW,    ROW,    ROW,          ROW,   ROW,   ROW,
+                                      STATIC, STATIC, ROW_DELETION, RANGE, RANGE, PARTITION};
     assert_true(w->n < OPS_MAX);
     struct op *o = &w->ops[w->n++];
-    *o = (struct op){.kind = kinds[draw(w, sizeof(kinds) / sizeof(*kinds))], .at_us = w->now_us, .part = draw(w, PARTS), .key = draw(w, KEYS), .ts = draw_ts(w)};
+    *o = (struct op){.kind = kinds[draw(w, sizeof(kinds) / sizeof(*kinds))],
+                     .at_us = w->now_us,
+                     .part = draw(w, PARTS),
+                     .key = draw(w, KEYS),
+                     .ts = draw_ts(w)};
     o->end = o->key + draw(w, 4);
     if (o->kind == PARTITION && draw(w, 4)) o->kind = ROW;
     o->ttl = draw(w, 3) ? 0 : 1 + (int32_t)draw(w, 40);
@@ -201,7 +223,11 @@ static void commit(struct world *w) {
 }
 
 static void open_engine(struct world *w) {
-    struct eng_options o = {.data_dir = w->rocks ? w->dir : NULL, .durability = ENG_PERIODIC, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10,
+    struct eng_options o = {.data_dir = w->rocks ? w->dir : NULL,
+                            .durability = ENG_PERIODIC,
+                            .clock = &w->clock,
+                            .memtable_bytes = 1 << 20,
+                            .row_cache_bytes = 64 << 10,
                             .block_cache_bytes = 1 << 20};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
@@ -270,7 +296,8 @@ static void run_model(bool rocks, bool wild, bool copy, uint64_t seed) {
         some_ops(w);
         uint32_t what = draw(w, 100);
         if (what < 12) check_some_moments(w);
-        else if (what < 20) must(w, eng_history_roll(w->eng, HISTORY, w->now_us++ - (int64_t)draw(w, 60) * 1000000, &w->e));
+        else if (what < 20)
+            must(w, eng_history_roll(w->eng, HISTORY, w->now_us++ - (int64_t)draw(w, 60) * 1000000, &w->e));
         else if (what < 22) must(w, eng_compact(w->eng, &w->e));
         else if (what < 24) must(w, eng_reclaim(w->eng, &w->e));
         else if (what < 26 && rocks) reopen(w);

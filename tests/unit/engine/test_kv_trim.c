@@ -70,7 +70,8 @@ static void test_a_range_that_a_compaction_has_in_hand_is_given_back(void **stat
     rocksdb_options_set_write_buffer_size(o, 2 * FILE_BYTES);
     rocksdb_options_set_disable_auto_compactions(o, 1);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
-    rocksdb_options_set_max_bytes_for_level_base(o, MB); /* so that what the compaction makes is not on the first level in use */
+    /* so that what the compaction makes is not on the first level in use */
+    rocksdb_options_set_max_bytes_for_level_base(o, MB);
     rocksdb_options_set_max_background_jobs(o, 4);
     rocksdb_t *db = rocksdb_open(o, path, &text);
     check(text);

@@ -1,5 +1,5 @@
-/* Random writes, deletions of rows, ranges and partitions, times to live, compactions and restarts, against a plain model that keeps
- * every event and looks through all of them for every cell. */
+/* Random writes, deletions of rows, ranges and partitions, times to live, compactions and restarts,
+ * against a plain model that keeps every event and looks through all of them for every cell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,8 +60,12 @@ static struct eng_part part_at(uint32_t i) {
 }
 
 static void open_engine(struct model *m) {
-    struct eng_options o = {.data_dir = m->rocks ? m->path : NULL, .durability = ENG_PERIODIC, .clock = &m->clock.clock, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
+    struct eng_options o = {.data_dir = m->rocks ? m->path : NULL,
+                            .durability = ENG_PERIODIC,
+                            .clock = &m->clock.clock,
+                            .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20,
+                            .row_cache_bytes = 64 << 10};
     m->eng = eng_open(&o, &m->e);
     if (!m->eng) fail_msg("%s", m->e.text);
     eng_table_set(m->eng, TABLE, GC_GRACE);
@@ -86,7 +90,8 @@ static int64_t deleted_at(const struct model *m, uint32_t part, uint32_t key) {
     return ts;
 }
 
-static bool beats(int64_t ts, int rank, int64_t expiry, uint8_t value, int64_t ts2, int rank2, int64_t expiry2, uint8_t value2) {
+static bool beats(int64_t ts, int rank, int64_t expiry, uint8_t value, int64_t ts2, int rank2, int64_t expiry2,
+                  uint8_t value2) {
     if (ts != ts2) return ts > ts2;
     if (rank != rank2) return rank > rank2;
     if (rank && expiry != expiry2) return expiry > expiry2;
@@ -102,11 +107,14 @@ static bool model_row(const struct model *m, uint32_t part, uint32_t key, char *
     for (uint32_t i = 0; i < m->n; i++) {
         const struct event *v = &m->events[i];
         if (v->kind != ROW || v->part != part || v->key != key || v->ts <= del) continue;
-        if (v->live && beats(v->ts, v->live_expiry != ENG_NO_EXPIRY, v->live_expiry, 0, live_ts, live_expiry != ENG_NO_EXPIRY, live_expiry, 0))
+        if (v->live && beats(v->ts, v->live_expiry != ENG_NO_EXPIRY, v->live_expiry, 0, live_ts,
+                             live_expiry != ENG_NO_EXPIRY, live_expiry, 0))
             live_ts = v->ts, live_expiry = v->live_expiry;
         for (int c = 0; c < COLUMNS; c++) {
             const struct model_cell *x = &v->cells[c], *y = won[c] ? &won[c]->cells[c] : NULL;
-            if (x->set && (!y || beats(v->ts, rank_of(x), x->expiry, x->value, won[c]->ts, rank_of(y), y->expiry, y->value))) won[c] = v;
+            if (x->set &&
+                (!y || beats(v->ts, rank_of(x), x->expiry, x->value, won[c]->ts, rank_of(y), y->expiry, y->value)))
+                won[c] = v;
         }
     }
     bool there = live_ts != ENG_NO_TS && live_expiry > m->clock.seconds;
@@ -120,7 +128,8 @@ static bool model_row(const struct model *m, uint32_t part, uint32_t key, char *
     return there;
 }
 
-static void model_slice(const struct model *m, uint32_t part, uint32_t from, uint32_t to, bool reverse, struct buf *out) {
+static void model_slice(const struct model *m, uint32_t part, uint32_t from, uint32_t to, bool reverse,
+                        struct buf *out) {
     char text[COLUMNS + 1];
     for (uint32_t i = from; i < to; i++) {
         uint32_t key = reverse ? to - 1 - (i - from) : i;
@@ -138,10 +147,17 @@ static void row_text(const struct eng_row *row, struct buf *out) {
 }
 
 /* Up to most rows; ENG_INCOMPLETE: a loop may not read on. */
-static int engine_slice(struct model *m, uint32_t part, struct eng_slice *slice, const char *resume, bool reverse, enum eng_tier tier, uint32_t most, struct buf *out) {
+static int engine_slice(struct model *m, uint32_t part, struct eng_slice *slice, const char *resume, bool reverse,
+                        enum eng_tier tier, uint32_t most, struct buf *out) {
     struct eng_part p = part_at(part);
-    struct eng_scan_spec spec = {.table = TABLE, .part = &p, .slices = slice, .n_slices = slice != NULL, .rows = true, .statics = draw(m, 2),
-                                 .reverse = reverse, .now = m->clock.seconds};
+    struct eng_scan_spec spec = {.table = TABLE,
+                                 .part = &p,
+                                 .slices = slice,
+                                 .n_slices = slice != NULL,
+                                 .rows = true,
+                                 .statics = draw(m, 2),
+                                 .reverse = reverse,
+                                 .now = m->clock.seconds};
     if (resume) spec.resume_key = p.key, spec.resume_ck = slice_str(resume);
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(m->eng, tier, &spec, NULL, &m->e);
@@ -175,7 +191,8 @@ static void check_slice(struct model *m, uint32_t part, uint32_t from, uint32_t 
     /* Again and again, some of them not to the end, so that runs are made and used (engine/run.h). */
     for (uint32_t i = draw(m, 4); i < 6; i++) {
         uint32_t most = draw(m, 2) ? UINT32_MAX : 1 + draw(m, 6);
-        if (engine_slice(m, part, &slice, resumed ? at : NULL, reverse, draw(m, 2) ? ENG_TIER_ANY : ENG_TIER_CACHE, most, &have) == ENG_INCOMPLETE)
+        if (engine_slice(m, part, &slice, resumed ? at : NULL, reverse, draw(m, 2) ? ENG_TIER_ANY : ENG_TIER_CACHE,
+                         most, &have) == ENG_INCOMPLETE)
             engine_slice(m, part, &slice, resumed ? at : NULL, reverse, ENG_TIER_ANY, most, &have);
         if (most == UINT32_MAX) assert_string_equal((char *)have.p, (char *)want.p);
         else assert_memory_equal(have.p, want.p, have.n - 1);
@@ -187,12 +204,16 @@ static void check_slice(struct model *m, uint32_t part, uint32_t from, uint32_t 
 /* A row of which it is said that it is all that is stored. */
 static void check_as_stored(struct model *m, const struct eng_part *p, const struct eng_row *row) {
     struct eng_row stored;
-    assert_int_equal(eng_row_get(m->eng, ENG_TIER_ANY, p, ENG_ROW, row->ck, ENG_AS_STORED, &m->arena, &stored, NULL, &m->e), 1);
-    assert_true(stored.del_ts == ENG_NO_TS && stored.live_ts == row->live_ts && stored.live_ttl == row->live_ttl && stored.live_expiry == row->live_expiry);
+    assert_int_equal(eng_row_get(m->eng, ENG_TIER_ANY, p, ENG_ROW, row->ck, ENG_AS_STORED, &m->arena, &stored, NULL,
+                                 &m->e),
+                     1);
+    assert_true(stored.del_ts == ENG_NO_TS && stored.live_ts == row->live_ts && stored.live_ttl == row->live_ttl &&
+                stored.live_expiry == row->live_expiry);
     assert_int_equal(stored.n_cells, row->n_cells);
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *a = &row->cells[i], *b = &stored.cells[i];
-        assert_true(a->column == b->column && a->flags == b->flags && a->ts == b->ts && a->expiry == b->expiry && slice_eq(a->path, b->path) && slice_eq(a->value, b->value));
+        assert_true(a->column == b->column && a->flags == b->flags && a->ts == b->ts && a->expiry == b->expiry &&
+                    slice_eq(a->path, b->path) && slice_eq(a->value, b->value));
     }
     m->as_stored++;
 }
@@ -207,7 +228,8 @@ static void check_gets(struct model *m, uint32_t part) {
         buf_init(&have, 0);
         snprintf(ck, sizeof(ck), "%02u", key);
         if (model_row(m, part, key, text)) buf_printf(&want, "%s=%s ", ck, text);
-        bool found = eng_row_get(m->eng, ENG_TIER_ANY, &p, ENG_ROW, slice_str(ck), m->clock.seconds, &m->arena, &row, NULL, &m->e) == 1;
+        bool found = eng_row_get(m->eng, ENG_TIER_ANY, &p, ENG_ROW, slice_str(ck), m->clock.seconds, &m->arena, &row,
+                                 NULL, &m->e) == 1;
         if (found) row_text(&row, &have);
         if (found && eng_row_is_as_stored(&row)) check_as_stored(m, &p, &row);
         buf_u8(&want, 0);
@@ -233,7 +255,10 @@ static void check(struct model *m) {
 static struct event *add_event(struct model *m, enum kind kind) {
     assert_true(m->n < EVENTS_MAX);
     struct event *v = &m->events[m->n++];
-    *v = (struct event){.kind = kind, .part = draw(m, PARTS), .key = draw(m, KEYS), .ts = m->clock.seconds * 1000000 - draw(m, 8) * 1000000,
+    *v = (struct event){.kind = kind,
+                        .part = draw(m, PARTS),
+                        .key = draw(m, KEYS),
+                        .ts = m->clock.seconds * 1000000 - draw(m, 8) * 1000000,
                         .live_expiry = ENG_NO_EXPIRY};
     return v;
 }
@@ -257,10 +282,16 @@ static void write_row(struct model *m) {
     for (uint32_t c = 0; c < COLUMNS; c++) {
         struct model_cell *x = &v->cells[c];
         if (!whole && draw(m, 2)) continue;
-        *x = (struct model_cell){.set = true, .tombstone = draw(m, 6) == 0, .expiry = ttl ? m->clock.seconds + ttl : ENG_NO_EXPIRY,
+        *x = (struct model_cell){.set = true,
+                                 .tombstone = draw(m, 6) == 0,
+                                 .expiry = ttl ? m->clock.seconds + ttl : ENG_NO_EXPIRY,
                                  .value = (uint8_t)('a' + draw(m, 26))};
         struct eng_cell *to = &cells[row.n_cells++];
-        *to = (struct eng_cell){.column = c, .ts = v->ts, .ttl = ttl, .expiry = x->expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0,
+        *to = (struct eng_cell){.column = c,
+                                .ts = v->ts,
+                                .ttl = ttl,
+                                .expiry = x->expiry,
+                                .flags = ttl ? ENG_CELL_EXPIRING : 0,
                                 .value = slice_of(&x->value, 1)};
         if (!x->tombstone) continue;
         x->expiry = m->clock.seconds;
@@ -292,7 +323,8 @@ static void delete_range(struct model *m) {
     bool open = v->end == KEYS && draw(m, 2);
     snprintf(keys[0], sizeof(keys[0]), "%02u", v->key);
     snprintf(keys[1], sizeof(keys[1]), "%02u", v->end - 1);
-    struct eng_slice range = {.from = {.key = slice_str(keys[0])}, .to = {.key = slice_str(open ? "" : keys[1]), .after = true}};
+    struct eng_slice range = {.from = {.key = slice_str(keys[0])},
+                              .to = {.key = slice_str(open ? "" : keys[1]), .after = true}};
     if (v->key == 0 && draw(m, 2)) range.from.key = slice_str("");
     assert_int_equal(eng_batch_delete_range(m->batch, &part, &range, v->ts, m->clock.seconds, NULL, &m->e), 0);
 }
@@ -340,7 +372,8 @@ static void run_model(bool rocks, uint64_t seed) {
         step(m);
         check(m);
     }
-    assert_true(eng_stat(m->eng, ENG_STAT_RUN_HITS) > (rocks ? 0 : ROUNDS / 10)); /* an engine of files is opened again and again */
+    /* an engine of files is opened again and again */
+    assert_true(eng_stat(m->eng, ENG_STAT_RUN_HITS) > (rocks ? 0 : ROUNDS / 10));
     assert_true(m->as_stored > ROUNDS / 10);
     arena_fini(&m->arena);
     close_engine(m);

@@ -25,13 +25,19 @@ struct step {
 
 static struct eng *open_engine(const char *dir) {
     struct err e = {0};
-    struct eng_options o = {.data_dir = dir, .durability = ENG_PERIODIC, .clock = &clock_real, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
+    struct eng_options o = {.data_dir = dir,
+                            .durability = ENG_PERIODIC,
+                            .clock = &clock_real,
+                            .memtable_bytes = 1 << 20,
+                            .row_cache_bytes = 64 << 10};
     struct eng *eng = eng_open(&o, &e);
     if (!eng) fail_msg("%s", e.text);
     return eng;
 }
 
-static struct eng_part part(void) { return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str("p")), .key = slice_str("p")}; }
+static struct eng_part part(void) {
+    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str("p")), .key = slice_str("p")};
+}
 
 struct row_name { char text[8]; };
 
@@ -118,7 +124,9 @@ static uint64_t next_random(struct writer *w) {
 static void make_step(struct writer *w, struct step *s) {
     int64_t now = 1000 + 2 * atomic_fetch_add(w->clock, 1);
     uint64_t r = next_random(w);
-    *s = (struct step){.row = (int)(r % ROWS), .column = (uint32_t)(r >> 8) % COLUMNS, .value = (uint32_t)(r >> 16) % 50};
+    *s = (struct step){.row = (int)(r % ROWS),
+                       .column = (uint32_t)(r >> 8) % COLUMNS,
+                       .value = (uint32_t)(r >> 16) % 50};
     s->kind = (r >> 24) % 8 < 5 ? WHOLE : (r >> 24) % 8 == 5 && w->deletes ? DELETE : ONE;
     s->ts = r >> 32 & 3 ? now : now + (int64_t)((r >> 40) % 4000) - 2000;
 }
@@ -216,7 +224,9 @@ static void write_both(struct eng *eng, struct eng *model, const struct step *s)
 static void test_whole_row_keeps_a_column_it_does_not_know(void **state) {
     (void)state;
     struct eng *eng = open_engine(NULL), *model = open_engine(NULL);
-    const struct step steps[] = {{.kind = WHOLE, .ts = 10, .value = 1}, {.kind = ADDED, .ts = 20, .value = 2}, {.kind = WHOLE, .ts = 30, .value = 3}};
+    const struct step steps[] = {{.kind = WHOLE, .ts = 10, .value = 1},
+                                 {.kind = ADDED, .ts = 20, .value = 2},
+                                 {.kind = WHOLE, .ts = 30, .value = 3}};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) write_both(eng, model, &steps[i]);
     assert_same_rows(eng, model);
     eng_close(eng);
@@ -250,7 +260,9 @@ static void test_whole_row_keeps_the_deletion_before_it(void **state) {
     char dir[] = "/tmp/tally-newest-XXXXXX";
     assert_non_null(mkdtemp(dir));
     struct eng *model = open_engine(NULL);
-    const struct step steps[] = {{.kind = DELETE, .ts = 10}, {.kind = WHOLE, .ts = 100000000, .value = 1}, {.kind = ADDED, .ts = 5, .value = 2}};
+    const struct step steps[] = {{.kind = DELETE, .ts = 10},
+                                 {.kind = WHOLE, .ts = 100000000, .value = 1},
+                                 {.kind = ADDED, .ts = 5, .value = 2}};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         struct eng *eng = open_engine(dir);
         write_both(eng, model, &steps[i]);
@@ -266,8 +278,10 @@ static void test_whole_row_does_not_hide_what_an_earlier_run_wrote(void **state)
     char dir[] = "/tmp/tally-newest-XXXXXX";
     assert_non_null(mkdtemp(dir));
     struct eng *model = open_engine(NULL);
-    const struct step steps[] = {{.kind = ONE, .column = 1, .ts = 5000000000, .value = 1}, {.kind = WHOLE, .ts = 10, .value = 2},
-                                 {.kind = ONE, .column = 2, .ts = INT64_MAX, .value = 3}, {.kind = WHOLE, .ts = INT64_MAX, .value = 2}};
+    const struct step steps[] = {{.kind = ONE, .column = 1, .ts = 5000000000, .value = 1},
+                                 {.kind = WHOLE, .ts = 10, .value = 2},
+                                 {.kind = ONE, .column = 2, .ts = INT64_MAX, .value = 3},
+                                 {.kind = WHOLE, .ts = INT64_MAX, .value = 2}};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         struct eng *eng = open_engine(dir);
         write_both(eng, model, &steps[i]);

@@ -1,4 +1,5 @@
-/* What reclaiming takes away, what it leaves, and what works again afterwards. On RocksDB, with a clock that stands still until it is moved. */
+/* What reclaiming takes away, what it leaves, and what works again afterwards. On RocksDB, with a
+ * clock that stands still until it is moved. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,11 @@ struct world {
 static int64_t read_clock(struct clock *c) { return ((struct world *)c)->seconds * 1000000; }
 
 static void open_engine(struct world *w) {
-    struct eng_options o = {.data_dir = w->dir, .durability = ENG_NONE, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
+    struct eng_options o = {.data_dir = w->dir,
+                            .durability = ENG_NONE,
+                            .clock = &w->clock,
+                            .memtable_bytes = 1 << 20,
+                            .row_cache_bytes = 64 << 10};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     eng_table_set(w->eng, TABLE, GC_GRACE);
@@ -75,7 +80,8 @@ static void commit(struct world *w) {
 static int put(struct world *w, const char *pk, const char *ck, int64_t ts, int32_t ttl) {
     struct eng_part part = part_of(pk);
     int64_t expiry = ttl ? w->seconds + ttl : ENG_NO_EXPIRY;
-    struct eng_cell cell = {.ts = ts, .ttl = ttl, .expiry = expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0, .value = slice_str("v")};
+    struct eng_cell cell = {
+        .ts = ts, .ttl = ttl, .expiry = expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0, .value = slice_str("v")};
     struct eng_row row;
     uint64_t puts = eng_stat(w->eng, ENG_STAT_PUTS);
     eng_row_init(&row, ENG_ROW, slice_str(ck));
@@ -118,7 +124,8 @@ static void delete_partition(struct world *w, const char *pk) {
 static bool get(struct world *w, const char *pk, const char *ck) {
     struct eng_part part = part_of(pk);
     struct eng_row row;
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->seconds, &w->arena, &row, NULL, &w->e);
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->seconds, &w->arena, &row, NULL,
+                          &w->e);
     assert_true(got >= 0);
     return got;
 }
@@ -136,7 +143,12 @@ static int64_t steps_of_get(struct world *w, const char *pk, const char *ck) {
 /* Rows and tombstones that a full scan passes. */
 static uint64_t stored(struct world *w) {
     struct op_cost cost = {0};
-    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = w->seconds};
+    struct eng_scan_spec spec = {.table = TABLE,
+                                 .token_from = INT64_MIN,
+                                 .token_to = INT64_MAX,
+                                 .rows = true,
+                                 .statics = true,
+                                 .now = w->seconds};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, &cost, &w->e);
     int got;
@@ -187,7 +199,8 @@ static void test_dead_data_goes_after_gc_grace(void **state) {
 /* Of the table's first row, by who may not wait. What was in files is in memory then. */
 static int first_at_once(struct world *w) {
     stored(w);
-    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = w->seconds};
+    struct eng_scan_spec spec = {
+        .table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = w->seconds};
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_CACHE, &spec, NULL, &w->e);
     struct eng_item item;
     int got = s ? eng_scan_next(s, &item, &w->e) : -1;
@@ -289,7 +302,9 @@ static void test_one_far_timestamp_does_not_end_puts(void **state) {
     put(w, "p", "far", now_us(w), 0);
     struct eng_part part = part_of("p");
     struct eng_row row;
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("far"), w->seconds, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("far"), w->seconds, &w->arena, &row,
+                                 NULL, &w->e),
+                     1);
     assert_true(row.live_ts == far);
 }
 

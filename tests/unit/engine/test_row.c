@@ -128,7 +128,8 @@ static void test_laying_is_merging(void **state) {
     struct random r = {.s = 362436069362436069};
     for (int round = 0; round < 20000; round++) {
         struct eng_cell cells[9];
-        struct buf a = random_row(&r, cells), b = random_row(&r, cells), c = random_row(&r, cells), ab = merge(&a, &b), abc = merge(&ab, &c), laid[2];
+        struct buf a = random_row(&r, cells), b = random_row(&r, cells), c = random_row(&r, cells), ab = merge(&a, &b),
+                   abc = merge(&ab, &c), laid[2];
         struct arena arena;
         arena_init(&arena, 4096, 0);
         struct eng_row ra = decoded(&a, &arena), rb = decoded(&b, &arena), rc = decoded(&c, &arena), row;
@@ -150,8 +151,18 @@ static void test_resolve_after_merge_hides_the_deleted(void **state) {
     (void)state;
     struct eng_cell cells[] = {
         {.column = 1, .flags = ENG_CELL_COMPLEX_DELETION, .ts = 99, .expiry = 5},
-        {.column = 1, .flags = ENG_CELL_HAS_PATH, .ts = 99, .expiry = ENG_NO_EXPIRY, .path = slice_str("a"), .value = slice_str("old")},
-        {.column = 1, .flags = ENG_CELL_HAS_PATH, .ts = 100, .expiry = ENG_NO_EXPIRY, .path = slice_str("b"), .value = slice_str("new")},
+        {.column = 1,
+         .flags = ENG_CELL_HAS_PATH,
+         .ts = 99,
+         .expiry = ENG_NO_EXPIRY,
+         .path = slice_str("a"),
+         .value = slice_str("old")},
+        {.column = 1,
+         .flags = ENG_CELL_HAS_PATH,
+         .ts = 100,
+         .expiry = ENG_NO_EXPIRY,
+         .path = slice_str("b"),
+         .value = slice_str("new")},
         {.column = 2, .flags = ENG_CELL_EXPIRING, .ts = 100, .ttl = 5, .expiry = 50, .value = slice_str("x")},
     };
     uint64_t tombstones = 0;
@@ -197,7 +208,8 @@ static void check_winner(struct eng_cell a, struct eng_cell b, const char *winne
 static void test_merge_breaks_ties_as_cassandra(void **state) {
     (void)state;
     struct eng_cell live = {.ts = 5, .expiry = ENG_NO_EXPIRY, .value = slice_str("m")}, greater = live, newer = live;
-    struct eng_cell expiring = {.ts = 5, .flags = ENG_CELL_EXPIRING, .ttl = 3, .expiry = 30, .value = slice_str("e")}, later = expiring;
+    struct eng_cell expiring = {.ts = 5, .flags = ENG_CELL_EXPIRING, .ttl = 3, .expiry = 30, .value = slice_str("e")},
+                    later = expiring;
     struct eng_cell tombstone = {.ts = 5, .flags = ENG_CELL_TOMBSTONE, .expiry = 2};
     greater.value = slice_str("ma");
     newer.ts = 6;
@@ -241,7 +253,8 @@ static void test_decode_survives_damage(void **state) {
 
 /* Rows as INSERTs leave them, now and then with something else in one place. */
 static struct buf nearly_plain_row(struct random *r, struct eng_cell *cells, uint32_t n) {
-    static const char longer[] = "a value whose length does not fit into one byte is none of those that are read in a hurry, so that it needs a few more words to be so long";
+    static const char longer[] = "a value whose length does not fit into one byte is none of those that are read in a "
+                                 "hurry, so that it needs a few more words to be so long";
     struct eng_row row;
     struct buf out;
     eng_row_init(&row, ENG_ROW, slice_str(""));
@@ -249,7 +262,10 @@ static struct buf nearly_plain_row(struct random *r, struct eng_cell *cells, uin
     row.cells = cells;
     row.n_cells = n;
     for (uint32_t i = 0; i < n; i++)
-        cells[i] = (struct eng_cell){.column = (i + 1) * (pick(r, 8) ? 1 : 100), .ts = 100, .expiry = ENG_NO_EXPIRY, .value = slice_str(words[pick(r, 5)])};
+        cells[i] = (struct eng_cell){.column = (i + 1) * (pick(r, 8) ? 1 : 100),
+                                     .ts = 100,
+                                     .expiry = ENG_NO_EXPIRY,
+                                     .value = slice_str(words[pick(r, 5)])};
     if (n && pick(r, 2)) cells[pick(r, n)] = random_cell(r);
     if (n && pick(r, 8) == 0) cells[pick(r, n)].value = slice_str(longer);
     if (n && pick(r, 8) == 0) cells[pick(r, n)].ts = 101;
@@ -310,12 +326,14 @@ static void test_plain_rows_resolve_as_all_others(void **state) {
     arena_fini(&arena);
 }
 
-/* Column ids to values: 1 is of no column any more for a while, then 0; 2 and 3 change places, ids from 5 on are unknown. Rows follow one another as in
- * scans of some length. */
+/* Column ids to values: 1 is of no column any more for a while, then 0; 2 and 3 change places, ids
+ * from 5 on are unknown. Rows follow one another as in scans of some length. */
 static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
     (void)state;
     enum { ROUNDS = 20000, SCAN = 50, FROM = 1, TO = 5 };
-    static const uint16_t all_places[3][5] = {{1, UINT16_MAX, 3, 2, 4}, {UINT16_MAX, 1, 3, 2, 4}, {UINT16_MAX, 4, 1, 3, 2}};
+    static const uint16_t all_places[3][5] = {{1, UINT16_MAX, 3, 2, 4},
+                                              {UINT16_MAX, 1, 3, 2, 4},
+                                              {UINT16_MAX, 4, 1, 3, 2}};
     struct random r = {.s = 11};
     struct eng_cell cells[16];
     struct value values[TO + 1];
@@ -343,7 +361,8 @@ static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
             uint32_t n = 0;
             uint64_t bytes = 0;
             assert_int_equal(eng_row_decode(buf_slice(&stored), &arena, &row, &e), 0);
-            assert_true(row.plain && other.plain && other.laid_out && !row.laid_out && other.n_cells == 0 && !row.key_image.p);
+            assert_true(row.plain && other.plain && other.laid_out && !row.laid_out && other.n_cells == 0 &&
+                        !row.key_image.p);
             assert_true(row.live_ts == other.live_ts && !row.live_ttl && row.del_ts == ENG_NO_TS);
             assert_true(eng_row_resolve(&row, ENG_NO_TS, 0, NULL));
             for (uint32_t i = FROM; i < TO; i++) wanted[i] = value_null();
@@ -354,7 +373,8 @@ static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
                 n++;
                 bytes += row.cells[i].value.n;
             }
-            for (uint32_t i = FROM; i < TO; i++) assert_true(wanted[i].n == values[i].n && (wanted[i].n < 0 || wanted[i].p == values[i].p));
+            for (uint32_t i = FROM; i < TO; i++)
+                assert_true(wanted[i].n == values[i].n && (wanted[i].n < 0 || wanted[i].p == values[i].p));
             assert_true(to.n == n && to.bytes == bytes);
             assert_true(values[0].n == 4 && values[TO].n == 4);
             laid++;

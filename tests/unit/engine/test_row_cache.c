@@ -33,8 +33,12 @@ struct world {
 };
 
 static void open_engine(struct world *w, size_t bytes) {
-    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL, .durability = ENG_PERIODIC, .clock = &w->clock.clock, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20, .row_cache_bytes = bytes};
+    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL,
+                            .durability = ENG_PERIODIC,
+                            .clock = &w->clock.clock,
+                            .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20,
+                            .row_cache_bytes = bytes};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     eng_table_set(w->eng, TABLE, GC_GRACE);
@@ -77,7 +81,8 @@ static void commit(struct world *w) {
     if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
 }
 
-static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck, struct eng_cell cell) {
+static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck,
+                     struct eng_cell cell) {
     struct eng_row row;
     struct err e = {0};
     eng_row_init(&row, kind, slice_str(ck));
@@ -86,13 +91,17 @@ static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_
     assert_int_equal(eng_batch_row(b, part, &row, NULL, &e), 0);
 }
 
-static void put_at(struct world *w, uint32_t table, enum eng_row_kind kind, const char *ck, struct slice value, int64_t ts) {
+static void put_at(struct world *w, uint32_t table, enum eng_row_kind kind, const char *ck, struct slice value,
+                   int64_t ts) {
     struct eng_part part = part_of(table, "p");
-    add_cell(w->batch, &part, kind, ck, (struct eng_cell){.column = 1, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = value});
+    add_cell(w->batch, &part, kind, ck,
+             (struct eng_cell){.column = 1, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = value});
     commit(w);
 }
 
-static void put(struct world *w, const char *ck, const char *value, int64_t ts) { put_at(w, TABLE, ENG_ROW, ck, slice_str(value), ts); }
+static void put(struct world *w, const char *ck, const char *value, int64_t ts) {
+    put_at(w, TABLE, ENG_ROW, ck, slice_str(value), ts);
+}
 
 static void delete_row(struct world *w, const char *ck, int64_t ts) {
     struct eng_part part = part_of(TABLE, "p");
@@ -110,7 +119,8 @@ static const char *get_at(struct world *w, uint32_t table, const char *ck) {
     struct eng_row row;
     arena_reset(&w->arena);
     w->cost = (struct op_cost){0};
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->clock.seconds, &w->arena, &row, &w->cost, &w->e);
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->clock.seconds, &w->arena, &row,
+                          &w->cost, &w->e);
     if (got < 0) fail_msg("%s", w->e.text);
     return got && row.n_cells ? arena_printf(&w->arena, "%.*s", SLICE_FMT(row.cells[0].value)) : "-";
 }
@@ -170,7 +180,8 @@ static void test_every_write_is_seen(void **state) {
     assert_string_equal(get(w, "a"), "four");
 }
 
-/* The deletion goes, with what it covers; rows that were in the cache since before it have no other value than the store then. */
+/* The deletion goes, with what it covers; rows that were in the cache since before it have no other
+ * value than the store then. */
 static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
@@ -190,12 +201,19 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
     assert_int_equal(hits(w), before + 1);
 }
 
-/* What is expired, or deleted for long, a compaction takes away without a write: bytes read are the store's all the same. */
+/* What is expired, or deleted for long, a compaction takes away without a write: bytes read are the
+ * store's all the same. */
 static void test_what_compactions_may_purge_is_asked_of_the_store(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "kept", 10);
-    add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = 2, .ts = 10, .ttl = 5, .flags = ENG_CELL_EXPIRING, .expiry = 1005, .value = slice_str("goes")});
+    add_cell(w->batch, &part, ENG_ROW, "a",
+             (struct eng_cell){.column = 2,
+                               .ts = 10,
+                               .ttl = 5,
+                               .flags = ENG_CELL_EXPIRING,
+                               .expiry = 1005,
+                               .value = slice_str("goes")});
     commit(w);
     warm(w, "a");
     uint64_t bytes = w->cost.bytes_read, before = hits(w);
@@ -216,7 +234,13 @@ static void test_purged_by_a_compaction(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "kept", 10);
-    add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = 2, .ts = 10, .ttl = 5, .flags = ENG_CELL_EXPIRING, .expiry = 1005, .value = slice_str("goes")});
+    add_cell(w->batch, &part, ENG_ROW, "a",
+             (struct eng_cell){.column = 2,
+                               .ts = 10,
+                               .ttl = 5,
+                               .flags = ENG_CELL_EXPIRING,
+                               .expiry = 1005,
+                               .value = slice_str("goes")});
     commit(w);
     eng_batch_free(w->batch);
     eng_close(w->eng);
@@ -236,7 +260,8 @@ static void test_a_write_that_failed_is_not_seen(void **state) {
     put(w, "a", "one", 10);
     warm(w, "a");
     struct eng_part part = part_of(TABLE, "p");
-    add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = 1, .ts = 11, .expiry = ENG_NO_EXPIRY, .value = slice_str("lost")});
+    add_cell(w->batch, &part, ENG_ROW, "a",
+             (struct eng_cell){.column = 1, .ts = 11, .expiry = ENG_NO_EXPIRY, .value = slice_str("lost")});
     fault_arm(FAULT_KV_WRITE, 1);
     assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), -1);
     assert_string_equal(get(w, "a"), "one");
@@ -251,9 +276,13 @@ static void test_injected_faults_of_reads_are_met(void **state) {
     put(w, "a", "one", 10);
     warm(w, "a");
     fault_arm(FAULT_KV_COLD, 1);
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("a"), 1000, &w->arena, &row, NULL, &w->e), ENG_INCOMPLETE);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("a"), 1000, &w->arena, &row, NULL,
+                                 &w->e),
+                     ENG_INCOMPLETE);
     fault_arm(FAULT_KV_READ, 1);
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), 1000, &w->arena, &row, NULL, &w->e), -1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), 1000, &w->arena, &row, NULL,
+                                 &w->e),
+                     -1);
     uint64_t before = hits(w);
     assert_string_equal(get(w, "a"), "one");
     assert_int_equal(hits(w), before + 1);
@@ -300,8 +329,11 @@ static void test_a_pair_is_found_together(void **state) {
     put(w, "a", "one", 10);
     for (int i = 0; i < 4; i++) {
         arena_reset(&w->arena);
-        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("a"), 1000, &w->arena, &pair, &costs[i], &w->e), 0);
-        assert_true(pair.has_row && pair.has_statics && slice_is(pair.statics.cells[0].value, "s") && slice_is(pair.row.cells[0].value, "one"));
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("a"), 1000, &w->arena, &pair, &costs[i],
+                                      &w->e),
+                         0);
+        assert_true(pair.has_row && pair.has_statics && slice_is(pair.statics.cells[0].value, "s") &&
+                    slice_is(pair.row.cells[0].value, "one"));
         assert_memory_equal(&costs[i], &costs[0], sizeof(costs[0]));
     }
     assert_int_equal(hits(w), 4);
@@ -344,10 +376,13 @@ static void is_as_stored(struct world *w, const char *ck) {
     struct op_cost cost = {0}, of_store = {0};
     uint64_t before = hits(w);
     arena_reset(&w->arena);
-    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &row, &cost, &w->e);
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &row, &cost,
+                          &w->e);
     assert_int_equal(hits(w), before + 1);
     engi_row_cache_clear(w->eng->row_cache);
-    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &stored, &of_store, &w->e), got);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &stored,
+                                 &of_store, &w->e),
+                     got);
     assert_int_equal(hits(w), before + 1);
     assert_memory_equal(&cost, &of_store, sizeof(cost));
     if (got <= 0) return;
@@ -361,7 +396,8 @@ static void is_as_stored(struct world *w, const char *ck) {
     buf_fini(&b);
 }
 
-/* A delta of up to three columns, some of them deleted or to expire, or a deletion, newer or older than what is there; or a whole row. */
+/* A delta of up to three columns, some of them deleted or to expire, or a deletion, newer or older
+ * than what is there; or a whole row. */
 static void add_any(struct world *w, uint64_t random, const char *ck) {
     struct eng_part part = part_of(TABLE, "p");
     int64_t ts = (int64_t)(1000 + random % 40);
@@ -378,7 +414,8 @@ static void add_any(struct world *w, uint64_t random, const char *ck) {
         if (r & 1) cells[row.n_cells++] = cell;
     }
     if (random >> 32 & 1) row.live_ts = ts;
-    if (random >> 33 & 1 && row.n_cells == 3) row.live_ts = ts + 100 + (int64_t)(random >> 40 & 1023), row.covers_below = 3;
+    if (random >> 33 & 1 && row.n_cells == 3)
+        row.live_ts = ts + 100 + (int64_t)(random >> 40 & 1023), row.covers_below = 3;
     for (uint32_t c = 0; c < row.n_cells && row.covers_below; c++) cells[c].ts = row.live_ts;
     if (row.n_cells == 0 && row.live_ts == ENG_NO_TS) row.del_ts = ts, row.del_at = w->clock.seconds;
     assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
@@ -416,7 +453,9 @@ static void test_two_writes_of_a_row_in_one_batch_bring_nothing_back(void **stat
     put(w, "a", "one", 10);
     warm(w, "a");
     for (uint32_t c = 1; c <= 2; c++)
-        add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = c, .ts = 20, .expiry = ENG_NO_EXPIRY, .value = slice_str(c == 1 ? "two" : "three")});
+        add_cell(w->batch, &part, ENG_ROW, "a",
+                 (struct eng_cell){
+                     .column = c, .ts = 20, .expiry = ENG_NO_EXPIRY, .value = slice_str(c == 1 ? "two" : "three")});
     commit(w);
     uint64_t before = hits(w);
     assert_string_equal(get(w, "a"), "two");
@@ -517,7 +556,10 @@ static void *write_versions(void *arg) {
         memset(value, (int)version, sizeof(value));
         memcpy(value, &version, sizeof(version));
         key_text(key, ck);
-        struct eng_cell cell = {.column = 0, .ts = (int64_t)version, .expiry = ENG_NO_EXPIRY, .value = slice_of(value, 8 + draw(r, sizeof(value) - 8))};
+        struct eng_cell cell = {.column = 0,
+                                .ts = (int64_t)version,
+                                .expiry = ENG_NO_EXPIRY,
+                                .value = slice_of(value, 8 + draw(r, sizeof(value) - 8))};
         struct eng_row row;
         eng_row_init(&row, ENG_ROW, slice_str(ck));
         row.cells = &cell;
@@ -565,14 +607,16 @@ static void *read_versions(void *arg) {
     return NULL;
 }
 
-/* Nothing older than what was acknowledged when the read began, and nothing older than what the same reader saw before. */
+/* Nothing older than what was acknowledged when the read began, and nothing older than what the
+ * same reader saw before. */
 static void run_race(struct world *w) {
     struct race race = {.w = w, .writing = WRITERS};
     pthread_t threads[WRITERS + READERS];
     struct runner runners[WRITERS + READERS];
     for (uint32_t i = 0; i < WRITERS + READERS; i++) {
         runners[i] = (struct runner){.race = &race, .seed = (i + 1) * UINT64_C(0x9e3779b97f4a7c15), .writer = i};
-        assert_int_equal(pthread_create(&threads[i], NULL, i < WRITERS ? write_versions : read_versions, &runners[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i < WRITERS ? write_versions : read_versions, &runners[i]),
+                         0);
     }
     for (int i = 0; i < WRITERS + READERS; i++) pthread_join(threads[i], NULL);
     for (int i = WRITERS; i < WRITERS + READERS; i++) assert_int_equal(runners[i].wrong, 0);
@@ -589,7 +633,10 @@ static void *write_pairs(void *arg) {
     struct eng_part part = part_of(TABLE, "p");
     struct err e = {0};
     for (uint64_t i = 1, seq; i <= WRITES; i++) {
-        struct eng_cell cell = {.column = 1, .ts = (int64_t)i, .expiry = ENG_NO_EXPIRY, .value = slice_of(&i, sizeof(i))};
+        struct eng_cell cell = {.column = 1,
+                                .ts = (int64_t)i,
+                                .expiry = ENG_NO_EXPIRY,
+                                .value = slice_of(&i, sizeof(i))};
         add_cell(b, &part, ENG_ROW, "a", cell);
         add_cell(b, &part, ENG_STATIC, "", cell);
         if (eng_batch_commit(b, &seq, &e)) abort();
@@ -611,7 +658,8 @@ static void *read_pairs(void *arg) {
         struct eng_pair pair;
         arena_reset(&a);
         if (eng_pair_get(race->w->eng, ENG_TIER_ANY, &part, slice_str("a"), 1000, &a, &pair, NULL, &e)) abort();
-        r->wrong += pair.has_row != pair.has_statics || (pair.has_row && !slice_eq(pair.row.cells[0].value, pair.statics.cells[0].value));
+        r->wrong += pair.has_row != pair.has_statics ||
+                    (pair.has_row && !slice_eq(pair.row.cells[0].value, pair.statics.cells[0].value));
         atomic_fetch_add(&race->reads, 1);
     }
     arena_fini(&a);
@@ -637,21 +685,26 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_row_that_was_missed_twice_is_there, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_every_write_is_seen, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_under_a_deletion_stays_gone_when_that_is_purged, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_under_a_deletion_stays_gone_when_that_is_purged, setup_rocksdb,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_what_compactions_may_purge_is_asked_of_the_store, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_purged_by_a_compaction, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_write_that_failed_is_not_seen, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_injected_faults_of_reads_are_met, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_memory, teardown),
-        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_memory,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_table_that_is_dropped_or_taken_over_keeps_nothing, setup_rocksdb,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_large_rows_are_not_kept, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice, setup_rocksdb, teardown),
-        cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_bring_nothing_back, setup_memory, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice,
+                                        setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_bring_nothing_back, setup_memory,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_brought_back, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_who_was_not_alone_brings_nothing_back, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small, teardown),

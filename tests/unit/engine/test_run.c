@@ -1,4 +1,5 @@
-/* Runs: slices that are read from them are what the store's iterator gives, rows and costs, whatever is written; and they take no more than they were given. */
+/* Runs: slices that are read from them are what the store's iterator gives, rows and costs,
+ * whatever is written; and they take no more than they were given. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -37,8 +38,12 @@ struct world {
 };
 
 static void open_engine(struct world *w, size_t bytes) {
-    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL, .durability = ENG_PERIODIC, .clock = &w->clock.clock, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20, .row_cache_bytes = bytes};
+    struct eng_options o = {.data_dir = w->rocks ? w->path : NULL,
+                            .durability = ENG_PERIODIC,
+                            .clock = &w->clock.clock,
+                            .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20,
+                            .row_cache_bytes = bytes};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     eng_table_set(w->eng, TABLE, GC_GRACE);
@@ -85,7 +90,8 @@ static void commit(struct world *w) {
     if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
 }
 
-static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck, struct eng_cell cell) {
+static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, const char *ck,
+                     struct eng_cell cell) {
     struct eng_row row;
     struct err e = {0};
     eng_row_init(&row, kind, slice_str(ck));
@@ -94,9 +100,11 @@ static void add_cell(struct eng_batch *b, const struct eng_part *part, enum eng_
     assert_int_equal(eng_batch_row(b, part, &row, NULL, &e), 0);
 }
 
-static void put_at(struct world *w, uint32_t table, const char *key, enum eng_row_kind kind, const char *ck, const char *value) {
+static void put_at(struct world *w, uint32_t table, const char *key, enum eng_row_kind kind, const char *ck,
+                   const char *value) {
     struct eng_part part = part_of(table, key);
-    add_cell(w->batch, &part, kind, ck, (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(value)});
+    add_cell(w->batch, &part, kind, ck,
+             (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(value)});
     commit(w);
 }
 
@@ -141,9 +149,17 @@ static const struct ask all_of_p = {.table = TABLE, .key = "p", .from = "", .to 
 
 static struct eng_scan *open_scan(struct world *w, const struct ask *a) {
     w->part = part_of(a->table, a->key);
-    w->slice = (struct eng_slice){.from = {.key = slice_str(a->from)}, .to = {.key = slice_str(a->to), .after = !*a->to}};
-    struct eng_scan_spec spec = {.table = a->table, .part = &w->part, .slices = &w->slice, .n_slices = *a->from || *a->to, .rows = true, .expired = true, .statics = a->statics,
-                                 .reverse = a->back, .now = w->clock.seconds};
+    w->slice = (struct eng_slice){.from = {.key = slice_str(a->from)},
+                                  .to = {.key = slice_str(a->to), .after = !*a->to}};
+    struct eng_scan_spec spec = {.table = a->table,
+                                 .part = &w->part,
+                                 .slices = &w->slice,
+                                 .n_slices = *a->from || *a->to,
+                                 .rows = true,
+                                 .expired = true,
+                                 .statics = a->statics,
+                                 .reverse = a->back,
+                                 .now = w->clock.seconds};
     if (a->resume) spec.resume_key = w->part.key, spec.resume_ck = slice_str(a->resume);
     buf_clear(&w->text, SIZE_MAX);
     w->cost = (struct op_cost){0};
@@ -157,9 +173,11 @@ static int take(struct world *w, struct eng_scan *s, int most) {
     struct eng_item item;
     int got = 1;
     while (most > 0 && (got = eng_scan_next(s, &item, &w->e)) > 0) {
-        if (item.kind == ENG_ITEM_PARTITION && item.has_static) buf_printf(&w->text, "static=%.*s ", SLICE_FMT(item.statics.cells[0].value));
+        if (item.kind == ENG_ITEM_PARTITION && item.has_static)
+            buf_printf(&w->text, "static=%.*s ", SLICE_FMT(item.statics.cells[0].value));
         if (item.kind == ENG_ITEM_PARTITION) continue;
-        buf_printf(&w->text, "%s%.*s=%.*s ", item.kind == ENG_ITEM_EXPIRED ? "expired " : "", SLICE_FMT(item.row->ck), SLICE_FMT(item.row->n_cells ? item.row->cells[0].value : slice_str("")));
+        buf_printf(&w->text, "%s%.*s=%.*s ", item.kind == ENG_ITEM_EXPIRED ? "expired " : "", SLICE_FMT(item.row->ck),
+                   SLICE_FMT(item.row->n_cells ? item.row->cells[0].value : slice_str("")));
         most--;
     }
     return got;
@@ -243,10 +261,20 @@ static void test_a_run_answers_what_lies_in_it(void **state) {
     put_at(w, TABLE, "p", ENG_STATIC, "", "s");
     put_rows(w, "p", ROWS);
     struct ask asks[] = {
-        {.from = "03", .to = "09"}, {.from = "03", .to = "09", .back = true}, {.from = "035", .to = "095"}, {.from = "", .to = "05", .back = true}, {.from = "15", .to = ""},
-        {.from = "15", .to = "", .back = true}, {.from = "", .to = "", .most = 4}, {.from = "", .to = "", .most = 4, .back = true}, {.from = "", .to = "", .resume = "11"},
-        {.from = "", .to = "", .resume = "11", .back = true}, {.from = "03", .to = "09", .resume = "05"}, {.from = "03", .to = "09", .resume = "05", .back = true, .worker = true},
-        {.from = "50", .to = ""}, {.from = "50", .to = "60", .back = true},
+        {.from = "03", .to = "09"},
+        {.from = "03", .to = "09", .back = true},
+        {.from = "035", .to = "095"},
+        {.from = "", .to = "05", .back = true},
+        {.from = "15", .to = ""},
+        {.from = "15", .to = "", .back = true},
+        {.from = "", .to = "", .most = 4},
+        {.from = "", .to = "", .most = 4, .back = true},
+        {.from = "", .to = "", .resume = "11"},
+        {.from = "", .to = "", .resume = "11", .back = true},
+        {.from = "03", .to = "09", .resume = "05"},
+        {.from = "03", .to = "09", .resume = "05", .back = true, .worker = true},
+        {.from = "50", .to = ""},
+        {.from = "50", .to = "60", .back = true},
     };
     for (int back = 0; back < 2; back++) {
         struct ask whole = all_of_p;
@@ -255,7 +283,8 @@ static void test_a_run_answers_what_lies_in_it(void **state) {
         for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
             asks[i].table = TABLE;
             asks[i].key = "p";
-            if (!is_hit(w, &asks[i])) fail_msg("slice %zu of a run that was noted %s is not answered from it", i, back ? "down" : "up");
+            if (!is_hit(w, &asks[i]))
+                fail_msg("slice %zu of a run that was noted %s is not answered from it", i, back ? "down" : "up");
         }
         put(w, "00", "void");
     }
@@ -285,7 +314,8 @@ static void test_a_read_that_goes_on_behind_a_run_makes_it_longer(void **state) 
 /* Who must not stop in the middle takes a run only when that has all of it. */
 static void test_a_worker_takes_a_run_only_when_it_is_whole(void **state) {
     struct world *w = *state;
-    struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4}, worker = all_of_p, part = {.table = TABLE, .key = "p", .from = "00", .to = "02", .worker = true};
+    struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4}, worker = all_of_p,
+               part = {.table = TABLE, .key = "p", .from = "00", .to = "02", .worker = true};
     worker.worker = true;
     put_rows(w, "p", ROWS);
     warm_at(w, &few);
@@ -309,13 +339,16 @@ static void test_every_write_is_seen(void **state) {
     assert_string_equal(all(w), "a=two b=beside ");
     warm(w);
     put_at(w, TABLE, "p", ENG_STATIC, "", "s");
-    assert_string_equal(read_slice(w, &(struct ask){.table = TABLE, .key = "p", .from = "", .to = "", .statics = true}), "static=s a=two b=beside ");
+    assert_string_equal(read_slice(w, &(struct ask){.table = TABLE, .key = "p", .from = "", .to = "", .statics = true}),
+                        "static=s a=two b=beside ");
     warm(w);
     delete_row(w, "a");
     assert_string_equal(all(w), "b=beside ");
     warm(w);
-    add_cell(w->batch, &other, ENG_ROW, "x", (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("q")});
-    add_cell(w->batch, &part, ENG_ROW, "c", (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("of a batch")});
+    add_cell(w->batch, &other, ENG_ROW, "x",
+             (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("q")});
+    add_cell(w->batch, &part, ENG_ROW, "c",
+             (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("of a batch")});
     commit(w);
     assert_string_equal(all(w), "b=beside c=of a batch ");
     warm(w);
@@ -359,7 +392,13 @@ static void test_a_row_under_a_deletion_stays_gone_when_that_is_purged(void **st
 static void expire_beside(struct world *w) {
     struct eng_part part = part_of(TABLE, "p");
     put(w, "a", "kept");
-    add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = 2, .ts = ++w->ts, .ttl = 5, .flags = ENG_CELL_EXPIRING, .expiry = 1005, .value = slice_str("goes")});
+    add_cell(w->batch, &part, ENG_ROW, "a",
+             (struct eng_cell){.column = 2,
+                               .ts = ++w->ts,
+                               .ttl = 5,
+                               .flags = ENG_CELL_EXPIRING,
+                               .expiry = 1005,
+                               .value = slice_str("goes")});
     commit(w);
 }
 
@@ -418,7 +457,8 @@ static void test_a_write_that_failed_is_not_seen(void **state) {
     put(w, "a", "one");
     warm(w);
     struct eng_part part = part_of(TABLE, "p");
-    add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("lost")});
+    add_cell(w->batch, &part, ENG_ROW, "a",
+             (struct eng_cell){.column = 1, .ts = ++w->ts, .expiry = ENG_NO_EXPIRY, .value = slice_str("lost")});
     fault_arm(FAULT_KV_WRITE, 1);
     assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), -1);
     assert_string_equal(all(w), "a=one ");
@@ -451,7 +491,8 @@ static void test_a_table_that_is_dropped_or_taken_over_keeps_nothing(void **stat
     assert_string_equal(read_slice(w, &other), "a=one ");
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
     assert_false(is_hit(w, &all_of_p));
-    if (!w->rocks) assert_string_equal(all(w), ""); /* RocksDB's slices look past what was dropped: its id is not used again */
+    /* RocksDB's slices look past what was dropped: its id is not used again */
+    if (!w->rocks) assert_string_equal(all(w), "");
     assert_string_equal(read_slice(w, &other), "a=one ");
 }
 
@@ -493,7 +534,8 @@ static void test_nothing_is_noted_while_somebody_writes(void **state) {
     buf_fini(&key);
 }
 
-/* Who comes when as many scans as may be have begun and wait is answered all the same, and is kept when they have ended. */
+/* Who comes when as many scans as may be have begun and wait is answered all the same, and is kept
+ * when they have ended. */
 static void test_so_many_are_noted_at_a_time(void **state) {
     struct world *w = *state;
     struct ask other = {.table = TABLE, .key = "q", .from = "", .to = ""};
@@ -593,7 +635,8 @@ static void test_who_writes_and_reads_in_turn_does_not_pay(void **state) {
 
 static void test_scans_of_tables_neither_fill_nor_use_runs(void **state) {
     struct world *w = *state;
-    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = 1000};
+    struct eng_scan_spec spec = {
+        .table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = 1000};
     put_rows(w, "p", 3);
     warm(w);
     uint64_t before = hits(w) + misses(w);
@@ -606,7 +649,8 @@ static void test_scans_of_tables_neither_fill_nor_use_runs(void **state) {
     assert_int_equal(runs(w), 1);
 }
 
-/* A partition that is too large for a run, page by page: the pages are runs, one pass makes none, and there are not too many of them. */
+/* A partition that is too large for a run, page by page: the pages are runs, one pass makes none,
+ * and there are not too many of them. */
 static void test_a_large_partition_has_runs_of_its_pages(void **state) {
     struct world *w = *state;
     char ck[16], value[2000], resume[16];
@@ -620,7 +664,8 @@ static void test_a_large_partition_has_runs_of_its_pages(void **state) {
     for (int pass = 0; pass < 3; pass++) {
         for (int page = 0; page < PAGES; page++) {
             snprintf(resume, sizeof(resume), "%03d", page * PAGE - 1);
-            struct ask a = {.table = TABLE, .key = "p", .from = "", .to = "", .resume = page ? resume : NULL, .most = PAGE};
+            struct ask a = {
+                .table = TABLE, .key = "p", .from = "", .to = "", .resume = page ? resume : NULL, .most = PAGE};
             assert_is_the_stores(w, &a);
         }
         if (pass == 0) assert_int_equal(runs(w), 0);
@@ -667,7 +712,12 @@ static void write_at_random(struct world *w) {
     char ck[16];
     snprintf(ck, sizeof(ck), "%02u", draw(w, ROWS));
     uint32_t what = draw(w, 10);
-    struct eng_cell mortal = {.column = 1, .ts = ++w->ts, .ttl = 20, .flags = ENG_CELL_EXPIRING, .expiry = w->clock.seconds + 20, .value = slice_str("mortal")};
+    struct eng_cell mortal = {.column = 1,
+                              .ts = ++w->ts,
+                              .ttl = 20,
+                              .flags = ENG_CELL_EXPIRING,
+                              .expiry = w->clock.seconds + 20,
+                              .value = slice_str("mortal")};
     if (what < 5) put(w, ck, "written");
     else if (what < 7) delete_row(w, ck);
     else if (what == 7) put_at(w, TABLE, "p", ENG_STATIC, "", ck);
@@ -686,8 +736,17 @@ static void test_random_slices_are_the_stores(void **state) {
         snprintf(keys[0], sizeof(keys[0]), "%02u", from);
         snprintf(keys[1], sizeof(keys[1]), "%02u", to);
         snprintf(keys[2], sizeof(keys[2]), "%02u", from + draw(w, to - from));
-        struct ask a = {.table = TABLE, .key = "p", .from = wide ? "" : keys[0], .to = wide == 1 ? keys[1] : wide ? "" : keys[1], .resume = draw(w, 4) ? NULL : keys[2],
-                        .most = draw(w, 2) ? (int)draw(w, 6) + 1 : 0, .back = draw(w, 3) == 0, .statics = draw(w, 3) == 0, .worker = draw(w, 3) == 0};
+        struct ask a = {.table = TABLE,
+                        .key = "p",
+                        .from = wide ? "" : keys[0],
+                        .to = wide == 1 ? keys[1]
+                              : wide    ? ""
+                                        : keys[1],
+                        .resume = draw(w, 4) ? NULL : keys[2],
+                        .most = draw(w, 2) ? (int)draw(w, 6) + 1 : 0,
+                        .back = draw(w, 3) == 0,
+                        .statics = draw(w, 3) == 0,
+                        .worker = draw(w, 3) == 0};
         if (draw(w, 6) == 0) write_at_random(w);
         for (uint32_t k = draw(w, 3); k < 4; k++) assert_is_the_stores(w, &a);
     }
@@ -700,7 +759,8 @@ enum { PARTS = 6, WRITERS = 2, READERS = 3, WRITES = 150, SLICED = 12 };
 
 struct race {
     struct world *w;
-    _Atomic uint64_t acknowledged[PARTS]; /* versions: each partition is one writer's, and every row of it has the same */
+    /* versions: each partition is one writer's, and every row of it has the same */
+    _Atomic uint64_t acknowledged[PARTS];
     _Atomic int writing;
     _Atomic uint64_t reads;
 };
@@ -734,12 +794,17 @@ static void *write_versions(void *arg) {
         eng_batch_savepoint(b);
         for (int k = 0; k < SLICED; k++) {
             snprintf(ck, sizeof(ck), "%02d", k);
-            add_cell(b, &part, ENG_ROW, ck, (struct eng_cell){.column = 1, .ts = (int64_t)version, .expiry = ENG_NO_EXPIRY, .value = slice_of(&version, sizeof(version))});
+            add_cell(b, &part, ENG_ROW, ck,
+                     (struct eng_cell){.column = 1,
+                                       .ts = (int64_t)version,
+                                       .expiry = ENG_NO_EXPIRY,
+                                       .value = slice_of(&version, sizeof(version))});
         }
         eng_batch_release(b);
         if (eng_batch_commit(b, &seq, &e)) abort();
         atomic_store(&race->acknowledged[p], version);
-        for (uint64_t until = atomic_load(&race->reads) + draw_of(r, 40); atomic_load(&race->reads) < until;) sched_yield();
+        for (uint64_t until = atomic_load(&race->reads) + draw_of(r, 40); atomic_load(&race->reads) < until;)
+            sched_yield();
     }
     eng_batch_free(b);
     atomic_fetch_sub(&race->writing, 1);
@@ -785,7 +850,8 @@ static void *read_versions(void *arg) {
     return NULL;
 }
 
-/* Rows of one version, none older than what was acknowledged when the read began or than what the same reader saw before. */
+/* Rows of one version, none older than what was acknowledged when the read began or than what the
+ * same reader saw before. */
 static void test_readers_never_see_less_than_was_acknowledged(void **state) {
     struct world *w = *state;
     struct race race = {.w = w, .writing = WRITERS};
@@ -793,14 +859,17 @@ static void test_readers_never_see_less_than_was_acknowledged(void **state) {
     struct runner runners[WRITERS + READERS];
     for (uint32_t i = 0; i < WRITERS + READERS; i++) {
         runners[i] = (struct runner){.race = &race, .seed = (i + 1) * UINT64_C(0x9e3779b97f4a7c15), .writer = i};
-        assert_int_equal(pthread_create(&threads[i], NULL, i < WRITERS ? write_versions : read_versions, &runners[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i < WRITERS ? write_versions : read_versions, &runners[i]),
+                         0);
     }
     for (int i = 0; i < WRITERS + READERS; i++) pthread_join(threads[i], NULL);
     for (int i = WRITERS; i < WRITERS + READERS; i++) assert_int_equal(runners[i].wrong, 0);
     assert_true(hits(w) > atomic_load(&race.reads) / 100);
 }
 
-#define ON_BOTH(test) cmocka_unit_test_setup_teardown(test, setup_memory, teardown), cmocka_unit_test_setup_teardown(test, setup_rocksdb, teardown)
+#define ON_BOTH(test) \
+    cmocka_unit_test_setup_teardown(test, setup_memory, teardown), \
+        cmocka_unit_test_setup_teardown(test, setup_rocksdb, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

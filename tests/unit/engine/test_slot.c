@@ -201,7 +201,8 @@ static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(voi
     assert_true(engi_slot_claim_free(&w->eng->slots, hash_of("c")));
     add_three_statements(w);
     for (int i = 0; i < 3; i++) assert_int_equal(try_commit(w), ENG_MET);
-    assert_true(is_there(w, "a") && is_there(w, "d") && !is_there(w, "b") && !is_there(w, "c") && !eng_batch_empty(w->batch));
+    assert_true(is_there(w, "a") && is_there(w, "d") && !is_there(w, "b") && !is_there(w, "c") &&
+                !eng_batch_empty(w->batch));
     add(w, "e", 10);
     assert_int_equal(try_commit(w), ENG_MET);
     assert_true(is_there(w, "e"));
@@ -265,8 +266,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_newest_only_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sharers_wait_for_a_claim_and_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_claims_ended_together_wake_all_who_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_commit_writes_what_is_free_before_it_waits, setup_engine, teardown_engine),
-        cmocka_unit_test_setup_teardown(test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later, setup_engine, teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_commit_writes_what_is_free_before_it_waits, setup_engine,
+                                        teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later, setup_engine,
+                                        teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_commit_that_was_put_off_for_long_waits, setup_engine, teardown_engine),
         cmocka_unit_test_setup_teardown(test_a_batch_that_is_gone_is_not_told, setup_engine, teardown_engine),
     };

@@ -1,4 +1,5 @@
-/* What engine/kv.h promises, on both stores; and that engines which share a store rely on nothing that only its one writer could know. */
+/* What engine/kv.h promises, on both stores; and that engines which share a store rely on nothing
+ * that only its one writer could know. */
 #include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -60,7 +61,8 @@ static int teardown(void **state) {
     return rc;
 }
 
-static int put_one(struct world *w, struct kv *kv, const char *key, const char *value, const char *expected_key, const char *expected) {
+static int put_one(struct world *w, struct kv *kv, const char *key, const char *value, const char *expected_key,
+                   const char *expected) {
     struct kv_batch *b = kv->ops->batch_new(kv);
     struct slice seen = slice_str(expected ? expected : "");
     if (expected_key) assert_int_equal(kv->ops->batch_expect(b, slice_str(expected_key), expected ? &seen : NULL), 0);
@@ -76,7 +78,8 @@ static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *a
     struct kv_iter *it = kv->ops->iter_new(kv, &spec, &w->e);
     struct buf out;
     buf_init(&out, 0);
-    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0; got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e))
+    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0;
+         got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e))
         buf_printf(&out, "%.*s=%.*s ", SLICE_FMT(it->key), SLICE_FMT(it->value));
     it->ops->iter_free(it);
     buf_u8(&out, 0);
@@ -110,7 +113,9 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
     assert_int_equal(ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
     for (int i = 0; i < 3; i++) {
         struct kv_batch *b = ops->batch_new(w->kv);
-        assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("9")) | ops->batch_put(b, slice_str("b"), slice_str("9")), 0);
+        assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("9")) |
+                             ops->batch_put(b, slice_str("b"), slice_str("9")),
+                         0);
         if (i == 1) assert_int_equal(ops->batch_delete(b, slice_str("c")), 0);
         if (i == 2) assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("d")), 0);
         assert_int_equal(ops->write(w->kv, b, false, &w->e), 0);
@@ -138,7 +143,8 @@ static void test_many_values_come_from_one_moment(void **state) {
     bool found[3];
     for (int now = 0; now < 2; now++) {
         assert_int_equal(ops->get_many(w->kv, ENG_TIER_ANY, now ? NULL : s, keys, 3, values, found, &w->e), 0);
-        assert_true(found[0] && found[1] == now && found[2] && slice_eq(values[0].bytes, slice_str("3")) && slice_eq(values[2].bytes, slice_str("1")));
+        assert_true(found[0] && found[1] == now && found[2] && slice_eq(values[0].bytes, slice_str("3")) &&
+                    slice_eq(values[2].bytes, slice_str("1")));
         for (int i = 0; i < 3; i++)
             if (found[i]) ops->release(w->kv, &values[i]);
     }
@@ -148,16 +154,21 @@ static void test_many_values_come_from_one_moment(void **state) {
     err_clear(&w->e);
 }
 
-/* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those cover are in an older file, and in memory. */
+/* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those
+ * cover are in an older file, and in memory. */
 static void flush_row_between_deleted_ranges(struct world *w) {
     const struct kv_ops *ops = w->kv->ops;
     struct kv_value value;
-    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "e", "1", NULL, NULL) | ops->heal(w->kv, &w->e), 0);
+    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "e", "1", NULL, NULL) |
+                         ops->heal(w->kv, &w->e),
+                     0);
     assert_int_equal(ops->get(w->kv, ENG_TIER_ANY, slice_str("a"), &value, &w->e), 1);
     ops->release(w->kv, &value);
     struct kv_batch *b = ops->batch_new(w->kv);
     assert_int_equal(ops->batch_put(b, slice_str("c"), slice_str("1")), 0);
-    assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("b")) | ops->batch_delete_range(b, slice_str("e"), slice_str("f")), 0);
+    assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("b")) |
+                         ops->batch_delete_range(b, slice_str("e"), slice_str("f")),
+                     0);
     assert_int_equal(ops->write(w->kv, b, false, &w->e) | ops->heal(w->kv, &w->e), 0);
     ops->batch_free(b);
 }
@@ -169,7 +180,10 @@ static void test_what_is_not_in_memory_is_not_the_end(void **state) {
     flush_row_between_deleted_ranges(w);
     for (int tier = ENG_TIER_CACHE; tier <= ENG_TIER_ANY; tier++)
         for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
-            struct kv_iter_spec spec = {.tier = (enum eng_tier)tier, .undeleted = true, .lower = slice_str("c"), .upper = slice_str("d")};
+            struct kv_iter_spec spec = {.tier = (enum eng_tier)tier,
+                                        .undeleted = true,
+                                        .lower = slice_str("c"),
+                                        .upper = slice_str("d")};
             struct kv_iter *it = ops->iter_new(w->kv, &spec, &w->e);
             int got = ops->iter_move(it, moves[i].move, slice_str(moves[i].key), &w->e);
             ops->iter_free(it);
@@ -184,8 +198,12 @@ static void test_failed_batch_leaves_nothing_of_it(void **state) {
     const struct kv_ops *ops = w->kv->ops;
     assert_int_equal(put_one(w, w->kv, "m", "1", NULL, NULL) | put_one(w, w->kv, "x", "1", NULL, NULL), 0);
     struct kv_batch *b = ops->batch_new(w->kv);
-    assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("2")) | ops->batch_merge(b, slice_str("m"), slice_str("2")), 0);
-    assert_int_equal(ops->batch_delete_range(b, slice_str("w"), slice_str("z")) | ops->batch_merge(b, slice_str("m"), slice_str("bad")), 0);
+    assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("2")) |
+                         ops->batch_merge(b, slice_str("m"), slice_str("2")),
+                     0);
+    assert_int_equal(ops->batch_delete_range(b, slice_str("w"), slice_str("z")) |
+                         ops->batch_merge(b, slice_str("m"), slice_str("bad")),
+                     0);
     assert_int_equal(ops->write(w->kv, b, false, &w->e), -1);
     err_clear(&w->e);
     ops->batch_free(b);
@@ -239,7 +257,8 @@ static struct eng_part part_of(uint32_t table, int p) {
     return (struct eng_part){.table = table, .token = murmur3_token(slice_str(names[p])), .key = slice_str(names[p])};
 }
 
-static void add_row(struct eng_batch *b, uint32_t table, int p, const char *ck, int64_t value, int64_t ts, bool deletion) {
+static void add_row(struct eng_batch *b, uint32_t table, int p, const char *ck, int64_t value, int64_t ts,
+                    bool deletion) {
     struct err e = {0};
     struct eng_part part = part_of(table, p);
     uint8_t bytes[8];
@@ -299,7 +318,9 @@ static void model_write(struct model *m, int p, int i, int64_t value, int64_t ts
     m->value[p][i] = value;
 }
 
-static int64_t model_get(const struct model *m, int p, int i) { return m->ts[p][i] > m->deleted[p][i] ? m->value[p][i] : -1; }
+static int64_t model_get(const struct model *m, int p, int i) {
+    return m->ts[p][i] > m->deleted[p][i] ? m->value[p][i] : -1;
+}
 
 static void random_op(struct eng_batch *b, struct model *m, int64_t ts) {
     struct err e = {0};
@@ -310,7 +331,8 @@ static void random_op(struct eng_batch *b, struct model *m, int64_t ts) {
         assert_int_equal(eng_batch_delete_partition(b, &part, ts, NOW, NULL, &e), 0);
         model_delete(m, p, 0, ROWS, ts);
     } else if (what < 3) {
-        struct eng_slice range = {.from = {.key = slice_str(row_names[i])}, .to = {.key = slice_str(row_names[k - 1]), .after = true}};
+        struct eng_slice range = {.from = {.key = slice_str(row_names[i])},
+                                  .to = {.key = slice_str(row_names[k - 1]), .after = true}};
         assert_int_equal(eng_batch_delete_range(b, &part, &range, ts, NOW, NULL, &e), 0);
         model_delete(m, p, i, k, ts);
     } else if (what < 5) {
@@ -365,7 +387,8 @@ static void test_two_engines_on_one_store_follow_the_model(void **state) {
         }
         for (int k = 0; k < 2; k++)
             for (int p = 0; p < PARTS; p++)
-                for (int r = 0; r < ROWS; r++) assert_int_equal(get_row(eng[k], TABLE, p, row_names[r], NULL), model_get(&m, p, r));
+                for (int r = 0; r < ROWS; r++)
+                    assert_int_equal(get_row(eng[k], TABLE, p, row_names[r], NULL), model_get(&m, p, r));
         for (int k = 0; k < 2; k++) eng_batch_free(b[k]), eng_close(eng[k]);
     }
 }
@@ -430,7 +453,8 @@ static void test_load_is_seen_as_a_whole(void **state) {
     struct world *w = *state;
     const struct kv_ops *ops = w->kv->ops;
     assert_int_equal(put_one(w, w->kv, "a", "0", NULL, NULL) | put_one(w, w->kv, "d", "0", NULL, NULL), 0);
-    struct kv_load *l = ops->load_new(w->kv, &w->e), *dropped = ops->load_new(w->kv, &w->e), *none = ops->load_new(w->kv, &w->e);
+    struct kv_load *l = ops->load_new(w->kv, &w->e), *dropped = ops->load_new(w->kv, &w->e),
+                   *none = ops->load_new(w->kv, &w->e);
     assert_int_equal(add_to_load(w, l, "b", "1") | add_to_load(w, l, "c", "2") | add_to_load(w, dropped, "e", "3"), 0);
     assert_holds(w, w->kv, NULL, "a=0 d=0 ");
     struct kv_snapshot *before = ops->snapshot_new(w->kv);
@@ -496,7 +520,8 @@ static void change_each(struct world *w, bool there) {
     for (int i = 0; i < DELETED; i++) {
         char key[16];
         snprintf(key, sizeof(key), "k%05d", i);
-        int rc = there ? w->kv->ops->batch_put(b, slice_str(key), slice_str("v")) : w->kv->ops->batch_delete(b, slice_str(key));
+        int rc = there ? w->kv->ops->batch_put(b, slice_str(key), slice_str("v"))
+                       : w->kv->ops->batch_delete(b, slice_str(key));
         assert_int_equal(rc, 0);
     }
     assert_int_equal(w->kv->ops->write(w->kv, b, false, &w->e), 0);
@@ -510,7 +535,8 @@ static void delete_each_and_read_behind(struct world *w) {
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
     w->kv->ops->tidy(w->kv, KV_DENSE / 2);
     w->kv->ops->tidy(w->kv, KV_DENSE / 2); /* in sum */
-    for (int tries = 2000; next_in_memory(w, "a") != 1; w->kv->ops->tidy(w->kv, 0), usleep(10000)) assert_int_not_equal(--tries, 0);
+    for (int tries = 2000; next_in_memory(w, "a") != 1; w->kv->ops->tidy(w->kv, 0), usleep(10000))
+        assert_int_not_equal(--tries, 0);
     assert_holds(w, w->kv, NULL, "a=1 z=2 ");
 }
 
@@ -548,7 +574,8 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
     }
     struct kv_iter *it = w->kv->ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
     int n = 0;
-    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0; got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), n++)
+    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0;
+         got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), n++)
         assert_true(it->value.n == BYTES && it->value.p[0] == (uint8_t)n);
     it->ops->iter_free(it);
     assert_int_equal(n, N);
@@ -587,7 +614,8 @@ static void assert_equal_stores(struct world *w, struct kv *model) {
     free(expected);
 }
 
-/* A place in RocksDB's list of rows is none in its list of deleted ranges: this ends the process when a range begins with a key whose place is remembered. */
+/* A place in RocksDB's list of rows is none in its list of deleted ranges: this ends the process
+ * when a range begins with a key whose place is remembered. */
 static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
     enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
     struct world *w = *state;
@@ -613,7 +641,9 @@ static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(v
 /* A record of the log may hold what several threads wrote: the range is not its first entry. */
 static void drop_behind_row(struct world *w, struct kv *kv, const char *key, const char *from, const char *to) {
     struct kv_batch *b = kv->ops->batch_new(kv);
-    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str("behind it")) | kv->ops->batch_delete_range(b, slice_str(from), slice_str(to)), 0);
+    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str("behind it")) |
+                         kv->ops->batch_delete_range(b, slice_str(from), slice_str(to)),
+                     0);
     assert_int_equal(kv->ops->write(kv, b, false, &w->e), 0);
     kv->ops->batch_free(b);
 }
@@ -656,10 +686,12 @@ static long newest_log(const struct world *w) {
     return newest;
 }
 
-/* Over so many tables evenly, in memtables of 1 MB, once the store has rows of each and is opened again; how many memtables were filled. */
+/* Over so many tables evenly, in memtables of 1 MB, once the store has rows of each and is opened
+ * again; how many memtables were filled. */
 static int memtables_of_rows(struct world *w, uint32_t tables) {
     enum { MANY = 60000, SOME = 32 };
-    struct kv_options o = {.data_dir = w->path, .merge = join, .near_len = NEAR, .memtable_bytes = 1 << 20, .write_through = true};
+    struct kv_options o = {
+        .data_dir = w->path, .merge = join, .near_len = NEAR, .memtable_bytes = 1 << 20, .write_through = true};
     int n = -1;
     long log = 0;
     for (uint32_t i = 0; i < MANY + tables; i++) {
@@ -694,13 +726,15 @@ static void test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one(vo
 }
 
 static struct eng *open_copy(struct world *w) {
-    struct eng *eng = eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
+    struct eng *eng =
+        eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
     assert_non_null(eng);
     return eng;
 }
 
 /* Writes a row of each table, drops the others, and puts all that into a table file. */
-static void write_and_drop(struct world *w, uint32_t n, const uint32_t *tables, const char *const *cks, uint32_t n_drop, const uint32_t *drop) {
+static void write_and_drop(struct world *w, uint32_t n, const uint32_t *tables, const char *const *cks, uint32_t n_drop,
+                           const uint32_t *drop) {
     struct eng *eng = open_copy(w);
     struct eng_batch *b = eng_batch_new(eng);
     for (uint32_t i = 0; i < n; i++) add_row(b, tables[i], 0, cks[i], 7, 100, false);
@@ -749,14 +783,17 @@ static void test_row_between_dropped_tables_is_not_missed(void **state) {
 static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
     struct world *w = *state;
     struct eng_options o = {.data_dir = w->rocks ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
-    struct eng *from = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e), *to = eng_open(&o, &w->e);
+    struct eng *from = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e),
+               *to = eng_open(&o, &w->e);
     struct eng_batch *b = eng_batch_new(from), *t = eng_batch_new(to);
     struct eng_part q = part_of(TABLE, 1);
-    for (int i = 0; i < ROWS; i++) add_row(b, TABLE, 0, row_names[i], i, 500 + i, false), add_row(b, TABLE, 1, row_names[i], i, 500, false);
+    for (int i = 0; i < ROWS; i++)
+        add_row(b, TABLE, 0, row_names[i], i, 500 + i, false), add_row(b, TABLE, 1, row_names[i], i, 500, false);
     commit(b);
     assert_int_equal(eng_batch_delete_partition(b, &q, 600, NOW, NULL, &w->e), 0);
     commit(b);
-    add_row(t, TABLE + 1, 0, "z", 1, 10, false); /* the engine has its proofs of the table, as long as nothing is ingested */
+    /* the engine has its proofs of the table, as long as nothing is ingested */
+    add_row(t, TABLE + 1, 0, "z", 1, 10, false);
     commit(t);
     assert_int_equal(eng_ingest(to, TABLE + 1, from, TABLE, &w->e), 0);
     assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
@@ -784,7 +821,9 @@ static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_
     eng_close(to);
 }
 
-#define BOTH(f) cmocka_unit_test_setup_teardown(f, setup_memory, teardown), cmocka_unit_test_setup_teardown(f, setup_rocks, teardown)
+#define BOTH(f) \
+    cmocka_unit_test_setup_teardown(f, setup_memory, teardown), \
+        cmocka_unit_test_setup_teardown(f, setup_rocks, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -797,11 +836,15 @@ int main(void) {
         BOTH(test_load_that_fails_leaves_nothing),
         cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
-        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_rocks, teardown),
-        cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in, setup_rocks, teardown),
-        cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_rocks,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in,
+                                        setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_rocks,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
-        cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),

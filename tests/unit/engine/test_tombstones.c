@@ -1,4 +1,5 @@
-/* Many range deletions in one partition: what reading costs does not grow with them, counted in moves over the store. */
+/* Many range deletions in one partition: what reading costs does not grow with them, counted in
+ * moves over the store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,7 +82,13 @@ static int get(struct world *w, enum eng_tier tier, const char *pk, const char *
 /* Rows, or what ended it. */
 static int scan(struct world *w, enum eng_tier tier, const char *pk, struct eng_slice *slice, bool reverse) {
     struct eng_part part = part_of(pk);
-    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .slices = slice, .n_slices = slice != NULL, .reverse = reverse, .now = NOW};
+    struct eng_scan_spec spec = {.table = TABLE,
+                                 .part = &part,
+                                 .rows = true,
+                                 .slices = slice,
+                                 .n_slices = slice != NULL,
+                                 .reverse = reverse,
+                                 .now = NOW};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(w->eng, tier, &spec, NULL, &w->e);
     int got, rows = 0;
@@ -129,7 +136,8 @@ static void test_long_keys_of_range_deletions_stay_readable(void **state) {
     assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, true), 1);
 }
 
-/* A commit that finds the partition's settle lock taken goes on; a loop leaves what then piles up, and who may block settles it. */
+/* A commit that finds the partition's settle lock taken goes on; a loop leaves what then piles up,
+ * and who may block settles it. */
 static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of("p");
@@ -252,7 +260,14 @@ static void check_markers(struct world *w, const char *pk, const struct painted 
     struct eng_part part = part_of(pk);
     char letters[2];
     struct eng_slice slice = {.from = bound_at(from, &letters[0]), .to = bound_at(to, &letters[1])};
-    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .deletions = true, .slices = &slice, .n_slices = 1, .reverse = reverse, .now = NOW};
+    struct eng_scan_spec spec = {.table = TABLE,
+                                 .part = &part,
+                                 .rows = true,
+                                 .deletions = true,
+                                 .slices = &slice,
+                                 .n_slices = 1,
+                                 .reverse = reverse,
+                                 .now = NOW};
     struct eng_item item;
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
     uint32_t told = 0;
@@ -262,7 +277,8 @@ static void check_markers(struct world *w, const char *pk, const struct painted 
     assert_int_equal(told, of_partition + runs_between(p, from, to));
     struct eng_row row;
     char letter = (char)('a' + from);
-    assert_true(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_of((const uint8_t *)&letter, 1), NOW, &w->arena, &row, NULL, &w->e) >= 0);
+    assert_true(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_of((const uint8_t *)&letter, 1), NOW, &w->arena,
+                            &row, NULL, &w->e) >= 0);
     assert_int_equal(row.n_markers, of_partition + (p->ts[from] > p->partition_ts));
 }
 
@@ -316,7 +332,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_markers_are_counted_alike_loose_and_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_so_many_markers_are_counted_and_no_more, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,10 @@ static void test_a_timeout_tells_what_kind_of_write_it_was(void **state) {
     q.cost = &conditional;
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "CAS");
-    q = (struct cql_request){.cost = &plain, .kind = REQUEST_BATCH, .stmt_kind = STMT_BATCH, .batch_kind = BATCH_UNLOGGED};
+    q = (struct cql_request){.cost = &plain,
+                             .kind = REQUEST_BATCH,
+                             .stmt_kind = STMT_BATCH,
+                             .batch_kind = BATCH_UNLOGGED};
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "UNLOGGED_BATCH");
     assert_int_equal(set_text(&r, FAULT_COLUMN_write_type, "counter"), 0);

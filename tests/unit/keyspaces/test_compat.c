@@ -22,7 +22,8 @@ static void test_off_allows_and_strict_refuses_with_words_and_what_to_do_instead
     assert_false(e.set);
     assert_int_equal(compat_refuse(&strict, REFUSE_COLUMNS, &e, 226, 225), -1);
     assert_int_equal(e.code, ERR_INVALID);
-    assert_string_equal(e.text, "The statement writes 226 columns; at most 225 are allowed. Split it into several statements.");
+    assert_string_equal(e.text,
+                        "The statement writes 226 columns; at most 225 are allowed. Split it into several statements.");
 }
 
 static void test_nothing_is_refused_of_a_keyspace_that_keyspaces_does_not_have(void **state) {

@@ -198,7 +198,8 @@ static void test_those_that_are_alike_pass(void **state) {
     bool fresh;
     assert_int_equal(heavy_init(&h, SETS), 0);
     for (int i = 0; i < 1000000; i++) (void)heavy_add(&h, hash_of(random_next(&seed) % KEYS), 1, &fresh);
-    for (int i = 0; i < 1000000; i++) kept += heavy_add(&h, hash_of(random_next(&seed) % KEYS), 1, &fresh) != HEAVY_NONE;
+    for (int i = 0; i < 1000000; i++)
+        kept += heavy_add(&h, hash_of(random_next(&seed) % KEYS), 1, &fresh) != HEAVY_NONE;
     assert_in_range(kept, 1, 1000000 / 50);
     heavy_fini(&h);
 }

@@ -32,10 +32,16 @@ static struct ledger *open_ledger(unsigned n_shards, const char *path) {
 
 /* A write of so many units to a partition of a table. */
 static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t token, uint32_t units) {
-    struct op_write w = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .token = token, .key = slice_str("key"), .has_row = true,
+    struct op_write w = {.keyspace = "k",
+                         .table = object == 1 ? "one" : "two",
+                         .object = object,
+                         .token = token,
+                         .key = slice_str("key"),
+                         .has_row = true,
                          .write_units = units};
     struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
-    struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
+    struct ledger_request q = {
+        .cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
     ledger_post(l, shard, &q);
 }
 
@@ -85,8 +91,14 @@ static void test_shards_come_together_by_second_and_minute(void **state) {
 /* Two writes of a batch on two tables, and an innocent one beside them. */
 enum { ONE = 1, TWO = 2 };
 static void post_batch(struct ledger *l, struct op_cost *cost, struct ledger_connection *c, uint64_t statement_id) {
-    struct ledger_request q = {.cost = cost, .operation = OPERATION_BATCH, .statements = 1, .now_us = now_us, .took_us = 100,
-                               .connection = c, .statement_id = statement_id, .text = slice_str("BATCH")};
+    struct ledger_request q = {.cost = cost,
+                               .operation = OPERATION_BATCH,
+                               .statements = 1,
+                               .now_us = now_us,
+                               .took_us = 100,
+                               .connection = c,
+                               .statement_id = statement_id,
+                               .text = slice_str("BATCH")};
     ledger_post(l, 0, &q);
 }
 
@@ -132,8 +144,22 @@ static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_w
         struct ledger *l = open_ledger(1, NULL);
         struct ledger_connection c = {.role = "writer"};
         ledger_connect(l, 0, &c);
-        struct op_write second = {.keyspace = "k", .table = "two", .object = TWO, .token = 8, .key = slice_str("b"), .has_row = true, .write_units = 7, .static_units = 3};
-        struct op_write first = {.next = &second, .keyspace = "k", .table = "one", .object = ONE, .token = 5, .key = slice_str("a"), .has_row = true, .write_units = 4};
+        struct op_write second = {.keyspace = "k",
+                                  .table = "two",
+                                  .object = TWO,
+                                  .token = 8,
+                                  .key = slice_str("b"),
+                                  .has_row = true,
+                                  .write_units = 7,
+                                  .static_units = 3};
+        struct op_write first = {.next = &second,
+                                 .keyspace = "k",
+                                 .table = "one",
+                                 .object = ONE,
+                                 .token = 5,
+                                 .key = slice_str("a"),
+                                 .has_row = true,
+                                 .write_units = 4};
         struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
         post(l, 0, 3, 9, 11); /* the innocent one */
         post_batch(l, &cost, &c, 77);
@@ -378,7 +404,8 @@ static void connect_and_post(struct ledger *l, const char *role, int requests) {
     ledger_connect(l, 0, &c);
     struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .halves = 3};
     struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object};
-    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
+    struct ledger_request q = {
+        .cost = &cost, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
     for (int i = 0; i < requests; i++) ledger_post(l, 0, &q);
     ledger_disconnect(l, 0, &c);
 }
@@ -453,16 +480,36 @@ static struct slice key_of(int64_t token) {
     return slice_of(key, (size_t)token % sizeof(key));
 }
 
-/* A read as a prepared statement's, of which all figures follow from n: those that are alike in a run stay for some reads, the others are of each. */
-static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, enum how how) {
+/* A read as a prepared statement's, of which all figures follow from n: those that are alike in a
+ * run stay for some reads, the others are of each. */
+static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n,
+                      enum how how) {
     int token = n % 2 ? n % WRITTEN_TOKENS : n;
-    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = n / 31 % 5 != 4, .token = token,
-                        .key = key_of(token), .rows.rows = 1 + (uint64_t)n / 17 % 2, .halves = 1 + (uint32_t)n / 12 % 3};
-    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n / 23 % 4 > 0,
+    struct op_read r = {.keyspace = "k",
+                        .table = object == 1 ? "one" : "two",
+                        .object = object,
+                        .one_partition = n / 31 % 5 != 4,
+                        .token = token,
+                        .key = key_of(token),
+                        .rows.rows = 1 + (uint64_t)n / 17 % 2,
+                        .halves = 1 + (uint32_t)n / 12 % 3};
+    struct op_cost cost = {.reads = &r,
+                           .keyspace = r.keyspace,
+                           .table = r.table,
+                           .object = object,
+                           .bytes_read = 100 + (uint64_t)n,
+                           .rows_read = r.rows.rows,
+                           .rows_returned = n / 23 % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
     int64_t took_us = took_of(n);
     loads[object][token] += r.one_partition ? r.halves : 0;
-    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = took_us, .connection = c, .statement_id = statement,
+    struct ledger_request q = {.cost = &cost,
+                               .operation = OPERATION_SELECT,
+                               .statements = 1,
+                               .now_us = now_us,
+                               .took_us = took_us,
+                               .connection = c,
+                               .statement_id = statement,
                                .text = slice_str("SELECT")};
     if (how == TOGETHER && ledger_put_read(l, 0, c, statement, &cost, now_us)) return;
     if (how == TOGETHER) ledger_time_reads(l, 0, took_us);
@@ -474,7 +521,8 @@ static void post_write(struct ledger *l, uint32_t object, int token, uint32_t un
     post(l, 0, object, token, units);
 }
 
-/* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. */
+/* Reads of two statements on two tables and two connections in runs of all lengths, time that goes
+ * on, and between them what is no such read. */
 static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how how) {
     uint64_t seed = 11, of = 0;
     memset(loads, 0, sizeof(loads));
@@ -540,7 +588,8 @@ static struct seen run_trace(enum how how) {
     return s;
 }
 
-/* A read that waits in the queue may be overtaken by those of light partitions, so that which of the light ones are kept, and how wrong they are said to be, is not the same. */
+/* A read that waits in the queue may be overtaken by those of light partitions, so that which of
+ * the light ones are kept, and how wrong they are said to be, is not the same. */
 static void check_loads(const struct seen *queued, const struct seen *one_by_one) {
     size_t alike = 0, read_only = 0;
     assert_true(queued->n_partitions > 100);
@@ -575,11 +624,13 @@ static void check_trace(enum how how) {
     assert_int_equal(queued.n_statements, 2);
     for (size_t i = 0; i < 2; i++) {
         const struct ledger_statement *a = &queued.statements[i], *b = &one_by_one.statements[i];
-        assert_true(a->id == b->id && a->load == b->load && a->s.rows_read == b->s.rows_read && a->s.rows_returned == b->s.rows_returned && a->s.class == b->s.class);
+        assert_true(a->id == b->id && a->load == b->load && a->s.rows_read == b->s.rows_read &&
+                    a->s.rows_returned == b->s.rows_returned && a->s.class == b->s.class);
         assert_memory_equal(&a->s.usage, &b->s.usage, sizeof(struct usage));
     }
     assert_int_equal(queued.n_connections, 2);
-    for (int i = 0; i < 2; i++) assert_memory_equal(&queued.connections[i].usage, &one_by_one.connections[i].usage, sizeof(struct usage));
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(&queued.connections[i].usage, &one_by_one.connections[i].usage, sizeof(struct usage));
     seen_free(&one_by_one);
     seen_free(&queued);
 }
@@ -651,21 +702,24 @@ static void test_nothing_in_the_queue_is_lost(void **state) {
     remove_all(path);
 }
 
-/* More reads than the queue has room for, of more statements than the shard keeps: all are counted, whether anybody settles or not. */
+/* More reads than the queue has room for, of more statements than the shard keeps: all are counted,
+ * whether anybody settles or not. */
 static void test_the_queue_is_bounded_and_all_is_counted(void **state) {
     (void)state;
     struct ledger_connection c = {.role = "alice"};
     now_us = (int64_t)20000000 * S;
     struct ledger *l = open_ledger(1, NULL);
     ledger_connect(l, 0, &c);
-    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 20 : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, QUEUED);
+    for (int i = 0; i < 50000; i++)
+        post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 20 : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, QUEUED);
     assert_int_equal(reads_of(l), 50000);
     ledger_disconnect(l, 0, &c);
     assert_int_equal(usage_all(&c.usage, USAGE_REQUESTS), 50000);
     ledger_close(l);
 }
 
-/* Reads that are alike, of no one partition, of more connections than the queue can tell apart: in each round every one asks once more than the one before it. */
+/* Reads that are alike, of no one partition, of more connections than the queue can tell apart: in
+ * each round every one asks once more than the one before it. */
 static void test_each_of_very_many_who_ask_is_counted(void **state) {
     (void)state;
     enum { CONNECTIONS = 5 * SHARD_ASKERS + 3, ROUNDS = 3, MOST = 7, READ = 124 /* of two half units */ };
@@ -711,9 +765,23 @@ static void *read_many(void *arg) {
     struct ledger_connection c = {.role = "reader"};
     ledger_connect(p->l, p->shard, &c);
     for (int i = 0; i < 20000; i++) {
-        struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .one_partition = true, .token = i % 5000, .key = slice_str("key"), .rows.rows = 1, .halves = 1};
-        struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object, .rows_read = 1};
-        struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .connection = &c, .statement_id = 5, .text = slice_str("SELECT")};
+        struct op_read r = {.keyspace = "k",
+                            .table = "one",
+                            .object = 1,
+                            .one_partition = true,
+                            .token = i % 5000,
+                            .key = slice_str("key"),
+                            .rows.rows = 1,
+                            .halves = 1};
+        struct op_cost cost = {
+            .reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object, .rows_read = 1};
+        struct ledger_request q = {.cost = &cost,
+                                   .operation = OPERATION_SELECT,
+                                   .statements = 1,
+                                   .now_us = now_us,
+                                   .connection = &c,
+                                   .statement_id = 5,
+                                   .text = slice_str("SELECT")};
         if (!ledger_post_read(p->l, p->shard, &c, 5, &cost, now_us, 1)) ledger_post(p->l, p->shard, &q);
         if (i % 50 == 0) ledger_settle(p->l, p->shard);
         if (i % 5000 == 7) assert_true(of(p->l, 1).total.of[OPERATION_SELECT][OF_REQUESTS] > (uint64_t)i);

@@ -1,4 +1,5 @@
-/* The limiter on times of the test's own: rates, bursts, debts, peaks; and against a model in another arithmetic, on random traces. */
+/* The limiter on times of the test's own: rates, bursts, debts, peaks; and against a model in
+ * another arithmetic, on random traces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,7 +252,9 @@ static void test_a_refused_request_takes_nothing(void **state) {
     struct limiter_options o = options("on-demand-write=100,partition-write=10,connection=1000");
     struct world w;
     open_world(&w, &o);
-    struct limit_part batch[] = {{1, "k", "t", true, 1, 0, 50, 1}, {1, "k", "t", true, 2, 0, 5, 1}, {1, "k", "t", true, 3, 0, 5, 1}};
+    struct limit_part batch[] = {{1, "k", "t", true, 1, 0, 50, 1},
+                                 {1, "k", "t", true, 2, 0, 5, 1},
+                                 {1, "k", "t", true, 3, 0, 5, 1}};
     assert_true(writes(&w, 2, 10));
     struct limit_ask a = {.connection = &w.c, .statements = 1, .n_parts = 3, .parts = batch};
     batch[0].write_units = 5;
@@ -279,7 +282,8 @@ static void test_several_partitions_ask_their_table_once(void **state) {
     (void)state;
     struct limiter_options o = options("on-demand-write=10,on-demand-read=10");
     struct world w;
-    struct limit_part write = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 8}, read = write;
+    struct limit_part write = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 8},
+                      read = write;
     read.write_units = 0;
     read.read_halves = 30;
     open_world(&w, &o);
@@ -291,7 +295,8 @@ static void test_several_partitions_ask_their_table_once(void **state) {
     assert_int_equal(w.v.over.retry_us, 2 * S / 10); /* from 4 to 6 */
     w.now_us += w.v.over.retry_us;
     assert_true(asks_two(&w, write));
-    assert_true(asks_two(&w, read)); /* 30 of 10: the second partition's read is not refused for what the first one's took */
+    /* 30 of 10: the second partition's read is not refused for what the first one's took */
+    assert_true(asks_two(&w, read));
     assert_false(asks_two(&w, read));
     assert_int_equal(w.v.over.limit, LIMIT_ON_DEMAND_READ);
     limiter_free(w.l);
@@ -299,7 +304,8 @@ static void test_several_partitions_ask_their_table_once(void **state) {
 
 static void test_a_burst_is_what_was_not_used_up_to_300_seconds(void **state) {
     (void)state;
-    struct limiter_options o = options("partition-write=1000000,table-write=1000000,account-write=1000000,connection=1000000");
+    struct limiter_options o = options(
+        "partition-write=1000000,table-write=1000000,account-write=1000000,connection=1000000");
     struct world w;
     open_world(&w, &o);
     struct capacity ten = {.provisioned = true, .units = 10};
@@ -355,7 +361,9 @@ static int64_t peak_after_a_failure(int64_t told_after_us, bool others) {
     w.now_us += told_after_us;
     if (others) assert_true(writes(&w, 2, 1));
     set_time(w.l, w.now_us);
-    limiter_give_back(w.l, &(struct limit_part){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1}, took);
+    limiter_give_back(
+        w.l, &(struct limit_part){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1},
+        took);
     w.now_us += (int64_t)1800 * S;
     int64_t peak = table_now(&w, 1)->write.peak;
     limiter_free(w.l);
@@ -424,7 +432,8 @@ static void test_numbers_beyond_the_bound_are_refused(void **state) {
     assert_int_equal(limit_values_parse("table-write=999999999999", &v, &e), 0);
     assert_int_equal(v.of[LIMIT_TABLE_WRITE], LIMIT_VALUE_MAX);
     assert_int_equal(limit_values_parse("table-write=1000000000000", &v, &e), -1);
-    assert_string_equal(e.text, "--limit-values: table-write must be a number from 1 to 999999999999, not '1000000000000'");
+    assert_string_equal(e.text,
+                        "--limit-values: table-write must be a number from 1 to 999999999999, not '1000000000000'");
 }
 
 static void test_on_demand_after_provisioned_begins_with_half_of_it(void **state) {
@@ -446,8 +455,10 @@ static void test_auto_scaling_follows_its_target(void **state) {
     o.scales = true;
     struct world w;
     open_world(&w, &o);
-    struct capacity p = {.provisioned = true, .units = 100,
-                         .scaling = {.enabled = true, .minimum = 50, .maximum = 150, .target_percent = 70, .out_cooldown_s = 60}};
+    struct capacity p = {
+        .provisioned = true,
+        .units = 100,
+        .scaling = {.enabled = true, .minimum = 50, .maximum = 150, .target_percent = 70, .out_cooldown_s = 60}};
     assert_int_equal(limiter_define(w.l, 1, "k", "t", &p, &p), 0);
     minute_of(&w, 90);
     assert_int_equal(write_capacity(&w), 100); /* one minute above the target */
@@ -479,7 +490,8 @@ static void test_the_innocent_table_and_partition_do_not_pay(void **state) {
 
 static void test_a_hot_partition_is_not_forgotten_among_many(void **state) {
     (void)state;
-    struct limiter_options o = options("on-demand-write=40000,partition-write=10,connection=10000000,account-write=10000000,table-write=10000000");
+    struct limiter_options o = options(
+        "on-demand-write=40000,partition-write=10,connection=10000000,account-write=10000000,table-write=10000000");
     o.values.of[LIMIT_ON_DEMAND_WRITE] = 10000000;
     struct world w;
     open_world(&w, &o);
@@ -499,7 +511,8 @@ static void test_a_hot_partition_is_not_forgotten_among_many(void **state) {
 
 static void test_entities_are_counted_apart_from_units(void **state) {
     (void)state;
-    struct limiter_options o = options("entities-partition=100,backoff-minimum=10,backoff-delta=100,backoff-maximum=1000");
+    struct limiter_options o = options(
+        "entities-partition=100,backoff-minimum=10,backoff-delta=100,backoff-maximum=1000");
     o.mode = LIMITS_OFF;
     o.guidance = GUIDANCE_ENFORCE;
     struct world w;
@@ -544,10 +557,18 @@ static void test_the_group_rules(void **state) {
     const struct {
         int64_t operations, bytes, same_row;
         enum limit_id limit;
-    } cases[] = {{100, 4 << 20, 1, LIMITS}, {101, 1, 1, LIMIT_GROUP_OPERATIONS}, {100, (4 << 20) + 1, 1, LIMIT_GROUP_BYTES}, {2, 1, 2, LIMIT_GROUP_SAME_ROW}};
+    } cases[] = {{100, 4 << 20, 1, LIMITS},
+                 {101, 1, 1, LIMIT_GROUP_OPERATIONS},
+                 {100, (4 << 20) + 1, 1, LIMIT_GROUP_BYTES},
+                 {2, 1, 2, LIMIT_GROUP_SAME_ROW}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct limit_ask a = {.connection = &w.c, .statements = 1, .n_parts = 1, .parts = &p, .group_operations = cases[i].operations,
-                              .group_bytes = cases[i].bytes, .group_same_row = cases[i].same_row};
+        struct limit_ask a = {.connection = &w.c,
+                              .statements = 1,
+                              .n_parts = 1,
+                              .parts = &p,
+                              .group_operations = cases[i].operations,
+                              .group_bytes = cases[i].bytes,
+                              .group_same_row = cases[i].same_row};
         ask_now(&w, &a);
         assert_int_equal(w.v.guidance.limit, cases[i].limit);
         assert_false(limit_refuses(&w.v));
@@ -567,16 +588,19 @@ static uint64_t random_next(uint64_t *state) {
 static struct limit_part random_part(uint64_t *r) {
     bool write = random_next(r) % 2;
     int64_t n = 1 + (int64_t)(random_next(r) % 8 ? random_next(r) % 4 : random_next(r) % 60);
-    return (struct limit_part){1 + random_next(r) % 3, "k", "t", random_next(r) % 8 != 0, (int64_t)(random_next(r) % 6), write ? 0 : n, write ? n : 0, n};
+    return (struct limit_part){1 + random_next(r) % 3,        "k",           "t",           random_next(r) % 8 != 0,
+                               (int64_t)(random_next(r) % 6), write ? 0 : n, write ? n : 0, n};
 }
 
 /* All that a trace is answered with, as text. */
 static void replay(uint64_t seed, struct buf *out) {
-    struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=15,partition-read=12,connection=60,entities-partition=50");
+    struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=15,partition-read=12,"
+                                       "connection=60,entities-partition=50");
     o.guidance = GUIDANCE_ENFORCE;
     struct world w;
     open_world(&w, &o);
-    for (uint32_t t = 2; t < 4; t++) assert_int_equal(limiter_define(w.l, t, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
+    for (uint32_t t = 2; t < 4; t++)
+        assert_int_equal(limiter_define(w.l, t, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
     uint64_t r = seed;
     for (int i = 0; i < 4000; i++) {
         struct limit_part parts[4];
@@ -676,11 +700,14 @@ static uint32_t random_parts(uint64_t *r, struct limit_part parts[MODEL_PARTS]) 
     return n;
 }
 
-static uint32_t draws_of(struct model *m, const struct limit_part *parts, uint32_t n, bool behind, struct model_draw *draws) {
+static uint32_t draws_of(struct model *m, const struct limit_part *parts, uint32_t n, bool behind,
+                         struct model_draw *draws) {
     draws[0] = (struct model_draw){behind ? &m->read : &m->write, 0};
     for (uint32_t k = 0; k < n; k++) {
         double units = behind ? (double)parts[k].read_halves / 2 : (double)parts[k].write_units;
-        draws[1 + k] = (struct model_draw){behind ? &m->partition_read[parts[k].token] : &m->partition_write[parts[k].token], units};
+        draws[1 + k] = (struct model_draw){behind ? &m->partition_read[parts[k].token]
+                                                  : &m->partition_write[parts[k].token],
+                                           units};
         draws[0].n += units;
     }
     return 1 + n;
@@ -689,7 +716,8 @@ static uint32_t draws_of(struct model *m, const struct limit_part *parts, uint32
 static void test_random_traces_agree_with_a_model(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 30; seed++) {
-        struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=16,partition-read=12,connection=1000000");
+        struct limiter_options o = options(
+            "on-demand-write=40,on-demand-read=30,partition-write=16,partition-read=12,connection=1000000");
         struct world w;
         open_world(&w, &o);
         struct model m = model_at((double)w.now_us / S);
@@ -722,11 +750,13 @@ static void test_random_traces_agree_with_a_model(void **state) {
 
 /* ---- faults of the disk, at random ---- */
 
-/* Tables 1 to 4: on demand, provisioned, in shadow, on demand. Capacities move with peaks and auto scaling, or stand still. */
+/* Tables 1 to 4: on demand, provisioned, in shadow, on demand. Capacities move with peaks and auto
+ * scaling, or stand still. */
 enum { FAULTY_TABLES = 4, FAULTY_STEPS = 6000, FAULTY_PARTS = 3 };
 
 static void open_faulty(struct world *w, bool moves) {
-    struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=25,partition-read=22,connection=1000000,entities-partition=60,on-demand-window=60,burst=3,"
+    struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=25,partition-read=22,"
+                                       "connection=1000000,entities-partition=60,on-demand-window=60,burst=3,"
                                        "account-write=30,account-read=20,table-write=300");
     struct err e = {0};
     o.guidance = GUIDANCE_ENFORCE;
@@ -734,11 +764,14 @@ static void open_faulty(struct world *w, bool moves) {
     if (!moves) o.values.of[LIMIT_ON_DEMAND_WINDOW] = NOON;
     assert_int_equal(limit_rules_parse("k.t3=shadow", &o.rules, &e), 0);
     open_world(w, &o);
-    struct capacity p = {.provisioned = true, .units = 20, .scaling = {.enabled = true, .minimum = 5, .maximum = 40, .target_percent = 70}};
+    struct capacity p = {.provisioned = true,
+                         .units = 20,
+                         .scaling = {.enabled = true, .minimum = 5, .maximum = 40, .target_percent = 70}};
     for (uint32_t t = 1; t <= FAULTY_TABLES; t++) {
         struct capacity c = t == 2 ? p : (struct capacity){0};
         assert_int_equal(limiter_define(w->l, t, "k", t == 3 ? "t3" : "t", &c, &c), 0);
-        struct limit_part once = {.object = t, .one_partition = true, .token = 99, .write_units = 1, .read_halves = 1}; /* from where on a bucket fills */
+        /* from where on a bucket fills */
+        struct limit_part once = {.object = t, .one_partition = true, .token = 99, .write_units = 1, .read_halves = 1};
         assert_true(ask(w, once));
     }
 }
@@ -760,7 +793,8 @@ static struct attempt random_attempt(uint64_t *r, int64_t now_us) {
         a.parts[i] = random_part(r);
         a.parts[i].object = 1 + (uint32_t)(random_next(r) % FAULTY_TABLES);
         a.parts[i].one_partition = true;
-        if (random_next(r) % 4 == 0) a.parts[i].read_halves = a.parts[i].write_units = 1; /* a condition reads and writes */
+        /* a condition reads and writes */
+        if (random_next(r) % 4 == 0) a.parts[i].read_halves = a.parts[i].write_units = 1;
     }
     int64_t steps[] = {0, 1, 3000, 60000, random_next(r) % 400 ? 20000 : (int64_t)200 * S};
     a.at_us = now_us + steps[random_next(r) % ARRAY_LEN(steps)];
@@ -834,9 +868,11 @@ static void test_what_fails_at_once_might_never_have_been_asked(void **state) {
     }
 }
 
-static void capacities_use(struct capacity c[FAULTY_TABLES + 1], const struct attempt *a, bool of_writes, int64_t window_s) {
+static void capacities_use(struct capacity c[FAULTY_TABLES + 1], const struct attempt *a, bool of_writes,
+                           int64_t window_s) {
     for (uint32_t i = 0; i < a->n; i++)
-        capacity_add(&c[a->parts[i].object], a->at_us, of_writes ? a->parts[i].write_units : a->parts[i].read_halves, window_s, true);
+        capacity_add(&c[a->parts[i].object], a->at_us, of_writes ? a->parts[i].write_units : a->parts[i].read_halves,
+                     window_s, true);
 }
 
 /* Peaks and auto scaling: capacities that were only told of what was applied come to the same. */
@@ -890,7 +926,8 @@ static int64_t model_write_level(struct world *w, uint32_t table, const struct a
     return level_at(b, w->now_us, rate, cap);
 }
 
-/* What fails is told up to a second later, in any order: nothing that it took is lost, and no bucket has more of it than came back. */
+/* What fails is told up to a second later, in any order: nothing that it took is lost, and no
+ * bucket has more of it than came back. */
 static void test_what_fails_late_comes_back_too(void **state) {
     (void)state;
     enum { UNDER_WAY = 8 };
@@ -916,7 +953,8 @@ static void test_what_fails_late_comes_back_too(void **state) {
             for (int k = n_failing - 1; k >= 0; k--) {
                 if (failing[k].told_us > w.now_us) continue;
                 attempt_fails(&w, &failing[k]);
-                for (uint32_t m = 0; m < failing[k].n; m++) came_back[failing[k].parts[m].object] += failing[k].parts[m].write_units * BUCKET_UNIT;
+                for (uint32_t m = 0; m < failing[k].n; m++)
+                    came_back[failing[k].parts[m].object] += failing[k].parts[m].write_units * BUCKET_UNIT;
                 failing[k] = failing[--n_failing];
                 n_failed++;
             }
@@ -934,20 +972,25 @@ static void test_what_fails_late_comes_back_too(void **state) {
 
 /* ---- what outlives a restart ---- */
 
-static void restore_one(void *arg, const struct limit_table *t, struct slice state) { assert_int_equal(limiter_restore(arg, t->object, state), 0); }
+static void restore_one(void *arg, const struct limit_table *t, struct slice state) {
+    assert_int_equal(limiter_restore(arg, t->object, state), 0);
+}
 
-/* In the middle of a random trace the limiter is saved and another one goes on from there: what both answer from then on is the same, but for partitions and connections,
- * whose buckets hold one second. */
+/* In the middle of a random trace the limiter is saved and another one goes on from there: what
+ * both answer from then on is the same, but for partitions and connections, whose buckets hold one
+ * second. */
 static void test_a_limiter_goes_on_where_the_one_before_ended(void **state) {
     (void)state;
-    struct limiter_options o = options("on-demand-write=10,on-demand-read=7,account-write=15,table-write=40,partition-write=100000,partition-read=100000,connection=100000");
+    struct limiter_options o = options("on-demand-write=10,on-demand-read=7,account-write=15,table-write=40,partition-"
+                                       "write=100000,partition-read=100000,connection=100000");
     struct capacity provisioned = {.provisioned = true, .units = 3};
     struct world a, b;
     uint32_t random = 7, refused = 0;
     o.scales = true;
     open_world(&a, &o);
     assert_int_equal(limiter_define(a.l, 2, "k", "u", &provisioned, &provisioned), 0);
-    b = (struct world){.l = limiter_new(&o), .began_us = (int64_t)(NOON - 7) * S}; /* another machine's, or after a boot */
+    /* another machine's, or after a boot */
+    b = (struct world){.l = limiter_new(&o), .began_us = (int64_t)(NOON - 7) * S};
     for (int step = 0; step < 4000; step++) {
         random = random * 1664525 + 1013904223;
         a.now_us += random >> 8 & 0x7ffff;
@@ -956,9 +999,14 @@ static void test_a_limiter_goes_on_where_the_one_before_ended(void **state) {
             assert_int_equal(limiter_define(b.l, 1, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
             assert_int_equal(limiter_define(b.l, 2, "k", "u", &provisioned, &provisioned), 0);
             for (uint32_t i = 0; i < 3; i++)
-                assert_memory_equal(limiter_table(a.l, i)->counts, limiter_table(b.l, i)->counts, sizeof(struct limit_counts) * LIMITS);
+                assert_memory_equal(limiter_table(a.l, i)->counts, limiter_table(b.l, i)->counts,
+                                    sizeof(struct limit_counts) * LIMITS);
         }
-        struct limit_part p = {.object = 1 + (random >> 28 & 1), .one_partition = true, .token = step, .write_units = random >> 20 & 7, .read_halves = random >> 24 & 7};
+        struct limit_part p = {.object = 1 + (random >> 28 & 1),
+                               .one_partition = true,
+                               .token = step,
+                               .write_units = random >> 20 & 7,
+                               .read_halves = random >> 24 & 7};
         bool passes = ask(&a, p);
         refused += !passes;
         if (step < 2000) continue;

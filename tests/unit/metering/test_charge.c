@@ -30,8 +30,12 @@ static int teardown(void **state) {
 }
 
 /* A row that encodes to n bytes under the model of 2022. */
-static struct size_parts row_of(uint64_t n) { return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 100}; }
-static struct size_parts static_of(uint64_t n) { return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 104}; }
+static struct size_parts row_of(uint64_t n) {
+    return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 100};
+}
+static struct size_parts static_of(uint64_t n) {
+    return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 104};
+}
 
 static struct op_write *add_write(struct fixture *f, uint64_t row, uint64_t statics) {
     struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
@@ -178,12 +182,15 @@ static void test_read_of_one_row_in_short(void **state) {
     unsigned told = 0;
     for (unsigned i = 0; i < 7 * 2 * 2 * 3 * 2 * 2 * 2 * 2; i++) {
         unsigned k = i / 7;
-        f->cost = (struct op_cost){.arena = &f->arena, .n_columns = 3, .size_model = k & 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
+        f->cost = (struct op_cost){.arena = &f->arena,
+                                   .n_columns = 3,
+                                   .size_model = k & 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
         enum charge_consistency consistency = k & 2 ? CHARGE_STRONG : CHARGE_EVENTUAL;
         struct op_read *r = op_cost_read(&f->cost);
         r->rows = (struct size_parts){.rows = k / 4 % 3, .column_bytes = bytes[i % 7] - 100};
         k /= 12;
-        if (k & 1 || f->cost.size_model == SIZE_CURRENT) { /* its key beside its columns, as rows with more to say have it */
+        /* its key beside its columns, as rows with more to say have it */
+        if (k & 1 || f->cost.size_model == SIZE_CURRENT) {
             r->rows.n_pk = r->rows.n_columns = r->rows.rows;
             r->rows.pk_bytes = 4 * r->rows.rows;
             r->rows.timestamp_bytes = 20 * r->rows.rows;
@@ -208,10 +215,12 @@ static void test_read_names_why_rows_were_read(void **state) {
     add_read(f, 3, 3 * 134);
     struct op_read *r = f->cost.reads;
     assert_true(total(f, CHARGE_STRONG) == 1);
-    assert_false(has_rule(f, RULE_READ_PROCESSED) || has_rule(f, RULE_READ_LIMIT) || has_rule(f, RULE_READ_BOUND) || has_rule(f, RULE_READ_EXPIRED));
+    assert_false(has_rule(f, RULE_READ_PROCESSED) || has_rule(f, RULE_READ_LIMIT) || has_rule(f, RULE_READ_BOUND) ||
+                 has_rule(f, RULE_READ_EXPIRED));
     r->filtered = r->past_limit = r->at_bound = r->expired = 1;
     assert_true(total(f, CHARGE_STRONG) == 1);
-    assert_true(has_rule(f, RULE_READ_PROCESSED) && has_rule(f, RULE_READ_LIMIT) && has_rule(f, RULE_READ_BOUND) && has_rule(f, RULE_READ_EXPIRED));
+    assert_true(has_rule(f, RULE_READ_PROCESSED) && has_rule(f, RULE_READ_LIMIT) && has_rule(f, RULE_READ_BOUND) &&
+                has_rule(f, RULE_READ_EXPIRED));
 }
 
 static void test_every_rule_says_what_it_is(void **state) {
@@ -219,7 +228,8 @@ static void test_every_rule_says_what_it_is(void **state) {
     for (unsigned id = 0; id < RULES; id++) {
         const struct rule *r = rule_of(id);
         assert_true(*r->name && *r->title && *r->text && *r->source);
-        assert_true(strcmp(r->confidence, "documented") == 0 || strcmp(r->confidence, "seen") == 0 || strcmp(r->confidence, "inferred") == 0);
+        assert_true(strcmp(r->confidence, "documented") == 0 || strcmp(r->confidence, "seen") == 0 ||
+                    strcmp(r->confidence, "inferred") == 0);
         for (unsigned k = 0; k < id; k++) assert_string_not_equal(rule_of(k)->name, r->name);
     }
 }
@@ -287,7 +297,8 @@ static void test_write_by_row_or_by_what_is_written(void **state) {
     f->cost.write_size = WRITE_SIZE_WRITTEN;
     assert_true(total(f, CHARGE_STRONG) == 1);
     assert_true(has_rule(f, RULE_UPDATE_WRITTEN) && !has_rule(f, RULE_WRITE_ROW));
-    assert_true(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row) && charge_write_size(&f->cost, WRITE_SIZE_WRITTEN, &written));
+    assert_true(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row) &&
+                charge_write_size(&f->cost, WRITE_SIZE_WRITTEN, &written));
     assert_true(row.units == 3 && written.units == 1);
     f->cost.writes->stood.known = STOOD_UNKNOWN;
     assert_false(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row));
@@ -326,7 +337,14 @@ static void test_current_model_writes(void **state) {
     struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
     w->has_row = true;
     w->n_columns = 3;
-    w->row = (struct size_parts){.rows = 1, .n_pk = 1, .n_ck = 1, .n_columns = 1, .pk_bytes = 9, .ck_bytes = 4, .ck_fifths = 1, .column_bytes = 500};
+    w->row = (struct size_parts){.rows = 1,
+                                 .n_pk = 1,
+                                 .n_ck = 1,
+                                 .n_columns = 1,
+                                 .pk_bytes = 9,
+                                 .ck_bytes = 4,
+                                 .ck_fifths = 1,
+                                 .column_bytes = 500};
     assert_true(total(f, CHARGE_STRONG) == 1);
     assert_int_equal(f->charge.row_bytes, 533);
     assert_true(has_rule(f, RULE_SIZE_CURRENT));
@@ -345,7 +363,8 @@ static void test_json_names_everything(void **state) {
     charge_json(&f->cost, &f->charge, &b);
     buf_u8(&b, 0);
     assert_string_equal((const char *)b.p,
-                        "{\"read_units\":0.5,\"write_units\":0,\"static_write_units\":0,\"row_bytes\":134,\"static_bytes\":0,\"bytes_read\":99,"
+                        "{\"read_units\":0.5,\"write_units\":0,\"static_write_units\":0,\"row_bytes\":134,\"static_"
+                        "bytes\":0,\"bytes_read\":99,"
                         "\"rows_read\":1,\"rows_returned\":1,\"query_class\":\"point\",\"table\":\"ks.t\","
                         "\"rules\":[\"read-4k\",\"read-half-at-one\",\"size-documented-2022\"]}");
     buf_fini(&b);

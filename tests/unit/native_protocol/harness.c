@@ -8,7 +8,9 @@
 #include "native_protocol/dispatch.h"
 #include "native_protocol/offload.h"
 
-static int64_t fake_us(struct clock *c) { return ((struct harness *)((char *)c - offsetof(struct harness, clock)))->now_us; }
+static int64_t fake_us(struct clock *c) {
+    return ((struct harness *)((char *)c - offsetof(struct harness, clock)))->now_us;
+}
 
 static struct harness *current; /* the loop's callbacks have no argument for it */
 
@@ -80,7 +82,8 @@ static void settle(struct np_loop *l) { (void)l; }
 static void forget(struct np_call *call) { (void)call; }
 static void abandoned(struct np_conn *c) { (void)c; }
 
-static const struct np_loop_ops ops = {.envelope = on_envelope, .settle = settle, .finish = finish, .abandoned = abandoned, .forget = forget};
+static const struct np_loop_ops ops = {
+    .envelope = on_envelope, .settle = settle, .finish = finish, .abandoned = abandoned, .forget = forget};
 
 void harness_work(struct harness *h, unsigned i, size_t n) {
     struct np_call *call = h->working[i];
@@ -146,9 +149,16 @@ void harness_open_database(struct harness *h) {
     struct err e = {0};
     struct np_options *o = &h->options;
     open_store(h);
-    struct catalog_options co = {.eng = o->eng, .clock = &h->clock, .mode = MODE_CASSANDRA,
-                                 .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
-                                          .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
+    struct catalog_options co = {.eng = o->eng,
+                                 .clock = &h->clock,
+                                 .mode = MODE_CASSANDRA,
+                                 .node = {.cluster_name = "Test Cluster",
+                                          .datacenter = "datacenter1",
+                                          .rack = "rack1",
+                                          .release_version = "5.0.8",
+                                          .cql_version = "3.4.7",
+                                          .listen_address = "127.0.0.1",
+                                          .port = 9042}};
     o->catalog = catalog_open(&co, &e);
     assert_non_null(o->catalog);
     struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};

@@ -1,5 +1,6 @@
-/* A loop that is cranked by hand, for unit tests: a memory store, a clock that stands still until it is moved, sockets from
- * socketpair, and a protocol of its own in place of dispatch. A QUERY's body says what happens to it:
+/* A loop that is cranked by hand, for unit tests: a memory store, a clock that stands still until
+ * it is moved, sockets from socketpair, and a protocol of its own in place of dispatch. A QUERY's
+ * body says what happens to it:
  *
  *   'e'        answered with the body, at once
  *   'l' u32    answered at once with so many bytes

@@ -17,7 +17,8 @@ static int64_t fake_us(struct clock *c) { return (void)c, now_us; }
 static void setup_sparing(struct np_budget *b, struct np_share s[4], size_t limit, int64_t still_us, int64_t long_us) {
     fake = (struct clock){.wall_us = fake_us, .mono_us = fake_us};
     now_us = 1000;
-    struct np_budget_options o = {.clock = &fake, .limit = limit, .still_us = still_us, .long_us = long_us, .tell = tell};
+    struct np_budget_options o = {
+        .clock = &fake, .limit = limit, .still_us = still_us, .long_us = long_us, .tell = tell};
     npi_budget_init(b, &o);
     for (int i = 0; i < 4; i++) {
         told[i] = 0;
@@ -176,13 +177,15 @@ static void test_budget_revokes_who_makes_the_most_for_a_small_answer(void **sta
     for (size_t so_far = 0; so_far < 2 * mb; so_far += mb)
         for (int i = 0; i < GUILTY; i++) assert_int_equal(make(&guilty[i], so_far, mb), NP_MAY_GO_ON);
     for (int i = 0; i < 2; i++)
-        for (size_t so_far = 0; so_far < mb; so_far += mb / 4) assert_int_equal(make(&s[i], so_far, mb / 4), NP_MAY_GO_ON);
+        for (size_t so_far = 0; so_far < mb; so_far += mb / 4)
+            assert_int_equal(make(&s[i], so_far, mb / 4), NP_MAY_GO_ON);
     for (int i = 0; i < GUILTY; i++) {
         if (!guilty[i].revoked) continue;
         revoked++;
         assert_int_equal(make(&guilty[i], 2 * mb, mb), NP_MAY_GIVE_UP);
         assert_int_equal(may_make(&guilty[i], 2 * mb), NP_MAY_GIVE_UP);
-        assert_int_equal(npi_share_may_make(&guilty[i], &guilty_told, 0), NP_MAY_GO_ON); /* another request of the same connection, which has not begun */
+        /* another request of the same connection, which has not begun */
+        assert_int_equal(npi_share_may_make(&guilty[i], &guilty_told, 0), NP_MAY_GO_ON);
         npi_share_made(&guilty[i], 2 * mb);
         npi_share_sub(&guilty[i], 2 * mb);
         assert_false(guilty[i].revoked);
@@ -190,7 +193,8 @@ static void test_budget_revokes_who_makes_the_most_for_a_small_answer(void **sta
     assert_int_equal(revoked, 1); /* no more than the two need */
     assert_int_equal(b.leaving, 0);
     assert_int_equal(guilty_told, 0); /* and no connection is closed: none had its chance to read */
-    for (int i = 0; i < GUILTY; i++) npi_share_made(&guilty[i], guilty[i].making), npi_share_sub(&guilty[i], guilty[i].bytes);
+    for (int i = 0; i < GUILTY; i++)
+        npi_share_made(&guilty[i], guilty[i].making), npi_share_sub(&guilty[i], guilty[i].bytes);
     npi_share_made(&s[0], mb), npi_share_made(&s[1], mb);
     end(&b, s);
 }
@@ -243,7 +247,8 @@ static void test_budget_gives_no_turn_to_who_has_not_read(void **state) {
     int makers[2];
     size_t mb = 1 << 20;
     setup_sparing(&b, s, 100 * mb, 50, 500);
-    assert_int_equal(npi_share_make(&s[0], &makers[0], 0, 40 * mb) | npi_share_make(&s[0], &makers[1], 0, 20 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_make(&s[0], &makers[0], 0, 40 * mb) | npi_share_make(&s[0], &makers[1], 0, 20 * mb),
+                     NP_MAY_GO_ON);
     assert_false(npi_share_is_behind(&s[0]));
     npi_share_made(&s[0], 40 * mb); /* and unread */
     assert_true(npi_share_is_behind(&s[0]));
@@ -274,7 +279,8 @@ static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void
     assert_int_equal(may_make(&s[1], 30 * mb), NP_MAY_WAIT);
     assert_int_equal(may_make(&s[0], 30 * mb), NP_MAY_GO_ON);
     assert_int_equal(make(&s[2], 0, 16 * mb), NP_MAY_GIVE_UP);
-    npi_share_add(&s[2], 16 * mb); /* small answers use what is left for them: who waits gives up what it holds, but whose turn it is */
+    /* small answers use what is left for them: who waits gives up what it holds, but whose turn it is */
+    npi_share_add(&s[2], 16 * mb);
     assert_int_equal(may_make(&s[1], 30 * mb), NP_MAY_GIVE_UP);
     assert_int_equal(may_make(&s[0], 30 * mb), NP_MAY_GO_ON);
     npi_share_sub(&s[2], 16 * mb);
@@ -339,7 +345,8 @@ static size_t model_pays(const struct np_share *s) {
 }
 
 /* While all together are over the limit, no share that may go is left; and those that went were the greatest. */
-static void assert_went(const struct np_budget *b, const struct np_share *s, const size_t *before, const bool *had_gone) {
+static void assert_went(const struct np_budget *b, const struct np_share *s, const size_t *before,
+                        const bool *had_gone) {
     size_t least_gone = SIZE_MAX, most_left = 0;
     for (int i = 0; i < SHARES; i++) {
         bool gone = s[i].revoked || atomic_load(&s[i].evicted);
@@ -370,7 +377,8 @@ static void test_budget_sends_those_that_a_walk_would_find(void **state) {
             case 1: npi_share_sub(one, (one->bytes - one->making) / 2); continue;
             case 2: npi_share_made(one, one->making); continue;
             case 3:
-                if (b.total + n <= LIMIT) assert_int_equal(npi_share_make(one, one, 0, n), one->revoked ? NP_MAY_WAIT : NP_MAY_GO_ON);
+                if (b.total + n <= LIMIT)
+                    assert_int_equal(npi_share_make(one, one, 0, n), one->revoked ? NP_MAY_WAIT : NP_MAY_GO_ON);
                 continue;
             default: break;
             }

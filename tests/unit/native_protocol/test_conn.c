@@ -172,7 +172,8 @@ static void test_conn_pauses_while_its_answers_are_not_read_and_resumes(void **s
     assert_int_equal(h.n_envelopes, 1 + N);
     assert_false(c->paused);
     assert_int_equal(out.n, N * (NP_HEADER + ANSWER));
-    for (size_t i = 0; i < N; i++) assert_int_equal(load_u16(out.p + i * (NP_HEADER + ANSWER) + 2), i); /* in their order */
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(load_u16(out.p + i * (NP_HEADER + ANSWER) + 2), i); /* in their order */
     check_counted(&h, &c, 1);
     npi_conn_unref(c);
     close(peer);
@@ -273,7 +274,8 @@ static void test_conn_whose_request_is_not_whole_in_time_hears_it_and_is_closed(
     struct buf in, out;
     int peer, idle_peer, paused_peer;
     harness_open(&h, MB, MB);
-    struct np_conn *c = harness_connect(&h, &peer), *idle = harness_connect(&h, &idle_peer), *paused = harness_connect(&h, &paused_peer);
+    struct np_conn *c = harness_connect(&h, &peer), *idle = harness_connect(&h, &idle_peer),
+                   *paused = harness_connect(&h, &paused_peer);
     harness_startup(&h, peer, 4);
     harness_startup(&h, idle_peer, 4);
     harness_startup(&h, paused_peer, 4);

@@ -38,7 +38,8 @@ static void run(struct harness *h, int peer, const char *cql) {
 }
 
 static struct np_conn *begin(struct harness *h, int *peer) {
-    static const uint8_t options[] = {0, 1, 0, 11, 'C', 'Q', 'L', '_', 'V', 'E', 'R', 'S', 'I', 'O', 'N', 0, 5, '3', '.', '0', '.', '0'};
+    static const uint8_t options[] = {0,   1,   0,   11,  'C', 'Q', 'L', '_', 'V', 'E', 'R',
+                                      'S', 'I', 'O', 'N', 0,   5,   '3', '.', '0', '.', '0'};
     struct buf in, out;
     buf_init(&in, 0), buf_init(&out, 0);
     struct np_conn *c = harness_connect(h, peer);
@@ -64,9 +65,12 @@ static void end(struct harness *h, struct np_conn *c, int peer) {
 static void test_dispatch_answers_every_request_once_and_those_of_the_loop_in_order(void **state) {
     (void)state;
     enum { KINDS = 6, N = 120 };
-    static const char *const cql[KINDS] = {
-        "SELECT key FROM system.local", "INSERT INTO k.t (p, c) VALUES (1, 1)", "INSERT INTO k.t (p, c) VALUES (1, 2) IF NOT EXISTS",
-        "SELEC", "SELECT * FROM k.t WHERE p = 1", "SELECT v FROM k.nowhere"};
+    static const char *const cql[KINDS] = {"SELECT key FROM system.local",
+                                           "INSERT INTO k.t (p, c) VALUES (1, 1)",
+                                           "INSERT INTO k.t (p, c) VALUES (1, 2) IF NOT EXISTS",
+                                           "SELEC",
+                                           "SELECT * FROM k.t WHERE p = 1",
+                                           "SELECT v FROM k.nowhere"};
     static const bool fails[KINDS] = {[3] = true, [5] = true};
     struct harness h;
     struct buf in, out;
@@ -197,13 +201,15 @@ static void test_dispatch_reads_do_not_wait_for_those_that_have_not_arrived(void
     struct buf in;
     buf_init(&in, 0);
     for (int16_t i = 0; i < 5; i++) put_execute(&in, i, id, 7, 1);
-    for (size_t whole = in.n / 5, n = 1; n <= in.n; n += whole - 1) { /* each cut where the next one begins, or in its middle */
+    /* each cut where the next one begins, or in its middle */
+    for (size_t whole = in.n / 5, n = 1; n <= in.n; n += whole - 1) {
         struct buf out;
         buf_init(&out, 0);
         harness_send(&h, peer, slice_of(in.p, n));
         assert_true(harness_receive_all(&h, peer, &out));
         size_t answers = 0;
-        for (size_t at = 0; at < out.n; at += NP_HEADER + load_u32(out.p + at + 5), answers++) assert_int_equal(out.p[at + 4], NP_RESULT);
+        for (size_t at = 0; at < out.n; at += NP_HEADER + load_u32(out.p + at + 5), answers++)
+            assert_int_equal(out.p[at + 4], NP_RESULT);
         assert_int_equal(answers, n / whole);
         harness_send(&h, peer, slice_of(in.p + n, in.n - n));
         receive(&h, peer, 5, &out);
@@ -225,7 +231,8 @@ static void test_dispatch_large_answers_stand_whole_between_small_ones(void **st
     create(&h, peer);
     fill(&h, peer, ROWS, VALUE);
     buf_init(&in, 0), buf_init(&out, 0);
-    for (int16_t i = 0; i < N; i++) put_query(&in, i, i % 3 == 1 ? "SELECT v FROM k.t WHERE p = 7" : "SELECT key FROM system.local");
+    for (int16_t i = 0; i < N; i++)
+        put_query(&in, i, i % 3 == 1 ? "SELECT v FROM k.t WHERE p = 7" : "SELECT key FROM system.local");
     harness_send(&h, peer, buf_slice(&in));
     receive(&h, peer, N, &out);
     for (size_t at = 0; at < out.n;) {

@@ -45,7 +45,8 @@ static void test_envelope_version_refused_on_the_first_byte(void **state) {
     assert_int_equal(np_envelope_decode(slice_of("\x42", 1), NP_VERSION_MAX, 100, &env, &e), NP_BAD);
     assert_int_equal(env.version, 66);
     assert_int_equal(e.code, ERR_PROTOCOL);
-    assert_string_equal(e.text, "Invalid or unsupported protocol version (66); supported versions are (3/v3, 4/v4, 5/v5)");
+    assert_string_equal(e.text,
+                        "Invalid or unsupported protocol version (66); supported versions are (3/v3, 4/v4, 5/v5)");
 }
 
 static void test_envelope_of_a_version_that_is_not_offered_is_refused(void **state) {
@@ -140,7 +141,8 @@ static void test_segments_of_an_envelope_in_blocks(void **state) {
         size_t begin = put_envelope(&plain, LARGE, 2) + NP_HEADER;
         put_envelope(&plain, 20, 3);
         size_t ends[] = {begin + cut / 2, begin + cut, plain.n};
-        for (size_t i = 0, at = 0; i < 3; at = ends[i++]) np_segment_encode(slice_of(plain.p + at, ends[i] - at), false, &left, &wire);
+        for (size_t i = 0, at = 0; i < 3; at = ends[i++])
+            np_segment_encode(slice_of(plain.p + at, ends[i] - at), false, &left, &wire);
         assert_int_equal(left, 0);
         for (size_t at = 0; at < wire.n;) {
             struct np_segment seg;

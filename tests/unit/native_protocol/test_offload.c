@@ -42,9 +42,11 @@ static struct world *world_new(const char *ddl_delay) {
     co.ddl_delay = ddl_delay;
     w->catalog = catalog_open(&co, &e);
     assert_non_null(w->catalog);
-    w->db = cql_db_new(&(struct cql_db_options){.eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .mode = MODE_CASSANDRA}, &e);
+    w->db = cql_db_new(
+        &(struct cql_db_options){.eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .mode = MODE_CASSANDRA}, &e);
     assert_non_null(w->db);
-    w->options = (struct np_options){.db = w->db, .eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .capacity_payload = NP_CAPACITY_OFF};
+    w->options = (struct np_options){
+        .db = w->db, .eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .capacity_payload = NP_CAPACITY_OFF};
     w->loop = calloc(1, sizeof(*w->loop));
     assert_non_null(w->loop);
     struct np_budget_options budget = {.clock = &w->clock, .limit = 1 << 20};
@@ -97,8 +99,15 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
     buf_fini(&body);
     c->offloaded = true;
     c->reply = (struct np_reply){0};
-    c->work = (struct np_work){.client = &w->conn->work, .class = class, .deadline_us = deadline_us, .cancelled = &w->conn->gone};
-    c->r = (struct cql_request){.db = w->db, .err = &c->err, .work_class = class, .cancelled = &w->conn->gone, .deadline_us = deadline_us,
+    c->work = (struct np_work){.client = &w->conn->work,
+                               .class = class,
+                               .deadline_us = deadline_us,
+                               .cancelled = &w->conn->gone};
+    c->r = (struct cql_request){.db = w->db,
+                                .err = &c->err,
+                                .work_class = class,
+                                .cancelled = &w->conn->gone,
+                                .deadline_us = deadline_us,
                                 .params.consistency = CL_QUORUM};
     return c;
 }
@@ -132,7 +141,8 @@ static void run_to_end(struct world *w, const char *cql, enum cql_work_class cla
 static void test_call_that_ran_comes_back_committed(void **state) {
     (void)state;
     struct world *w = world_new("none");
-    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL);
+    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+               WORK_DDL);
     run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v int)", WORK_DDL);
     struct np_call *c = call_new(w, "INSERT INTO k.t (p, v) VALUES (1, 1) IF NOT EXISTS", WORK_UPDATE, 0);
     assert_int_equal(run(w, c), NP_PART_LAST);
@@ -147,7 +157,9 @@ static void test_call_that_ran_comes_back_committed(void **state) {
 static void test_ddl_that_is_held_asks_for_a_later_part(void **state) {
     (void)state;
     struct world *w = world_new("held");
-    struct np_call *c = call_new(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL, 0);
+    struct np_call *c =
+        call_new(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                 WORK_DDL, 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(run(w, c), NP_PART_LATER);
         assert_true(c->work.not_before_us > w->now_us);
@@ -211,7 +223,8 @@ static struct world *world_with_large_row(void) {
     memset(buf_reserve(&insert, VALUE), 'x', VALUE);
     buf_advance(&insert, VALUE);
     buf_put(&insert, "') IF NOT EXISTS", sizeof("') IF NOT EXISTS"));
-    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL);
+    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+               WORK_DDL);
     run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v text)", WORK_DDL);
     run_to_end(w, (const char *)insert.p, WORK_UPDATE);
     buf_fini(&insert);

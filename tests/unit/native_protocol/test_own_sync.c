@@ -1,4 +1,5 @@
-/* A loop whose clients all wait for a sync makes it itself; where anybody may want something of it meanwhile, or syncs take long, the commit thread does. */
+/* A loop whose clients all wait for a sync makes it itself; where anybody may want something of it
+ * meanwhile, or syncs take long, the commit thread does. */
 #include <sys/socket.h>
 #include <unistd.h>
 

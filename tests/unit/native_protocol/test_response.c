@@ -40,8 +40,11 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
     np_reply_begin(&r, &b, 5, 9, NP_RESULT, true);
     np_put_void(&b);
     const char *warnings[] = {"careful"};
-    struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef", .n_warnings = 1, .warnings = warnings,
-                                .asked = true, .capacity = slice_str("{}")};
+    struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef",
+                                .n_warnings = 1,
+                                .warnings = warnings,
+                                .asked = true,
+                                .capacity = slice_str("{}")};
     assert_int_equal(np_reply_end(&r, &x), 0);
     assert_int_equal(b.p[1], NP_FLAG_PAYLOAD | NP_FLAG_TRACING | NP_FLAG_WARNING);
     struct rd rd = rd_of(body_of(&b, 0));
@@ -58,13 +61,18 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
 
 static void test_reply_with_warnings_has_no_payload_that_nobody_asked_for(void **state) {
     (void)state;
-    static const struct slice capacities[] = {{0}, {.p = (const uint8_t *)"{}", .n = 2}}; /* the second: the server is set to "full" */
+    static const struct slice capacities[] = {{0},
+                                              {.p = (const uint8_t *)"{}",
+                                               .n = 2}}; /* the second: the server is set to "full" */
     for (uint8_t version = 4; version <= 5; version++) {
         for (size_t i = 0; i < ARRAY_LEN(capacities); i++) {
             struct buf b;
             struct np_reply r;
             const char *warnings[] = {"careful"};
-            struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef", .n_warnings = 1, .warnings = warnings, .charge = 1,
+            struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef",
+                                        .n_warnings = 1,
+                                        .warnings = warnings,
+                                        .charge = 1,
                                         .capacity = capacities[i]};
             buf_init(&b, 0);
             np_reply_begin(&r, &b, version, 9, NP_RESULT, true);
@@ -91,7 +99,8 @@ static void test_reply_v3_has_neither_payload_nor_warnings(void **state) {
     buf_init(&b, 0);
     np_reply_begin(&r, &b, 3, 1, NP_RESULT, true);
     np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.n_warnings = 1, .warnings = warnings, .charge = 1}), 0);
+    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.n_warnings = 1, .warnings = warnings, .charge = 1}),
+                     0);
     assert_int_equal(b.n, NP_HEADER + 4);
     assert_int_equal(b.p[1], 0);
     buf_fini(&b);
@@ -120,7 +129,8 @@ static void test_reply_compressed_body_keeps_its_header(void **state) {
     buf_init(&b, 0), buf_init(&scratch, 0), buf_init(&back, 0);
     np_reply_begin(&r, &b, 4, 1, NP_RESULT, false);
     for (int i = 0; i < 100; i++) np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.compression = NP_COMPRESS_LZ4, .scratch = &scratch}), 0);
+    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.compression = NP_COMPRESS_LZ4, .scratch = &scratch}),
+                     0);
     assert_int_equal(b.p[1], NP_FLAG_COMPRESSED);
     assert_int_equal(np_body_decompress(NP_COMPRESS_LZ4, body_of(&b, 0), 4096, &back, &e), 0);
     assert_int_equal(back.n, 400);
@@ -145,21 +155,38 @@ static void test_error_payload_of_every_code(void **state) {
         uint32_t sent;
         size_t extra;
     } cases[] = {
-        {ERR_SERVER, 4, 0x0000, 0},          {ERR_PROTOCOL, 4, 0x000A, 0},        {ERR_BAD_CREDENTIALS, 4, 0x0100, 0},
-        {ERR_UNAVAILABLE, 4, 0x1000, 10},    {ERR_OVERLOADED, 4, 0x1001, 0},      {ERR_TRUNCATE, 4, 0x1003, 0},
-        {ERR_WRITE_TIMEOUT, 4, 0x1100, 15},  {ERR_WRITE_TIMEOUT, 5, 0x1100, 17},  {ERR_READ_TIMEOUT, 4, 0x1200, 11},
-        {ERR_READ_FAILURE, 3, 0x1200, 11},   {ERR_READ_FAILURE, 4, 0x1300, 15},   {ERR_READ_FAILURE, 5, 0x1300, 22},
-        {ERR_WRITE_FAILURE, 3, 0x1100, 15},  {ERR_WRITE_FAILURE, 4, 0x1500, 19},  {ERR_WRITE_FAILURE, 5, 0x1500, 26},
-        {ERR_FUNCTION_FAILURE, 4, 0x1400, 8}, {ERR_FUNCTION_FAILURE, 3, 0x2200, 0}, {ERR_CAS_WRITE_UNKNOWN, 4, 0x1100, 15},
-        {ERR_CAS_WRITE_UNKNOWN, 5, 0x1700, 10}, {ERR_CDC_WRITE_FAILURE, 5, 0x1600, 0}, {ERR_ALREADY_EXISTS, 4, 0x2400, 6},
-        {ERR_UNPREPARED, 4, 0x2500, 18},     {ERR_SYNTAX, 3, 0x2000, 0},          {ERR_CONFIG, 5, 0x2300, 0},
+        {ERR_SERVER, 4, 0x0000, 0},
+        {ERR_PROTOCOL, 4, 0x000A, 0},
+        {ERR_BAD_CREDENTIALS, 4, 0x0100, 0},
+        {ERR_UNAVAILABLE, 4, 0x1000, 10},
+        {ERR_OVERLOADED, 4, 0x1001, 0},
+        {ERR_TRUNCATE, 4, 0x1003, 0},
+        {ERR_WRITE_TIMEOUT, 4, 0x1100, 15},
+        {ERR_WRITE_TIMEOUT, 5, 0x1100, 17},
+        {ERR_READ_TIMEOUT, 4, 0x1200, 11},
+        {ERR_READ_FAILURE, 3, 0x1200, 11},
+        {ERR_READ_FAILURE, 4, 0x1300, 15},
+        {ERR_READ_FAILURE, 5, 0x1300, 22},
+        {ERR_WRITE_FAILURE, 3, 0x1100, 15},
+        {ERR_WRITE_FAILURE, 4, 0x1500, 19},
+        {ERR_WRITE_FAILURE, 5, 0x1500, 26},
+        {ERR_FUNCTION_FAILURE, 4, 0x1400, 8},
+        {ERR_FUNCTION_FAILURE, 3, 0x2200, 0},
+        {ERR_CAS_WRITE_UNKNOWN, 4, 0x1100, 15},
+        {ERR_CAS_WRITE_UNKNOWN, 5, 0x1700, 10},
+        {ERR_CDC_WRITE_FAILURE, 5, 0x1600, 0},
+        {ERR_ALREADY_EXISTS, 4, 0x2400, 6},
+        {ERR_UNPREPARED, 4, 0x2500, 18},
+        {ERR_SYNTAX, 3, 0x2000, 0},
+        {ERR_CONFIG, 5, 0x2300, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err e = {.set = true, .code = cases[i].code, .text = "t",
                         .detail = {.failures = 1, .write_type = "CAS", .keyspace = "k", .name = "n"}};
         uint32_t code;
         size_t n = error_size(cases[i].version, &e, &code);
-        if (cases[i].code == ERR_ALREADY_EXISTS || cases[i].code == ERR_FUNCTION_FAILURE) assert_true(n == 6 || n == cases[i].extra);
+        if (cases[i].code == ERR_ALREADY_EXISTS || cases[i].code == ERR_FUNCTION_FAILURE)
+            assert_true(n == 6 || n == cases[i].extra);
         else assert_int_equal(n, cases[i].extra);
         assert_int_equal(code, cases[i].sent);
     }

@@ -24,10 +24,12 @@ static void write_pair(const struct files *f, const char *name) {
     assert_true(key && cert);
     X509_NAME *subject = X509_get_subject_name(cert);
     assert_true(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0));
-    assert_true(X509_set_issuer_name(cert, subject) && X509_gmtime_adj(X509_getm_notBefore(cert), 0) && X509_gmtime_adj(X509_getm_notAfter(cert), 3600) &&
-                X509_set_pubkey(cert, key) && X509_sign(cert, key, EVP_sha256()));
+    assert_true(X509_set_issuer_name(cert, subject) && X509_gmtime_adj(X509_getm_notBefore(cert), 0) &&
+                X509_gmtime_adj(X509_getm_notAfter(cert), 3600) && X509_set_pubkey(cert, key) &&
+                X509_sign(cert, key, EVP_sha256()));
     FILE *to_cert = fopen(f->cert, "w"), *to_key = fopen(f->key, "w");
-    assert_true(to_cert && to_key && PEM_write_X509(to_cert, cert) && PEM_write_PrivateKey(to_key, key, NULL, NULL, 0, NULL, NULL));
+    assert_true(to_cert && to_key && PEM_write_X509(to_cert, cert) &&
+                PEM_write_PrivateKey(to_key, key, NULL, NULL, 0, NULL, NULL));
     assert_true(!fclose(to_cert) && !fclose(to_key));
     X509_free(cert);
     EVP_PKEY_free(key);
@@ -100,7 +102,8 @@ static int has_input(int fd) {
     return n;
 }
 
-/* However many shake hands at once, a wake-up takes a few steps of it, and whoever else asks is answered in that same wake-up. */
+/* However many shake hands at once, a wake-up takes a few steps of it, and whoever else asks is
+ * answered in that same wake-up. */
 static void test_tls_handshakes_do_not_hold_up_the_loop(void **state) {
     enum { CROWD = 24 };
     (void)state;

@@ -1,4 +1,5 @@
-/* Order, turns, bounds and staleness of what waits for workers. Works are named by a letter for the client and a digit. */
+/* Order, turns, bounds and staleness of what waits for workers. Works are named by a letter for the
+ * client and a digit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ static struct np_work *make(struct world *w, const char *name, enum cql_work_cla
     assert_true(w->n <= WORKS);
     int client = name[0] - 'a';
     snprintf(x->name, sizeof(x->name), "%s", name);
-    x->work = (struct np_work){.client = &w->clients[client], .class = class, .bytes = bytes, .cancelled = &w->gone[client]};
+    x->work =
+        (struct np_work){.client = &w->clients[client], .class = class, .bytes = bytes, .cancelled = &w->gone[client]};
     return &x->work;
 }
 
@@ -166,7 +168,8 @@ static void test_deadline_ends_the_wait_in_every_class(void **state) {
     (void)state;
     struct world *w = world_new(64, 64);
     for (int class = 0; class < WORK_CLASSES; class++) {
-        struct np_work *x = make(w, "a1", (enum cql_work_class)class, 1), *y = make(w, "b1", (enum cql_work_class)class, 1);
+        struct np_work *x = make(w, "a1", (enum cql_work_class)class, 1),
+                       *y = make(w, "b1", (enum cql_work_class)class, 1);
         x->deadline_us = 10 * (class + 1);
         assert_null(np_queue_put(&w->q, x, 0));
         assert_null(np_queue_put(&w->q, y, 0));

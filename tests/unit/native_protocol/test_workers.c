@@ -1,5 +1,5 @@
-/* Workers with works of the test's own, on a clock that stands still until it is moved: nothing here sleeps. A work is closed
- * (its part does not end) until the test opens it. */
+/* Workers with works of the test's own, on a clock that stands still until it is moved: nothing
+ * here sleeps. A work is closed (its part does not end) until the test opens it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,12 @@ static struct world *world_with(unsigned queue_max, unsigned readers, unsigned q
     for (int i = 0; i < 2; i++) np_work_client_init(&w->clients[i]);
     w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE}, &e);
     assert_non_null(w->eng);
-    struct np_workers_options o = {.ops = &ops, .eng = w->eng, .clock = &w->clock, .threads = {1, 1, 1, 1}, .queue_max = queue_max, .quick_us = quick_us};
+    struct np_workers_options o = {.ops = &ops,
+                                   .eng = w->eng,
+                                   .clock = &w->clock,
+                                   .threads = {1, 1, 1, 1},
+                                   .queue_max = queue_max,
+                                   .quick_us = quick_us};
     o.threads[WORK_READ] = readers;
     w->workers = np_workers_new(&o, &e);
     assert_non_null(w->workers);
@@ -98,7 +103,10 @@ static void world_free(struct world *w) {
 static struct test_work *make(struct world *w, int client, enum cql_work_class class, char name) {
     assert_true(w->n < MAX_WORKS);
     struct test_work *t = &w->works[w->n++];
-    *t = (struct test_work){.work = {.client = &w->clients[client], .class = class, .bytes = 1}, .world = w, .name = name, .parts = 1,
+    *t = (struct test_work){.work = {.client = &w->clients[client], .class = class, .bytes = 1},
+                            .world = w,
+                            .name = name,
+                            .parts = 1,
                             .ended = ENDED_NOT};
     return t;
 }
@@ -325,7 +333,8 @@ static void test_a_thread_that_leaves_some_wakes_another(void **state) {
         works[i]->closed = i < READERS - 1;
     }
     submit_together(works, READERS + 2);
-    for (int i = READERS - 1; i < READERS + 2; i++) assert_ends(works[i], NP_WORK_DONE); /* all but one of the threads are busy */
+    /* all but one of the threads are busy */
+    for (int i = READERS - 1; i < READERS + 2; i++) assert_ends(works[i], NP_WORK_DONE);
     for (int i = 0; i < READERS - 1; i++) {
         open_work(works[i]);
         assert_ends(works[i], NP_WORK_DONE);

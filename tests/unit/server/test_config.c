@@ -29,7 +29,8 @@ static void test_config_defaults_make_settings(void **state) {
     assert_int_equal(s.admin_port, 9180);
     assert_int_equal(s.mode, MODE_KEYSPACES);
     assert_false(s.control);
-    assert_string_equal(s.ddl_delay, "500"); /* well below the second for which the Java driver collects schema events */
+    /* well below the second for which the Java driver collects schema events */
+    assert_string_equal(s.ddl_delay, "500");
     assert_int_equal(s.durability, ENG_FSYNC);
     assert_false(s.has_tls || s.tls_only);
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
@@ -49,7 +50,9 @@ static void test_config_workers_of_each_class(void **state) {
     struct config c;
     struct settings s;
     struct err e;
-    assert_int_equal(LOAD(&c, &e, "--read-workers=1", "--update-workers=2", "--scan-workers=3", "--ddl-workers=4", "--range-timeout=0"), 0);
+    assert_int_equal(LOAD(&c, &e, "--read-workers=1", "--update-workers=2", "--scan-workers=3", "--ddl-workers=4",
+                          "--range-timeout=0"),
+                     0);
     assert_int_equal(settings_read(&s, &c, &e), 0);
     for (int i = 0; i < WORK_CLASSES; i++) assert_int_equal(s.workers[i], i + 1);
     assert_int_equal(s.timeout_ms[WORK_SCAN], 0);

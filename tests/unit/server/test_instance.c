@@ -146,13 +146,15 @@ static int setup(void **state) {
     signal(SIGPIPE, SIG_IGN);
     assert_int_equal(np_port_pick("127.0.0.1", &w->admin_port, &e), 0);
     snprintf(admin, sizeof(admin), "%u", w->admin_port);
-    char *argv[] = {"tallyd", "--data-dir", ":memory:", "--port", "0", "--mode", "cassandra", "--admin-port", admin, "--api-port", "0", "--threads", "2", NULL};
+    char *argv[] = {"tallyd",       "--data-dir", ":memory:",   "--port", "0",         "--mode", "cassandra",
+                    "--admin-port", admin,        "--api-port", "0",      "--threads", "2",      NULL};
     assert_int_equal(config_load(&w->config, ARRAY_LEN(argv) - 1, argv, &e), 0);
     assert_int_equal(settings_read(&s, &w->config, &e), 0);
     if (instance_open(&w->in, &s, &e)) fail_msg("%s", e.text);
     w->fd = open_connection(np_front_port(w->in.front));
     assert_true(w->fd >= 0);
-    assert_done(ask(w->fd, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"));
+    assert_done(
+        ask(w->fd, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"));
     assert_done(ask(w->fd, "CREATE TABLE k.t (pk int, ck int, v text, PRIMARY KEY (pk, ck))"));
     *state = w;
     return 0;
@@ -248,7 +250,8 @@ static void test_failed_commit_answers_every_stream(void **state) {
 static void test_failed_reads_are_errors(void **state) {
     struct world *w = *state;
     assert_done(ask(w->fd, "INSERT INTO k.t (pk, ck, v) VALUES (1, 1, 'a')"));
-    static const char *const reads[] = {"SELECT * FROM k.t WHERE pk = 1 AND ck = 1", "SELECT * FROM k.t WHERE pk = 1", "SELECT * FROM k.t",
+    static const char *const reads[] = {"SELECT * FROM k.t WHERE pk = 1 AND ck = 1", "SELECT * FROM k.t WHERE pk = 1",
+                                        "SELECT * FROM k.t",
                                         "INSERT INTO k.t (pk, ck, v) VALUES (1, 1, 'a') IF NOT EXISTS"};
     for (size_t i = 0; i < ARRAY_LEN(reads); i++) {
         fault_arm(FAULT_KV_READ, 1);
@@ -273,7 +276,8 @@ static void *talk(void *arg) {
         "SELECT * FROM k.t WHERE pk = %u AND ck = %u",
         "UPDATE k.t SET v = 'other' WHERE pk = %u AND ck = %u IF v = 'text'",
         "SELECT * FROM k.t WHERE pk IN (%u, %u)",
-        "BEGIN BATCH INSERT INTO k.t (pk, ck, v) VALUES (%u, 1, 'b'); DELETE FROM k.t WHERE pk = 1 AND ck = %u; APPLY BATCH",
+        "BEGIN BATCH INSERT INTO k.t (pk, ck, v) VALUES (%u, 1, 'b'); DELETE FROM k.t WHERE pk = 1 AND ck = %u; APPLY "
+        "BATCH",
     };
     int fd = -1;
     for (unsigned i = 0; i < 60; i++) {

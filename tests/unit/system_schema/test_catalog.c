@@ -37,7 +37,8 @@ static void on_change(void *arg, const struct schema_change *change) {
 
 static void catalog_start(struct world *w, enum tally_mode mode, const char *delay) {
     struct catalog_options o = {.eng = w->eng, .clock = &w->clock.clock, .mode = mode};
-    o.node = (struct node_info){"test", "dc1", "rack1", mode == MODE_CASSANDRA ? "5.0.8" : "3.11.2", "3.4.4", "127.0.0.1", 9042};
+    o.node = (struct node_info){"test",  "dc1",       "rack1", mode == MODE_CASSANDRA ? "5.0.8" : "3.11.2",
+                                "3.4.4", "127.0.0.1", 9042};
     o.ddl_delay = delay;
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
@@ -56,7 +57,9 @@ static struct world *world_on(struct eng_options o, enum tally_mode mode, const 
     return w;
 }
 
-static struct world *world_new(enum tally_mode mode, const char *delay) { return world_on((struct eng_options){0}, mode, delay); }
+static struct world *world_new(enum tally_mode mode, const char *delay) {
+    return world_on((struct eng_options){0}, mode, delay);
+}
 
 static void world_restart(struct world *w, enum tally_mode mode, const char *delay) {
     catalog_close(w->catalog);
@@ -93,7 +96,11 @@ static int apply(struct world *w, const struct catalog_change *change) {
 }
 
 static int make_keyspace(struct world *w, const char *name) {
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = name, .durable_writes = -1, .n_replication = 2, .replication = simple});
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                             .keyspace = name,
+                                             .durable_writes = -1,
+                                             .n_replication = 2,
+                                             .replication = simple});
 }
 
 static int make_table(struct world *w, const char *keyspace, const char *name) {
@@ -104,8 +111,14 @@ static int make_table(struct world *w, const char *keyspace, const char *name) {
         {"s", cql_type_scalar(CQL_UUID), COLUMN_STATIC, false},
     };
     static const struct schema_option options[] = {{"comment", "hello"}, {"default_time_to_live", "60"}};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .durable_writes = -1,
-                                             .n_columns = ARRAY_LEN(columns), .columns = columns, .n_options = 2, .options = options});
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                             .keyspace = keyspace,
+                                             .name = name,
+                                             .durable_writes = -1,
+                                             .n_columns = ARRAY_LEN(columns),
+                                             .columns = columns,
+                                             .n_options = 2,
+                                             .options = options});
 }
 
 static int drop_table(struct world *w, const char *keyspace, const char *name) {
@@ -114,7 +127,9 @@ static int drop_table(struct world *w, const char *keyspace, const char *name) {
 
 static int add_column(struct world *w, const char *keyspace, const char *table, const char *name) {
     const struct catalog_column col = {name, cql_type_scalar(CQL_INT), COLUMN_REGULAR, false};
-    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_columns = 1, .columns = &col});
+    return apply(w,
+                 &(struct catalog_change){
+                     .op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_columns = 1, .columns = &col});
 }
 
 /* "" when there is no such table. */
@@ -204,7 +219,12 @@ static void test_altered_table_keeps_its_old_form_while_updating(void **state) {
 
 static int create_table_if_not_exists(struct world *w, const char *keyspace, const char *name) {
     const struct catalog_column p = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .conditional = true, .n_columns = 1, .columns = &p});
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                             .keyspace = keyspace,
+                                             .name = name,
+                                             .conditional = true,
+                                             .n_columns = 1,
+                                             .columns = &p});
 }
 
 static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone(void **state) {
@@ -252,7 +272,11 @@ static void test_dropped_keyspace_keeps_its_name_until_it_is_gone(void **state) 
     struct world *w = world_new(MODE_KEYSPACES, "100");
     struct catalog_change drop = {.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"};
     struct catalog_change alter = {.op = CATALOG_ALTER_KEYSPACE, .keyspace = "ks", .durable_writes = 0};
-    struct catalog_change again = {.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .conditional = true, .n_replication = 2, .replication = simple};
+    struct catalog_change again = {.op = CATALOG_CREATE_KEYSPACE,
+                                   .keyspace = "ks",
+                                   .conditional = true,
+                                   .n_replication = 2,
+                                   .replication = simple};
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(apply(w, &again), 0);
     assert_int_equal(apply(w, &alter), -1);
@@ -545,13 +569,20 @@ static void test_errors_carry_cassandras_words(void **state) {
     assert_int_equal(drop_table(w, "system", "local"), -1);
     assert_int_equal(w->err.code, ERR_UNAUTHORIZED);
     assert_string_equal(w->err.text, "system keyspace is not user-modifiable.");
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "u", .conditional = true}), 0);
+    assert_int_equal(
+        apply(w,
+              &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "u", .conditional = true}),
+        0);
     world_free(w);
 }
 
 static int make_keyspace_as(struct world *w, const char *name, enum compat_mode mode) {
     const struct compat compat = {.mode = mode};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = name, .compat = &compat, .durable_writes = -1, .n_replication = 2,
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                             .keyspace = name,
+                                             .compat = &compat,
+                                             .durable_writes = -1,
+                                             .n_replication = 2,
                                              .replication = simple});
 }
 
@@ -597,7 +628,8 @@ static void test_references_are_safe_against_a_swap(void **state) {
     (void)state;
     struct world *w = world_new(MODE_CASSANDRA, "none");
     pthread_t threads[3];
-    for (size_t i = 0; i < ARRAY_LEN(threads); i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_drop, w), 0);
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_drop, w), 0);
     char name[16];
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "k%d", i);
@@ -628,8 +660,22 @@ static void test_delay_is_parsed_from_its_forms(void **state) {
     assert_int_equal(ddl_delay_parse(" lognormal( 150 , 0.5,7 ) ", &d, &e), 0);
     assert_int_equal(d.kind, DDL_LOGNORMAL);
     assert_true(d.seeded && d.seed == 7 && d.min_ms == 150 && d.sigma == 0.5);
-    const char *const bad[] = {"", "-1", "300..100", "5s", "1..", "99999999999999", "uniform(5, 1)", "uniform(1)", "uniform(1, 2", "uniform(1, 2, )",
-                               "lognormal(1)", "lognormal(1, -1)", "lognormal(1, 99)", "lognormal(1, nan)", "held!", "none none"};
+    const char *const bad[] = {"",
+                               "-1",
+                               "300..100",
+                               "5s",
+                               "1..",
+                               "99999999999999",
+                               "uniform(5, 1)",
+                               "uniform(1)",
+                               "uniform(1, 2",
+                               "uniform(1, 2, )",
+                               "lognormal(1)",
+                               "lognormal(1, -1)",
+                               "lognormal(1, 99)",
+                               "lognormal(1, nan)",
+                               "held!",
+                               "none none"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         err_clear(&e);
         assert_int_equal(ddl_delay_parse(bad[i], &d, &e), -1);

@@ -1,7 +1,9 @@
-/* The process is killed at every step of every statement, and started again: what was acknowledged is there, what was seen is not taken back.
+/* The process is killed at every step of every statement, and started again: what was acknowledged
+ * is there, what was seen is not taken back.
  *
- * A child works through the script on RocksDB and tells through a pipe what was acknowledged and whose end it saw; fault point FAULT_DDL kills it
- * at the nth step. The parent opens the store again, with all changes held, and looks; then it lets them go on to their end, and looks again. */
+ * A child works through the script on RocksDB and tells through a pipe what was acknowledged and
+ * whose end it saw; fault point FAULT_DDL kills it at the nth step. The parent opens the store
+ * again, with all changes held, and looks; then it lets them go on to their end, and looks again. */
 #include "base/fault.h"
 
 #include <setjmp.h>
@@ -23,7 +25,11 @@ struct world {
 };
 
 static void world_open(struct world *w, const char *dir, const char *delay) {
-    struct eng_options eo = {.data_dir = dir, .durability = ENG_FSYNC, .clock = &clock_real, .memtable_bytes = 1 << 20, .block_cache_bytes = 1 << 20};
+    struct eng_options eo = {.data_dir = dir,
+                             .durability = ENG_FSYNC,
+                             .clock = &clock_real,
+                             .memtable_bytes = 1 << 20,
+                             .block_cache_bytes = 1 << 20};
     *w = (struct world){0};
     w->eng = eng_open(&eo, &w->err);
     if (!w->eng) fail_msg("%s", w->err.text);
@@ -54,21 +60,25 @@ static void wait_until_settled(struct catalog *c) {
 /* ---- the script ---- */
 
 static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
-static const struct catalog_column columns[] = {{"p", NULL, COLUMN_PARTITION_KEY, false}, {"v", NULL, COLUMN_REGULAR, false}, {"more", NULL, COLUMN_REGULAR, false}};
+static const struct catalog_column columns[] = {{"p", NULL, COLUMN_PARTITION_KEY, false},
+                                                {"v", NULL, COLUMN_REGULAR, false},
+                                                {"more", NULL, COLUMN_REGULAR, false}};
 
-/* What a statement leaves: of the tables t and u the number of columns, of the type y the number of fields, 0: there is none. */
+/* What a statement leaves: of the tables t and u the number of columns, of the type y the number of
+ * fields, 0: there is none. */
 static const struct step {
     enum catalog_op op;
     const char *name;
     bool keyspace;
     uint32_t t, u, y;
 } script[] = {
-    {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0}, {CATALOG_CREATE_TABLE, "t", true, 2, 0}, {CATALOG_ALTER_TABLE, "t", true, 3, 0},
-    {CATALOG_DROP_TABLE, "t", true, 0, 0},       {CATALOG_CREATE_TABLE, "t", true, 2, 0}, {CATALOG_CREATE_TABLE, "u", true, 2, 2},
-    {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},   {CATALOG_ALTER_TYPE, "y", true, 2, 2, 3}, {CATALOG_DROP_TYPE, "y", true, 2, 2, 0},
-    {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},
-    {CATALOG_ALTER_KEYSPACE, NULL, true, 2, 2, 2}, {CATALOG_DROP_KEYSPACE, NULL, false, 0, 0}, {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0},
-    {CATALOG_CREATE_TABLE, "t", true, 2, 0},
+    {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0},   {CATALOG_CREATE_TABLE, "t", true, 2, 0},
+    {CATALOG_ALTER_TABLE, "t", true, 3, 0},        {CATALOG_DROP_TABLE, "t", true, 0, 0},
+    {CATALOG_CREATE_TABLE, "t", true, 2, 0},       {CATALOG_CREATE_TABLE, "u", true, 2, 2},
+    {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},     {CATALOG_ALTER_TYPE, "y", true, 2, 2, 3},
+    {CATALOG_DROP_TYPE, "y", true, 2, 2, 0},       {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},
+    {CATALOG_ALTER_KEYSPACE, NULL, true, 2, 2, 2}, {CATALOG_DROP_KEYSPACE, NULL, false, 0, 0},
+    {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0},   {CATALOG_CREATE_TABLE, "t", true, 2, 0},
 };
 
 static bool creates(enum catalog_op op) { return op == CATALOG_CREATE_TABLE || op == CATALOG_CREATE_TYPE; }
@@ -80,7 +90,10 @@ static int run_step(struct world *w, const struct step *s) {
         own[i] = columns[i];
         own[i].type = cql_type_scalar(CQL_INT);
     }
-    struct catalog_change change = {.op = s->op, .keyspace = "ks", .name = s->name, .durable_writes = s->op == CATALOG_ALTER_KEYSPACE ? 0 : -1};
+    struct catalog_change change = {.op = s->op,
+                                    .keyspace = "ks",
+                                    .name = s->name,
+                                    .durable_writes = s->op == CATALOG_ALTER_KEYSPACE ? 0 : -1};
     if (s->op == CATALOG_CREATE_KEYSPACE) change.n_replication = 2, change.replication = simple;
     if (creates(s->op)) change.n_columns = 2, change.columns = own;
     if (alters(s->op)) change.n_columns = 1, change.columns = own + 2;
@@ -121,7 +134,8 @@ static bool is_as_after(struct world *w, int steps) {
     struct step want = {0};
     if (steps) want = script[steps - 1];
     bool keyspace = schema_keyspace_find(s, "ks");
-    bool same = keyspace == want.keyspace && columns_of(s, "t") == want.t && columns_of(s, "u") == want.u && fields_of(s, "y") == want.y;
+    bool same = keyspace == want.keyspace && columns_of(s, "t") == want.t && columns_of(s, "u") == want.u &&
+                fields_of(s, "y") == want.y;
     schema_unref(s);
     return same;
 }
@@ -153,11 +167,17 @@ static void check_under_way(struct world *w, int64_t nth, int seen) {
     for (uint32_t i = 0; i < w->catalog->n_entries; i++) {
         enum schema_status status = w->catalog->entries[i]->status;
         if (status == SCHEMA_ACTIVE) continue;
-        if (seen == ARRAY_LEN(script)) fail_msg("step %d: all was seen to end, and something is %s", (int)nth, schema_status_name(status));
-        bool drops = script[seen].op == CATALOG_DROP_TABLE || script[seen].op == CATALOG_DROP_TYPE || script[seen].op == CATALOG_DROP_KEYSPACE;
+        if (seen == ARRAY_LEN(script))
+            fail_msg("step %d: all was seen to end, and something is %s", (int)nth, schema_status_name(status));
+        bool drops = script[seen].op == CATALOG_DROP_TABLE || script[seen].op == CATALOG_DROP_TYPE ||
+                     script[seen].op == CATALOG_DROP_KEYSPACE;
         bool changes = alters(script[seen].op) || script[seen].op == CATALOG_ALTER_KEYSPACE;
-        bool fits = drops ? status == SCHEMA_DELETING || status == SCHEMA_DELETED : changes ? status == SCHEMA_UPDATING : status == SCHEMA_CREATING;
-        if (!fits) fail_msg("step %d: the end of statement %d was seen, and something is %s", (int)nth, seen - 1, schema_status_name(status));
+        bool fits = drops     ? status == SCHEMA_DELETING || status == SCHEMA_DELETED
+                    : changes ? status == SCHEMA_UPDATING
+                              : status == SCHEMA_CREATING;
+        if (!fits)
+            fail_msg("step %d: the end of statement %d was seen, and something is %s", (int)nth, seen - 1,
+                     schema_status_name(status));
     }
 }
 
@@ -167,9 +187,11 @@ static void check_after_crash(const char *dir, int64_t nth, int acknowledged, in
     if (seen == acknowledged) check_under_way(&w, nth, seen);
     catalog_release_held(w.catalog);
     wait_until_settled(w.catalog);
-    int done = acknowledged < (int)ARRAY_LEN(script) && is_as_after(&w, acknowledged + 1) ? acknowledged + 1 : acknowledged;
+    int done = acknowledged < (int)ARRAY_LEN(script) && is_as_after(&w, acknowledged + 1) ? acknowledged + 1
+                                                                                          : acknowledged;
     /* The same state may come of both. */
-    if (!is_as_after(&w, acknowledged) && done == acknowledged) fail_msg("step %d: %d statements were acknowledged, and that is not what is there", (int)nth, acknowledged);
+    if (!is_as_after(&w, acknowledged) && done == acknowledged)
+        fail_msg("step %d: %d statements were acknowledged, and that is not what is there", (int)nth, acknowledged);
     if (done == acknowledged || !is_as_after(&w, acknowledged)) check_events(&w, done);
     world_close(&w);
 }
@@ -188,7 +210,8 @@ static void kill_at_every_step(const char *delay) {
         close(pipes[0]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-        if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) fail_msg("step %d: the child ended with %x", (int)nth, status);
+        if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+            fail_msg("step %d: the child ended with %x", (int)nth, status);
         check_after_crash(dir, nth, acknowledged, seen);
         snprintf(command, sizeof command, "rm -rf %s", dir);
         assert_int_equal(system(command), 0);

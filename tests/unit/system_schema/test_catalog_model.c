@@ -1,5 +1,7 @@
-/* Random DDL beside a model of a few lines: changes that end at once or are held, that fail when they end, that cannot be recorded, and starts anew
- * in the middle of everything. After every step each keyspace and table is what the model says, and so was each answer. TALLY_SEED=n tells the dice. */
+/* Random DDL beside a model of a few lines: changes that end at once or are held, that fail when
+ * they end, that cannot be recorded, and starts anew in the middle of everything. After every step
+ * each keyspace and table is what the model says, and so was each answer. TALLY_SEED=n tells the
+ * dice. */
 #include "base/fault.h"
 
 #include <setjmp.h>
@@ -86,7 +88,8 @@ static void finish(struct object *o, const struct object *of) {
 static void release_all(struct model *m) {
     for (int k = 0; k < KEYSPACES; k++) {
         for (int t = 0; t < TABLES; t++)
-            if (is_pending(&m->tables[k][t]) && !m->tables[k][t].with_keyspace) finish(&m->tables[k][t], &m->keyspaces[k]);
+            if (is_pending(&m->tables[k][t]) && !m->tables[k][t].with_keyspace)
+                finish(&m->tables[k][t], &m->keyspaces[k]);
         bool dropped = m->keyspaces[k].status == SCHEMA_DELETING;
         finish(&m->keyspaces[k], NULL);
         if (dropped) finish_keyspace(m, k);
@@ -109,12 +112,14 @@ static void apply(struct world *w, const struct catalog_change *change) {
     w->answer = catalog_apply(w->catalog, change, &out, &unfinished, &w->err);
 }
 
-static int keyspace_statement(struct world *w, int k, enum catalog_op op, int value, const struct catalog_change *change) {
+static int keyspace_statement(struct world *w, int k, enum catalog_op op, int value,
+                              const struct catalog_change *change) {
     struct model *m = &w->m;
     struct object *ks = &m->keyspaces[k];
     bool blocked = false;
     int want = -1;
-    for (int t = 0; t < TABLES; t++) blocked |= is_pending(&m->tables[k][t]) && m->tables[k][t].status != SCHEMA_DELETING;
+    for (int t = 0; t < TABLES; t++)
+        blocked |= is_pending(&m->tables[k][t]) && m->tables[k][t].status != SCHEMA_DELETING;
     if (op == CATALOG_CREATE_KEYSPACE) want = ks->status == GONE ? 1 : -1;
     else if (op == CATALOG_ALTER_KEYSPACE) want = ks->status != SCHEMA_ACTIVE ? -1 : ks->value != value;
     else want = ks->status == SCHEMA_DELETING ? 0 : ks->status != SCHEMA_ACTIVE || blocked ? -1 : 1;
@@ -128,25 +133,35 @@ static int keyspace_statement(struct world *w, int k, enum catalog_op op, int va
             o->status = SCHEMA_DELETING;
             o->with_keyspace = true;
         }
-        begin(w, ks, op == CATALOG_CREATE_KEYSPACE ? SCHEMA_CREATING : op == CATALOG_ALTER_KEYSPACE ? SCHEMA_UPDATING : SCHEMA_DELETING, NULL);
+        begin(w, ks,
+              op == CATALOG_CREATE_KEYSPACE  ? SCHEMA_CREATING
+              : op == CATALOG_ALTER_KEYSPACE ? SCHEMA_UPDATING
+                                             : SCHEMA_DELETING,
+              NULL);
         if (op == CATALOG_DROP_KEYSPACE && ks->status != SCHEMA_DELETING) finish_keyspace(m, k);
     }
     return want;
 }
 
-static int table_statement(struct world *w, int k, int t, enum catalog_op op, int value, const struct catalog_change *change) {
+static int table_statement(struct world *w, int k, int t, enum catalog_op op, int value,
+                           const struct catalog_change *change) {
     const struct object *ks = &w->m.keyspaces[k];
     struct object *o = &w->m.tables[k][t];
     bool usable = ks->status == SCHEMA_ACTIVE || ks->status == SCHEMA_UPDATING;
     int want = -1;
     if (usable && op == CATALOG_CREATE_TABLE) want = o->status == GONE ? 1 : -1;
     if (usable && op == CATALOG_ALTER_TABLE) want = o->status != SCHEMA_ACTIVE ? -1 : o->value != value;
-    if (usable && op == CATALOG_DROP_TABLE) want = o->status == SCHEMA_DELETING ? 0 : o->status == SCHEMA_ACTIVE ? 1 : -1;
+    if (usable && op == CATALOG_DROP_TABLE)
+        want = o->status == SCHEMA_DELETING ? 0 : o->status == SCHEMA_ACTIVE ? 1 : -1;
     apply(w, change);
     if (w->answer == 1 && want == 1) {
         o->next = value;
         if (op == CATALOG_CREATE_TABLE) o->value = value;
-        begin(w, o, op == CATALOG_CREATE_TABLE ? SCHEMA_CREATING : op == CATALOG_ALTER_TABLE ? SCHEMA_UPDATING : SCHEMA_DELETING, ks);
+        begin(w, o,
+              op == CATALOG_CREATE_TABLE  ? SCHEMA_CREATING
+              : op == CATALOG_ALTER_TABLE ? SCHEMA_UPDATING
+                                          : SCHEMA_DELETING,
+              ks);
     }
     return want;
 }
@@ -159,7 +174,8 @@ static void expect(struct world *w, int want, bool faulty) {
     if (w->answer != want) fail_msg("answered %d and not %d: %s", w->answer, want, w->answer < 0 ? w->err.text : "");
 }
 
-/* A new object's id is written before its record. What ends at once with a failure is written by another thread, too, which tries again later. */
+/* A new object's id is written before its record. What ends at once with a failure is written by
+ * another thread, too, which tries again later. */
 static void arm(struct world *w, enum catalog_op op) {
     bool creates = op == CATALOG_CREATE_KEYSPACE || op == CATALOG_CREATE_TABLE;
     fault_arm(FAULT_KV_WRITE, creates && !(w->fails && !w->held) ? 1 + (int64_t)draw(w, 2) : 1);
@@ -174,7 +190,8 @@ static void run_statement(struct world *w) {
     struct catalog_column column = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
     struct schema_option option = {"comment", comment};
     bool faulty = draw(w, 8) == 0;
-    static const enum catalog_op of_keyspace[] = {CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE};
+    static const enum catalog_op of_keyspace[] = {CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE,
+                                                  CATALOG_DROP_KEYSPACE};
     static const enum catalog_op of_table[] = {CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE};
     struct catalog_change change = {.keyspace = keyspace, .durable_writes = -1};
     int want;
@@ -213,7 +230,8 @@ static void settle(struct world *w) {
     pthread_mutex_unlock(&c->lock);
 }
 
-static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name, uint32_t *id) {
+static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
+                     uint32_t *id) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *x = c->entries[i];
         if (x->kind != kind || x->keyspace_id != keyspace_id || strcmp(x->name, name) != 0) continue;
@@ -223,12 +241,14 @@ static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t
     return GONE;
 }
 
-static void check_table(const struct schema *s, const char *keyspace, const char *name, int have, const struct object *o) {
+static void check_table(const struct schema *s, const char *keyspace, const char *name, int have,
+                        const struct object *o) {
     if (have != o->status) fail_msg("%s.%s has status %d, not %d", keyspace, name, have, o->status);
     const struct schema_table *t = schema_table_any(s, keyspace, name);
     bool shown = o->status != GONE && o->status != SCHEMA_DELETING;
     if ((t != NULL) != shown) fail_msg("%s.%s is %sshown", keyspace, name, t ? "" : "not ");
-    if (t && (atoi(t->comment) != o->value || (int)t->status != o->status)) fail_msg("%s.%s is shown as it is not", keyspace, name);
+    if (t && (atoi(t->comment) != o->value || (int)t->status != o->status))
+        fail_msg("%s.%s is shown as it is not", keyspace, name);
 }
 
 static void check_all(struct world *w) {
@@ -239,7 +259,8 @@ static void check_all(struct world *w) {
         snprintf(keyspace, sizeof keyspace, "k%d", k);
         int have = status_of(w->catalog, &keyspace_kind, 0, keyspace, &id);
         uint32_t keyspace_id = id;
-        if (have != w->m.keyspaces[k].status) fail_msg("%s has status %d, not %d", keyspace, have, w->m.keyspaces[k].status);
+        if (have != w->m.keyspaces[k].status)
+            fail_msg("%s has status %d, not %d", keyspace, have, w->m.keyspaces[k].status);
         n += have != GONE;
         for (int t = 0; t < TABLES; t++) {
             snprintf(table, sizeof table, "t%d", t);
@@ -259,7 +280,8 @@ static void set_rule(struct world *w) {
     w->held = draw(w, 2);
     w->fails = draw(w, 4) == 0;
     pthread_mutex_lock(&w->catalog->lock);
-    assert_int_equal(rules_set(w->catalog, &everything, w->held ? "held" : "none", w->fails ? "no luck" : "", &w->err), 0);
+    assert_int_equal(rules_set(w->catalog, &everything, w->held ? "held" : "none", w->fails ? "no luck" : "", &w->err),
+                     0);
     pthread_mutex_unlock(&w->catalog->lock);
 }
 
@@ -285,7 +307,9 @@ static void release_one(struct world *w) {
     for (uint32_t i = 0; i < w->catalog->n_entries; i++) {
         struct entry *x = w->catalog->entries[i];
         const struct object_place at = entry_place(w->catalog, x);
-        if (!entry_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 && strcmp(at.name, t == TABLES ? keyspace : table) == 0) x->due_us = 0;
+        if (!entry_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 &&
+            strcmp(at.name, t == TABLES ? keyspace : table) == 0)
+            x->due_us = 0;
     }
     pthread_mutex_unlock(&w->catalog->lock);
     bool dropped = ks->status == SCHEMA_DELETING && o == ks;

@@ -53,17 +53,27 @@ static int apply(struct world *w, const struct catalog_change *change) {
 
 static int make_keyspace(struct world *w, const char *name) {
     static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = name, .durable_writes = -1, .n_replication = 2, .replication = simple});
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                             .keyspace = name,
+                                             .durable_writes = -1,
+                                             .n_replication = 2,
+                                             .replication = simple});
 }
 
 static int make_table(struct world *w, const char *keyspace, const char *name, const struct cql_type *type) {
-    const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false}, {"v", type, COLUMN_REGULAR, false}};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .n_columns = 2, .columns = columns});
+    const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false},
+                                             {"v", type, COLUMN_REGULAR, false}};
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                             .keyspace = keyspace,
+                                             .name = name,
+                                             .n_columns = 2,
+                                             .columns = columns});
 }
 
 static int add_column(struct world *w, const char *table, const char *name, const struct cql_type *type) {
     const struct catalog_column col = {name, type, COLUMN_REGULAR, false};
-    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = table, .n_columns = 1, .columns = &col});
+    return apply(w, &(struct catalog_change){
+                        .op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = table, .n_columns = 1, .columns = &col});
 }
 
 /* The id of its record; 0: there is no such table. */
@@ -75,7 +85,8 @@ static uint32_t find(struct world *w, const char *keyspace, const char *name) {
     return id;
 }
 
-static const struct cql_type *made(struct world *w, enum cql_type_id id, bool frozen, const struct cql_type *of, uint32_t n, uint32_t dimension) {
+static const struct cql_type *made(struct world *w, enum cql_type_id id, bool frozen, const struct cql_type *of,
+                                   uint32_t n, uint32_t dimension) {
     const struct cql_type **args = ARENA_ARRAY(&w->arena, n, const struct cql_type *);
     for (uint32_t i = 0; i < n; i++) args[i] = of;
     err_clear(&w->err);
@@ -99,7 +110,8 @@ static void check_type_survives(struct world *w, const char *table, const struct
     assert_true(cql_type_eq(schema_column_find(t, "v")->type, type));
     schema_unref(s);
     assert_int_equal(w->catalog->n_set_aside, 0);
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "after"}), 1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "after"}),
+                     1);
 }
 
 static void test_types_as_large_as_they_may_be_survive_a_restart(void **state) {
@@ -112,7 +124,9 @@ static void test_types_as_large_as_they_may_be_survive_a_restart(void **state) {
     check_type_survives(w, "vector", made(w, CQL_VECTOR, true, cql_type_scalar(CQL_INT), 1, 65537));
     check_type_survives(w, "longest", made(w, CQL_VECTOR, true, cql_type_scalar(CQL_TEXT), 1, INT32_MAX));
     check_type_survives(w, "wide", made(w, CQL_TUPLE, true, cql_type_scalar(CQL_TIMEUUID), CQL_TYPE_PARTS_MAX - 1, 0));
-    const struct cql_type *map = cql_type_parse(&w->arena, slice_str("frozen<map<frozen<set<timestamp>>, frozen<list<uuid>>>>"), NULL, NULL, NULL, &w->err);
+    const struct cql_type *map = cql_type_parse(&w->arena,
+                                                slice_str("frozen<map<frozen<set<timestamp>>, frozen<list<uuid>>>>"),
+                                                NULL, NULL, NULL, &w->err);
     check_type_survives(w, "maps", made(w, CQL_TUPLE, true, map, (CQL_TYPE_PARTS_MAX - 1) / 5, 0));
     world_free(w);
 }
@@ -149,9 +163,14 @@ static void test_column_names_and_numbers_above_the_limits_are_refused(void **st
     for (int n = 0; n < DEFINITION_COLUMNS_MAX; n++) {
         char text[16];
         snprintf(text, sizeof text, "c%d", n);
-        columns[n] = (struct catalog_column){arena_strdup(&w->arena, text), i, n ? COLUMN_REGULAR : COLUMN_PARTITION_KEY, false};
+        columns[n] = (struct catalog_column){arena_strdup(&w->arena, text), i,
+                                             n ? COLUMN_REGULAR : COLUMN_PARTITION_KEY, false};
     }
-    struct catalog_change wide = {.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "wide", .n_columns = DEFINITION_COLUMNS_MAX, .columns = columns};
+    struct catalog_change wide = {.op = CATALOG_CREATE_TABLE,
+                                  .keyspace = "ks",
+                                  .name = "wide",
+                                  .n_columns = DEFINITION_COLUMNS_MAX,
+                                  .columns = columns};
     assert_int_equal(apply(w, &wide), 1);
     assert_int_equal(add_column(w, "wide", "more", i), -1);
     assert_string_equal(w->err.text, "A table may have at most 32768 columns");
@@ -174,13 +193,16 @@ static const struct schema_mask *mask_of(struct world *w, const char *column) {
 static int add_masked(struct world *w, const char *name, uint32_t n, const struct schema_mask_argument *arguments) {
     const struct schema_mask m = {.function = "mask_inner", .n_arguments = n, .arguments = arguments};
     const struct catalog_column col = {name, cql_type_scalar(CQL_TEXT), COLUMN_REGULAR, false, &m};
-    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .n_columns = 1, .columns = &col});
+    return apply(w, &(struct catalog_change){
+                        .op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .n_columns = 1, .columns = &col});
 }
 
 static void test_masks_survive_restarts_and_go_with_their_columns(void **state) {
     (void)state;
     struct world *w = world_new();
-    const struct schema_mask_argument arguments[] = {{"int", "1", "1"}, {"int", "", "null"}, {"text", "it's", "'it''s'"}};
+    const struct schema_mask_argument arguments[] = {{"int", "1", "1"},
+                                                     {"int", "", "null"},
+                                                     {"text", "it's", "'it''s'"}};
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
     assert_int_equal(add_masked(w, "b", 3, arguments), 1);
@@ -196,9 +218,17 @@ static void test_masks_survive_restarts_and_go_with_their_columns(void **state) 
         assert_string_equal(mask_of(w, "b")->arguments[2].value, "it's");
     }
     const char *drops[] = {"b"};
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .unmask = "a"}), 1);
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .unmask = "a"}), 0);
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .n_drops = 1, .drops = drops, .drop_us = 5}), 1);
+    assert_int_equal(
+        apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .unmask = "a"}), 1);
+    assert_int_equal(
+        apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = "ks", .name = "t", .unmask = "a"}), 0);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE,
+                                                       .keyspace = "ks",
+                                                       .name = "t",
+                                                       .n_drops = 1,
+                                                       .drops = drops,
+                                                       .drop_us = 5}),
+                     1);
     assert_int_equal(add_column(w, "t", "b", cql_type_scalar(CQL_TEXT)), 1);
     world_restart(w);
     assert_int_equal(w->catalog->n_set_aside, 0);
@@ -216,9 +246,12 @@ static void test_masks_above_the_limit_are_refused(void **state) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
     assert_int_equal(add_masked(w, "a", 1, &longer), -1);
-    assert_string_equal(w->err.text, "The arguments of a table's masks must not be more than 65535 bytes long together (got 65536 bytes)");
+    assert_string_equal(
+        w->err.text,
+        "The arguments of a table's masks must not be more than 65535 bytes long together (got 65536 bytes)");
     assert_int_equal(add_masked(w, "a", 1, &longest), 1);
-    assert_int_equal(add_masked(w, "b", 1, &(struct schema_mask_argument){"int", "", "1"}), -1); /* it is all of them that count */
+    /* it is all of them that count */
+    assert_int_equal(add_masked(w, "b", 1, &(struct schema_mask_argument){"int", "", "1"}), -1);
     assert_int_equal(add_masked(w, "b", 0, NULL), 1);
     world_restart(w);
     assert_int_equal(w->catalog->n_set_aside, 0);
@@ -265,7 +298,8 @@ static void test_damaged_table_is_set_aside_and_the_rest_serves(void **state) {
         assert_int_equal(find(w, "ks", "damaged"), 0);
         assert_int_not_equal(find(w, "ks", "sound"), 0);
     }
-    for (size_t n = 0; n < whole.n; n++) { /* and with any byte another: it is set aside, or it is a sound record of something else */
+    /* and with any byte another: it is set aside, or it is a sound record of something else */
+    for (size_t n = 0; n < whole.n; n++) {
         whole.p[n] ^= 0xff;
         put(w, 't', id, buf_slice(&whole));
         world_restart(w);
@@ -378,7 +412,12 @@ static void test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside(voi
     const struct cql_type *tuple = made(w, CQL_TUPLE, true, cql_type_scalar(CQL_INT), 2, 0);
     const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false},
                                              {"c", made(w, CQL_LIST, true, tuple, 1, 0), COLUMN_CLUSTERING, false}};
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "c", .n_columns = 2, .columns = columns}), 1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                                       .keyspace = "ks",
+                                                       .name = "c",
+                                                       .n_columns = 2,
+                                                       .columns = columns}),
+                     1);
     assert_int_equal(make_table(w, "ks", "s", made(w, CQL_SET, false, tuple, 1, 0)), 1);
     assert_int_equal(make_table(w, "ks", "l", made(w, CQL_LIST, false, tuple, 1, 0)), 1);
     const uint32_t ids[] = {find(w, "ks", "c"), find(w, "ks", "s"), find(w, "ks", "l")};

@@ -1,5 +1,6 @@
-/* Many clients change the schema at once while others read it, with restarts in the middle; each client owns some tables and
- * knows what was acknowledged to it, and all share one keyspace in which anything may happen. TALLY_SEED=n tells the dice. */
+/* Many clients change the schema at once while others read it, with restarts in the middle; each
+ * client owns some tables and knows what was acknowledged to it, and all share one keyspace in
+ * which anything may happen. TALLY_SEED=n tells the dice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,8 @@ static unsigned draw(struct client *cl, unsigned below) {
 static void world_open_catalog(struct world *w) {
     bool v5 = w->mode == MODE_CASSANDRA;
     struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = w->mode};
-    o.node = (struct node_info){"test", "dc1", "rack1", v5 ? "5.0.8" : "3.11.2", v5 ? "3.4.7" : "3.4.4", "127.0.0.1", 9042};
+    o.node = (struct node_info){"test",      "dc1", "rack1", v5 ? "5.0.8" : "3.11.2", v5 ? "3.4.7" : "3.4.4",
+                                "127.0.0.1", 9042};
     o.ddl_delay = w->delay;
     w->catalog = catalog_open(&o, &w->err);
     if (!w->catalog) fail_msg("%s", w->err.text);
@@ -125,8 +127,14 @@ static int apply(struct world *w, const struct catalog_change *change, struct er
 }
 
 static int make_keyspace(struct world *w, const char *name, struct err *e) {
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = name, .durable_writes = -1, .conditional = true,
-                                             .n_replication = 2, .replication = simple}, e);
+    return apply(w,
+                 &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                          .keyspace = name,
+                                          .durable_writes = -1,
+                                          .conditional = true,
+                                          .n_replication = 2,
+                                          .replication = simple},
+                 e);
 }
 
 static int make_table(struct world *w, const char *keyspace, const char *name, struct err *e) {
@@ -136,8 +144,14 @@ static int make_table(struct world *w, const char *keyspace, const char *name, s
         {"v", cql_type_scalar(CQL_BLOB), COLUMN_REGULAR, false},
         {"s", cql_type_scalar(CQL_UUID), COLUMN_STATIC, false},
     };
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .durable_writes = -1,
-                                             .n_columns = ARRAY_LEN(columns), .columns = columns}, e);
+    return apply(w,
+                 &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                          .keyspace = keyspace,
+                                          .name = name,
+                                          .durable_writes = -1,
+                                          .n_columns = ARRAY_LEN(columns),
+                                          .columns = columns},
+                 e);
 }
 
 static int drop_table(struct world *w, const char *keyspace, const char *name, struct err *e) {
@@ -147,15 +161,25 @@ static int drop_table(struct world *w, const char *keyspace, const char *name, s
 static int add_column(struct world *w, const char *keyspace, const char *table, unsigned number, struct err *e) {
     char name[32];
     snprintf(name, sizeof name, "extra%u", number);
-    const struct catalog_column col = {name, cql_type_scalar(CQL_INT), number % 2 ? COLUMN_STATIC : COLUMN_REGULAR, false};
-    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_columns = 1, .columns = &col}, e);
+    const struct catalog_column col = {name, cql_type_scalar(CQL_INT), number % 2 ? COLUMN_STATIC : COLUMN_REGULAR,
+                                       false};
+    return apply(w,
+                 &(struct catalog_change){
+                     .op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_columns = 1, .columns = &col},
+                 e);
 }
 
 static int set_comment(struct world *w, const char *keyspace, const char *table, int comment, struct err *e) {
     char text[16];
     snprintf(text, sizeof text, "%d", comment);
     const struct schema_option option = {"comment", text};
-    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_options = 1, .options = &option}, e);
+    return apply(w,
+                 &(struct catalog_change){.op = CATALOG_ALTER_TABLE,
+                                          .keyspace = keyspace,
+                                          .name = table,
+                                          .n_options = 1,
+                                          .options = &option},
+                 e);
 }
 
 /* ---- clients ---- */
@@ -225,9 +249,11 @@ static void *run_client(void *arg) {
 /* ---- readers ---- */
 
 static void check_table(const struct schema_table *t) {
-    check(t->n_columns == t->n_partition_key + t->n_clustering + t->n_static + t->n_regular, "columns are not of four kinds", t->name);
+    check(t->n_columns == t->n_partition_key + t->n_clustering + t->n_static + t->n_regular,
+          "columns are not of four kinds", t->name);
     for (uint32_t i = 0; i < t->n_columns; i++) {
-        check(t->columns[i].ordinal == i && schema_column_by_id(t, t->columns[i].id) == &t->columns[i], "a column is not at its id", t->name);
+        check(t->columns[i].ordinal == i && schema_column_by_id(t, t->columns[i].id) == &t->columns[i],
+              "a column is not at its id", t->name);
         check(i == 0 || t->columns[i - 1].kind <= t->columns[i].kind, "columns out of order", t->name);
     }
 }
@@ -244,14 +270,16 @@ static void check_keyspace(const struct schema *s, const struct schema_space *sp
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&at)); before = t) {
         check(!before || strcmp(before->name, t->name) < 0, "tables out of order", t->name);
-        check(strcmp(t->keyspace->name, ks->name) == 0 && t->status != SCHEMA_DELETING, "not a table of its keyspace", t->name);
+        check(strcmp(t->keyspace->name, ks->name) == 0 && t->status != SCHEMA_DELETING, "not a table of its keyspace",
+              t->name);
         check(schema_table_any(s, ks->name, t->name) == t, "a table is not found", t->name);
         check_table(t);
         storages[n++] = t->storage;
     }
     check(n == space->tables.n, "a list does not know its length", ks->name);
     qsort(storages, n, sizeof *storages, by_storage);
-    for (uint32_t i = 1; i < n && !ks->is_system; i++) check(storages[i - 1] != storages[i], "two tables with one storage", ks->name);
+    for (uint32_t i = 1; i < n && !ks->is_system; i++)
+        check(storages[i - 1] != storages[i], "two tables with one storage", ks->name);
     free(storages);
     at = schema_tables_begin(&space->deleting);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-static int set(struct ddl_rules *r, const char *statement, const char *keyspace, const char *name, const char *delay, const char *failure) {
+static int set(struct ddl_rules *r, const char *statement, const char *keyspace, const char *name, const char *delay,
+               const char *failure) {
     struct err e = {0};
     const struct ddl_subject of = {statement, keyspace, name};
     struct ddl_rule rule;
@@ -23,7 +24,8 @@ static void test_the_closest_rule_counts(void **state) {
     (void)state;
     struct ddl_rules r;
     struct err e = {0};
-    assert_int_equal(ddl_rules_init(&r, "1", " DROP TABLE * = 2;* ks = 3 ; CREATE TABLE ks.t = 4 fail no luck;", 0, &e), 0);
+    assert_int_equal(ddl_rules_init(&r, "1", " DROP TABLE * = 2;* ks = 3 ; CREATE TABLE ks.t = 4 fail no luck;", 0, &e),
+                     0);
     assert_int_equal(draw(&r, "CREATE TABLE", "other", "t"), 1000);
     assert_int_equal(draw(&r, "DROP TABLE", "other", "t"), 2000);
     assert_int_equal(draw(&r, "DROP TABLE", "ks", "t"), 3000); /* a keyspace is closer than a statement */
@@ -40,8 +42,15 @@ static void test_the_closest_rule_counts(void **state) {
 
 static void test_bad_rules_are_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {"CREATE TABLE ks.t", "CREATE TABLE ks.t =", "held", "TRUNCATE ks.t = held", "CREATE TABLE *.t = held",
-                                      "CREATE TABLE ks. = held", "CREATE TABLE ks.t = soon", "= held", "CREATE TABLE=held"};
+    static const char *const bad[] = {"CREATE TABLE ks.t",
+                                      "CREATE TABLE ks.t =",
+                                      "held",
+                                      "TRUNCATE ks.t = held",
+                                      "CREATE TABLE *.t = held",
+                                      "CREATE TABLE ks. = held",
+                                      "CREATE TABLE ks.t = soon",
+                                      "= held",
+                                      "CREATE TABLE=held"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct ddl_rules r;
         struct err e = {0};
@@ -74,7 +83,8 @@ static void test_distributions_are_what_they_say(void **state) {
     assert_in_range(drawn[N / 2], 97000, 103000);
     assert_in_range(drawn[N * 841 / 1000], 158000, 172000); /* one deviation above: 100 ms times e to the 0.5 */
     assert_int_equal(ddl_delay_parse("lognormal(86400000, 10)", &d, &e), 0);
-    for (int i = 0; i < N; i++) assert_true(ddl_delay_draw(&d, "CREATE TABLE", &random) <= (int64_t)DDL_DELAY_MAX_MS * 1000);
+    for (int i = 0; i < N; i++)
+        assert_true(ddl_delay_draw(&d, "CREATE TABLE", &random) <= (int64_t)DDL_DELAY_MAX_MS * 1000);
 }
 
 static void test_a_seed_makes_the_same_sequence(void **state) {
@@ -83,7 +93,8 @@ static void test_a_seed_makes_the_same_sequence(void **state) {
     struct err e = {0};
     assert_int_equal(ddl_rules_init(&a, "uniform(0, 1000000, 5)", "", 1, &e), 0);
     assert_int_equal(ddl_rules_init(&b, "uniform(0, 1000000, 5)", "", 2, &e), 0);
-    for (int i = 0; i < 100; i++) assert_int_equal(draw(&a, "CREATE TABLE", "k", "t"), draw(&b, "DROP TABLE", "k", "u"));
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(draw(&a, "CREATE TABLE", "k", "t"), draw(&b, "DROP TABLE", "k", "u"));
     assert_int_equal(set(&a, "*", "*", "*", "uniform(0, 1000000)", NULL), 0);
     assert_int_equal(set(&b, "*", "*", "*", "uniform(0, 1000000)", NULL), 0);
     int same = 0;
@@ -105,17 +116,22 @@ static void test_realistic_is_what_the_statement_takes(void **state) {
 
 static void test_a_rule_comes_back_from_its_record(void **state) {
     (void)state;
-    static const char *const rules[][5] = {{"CREATE TABLE", "ks", "t", "held", "no luck"}, {"*", "*", "*", "uniform(1, 2, 3)", NULL}, {"DROP TYPE", "ks", "*", NULL, "x"}};
+    static const char *const rules[][5] = {{"CREATE TABLE", "ks", "t", "held", "no luck"},
+                                           {"*", "*", "*", "uniform(1, 2, 3)", NULL},
+                                           {"DROP TYPE", "ks", "*", NULL, "x"}};
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         struct ddl_rules none = {0};
         struct ddl_rule rule, back;
         struct buf b;
         struct err e = {0};
         buf_init(&b, 0);
-        assert_int_equal(ddl_rules_prepare(&none, &(struct ddl_subject){rules[i][0], rules[i][1], rules[i][2]}, rules[i][3], rules[i][4], &rule, &e), 0);
+        assert_int_equal(ddl_rules_prepare(&none, &(struct ddl_subject){rules[i][0], rules[i][1], rules[i][2]},
+                                           rules[i][3], rules[i][4], &rule, &e),
+                         0);
         ddl_rule_encode(&rule, &b);
         assert_int_equal(ddl_rule_decode(buf_slice(&b), &back, &e), 0);
-        assert_true(back.has_delay == rule.has_delay && back.has_failure == rule.has_failure && back.begins == rule.begins);
+        assert_true(back.has_delay == rule.has_delay && back.has_failure == rule.has_failure &&
+                    back.begins == rule.begins);
         assert_int_equal(back.delay.kind, rule.delay.kind);
         assert_int_equal(back.delay.seed, rule.delay.seed);
         const char *const was[] = {rule.statement, rule.keyspace, rule.name, rule.delay_text, rule.failure};

@@ -1,4 +1,5 @@
-/* A kind of objects that the catalogue has never heard of: one row of operations, and it is created, recorded, found again, guarded and dropped. */
+/* A kind of objects that the catalogue has never heard of: one row of operations, and it is
+ * created, recorded, found again, guarded and dropped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +40,9 @@ static int check(const void *definition, struct err *e) {
     return strlen(n->text) <= 10 ? 0 : err_invalid(e, "A note has at most 10 characters");
 }
 
-static int depend(const void *definition, object_need_fn need, void *arg) { return need(arg, &table_kind, ((const struct note *)definition)->table); }
+static int depend(const void *definition, object_need_fn need, void *arg) {
+    return need(arg, &table_kind, ((const struct note *)definition)->table);
+}
 
 static bool has_old_keys(const void *definition) {
     (void)definition;
@@ -52,8 +55,17 @@ static bool same_shape(const void *a, const void *b) {
 }
 
 static const struct object_kind *const needs[] = {&table_kind, NULL};
-static const struct object_kind note_kind = {.word = "note", .tag = 'n', .in_keyspace = true, .target = TARGET_TYPE, .encode = encode, .decode = decode,
-                                             .check = check, .needs = needs, .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape};
+static const struct object_kind note_kind = {.word = "note",
+                                             .tag = 'n',
+                                             .in_keyspace = true,
+                                             .target = TARGET_TYPE,
+                                             .encode = encode,
+                                             .decode = decode,
+                                             .check = check,
+                                             .needs = needs,
+                                             .depend = depend,
+                                             .has_old_keys = has_old_keys,
+                                             .same_shape = same_shape};
 static const struct object_kind *const kinds[] = {&note_kind};
 
 /* ---- the world ---- */
@@ -68,7 +80,8 @@ struct world {
 static void on_change(void *arg, const struct schema_change *change) { ((struct world *)arg)->told = *change; }
 
 static void catalog_start(struct world *w, const char *delay) {
-    struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = MODE_KEYSPACES, .n_kinds = 1, .kinds = kinds};
+    struct catalog_options o = {
+        .eng = w->eng, .clock = &clock_real, .mode = MODE_KEYSPACES, .n_kinds = 1, .kinds = kinds};
     o.node = (struct node_info){"test", "dc1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     o.ddl_delay = delay;
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
@@ -94,9 +107,18 @@ static void world_open(struct world *w) {
     *w = (struct world){.eng = eng_open(&eo, &w->err)};
     assert_non_null(w->eng);
     catalog_start(w, "none");
-    assert_int_equal(
-        apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .durable_writes = -1, .n_replication = 2, .replication = simple}), 1);
-    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "t", .n_columns = 1, .columns = &p}), 1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                                       .keyspace = "ks",
+                                                       .durable_writes = -1,
+                                                       .n_replication = 2,
+                                                       .replication = simple}),
+                     1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                                       .keyspace = "ks",
+                                                       .name = "t",
+                                                       .n_columns = 1,
+                                                       .columns = &p}),
+                     1);
 }
 
 static void world_close(struct world *w) {
@@ -106,14 +128,21 @@ static void world_close(struct world *w) {
 
 static int make_note(struct world *w, const char *name, const char *table, const char *text) {
     const struct note n = {table, text};
-    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_OBJECT, .kind = &note_kind, .keyspace = "ks", .name = name, .definition = &n});
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_OBJECT,
+                                             .kind = &note_kind,
+                                             .keyspace = "ks",
+                                             .name = name,
+                                             .definition = &n});
 }
 
 static int drop_note(struct world *w, const char *name) {
-    return apply(w, &(struct catalog_change){.op = CATALOG_DROP_OBJECT, .kind = &note_kind, .keyspace = "ks", .name = name});
+    return apply(
+        w, &(struct catalog_change){.op = CATALOG_DROP_OBJECT, .kind = &note_kind, .keyspace = "ks", .name = name});
 }
 
-static int drop_table(struct world *w) { return apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "t"}); }
+static int drop_table(struct world *w) {
+    return apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "t"});
+}
 
 static const struct entry *find(struct world *w, const char *name) {
     const struct entry *ks = entry_find(w->catalog, &keyspace_kind, 0, "ks");

@@ -37,7 +37,11 @@ static void apply(struct world *w, const struct catalog_change *change) {
 
 static void make_keyspace(struct world *w) {
     static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
-    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .durable_writes = -1, .n_replication = 2, .replication = simple});
+    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                      .keyspace = "ks",
+                                      .durable_writes = -1,
+                                      .n_replication = 2,
+                                      .replication = simple});
 }
 
 enum { COLUMNS = 20 };
@@ -48,10 +52,12 @@ static void make_table(struct world *w, uint32_t i) {
     char names[COLUMNS][16], name[24];
     for (int k = 0; k < COLUMNS; k++) {
         snprintf(names[k], sizeof names[k], "c%d", k);
-        columns[k] = (struct catalog_column){names[k], cql_type_scalar(CQL_INT), k ? COLUMN_REGULAR : COLUMN_PARTITION_KEY, false};
+        columns[k] = (struct catalog_column){names[k], cql_type_scalar(CQL_INT),
+                                             k ? COLUMN_REGULAR : COLUMN_PARTITION_KEY, false};
     }
     snprintf(name, sizeof name, "t%08x", i * 2654435761u);
-    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = name, .n_columns = COLUMNS, .columns = columns});
+    apply(w, &(struct catalog_change){
+                 .op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = name, .n_columns = COLUMNS, .columns = columns});
 }
 
 static void drop_table(struct world *w, uint32_t i) {
@@ -107,7 +113,8 @@ static void test_tables_that_a_change_leaves_alone_are_the_same_in_the_next_snap
     const struct schema *after = catalog_schema(w.catalog);
     struct schema_table_cursor at = schema_tables_begin(&schema_space_find(before, "ks")->tables);
     uint32_t same = 0;
-    for (const struct schema_table *t; (t = schema_tables_next(&at));) same += schema_table_any(after, "ks", t->name) == t;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        same += schema_table_any(after, "ks", t->name) == t;
     assert_int_equal(same, 199);
     schema_unref(before);
     schema_unref(after);
@@ -136,7 +143,9 @@ static void test_a_held_table_holds_nothing_else(void **state) {
 /* Of the address sanitizer's allocator, where that is the one in use. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-static size_t bytes_in_use(void) { return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks; }
+static size_t bytes_in_use(void) {
+    return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks;
+}
 
 /* Bytes in use after n times CREATE TABLE and holding the new table, as PREPARE does. */
 static size_t bytes_of(uint32_t n) {
@@ -182,7 +191,8 @@ static void count(const volatile void *p, size_t n) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t), void (*on_free)(const volatile void *));
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
+                                              void (*on_free)(const volatile void *));
 
 static void on_free(const volatile void *p) { (void)p; }
 
@@ -211,7 +221,8 @@ void *realloc(void *p, size_t n) {
 static void install_counter(void) {}
 #endif
 
-/* Of CREATE TABLE and DROP TABLE beside n tables: the mean of so many that chunks are divided among them as often as they ever are. */
+/* Of CREATE TABLE and DROP TABLE beside n tables: the mean of so many that chunks are divided among
+ * them as often as they ever are. */
 static struct work work_beside(uint32_t n) {
     enum { TIMES = 128 };
     struct world w;
@@ -233,10 +244,12 @@ static void test_a_change_costs_no_more_beside_many_tables(void **state) {
     (void)state;
     install_counter();
     struct work few = work_beside(10), many = work_beside(2000);
-    print_message("CREATE and DROP TABLE: %llu allocations of %llu bytes beside 10 tables, %llu of %llu beside 2,000\n", (unsigned long long)few.allocations,
-                  (unsigned long long)few.bytes, (unsigned long long)many.allocations, (unsigned long long)many.bytes);
+    print_message("CREATE and DROP TABLE: %llu allocations of %llu bytes beside 10 tables, %llu of %llu beside 2,000\n",
+                  (unsigned long long)few.allocations, (unsigned long long)few.bytes,
+                  (unsigned long long)many.allocations, (unsigned long long)many.bytes);
     assert_true(few.allocations > 10);
-    if (10 * many.allocations > 13 * few.allocations || 10 * many.bytes > 13 * few.bytes) fail_msg("beside 2,000 tables it is more than 1.3 times");
+    if (10 * many.allocations > 13 * few.allocations || 10 * many.bytes > 13 * few.bytes)
+        fail_msg("beside 2,000 tables it is more than 1.3 times");
 }
 
 int main(void) {

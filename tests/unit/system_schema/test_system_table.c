@@ -27,18 +27,29 @@ static void world_init(struct world *w, enum tally_mode mode) {
     assert_non_null(w->eng = eng_open(&eo, &w->err));
     bool v5 = mode == MODE_CASSANDRA;
     struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = mode};
-    o.node = (struct node_info){"test", "dc1", "rack1", v5 ? "5.0.8" : "3.11.2", v5 ? "3.4.7" : "3.4.4", "127.0.0.1", 9042};
+    o.node = (struct node_info){"test",      "dc1", "rack1", v5 ? "5.0.8" : "3.11.2", v5 ? "3.4.7" : "3.4.4",
+                                "127.0.0.1", 9042};
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
     arena_init(&w->arena, 4096, 0);
     struct schema_change out;
     uint32_t unfinished;
-    struct catalog_change ks = {.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .durable_writes = -1, .n_replication = 2, .replication = simple};
+    struct catalog_change ks = {.op = CATALOG_CREATE_KEYSPACE,
+                                .keyspace = "ks",
+                                .durable_writes = -1,
+                                .n_replication = 2,
+                                .replication = simple};
     assert_int_equal(catalog_apply(w->catalog, &ks, &out, &unfinished, &w->err), 1);
     const struct catalog_column col = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
     static const struct schema_option options[] = {
         {"caching.keys", "NONE"}, {"comment", "x"}, {"custom_properties.ttl.status", "enabled"}, {"tags.a.b", "c"}};
-    struct catalog_change table = {.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "t", .durable_writes = -1,
-                                   .n_columns = 1, .columns = &col, .n_options = ARRAY_LEN(options), .options = options};
+    struct catalog_change table = {.op = CATALOG_CREATE_TABLE,
+                                   .keyspace = "ks",
+                                   .name = "t",
+                                   .durable_writes = -1,
+                                   .n_columns = 1,
+                                   .columns = &col,
+                                   .n_options = ARRAY_LEN(options),
+                                   .options = options};
     assert_int_equal(catalog_apply(w->catalog, &table, &out, &unfinished, &w->err), 1);
     w->schema = catalog_schema(w->catalog);
 }
@@ -65,10 +76,12 @@ static int check_row(void *arg, const struct value *values) {
         struct err e = {0};
         const struct schema_column *col = &f->table->columns[i];
         if (value_is_null(values[i])) assert_true(col->kind == COLUMN_REGULAR);
-        else if (cql_value_validate(col->type, value_slice(values[i]), &e)) fail_msg("%s.%s: %s", f->table->name, col->name, e.text);
+        else if (cql_value_validate(col->type, value_slice(values[i]), &e))
+            fail_msg("%s.%s: %s", f->table->name, col->name, e.text);
     }
     if (!f->column || f->value[0]) return 0;
-    const struct schema_column *where = schema_column_find(f->table, f->where), *col = schema_column_find(f->table, f->column);
+    const struct schema_column *where = schema_column_find(f->table, f->where),
+                               *col = schema_column_find(f->table, f->column);
     if (!slice_is(value_slice(values[where->ordinal]), f->equals)) return 0;
     struct buf b;
     buf_init(&b, 0);
@@ -81,12 +94,19 @@ static int check_row(void *arg, const struct value *values) {
 
 static void yield(struct world *w, const struct schema_table *t, const struct value *key, struct found *f) {
     f->table = t;
-    struct virtual_context ctx = {.catalog = w->catalog, .schema = w->schema, .arena = &w->arena, .key = key, .local_address = "127.0.0.1",
-                                  .local_port = 9042, .protocol_version = 4, .err = &w->err};
+    struct virtual_context ctx = {.catalog = w->catalog,
+                                  .schema = w->schema,
+                                  .arena = &w->arena,
+                                  .key = key,
+                                  .local_address = "127.0.0.1",
+                                  .local_port = 9042,
+                                  .protocol_version = 4,
+                                  .err = &w->err};
     assert_int_equal(t->virt->yield(&ctx, t, check_row, f), 0);
 }
 
-static const char *cell(struct world *w, const char *keyspace, const char *table, const char *where, const char *equals, const char *column) {
+static const char *cell(struct world *w, const char *keyspace, const char *table, const char *where, const char *equals,
+                        const char *column) {
     static struct found f;
     f = (struct found){.column = column, .where = where, .equals = equals};
     yield(w, schema_table_any(w->schema, keyspace, table), NULL, &f);
@@ -173,8 +193,15 @@ static void test_trace_is_kept_and_found_by_id(void **state) {
     world_init(&w, MODE_CASSANDRA);
     const struct trace_event events[] = {{10, "parsed", "loop"}, {20, "done", "loop"}};
     const struct schema_option parameters[] = {{"query", "SELECT 1"}};
-    struct trace_session t = {.started_us = clock_wall_us(&clock_real), .duration_us = 25, .command = "QUERY", .request = "Execute CQL3 query",
-                              .client = slice_of("\x7f\0\0\1", 4), .n_parameters = 1, .parameters = parameters, .n_events = 2, .events = events};
+    struct trace_session t = {.started_us = clock_wall_us(&clock_real),
+                              .duration_us = 25,
+                              .command = "QUERY",
+                              .request = "Execute CQL3 query",
+                              .client = slice_of("\x7f\0\0\1", 4),
+                              .n_parameters = 1,
+                              .parameters = parameters,
+                              .n_events = 2,
+                              .events = events};
     for (uint8_t i = 0; i < 3; i++) {
         memset(t.id, 0x11, sizeof t.id);
         t.id[15] = i;

@@ -1,7 +1,9 @@
-/* The process is killed at every step of TRUNCATE, and started again: the table has all of its rows or none, none when the statement was acknowledged; the old
- * place is freed; and a table with point-in-time recovery is restored to the moment before with its rows, and to now without.
+/* The process is killed at every step of TRUNCATE, and started again: the table has all of its rows
+ * or none, none when the statement was acknowledged; the old place is freed; and a table with
+ * point-in-time recovery is restored to the moment before with its rows, and to now without.
  *
- * A child writes, truncates and tells through a pipe how far it came; FAULT_DDL kills it at the nth step of TRUNCATE. */
+ * A child writes, truncates and tells through a pipe how far it came; FAULT_DDL kills it at the nth
+ * step of TRUNCATE. */
 #include "base/fault.h"
 
 #include <setjmp.h>
@@ -31,7 +33,11 @@ static void must(struct world *w, int rc) {
 }
 
 static void world_open(struct world *w, const char *dir) {
-    struct eng_options eo = {.data_dir = dir, .durability = ENG_FSYNC, .clock = &clock_real, .memtable_bytes = 1 << 20, .block_cache_bytes = 1 << 20};
+    struct eng_options eo = {.data_dir = dir,
+                             .durability = ENG_FSYNC,
+                             .clock = &clock_real,
+                             .memtable_bytes = 1 << 20,
+                             .block_cache_bytes = 1 << 20};
     *w = (struct world){0};
     w->eng = eng_open(&eo, &w->err);
     if (!w->eng) fail_msg("%s", w->err.text);
@@ -55,9 +61,20 @@ static void apply(struct world *w, const struct catalog_change *change) {
 static void make_table(struct world *w, bool recovery) {
     static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
     static const struct schema_option pitr = {"custom_properties.point_in_time_recovery.status", "enabled"};
-    const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_TEXT), COLUMN_PARTITION_KEY, false}, {"v", cql_type_scalar(CQL_INT), COLUMN_REGULAR, false}};
-    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .durable_writes = -1, .n_replication = 2, .replication = simple});
-    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "t", .n_columns = 2, .columns = columns, .n_options = recovery, .options = &pitr});
+    const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_TEXT), COLUMN_PARTITION_KEY, false},
+                                             {"v", cql_type_scalar(CQL_INT), COLUMN_REGULAR, false}};
+    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
+                                      .keyspace = "ks",
+                                      .durable_writes = -1,
+                                      .n_replication = 2,
+                                      .replication = simple});
+    apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
+                                      .keyspace = "ks",
+                                      .name = "t",
+                                      .n_columns = 2,
+                                      .columns = columns,
+                                      .n_options = recovery,
+                                      .options = &pitr});
 }
 
 /* 0: it is not there. */
@@ -87,7 +104,12 @@ static void write_rows(struct world *w, uint32_t storage, int n) {
 }
 
 static int rows_in(struct world *w, uint32_t storage) {
-    struct eng_scan_spec spec = {.table = storage, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = clock_wall_us(&clock_real) / 1000000};
+    struct eng_scan_spec spec = {.table = storage,
+                                 .token_from = INT64_MIN,
+                                 .token_to = INT64_MAX,
+                                 .rows = true,
+                                 .statics = true,
+                                 .now = clock_wall_us(&clock_real) / 1000000};
     struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->err);
     struct eng_item item;
     int n = 0, got;
@@ -144,7 +166,8 @@ static void child(const char *dir, bool recovery, int64_t nth, int to) {
 static bool is_settled(struct world *w) {
     pthread_mutex_lock(&w->catalog->lock);
     bool settled = true;
-    for (const struct entry *x = w->catalog->busy; x; x = x->busy_next) settled = settled && !entry_is_gone(x) && x->status != SCHEMA_RESTORING;
+    for (const struct entry *x = w->catalog->busy; x; x = x->busy_next)
+        settled = settled && !entry_is_gone(x) && x->status != SCHEMA_RESTORING;
     pthread_mutex_unlock(&w->catalog->lock);
     return settled;
 }
@@ -155,12 +178,19 @@ static void settle(struct world *w) {
 }
 
 static int restored_rows(struct world *w, const char *name, int64_t at_us) {
-    apply(w, &(struct catalog_change){.op = CATALOG_RESTORE_TABLE, .keyspace = "ks", .name = name, .from_keyspace = "ks", .from_name = "t", .has_restore_us = at_us != 0, .restore_us = at_us});
+    apply(w, &(struct catalog_change){.op = CATALOG_RESTORE_TABLE,
+                                      .keyspace = "ks",
+                                      .name = name,
+                                      .from_keyspace = "ks",
+                                      .from_name = "t",
+                                      .has_restore_us = at_us != 0,
+                                      .restore_us = at_us});
     settle(w);
     return rows_in(w, storage_of(w, name));
 }
 
-static void check_after_crash(const char *dir, bool recovery, int64_t nth, const struct told *told, bool truncated, bool written) {
+static void check_after_crash(const char *dir, bool recovery, int64_t nth, const struct told *told, bool truncated,
+                              bool written) {
     struct world w;
     world_open(&w, dir);
     settle(&w);
@@ -197,7 +227,8 @@ static void kill_at_every_step(bool recovery) {
         close(pipes[0]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-        if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) fail_msg("step %d: the child ended with %x", (int)nth, status);
+        if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+            fail_msg("step %d: the child ended with %x", (int)nth, status);
         check_after_crash(dir, recovery, nth, &told, n > 0, n > 1);
         snprintf(command, sizeof command, "rm -rf %s", dir);
         assert_int_equal(system(command), 0);

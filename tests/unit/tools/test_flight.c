@@ -61,7 +61,8 @@ static void closed_loop(struct hist *h) {
     flight_fini(&f);
 }
 
-/* 100 requests a second for 10 s meet a stall of 1 s: the hundred that were due in it waited for 1 s down to nothing. */
+/* 100 requests a second for 10 s meet a stall of 1 s: the hundred that were due in it waited for 1
+ * s down to nothing. */
 static void test_open_loop_counts_the_requests_that_a_stall_delayed(void **state) {
     (void)state;
     static const uint32_t slots[] = {1, 8, 1000};
@@ -76,7 +77,8 @@ static void test_open_loop_counts_the_requests_that_a_stall_delayed(void **state
     }
 }
 
-/* What the engine must not do: the closed loop sends one request into the stall, and its 99th percentile knows nothing of it. */
+/* What the engine must not do: the closed loop sends one request into the stall, and its 99th
+ * percentile knows nothing of it. */
 static void test_closed_loop_omits_them(void **state) {
     (void)state;
     struct hist *h = calloc(1, sizeof(*h));

@@ -79,8 +79,10 @@ static void test_sequences_go_round_and_the_seed_decides(void **state) {
 /* What is made of a number is a value of the type, whichever takes one. */
 static void test_values_are_of_their_types(void **state) {
     (void)state;
-    static const enum cql_type_id ids[] = {CQL_ASCII, CQL_BIGINT, CQL_BLOB, CQL_BOOLEAN, CQL_COUNTER, CQL_DOUBLE, CQL_FLOAT, CQL_INT, CQL_TIMESTAMP, CQL_UUID, CQL_TEXT, CQL_VARINT,
-                                           CQL_TIMEUUID, CQL_DATE, CQL_TIME, CQL_SMALLINT, CQL_TINYINT};
+    static const enum cql_type_id ids[] = {CQL_ASCII,    CQL_BIGINT, CQL_BLOB,     CQL_BOOLEAN,   CQL_COUNTER,
+                                           CQL_DOUBLE,   CQL_FLOAT,  CQL_INT,      CQL_TIMESTAMP, CQL_UUID,
+                                           CQL_TEXT,     CQL_VARINT, CQL_TIMEUUID, CQL_DATE,      CQL_TIME,
+                                           CQL_SMALLINT, CQL_TINYINT};
     struct dist now = dist_of("now"), u = dist_of("uniform(0..100)");
     struct dist_random r = {.state = 3};
     const struct dist_moment m = {.wall_ms = 1800000000000};
@@ -106,8 +108,20 @@ static void test_values_are_of_their_types(void **state) {
 
 static void test_wrong_distributions_are_told(void **state) {
     (void)state;
-    static const char *const wrong[] = {"", "uniform", "uniform(1..", "uniform(2..1)", "uniform(1..2) x", "zipf(1..5)", "zipf(1..5, 0)", "zipf(0..99999999, 1)", "text(-1..3)", "text(99999999999)",
-                                        "normal(1..2, 3)", "sequence()", "5x", "gauss(1..2)"};
+    static const char *const wrong[] = {"",
+                                        "uniform",
+                                        "uniform(1..",
+                                        "uniform(2..1)",
+                                        "uniform(1..2) x",
+                                        "zipf(1..5)",
+                                        "zipf(1..5, 0)",
+                                        "zipf(0..99999999, 1)",
+                                        "text(-1..3)",
+                                        "text(99999999999)",
+                                        "normal(1..2, 3)",
+                                        "sequence()",
+                                        "5x",
+                                        "gauss(1..2)"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct dist d;
         struct err e = {0};
@@ -140,7 +154,9 @@ static void test_exponential_retries_follow_the_published_formula(void **state) 
 
 static void test_fixed_retries_and_none(void **state) {
     (void)state;
-    static const char *const wrong[] = {"fixed", "fixed:", "fixed:x", "fixed:1,2,3", "exponential:1", "exponential:1,2", "exponential:1,2,3,4,5", "never", ""};
+    static const char *const wrong[] = {
+        "fixed", "fixed:", "fixed:x", "fixed:1,2,3", "exponential:1", "exponential:1,2", "exponential:1,2,3,4,5",
+        "never", ""};
     struct retry r;
     struct err e = {0};
     struct backoff_random jitter = {.state = 5};
@@ -182,7 +198,10 @@ static void test_bursts_come_and_go(void **state) {
     (void)state;
     struct plan p;
     struct err e = {0};
-    assert_int_equal(plan_parse(&p, "p", slice_str("statements: [{cql: x}]\nrate: 100\nburst: {every: 10, for: 2, times: 5}\n"), &e), 0);
+    assert_int_equal(plan_parse(&p, "p",
+                                slice_str("statements: [{cql: x}]\nrate: 100\nburst: {every: 10, for: 2, times: 5}\n"),
+                                &e),
+                     0);
     static const struct {
         double at, rate;
     } moments[] = {{0, 500}, {1.9, 500}, {2.1, 100}, {9.9, 100}, {10.1, 500}, {32.5, 100}, {31.5, 500}};
@@ -192,7 +211,8 @@ static void test_bursts_come_and_go(void **state) {
 
 static void test_built_in_profiles_are_sound(void **state) {
     (void)state;
-    static const char *const names[] = {"uniform", "zipf", "single", "append", "time_series", "wide", "mixed_static", "burst"};
+    static const char *const names[] = {"uniform",     "zipf", "single",       "append",
+                                        "time_series", "wide", "mixed_static", "burst"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct plan p;
         struct err e = {0};
@@ -210,7 +230,10 @@ static void test_peaks_are_of_one_second(void **state) {
     const struct score_partition *hot[SCORE_HOTTEST];
     assert_int_equal(score_init(&s, 1), 0);
     for (uint32_t i = 0; i < 300; i++) {
-        struct score_event v = {.second = i / 100, .partition = 1 + i % 3 * 2, .charge = 2, .result = i % 10 ? SCORE_OK : SCORE_THROTTLED};
+        struct score_event v = {.second = i / 100,
+                                .partition = 1 + i % 3 * 2,
+                                .charge = 2,
+                                .result = i % 10 ? SCORE_OK : SCORE_THROTTLED};
         if (v.result != SCORE_OK) v.charge = 0;
         score_add(&s, &v);
     }

@@ -24,7 +24,11 @@ static int check(const char *text, size_t n, struct slice *value, struct err *e)
 
 static void test_text_is_taken_up_to_the_end_of_its_value(void **state) {
     (void)state;
-    static const char *const rows[][2] = {{" {\"a\": [1, -2.5e+3, null]} x", "{\"a\": [1, -2.5e+3, null]}"}, {"\"\\u00e9\\n\" ]", "\"\\u00e9\\n\""}, {"0 1", "0"}, {"true", "true"}, {"[]]", "[]"}};
+    static const char *const rows[][2] = {{" {\"a\": [1, -2.5e+3, null]} x", "{\"a\": [1, -2.5e+3, null]}"},
+                                          {"\"\\u00e9\\n\" ]", "\"\\u00e9\\n\""},
+                                          {"0 1", "0"},
+                                          {"true", "true"},
+                                          {"[]]", "[]"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err e = {0};
         struct slice value;
@@ -36,10 +40,14 @@ static void test_text_is_taken_up_to_the_end_of_its_value(void **state) {
 static void test_refusals_name_the_place(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"[1,\n  x]", "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'x': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')" AT "2, column: 4]"},
-        {"", "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to end-of-input" AT "1]"},
-        {"01", "com.fasterxml.jackson.core.JsonParseException: Invalid numeric value: Leading zeroes not allowed" AT "1, column: 2]"},
-        {"{\"\xC3\xA9\" 1}", "com.fasterxml.jackson.core.JsonParseException: Unexpected character ('1' (code 49)): was expecting a colon to separate field name and value" AT "1, column: 6]"},
+        {"[1,\n  x]", "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'x': was expecting (JSON "
+                      "String, Number, Array, Object or token 'null', 'true' or 'false')" AT "2, column: 4]"},
+        {"",
+         "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to end-of-input" AT "1]"},
+        {"01", "com.fasterxml.jackson.core.JsonParseException: Invalid numeric value: Leading zeroes not allowed" AT
+               "1, column: 2]"},
+        {"{\"\xC3\xA9\" 1}", "com.fasterxml.jackson.core.JsonParseException: Unexpected character ('1' (code 49)): was "
+                             "expecting a colon to separate field name and value" AT "1, column: 6]"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err e = {0};

@@ -1,4 +1,5 @@
-/* Key forms: byte order is the type's order both ways, no form is a prefix of another, and decoding gives an equal value. */
+/* Key forms: byte order is the type's order both ways, no form is a prefix of another, and decoding
+ * gives an equal value. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,7 +64,8 @@ static void put_scalar(struct fixture *f, const struct cql_type *t, struct buf *
     }
 }
 
-/* Its types, or of a dynamic one an alias or one of two classes, each with a value; the last may end as the bound of a range does. */
+/* Its types, or of a dynamic one an alias or one of two classes, each with a value; the last may
+ * end as the bound of a range does. */
 static void put_composite(struct fixture *f, const struct cql_type *t, struct buf *out) {
     static const char *const classes[] = {"Int32Type", "org.apache.cassandra.db.marshal.UTF8Type"};
     static const enum cql_type_id ids[] = {CQL_INT, CQL_TEXT};
@@ -73,7 +75,8 @@ static void put_composite(struct fixture *f, const struct cql_type *t, struct bu
     for (uint32_t i = 0; i < n; i++) {
         uint32_t which = dynamic ? pick(f, t->n_args + 2) : i, class = which - t->n_args;
         bool alias = which < t->n_args;
-        if (dynamic) buf_u16(out, alias ? 0x8000 | (uint8_t)t->field_names[which][0] : (uint16_t)strlen(classes[class]));
+        if (dynamic)
+            buf_u16(out, alias ? 0x8000 | (uint8_t)t->field_names[which][0] : (uint16_t)strlen(classes[class]));
         if (!alias) buf_put_str(out, classes[class]);
         size_t at = out->n;
         buf_u16(out, 0);
@@ -89,7 +92,8 @@ static bool may_be_empty(const struct cql_type *t) {
 
 /* What stands in a vector behind its length; the lengths here are below 128. */
 static bool is_sized(const struct cql_type *t) {
-    static const enum cql_type_id bare[] = {CQL_BIGINT, CQL_BOOLEAN, CQL_DOUBLE, CQL_FLOAT, CQL_INT, CQL_TIMESTAMP, CQL_UUID, CQL_TIMEUUID};
+    static const enum cql_type_id bare[] = {CQL_BIGINT, CQL_BOOLEAN,   CQL_DOUBLE, CQL_FLOAT,
+                                            CQL_INT,    CQL_TIMESTAMP, CQL_UUID,   CQL_TIMEUUID};
     if (t->id == CQL_VECTOR) return is_sized(t->args[0]);
     for (size_t i = 0; i < ARRAY_LEN(bare); i++)
         if (t->id == bare[i]) return false;
@@ -129,14 +133,16 @@ static void put_value(struct fixture *f, const struct cql_type *t, struct buf *o
 
 static int sign(int c) { return (c > 0) - (c < 0); }
 
-static void check_pair(const struct cql_type *t, bool desc, struct slice a, struct slice b, struct slice x, struct slice y) {
+static void check_pair(const struct cql_type *t, bool desc, struct slice a, struct slice b, struct slice x,
+                       struct slice y) {
     int want = sign(cql_value_compare(t, a, b));
     assert_int_equal(want, -sign(cql_value_compare(t, b, a)));
     assert_int_equal(desc ? -want : want, sign(slice_cmp(x, y)));
     if (want && x.n <= y.n) assert_true(memcmp(x.p, y.p, x.n) != 0);
 }
 
-static void check_round_trip(struct fixture *f, const struct cql_type *t, bool desc, struct slice v, struct slice form, bool exact) {
+static void check_round_trip(struct fixture *f, const struct cql_type *t, bool desc, struct slice v, struct slice form,
+                             bool exact) {
     struct buf back;
     buf_init(&back, 0);
     struct rd r = rd_of(form);
@@ -161,7 +167,8 @@ static void check_type(struct fixture *f, const struct cql_type *t, bool desc) {
     }
     for (int i = 0; i < VALUES; i++)
         for (int j = 0; j < i; j++)
-            check_pair(t, desc, buf_slice(&values[i]), buf_slice(&values[j]), buf_slice(&forms[i]), buf_slice(&forms[j]));
+            check_pair(t, desc, buf_slice(&values[i]), buf_slice(&values[j]), buf_slice(&forms[i]),
+                       buf_slice(&forms[j]));
     for (int i = 0; i < VALUES; i++) {
         buf_fini(&values[i]);
         buf_fini(&forms[i]);
@@ -169,12 +176,45 @@ static void check_type(struct fixture *f, const struct cql_type *t, bool desc) {
 }
 
 static const char *const type_names[] = {
-    "ascii", "bigint", "blob", "boolean", "decimal", "double", "float", "int", "timestamp", "uuid", "text", "varint", "timeuuid", "inet",
-    "date", "time", "smallint", "tinyint", "frozen<list<text>>", "frozen<set<varint>>", "frozen<map<int, text>>", "tuple<int, text, decimal>",
-    "frozen<list<tuple<int, frozen<list<blob>>>>>", "vector<float, 3>", "vector<vector<int, 2>, 2>",
-    "vector<smallint, 2>", "vector<tinyint, 3>", "vector<date, 2>", "vector<time, 2>", "vector<text, 2>", "vector<vector<smallint, 2>, 2>",
-    "vector<vector<uuid, 1>, 2>", "vector<tuple<tinyint, text>, 2>", "'EmptyType'", "'LexicalUUIDType'", "'LegacyTimeUUIDType'",
-    "tuple<'LexicalUUIDType', 'EmptyType', int>", "'CompositeType(Int32Type,UTF8Type,DecimalType)'", "'CompositeType(CompositeType(BytesType),ListType(Int32Type))'",
+    "ascii",
+    "bigint",
+    "blob",
+    "boolean",
+    "decimal",
+    "double",
+    "float",
+    "int",
+    "timestamp",
+    "uuid",
+    "text",
+    "varint",
+    "timeuuid",
+    "inet",
+    "date",
+    "time",
+    "smallint",
+    "tinyint",
+    "frozen<list<text>>",
+    "frozen<set<varint>>",
+    "frozen<map<int, text>>",
+    "tuple<int, text, decimal>",
+    "frozen<list<tuple<int, frozen<list<blob>>>>>",
+    "vector<float, 3>",
+    "vector<vector<int, 2>, 2>",
+    "vector<smallint, 2>",
+    "vector<tinyint, 3>",
+    "vector<date, 2>",
+    "vector<time, 2>",
+    "vector<text, 2>",
+    "vector<vector<smallint, 2>, 2>",
+    "vector<vector<uuid, 1>, 2>",
+    "vector<tuple<tinyint, text>, 2>",
+    "'EmptyType'",
+    "'LexicalUUIDType'",
+    "'LegacyTimeUUIDType'",
+    "tuple<'LexicalUUIDType', 'EmptyType', int>",
+    "'CompositeType(Int32Type,UTF8Type,DecimalType)'",
+    "'CompositeType(CompositeType(BytesType),ListType(Int32Type))'",
     "'DynamicCompositeType(i=>Int32Type,t=>UTF8Type,c=>CompositeType(BytesType))'"};
 
 static void test_key_form_keeps_the_order_of_every_type(void **state) {
@@ -196,7 +236,8 @@ static void test_key_form_of_a_tuple_outlives_a_field_that_is_added(void **state
     struct fixture f = {.seed = 31};
     arena_init(&f.arena, 4096, 1 << 20);
     const struct cql_type *narrow = cql_type_parse(&f.arena, slice_str("tuple<int, text>"), NULL, NULL, NULL, &f.err);
-    const struct cql_type *wide = cql_type_parse(&f.arena, slice_str("tuple<int, text, blob>"), NULL, NULL, NULL, &f.err);
+    const struct cql_type *wide = cql_type_parse(&f.arena, slice_str("tuple<int, text, blob>"), NULL, NULL, NULL,
+                                                 &f.err);
     for (int desc = 0; desc < 2; desc++)
         for (int i = 0; i < 500; i++) {
             struct buf old, new, old_form, again, new_form;
@@ -226,7 +267,8 @@ static bool decodes_to_a_value(struct fixture *f, const struct cql_type *t, bool
     bool decoded = cql_key_decode(t, desc, &r, &out) == 0;
     if (decoded && out.n) { /* the empty value has a form of any type, also of those that refuse it */
         assert_true(r.p > bytes.p && r.p <= bytes.p + bytes.n);
-        if (cql_value_validate(t, buf_slice(&out), &f->err) != 0) fail_msg("a key form gave what is no value: %s", f->err.text);
+        if (cql_value_validate(t, buf_slice(&out), &f->err) != 0)
+            fail_msg("a key form gave what is no value: %s", f->err.text);
         assert_int_equal(0, cql_key_encode(t, desc, buf_slice(&out), &form, &exact, &f->err));
         check_round_trip(f, t, desc, buf_slice(&out), buf_slice(&form), exact);
     }
@@ -259,17 +301,25 @@ static void test_key_decode_refuses_what_is_cut_short(void **state) {
     arena_fini(&f.arena);
 }
 
-/* Of random bytes most are refused; what is not is a value. Integers and the like take any bytes, these types do not. */
+/* Of random bytes most are refused; what is not is a value. Integers and the like take any bytes,
+ * these types do not. */
 static void test_key_decode_of_random_bytes_gives_values_or_nothing(void **state) {
     (void)state;
-    static const char *const names[] = {"decimal", "varint", "blob", "boolean", "frozen<list<int>>", "frozen<map<decimal, boolean>>", "tuple<int, varint>",
+    static const char *const names[] = {"decimal",
+                                        "varint",
+                                        "blob",
+                                        "boolean",
+                                        "frozen<list<int>>",
+                                        "frozen<map<decimal, boolean>>",
+                                        "tuple<int, varint>",
                                         "vector<smallint, 2>"};
     struct fixture f = {.seed = 7};
     unsigned decoded = 0;
     enum { TRIES = 12000 };
     arena_init(&f.arena, 4096, 1 << 20);
     const struct cql_type *types[ARRAY_LEN(names)];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) types[i] = cql_type_parse(&f.arena, slice_str(names[i]), NULL, NULL, NULL, &f.err);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        types[i] = cql_type_parse(&f.arena, slice_str(names[i]), NULL, NULL, NULL, &f.err);
     for (unsigned i = 0; i < TRIES; i++) {
         struct buf junk;
         buf_init(&junk, 0);

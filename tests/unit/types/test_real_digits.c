@@ -71,6 +71,7 @@ static void test_float_has_the_digits_of_java(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_double_has_the_digits_of_java), cmocka_unit_test(test_float_has_the_digits_of_java)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_double_has_the_digits_of_java),
+                                       cmocka_unit_test(test_float_has_the_digits_of_java)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

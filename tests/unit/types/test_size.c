@@ -1,4 +1,5 @@
-/* The published examples of encoded sizes; figures and their sources: the reference on Amazon Keyspaces, sections 0, 1.1, 1.2, 8.1. */
+/* The published examples of encoded sizes; figures and their sources: the reference on Amazon
+ * Keyspaces, sections 0, 1.1, 1.2, 8.1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,10 @@
 #include "metering/size/size.h"
 
 /* (pk_col1, pk_col2), ck_col1, ck_col2, reg_col1: ints of one digit. */
-static const struct size_parts row_2022 = {.rows = 1, .n_pk = 2, .n_ck = 2, .n_columns = 1, .pk_bytes = 8, .ck_bytes = 8, .column_bytes = 4, .ck_fifths = 2};
-static const struct size_parts row_current = {.rows = 1, .n_pk = 2, .n_ck = 2, .n_columns = 1, .pk_bytes = 4, .ck_bytes = 4, .column_bytes = 2, .ck_fifths = 2};
+static const struct size_parts row_2022 = {
+    .rows = 1, .n_pk = 2, .n_ck = 2, .n_columns = 1, .pk_bytes = 8, .ck_bytes = 8, .column_bytes = 4, .ck_fifths = 2};
+static const struct size_parts row_current = {
+    .rows = 1, .n_pk = 2, .n_ck = 2, .n_columns = 1, .pk_bytes = 4, .ck_bytes = 4, .column_bytes = 2, .ck_fifths = 2};
 
 static void test_size_founding_row(void **state) {
     (void)state;
@@ -34,15 +37,30 @@ static void test_size_current_row(void **state) {
 
 static void test_size_current_text_row(void **state) {
     (void)state;
-    struct size_parts p = {.rows = 1, .n_pk = 1, .n_ck = 1, .n_columns = 1, .pk_bytes = 9, .ck_bytes = 4, .ck_fifths = 1, .column_bytes = 500};
+    struct size_parts p = {.rows = 1,
+                           .n_pk = 1,
+                           .n_ck = 1,
+                           .n_columns = 1,
+                           .pk_bytes = 9,
+                           .ck_bytes = 4,
+                           .ck_fifths = 1,
+                           .column_bytes = 500};
     assert_int_equal(size_row_bytes(SIZE_CURRENT, 3, &p), 533);
     assert_int_equal(size_row_storage_bytes(SIZE_CURRENT, 3, &p), 633);
 }
 
-/* A calculator's sample row: 59-byte text key, 1-byte clustering text, 200-byte text; with TTL 8 a row and 8 a column. */
+/* A calculator's sample row: 59-byte text key, 1-byte clustering text, 200-byte text; with TTL 8 a
+ * row and 8 a column. */
 static void test_size_current_sample_with_ttl(void **state) {
     (void)state;
-    struct size_parts p = {.rows = 1, .n_pk = 1, .n_ck = 1, .n_columns = 1, .pk_bytes = 59, .ck_bytes = 1, .ck_fifths = 1, .column_bytes = 200};
+    struct size_parts p = {.rows = 1,
+                           .n_pk = 1,
+                           .n_ck = 1,
+                           .n_columns = 1,
+                           .pk_bytes = 59,
+                           .ck_bytes = 1,
+                           .ck_fifths = 1,
+                           .column_bytes = 200};
     assert_int_equal(size_row_bytes(SIZE_CURRENT, 3, &p), 327);
     assert_int_equal(size_row_storage_bytes(SIZE_CURRENT, 3, &p), 427);
     p.ttl_rows = 1;
@@ -67,9 +85,13 @@ static void test_size_static_text_key(void **state) {
 
 static void test_size_column_id_grows_every_62_columns(void **state) {
     (void)state;
-    static const struct { uint16_t columns; uint64_t bytes; } cases[] = {{1, 1}, {62, 1}, {63, 2}, {124, 2}, {125, 3}, {186, 3}, {187, 4}};
+    static const struct {
+        uint16_t columns;
+        uint64_t bytes;
+    } cases[] = {{1, 1}, {62, 1}, {63, 2}, {124, 2}, {125, 3}, {186, 3}, {187, 4}};
     struct size_parts p = {.n_columns = 1};
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) assert_int_equal(size_row_bytes(SIZE_CURRENT, cases[i].columns, &p), cases[i].bytes);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(size_row_bytes(SIZE_CURRENT, cases[i].columns, &p), cases[i].bytes);
 }
 
 static uint64_t size_of(const struct cql_type *t, struct buf *b) {
@@ -106,7 +128,8 @@ static void test_size_current_udt(void **state) {
 static void test_size_current_frozen_in_udt(void **state) {
     (void)state;
     const struct cql_type *text = cql_type_scalar(CQL_TEXT), *two[] = {text, text};
-    const struct cql_type list = {.id = CQL_LIST, .frozen = true, .n_args = 1, .args = &text}, inner = {.id = CQL_UDT, .frozen = true, .n_args = 2, .args = two};
+    const struct cql_type list = {.id = CQL_LIST, .frozen = true, .n_args = 1, .args = &text},
+                          inner = {.id = CQL_UDT, .frozen = true, .n_args = 2, .args = two};
     const struct cql_type *fields[] = {&list, &inner};
     const struct cql_type udt = {.id = CQL_UDT, .n_args = 2, .args = fields};
     struct buf b;
@@ -124,7 +147,10 @@ static void test_size_current_frozen_in_udt(void **state) {
 /* Zeros at either end of a number are not significant; 2 digits a byte, and 1. */
 static void test_size_current_numbers(void **state) {
     (void)state;
-    static const struct { int32_t n; uint64_t bytes; } cases[] = {{0, 2}, {5, 2}, {12, 2}, {123, 3}, {1200, 2}, {-5, 2}, {12345, 4}, {INT32_MIN, 6}};
+    static const struct {
+        int32_t n;
+        uint64_t bytes;
+    } cases[] = {{0, 2}, {5, 2}, {12, 2}, {123, 3}, {1200, 2}, {-5, 2}, {12345, 4}, {INT32_MIN, 6}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf b;
         buf_init(&b, 0);

@@ -184,7 +184,8 @@ static void test_a_vector_writes_lengths_before_elements_of_no_promised_width(vo
         buf_init(&hex, 0);
         const struct cql_type *t = cql_type_parse(&a, slice_str(vectors[i].type), NULL, NULL, NULL, &e);
         assert_non_null(t);
-        if (cql_value_from_json(t, slice_str(vectors[i].json), 0, &wire, &e) != 0) fail_msg("%s: %s", vectors[i].type, e.text);
+        if (cql_value_from_json(t, slice_str(vectors[i].json), 0, &wire, &e) != 0)
+            fail_msg("%s: %s", vectors[i].type, e.text);
         cql_value_text(cql_type_scalar(CQL_BLOB), buf_slice(&wire), &hex);
         assert_true(slice_is(buf_slice(&hex), vectors[i].hex));
         assert_int_equal(0, cql_value_validate(t, buf_slice(&wire), &e));
@@ -196,13 +197,19 @@ static void test_a_vector_writes_lengths_before_elements_of_no_promised_width(vo
 
 static void test_type_names_round_trip(void **state) {
     (void)state;
-    static const char *const names[] = {"int", "frozen<list<frozen<set<text>>>>", "map<text, frozen<list<int>>>", "frozen<tuple<int, text>>",
-                                        "vector<float, 3>", "'org.apache.cassandra.db.marshal.LexicalUUIDType'",
-                                        "list<'org.apache.cassandra.db.marshal.CompositeType(org.apache.cassandra.db.marshal.Int32Type)'>",
-                                        "'org.apache.cassandra.db.marshal.DynamicCompositeType(p=>org.apache.cassandra.db.marshal.Int32Type,"
-                                        "a=>org.apache.cassandra.db.marshal.UTF8Type,b=>org.apache.cassandra.db.marshal.LongType)'",
-                                        "'org.apache.cassandra.db.marshal.PartitionerDefinedOrder(org.apache.cassandra.dht.Murmur3Partitioner)'",
-                                        "'org.apache.cassandra.db.marshal.EmptyType'", "frozen<tuple<'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'>>"};
+    static const char *const names[] = {
+        "int",
+        "frozen<list<frozen<set<text>>>>",
+        "map<text, frozen<list<int>>>",
+        "frozen<tuple<int, text>>",
+        "vector<float, 3>",
+        "'org.apache.cassandra.db.marshal.LexicalUUIDType'",
+        "list<'org.apache.cassandra.db.marshal.CompositeType(org.apache.cassandra.db.marshal.Int32Type)'>",
+        "'org.apache.cassandra.db.marshal.DynamicCompositeType(p=>org.apache.cassandra.db.marshal.Int32Type,"
+        "a=>org.apache.cassandra.db.marshal.UTF8Type,b=>org.apache.cassandra.db.marshal.LongType)'",
+        "'org.apache.cassandra.db.marshal.PartitionerDefinedOrder(org.apache.cassandra.dht.Murmur3Partitioner)'",
+        "'org.apache.cassandra.db.marshal.EmptyType'",
+        "frozen<tuple<'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'>>"};
     static const char marshal[] = "org.apache.cassandra.db.marshal.";
     struct arena a;
     struct err e = {0};
@@ -248,10 +255,12 @@ static void test_token_equals_the_partitioner(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_literal_reads_and_prints_as_cassandra), cmocka_unit_test(test_validate_refuses_in_the_words_of_cassandra),
-        cmocka_unit_test(test_a_vector_writes_lengths_before_elements_of_no_promised_width),
-        cmocka_unit_test(test_type_names_round_trip), cmocka_unit_test(test_size_of_numbers_follows_the_model),
-        cmocka_unit_test(test_token_equals_the_partitioner)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_literal_reads_and_prints_as_cassandra),
+                                       cmocka_unit_test(test_validate_refuses_in_the_words_of_cassandra),
+                                       cmocka_unit_test(
+                                           test_a_vector_writes_lengths_before_elements_of_no_promised_width),
+                                       cmocka_unit_test(test_type_names_round_trip),
+                                       cmocka_unit_test(test_size_of_numbers_follows_the_model),
+                                       cmocka_unit_test(test_token_equals_the_partitioner)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

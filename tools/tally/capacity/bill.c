@@ -14,7 +14,8 @@ static double needed_price(const struct day_use *u, double price) {
 }
 
 static void add_use(double of[BILL_MODES], const struct day_use *u, double unit, double hour, bool unknown) {
-    const double here[BILL_MODES] = {price_times(unit, u->total * BILL_DAYS), needed_price(u, hour), price_times(hour, u->scaled_unit_hours * BILL_DAYS)};
+    const double here[BILL_MODES] = {price_times(unit, u->total * BILL_DAYS), needed_price(u, hour),
+                                     price_times(hour, u->scaled_unit_hours * BILL_DAYS)};
     for (int i = 0; i < BILL_MODES; i++) of[i] = plus(of[i], unknown ? -1 : here[i]);
 }
 
@@ -29,8 +30,11 @@ void bill_of(const struct measure *m, const struct day *days, const struct price
         add_use(out->read, &days[i].reads, r->of[PRICE_READ], r->of[PRICE_READ_HOUR], unknown);
         add_use(out->write, &days[i].writes, r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR], unknown);
         out->storage = plus(out->storage, stored < 0 ? -1 : price_times(r->of[PRICE_STORAGE], stored));
-        if (schema_has_pitr(m->tables[i].table)) out->pitr = plus(out->pitr, stored < 0 ? -1 : price_times(r->of[PRICE_PITR], stored));
-        out->ttl = plus(out->ttl, unknown || days[i].ttl_deletes < 0 ? -1 : price_times(r->of[PRICE_TTL], days[i].ttl_deletes * BILL_DAYS));
+        if (schema_has_pitr(m->tables[i].table))
+            out->pitr = plus(out->pitr, stored < 0 ? -1 : price_times(r->of[PRICE_PITR], stored));
+        out->ttl = plus(out->ttl, unknown || days[i].ttl_deletes < 0
+                                      ? -1
+                                      : price_times(r->of[PRICE_TTL], days[i].ttl_deletes * BILL_DAYS));
     }
     double rest = plus(plus(out->storage, out->pitr), out->ttl);
     for (int i = 0; i < BILL_MODES; i++) out->total[i] = plus(plus(out->read[i], out->write[i]), rest);

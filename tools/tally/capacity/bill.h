@@ -1,4 +1,5 @@
-/* What tables cost a month in a Region: on demand, provisioned, and with auto scaling. A month is 365 / 12 days. Below 0: unknown, as is every sum with it. */
+/* What tables cost a month in a Region: on demand, provisioned, and with auto scaling. A month is
+ * 365 / 12 days. Below 0: unknown, as is every sum with it. */
 #pragma once
 
 #include "tools/tally/capacity/day.h"
@@ -11,7 +12,8 @@ enum bill_mode { BILL_ON_DEMAND, BILL_PROVISIONED, BILL_SCALED, BILL_MODES };
 struct bill {
     double read[BILL_MODES], write[BILL_MODES], total[BILL_MODES];
     double storage, pitr, ttl;
-    double read_break_even, write_break_even; /* per cent of provisioned units that are used, from which they are cheaper than on demand */
+    /* per cent of provisioned units that are used, from which they are cheaper than on demand */
+    double read_break_even, write_break_even;
 };
 
 /* Whether anything of a table's figures is unknown. */

@@ -12,7 +12,8 @@ enum { STALE_DAYS = 90, SAMPLES = 200, TARGET_PERCENT = 70 };
 
 struct capacity_command {
     struct pricing p;
-    const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record, *capture;
+    const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record,
+        *capture;
     uint32_t samples, replicas, price_age, scale_minimum, scale_maximum, scale_target;
     bool no_plots;
     struct remote remote;
@@ -64,8 +65,11 @@ static const char *next_of(struct arena *a, const char **list) {
 }
 
 static int read_captures(struct capacity_command *c, struct nodetool *n) {
-    const struct { const char *paths; enum nodetool_kind kind; } inputs[] = {
-        {c->tablestats, NODETOOL_TABLESTATS}, {c->tablehistograms, NODETOOL_TABLEHISTOGRAMS}, {c->info, NODETOOL_INFO}, {c->status, NODETOOL_STATUS}};
+    const struct { const char *paths; enum nodetool_kind kind;
+    } inputs[] = {{c->tablestats, NODETOOL_TABLESTATS},
+                  {c->tablehistograms, NODETOOL_TABLEHISTOGRAMS},
+                  {c->info, NODETOOL_INFO},
+                  {c->status, NODETOOL_STATUS}};
     for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
         const char *list = inputs[i].paths;
         for (const char *path; (path = next_of(&c->w.arena, &list));) {
@@ -82,7 +86,10 @@ static int read_captures(struct capacity_command *c, struct nodetool *n) {
 static int apply_captures(struct capacity_command *c) {
     struct nodetool n = {0};
     uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
-    if (!c->tablestats) return c->tablehistograms || c->info || c->status ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats") : 0;
+    if (!c->tablestats)
+        return c->tablehistograms || c->info || c->status
+                   ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats")
+                   : 0;
     if (read_captures(c, &n)) return -1;
     return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
 }
@@ -98,7 +105,8 @@ static int check_rows(struct capacity_command *c, const struct schema_table *t, 
         buf_clear(&text, SIZE_MAX);
         sample_insert(t, &s->rows[i], &text);
         const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
-        if (world_run(c->m.base, &q, &ignored, &why)) rc = err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
+        if (world_run(c->m.base, &q, &ignored, &why))
+            rc = err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
     }
     buf_fini(&text);
     return rc;
@@ -113,7 +121,8 @@ static int read_rows(struct capacity_command *c) {
     if (!s || !table) return err_nomem(c->e);
     if (sample_open(&c->w.arena, c->rows, t, s, c->e) || check_rows(c, t, s)) return -1;
     table->sample = s;
-    return note_add(&c->w.arena, &c->notes, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name, t->name, s->n, c->rows);
+    return note_add(&c->w.arena, &c->notes, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name,
+                    t->name, s->n, c->rows);
 }
 
 /* ---- prices ---- */
@@ -122,10 +131,12 @@ static int read_prices(struct capacity_command *c, int64_t *age_days) {
     if (prices_read(&c->w.arena, c->prices, &c->price, c->e)) return -1;
     *age_days = (time(NULL) - c->price.date_s) / DAY_S;
     if (c->price_age && *age_days > (int64_t)c->price_age)
-        return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are of %s, %lld days old, and --price-age allows %u", c->price.path, c->price.date_line, c->price.date, (long long)*age_days,
-                       c->price_age);
+        return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are of %s, %lld days old, and --price-age allows %u",
+                       c->price.path, c->price.date_line, c->price.date, (long long)*age_days, c->price_age);
     if (*age_days > STALE_DAYS)
-        return note_add(&c->w.arena, &c->notes, c->e, "%s:%u: the prices are of %s, %lld days old: compare them with https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
+        return note_add(&c->w.arena, &c->notes, c->e,
+                        "%s:%u: the prices are of %s, %lld days old: compare them with "
+                        "https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
                         c->price.path, c->price.date_line, c->price.date, (long long)*age_days);
     return 0;
 }
@@ -153,13 +164,17 @@ static void say_progress(uint32_t done, uint32_t of) {
 }
 
 static int estimate(struct capacity_command *c, struct report *r) {
-    const struct day_scaling scaling = {.minimum = c->scale_minimum, .maximum = c->scale_maximum, .target_percent = c->scale_target};
+    const struct day_scaling scaling = {.minimum = c->scale_minimum,
+                                        .maximum = c->scale_maximum,
+                                        .target_percent = c->scale_target};
     bool watched = !c->p.json && isatty(STDERR_FILENO);
     if (measure_run(&c->m, watched ? say_progress : NULL, c->e)) return -1;
     struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
     if (!days) return err_nomem(c->e);
     for (uint32_t i = 0; i < c->m.n_tables; i++) {
-        if (watched) fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables, i + 1 == c->m.n_tables ? "\n" : "");
+        if (watched)
+            fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
+                    i + 1 == c->m.n_tables ? "\n" : "");
         if (day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e)) return -1;
     }
     r->m = &c->m;
@@ -181,9 +196,15 @@ static int print(const struct capacity_command *c, const struct report *r) {
 
 /* What stays said of every estimate. */
 static int note_model(struct capacity_command *c) {
-    return note_add(&c->w.arena, &c->notes, c->e, "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples did, in the second that it begins in; of more than %d pages, so many a second", DAY_PAGES_A_SECOND) ||
-                   note_add(&c->w.arena, &c->notes, c->e, "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was refused is not tried again")
-               ? -1 : 0;
+    return note_add(&c->w.arena, &c->notes, c->e,
+                    "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples "
+                    "did, in the second that it begins in; of more than %d pages, so many a second",
+                    DAY_PAGES_A_SECOND) ||
+                   note_add(&c->w.arena, &c->notes, c->e,
+                            "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was "
+                            "refused is not tried again")
+               ? -1
+               : 0;
 }
 
 /* A capture was charged by one model, and is estimated by it. */
@@ -193,7 +214,9 @@ static int choose_model(struct capacity_command *c, struct measure_options *o) {
     if (!c->capture) return 0;
     if (observed_model(c->capture, &model, c->e)) return -1;
     if (c->p.size_model && o->model != model)
-        return err_set(c->e, ERR_CONFIG, "%s was charged by %s: tally replay --price says what it costs by another size model", c->capture, size_model_name(model));
+        return err_set(c->e, ERR_CONFIG,
+                       "%s was charged by %s: tally replay --price says what it costs by another size model",
+                       c->capture, size_model_name(model));
     o->model = model;
     return 0;
 }
@@ -201,12 +224,19 @@ static int choose_model(struct capacity_command *c, struct measure_options *o) {
 static int run(struct capacity_command *c) {
     struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server ? c->remote.server : c->capture,
                        .plots = !c->no_plots};
-    struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
-                                      .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
+    struct measure_options o = {.schema = r.schema,
+                                .pricing = &c->p,
+                                .samples = c->samples,
+                                .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT
+                                                                                                : SIZE_DOCUMENTED_2022};
     const struct price_region **regions = NULL;
-    if (c->record && !(o.record = fopen(c->record, "we"))) return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
-    int rc = note_model(c) || read_schema(c) || choose_model(c, &o) || measure_open(&c->m, &o, &c->w, c->e) || read_workload(c) || read_rows(c) || read_observed(c) || apply_captures(c) || read_prices(c, &r.age_days) ||
-                     choose_regions(c, &regions, &r.n_regions) || estimate(c, &r) ? -1 : 0;
+    if (c->record && !(o.record = fopen(c->record, "we")))
+        return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
+    int rc = note_model(c) || read_schema(c) || choose_model(c, &o) || measure_open(&c->m, &o, &c->w, c->e) ||
+                     read_workload(c) || read_rows(c) || read_observed(c) || apply_captures(c) ||
+                     read_prices(c, &r.age_days) || choose_regions(c, &regions, &r.n_regions) || estimate(c, &r)
+                 ? -1
+                 : 0;
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
     r.prices = &c->price;
@@ -216,42 +246,113 @@ static int run(struct capacity_command *c) {
 }
 
 static int check_flags(const struct capacity_command *c) {
-    const char *wrong = !c->p.schema && !c->remote.server && !c->capture ? "--schema, --server or --capture is needed" :
-                        c->p.data ? "--data is of no use: values are made up, or those of --rows" :
-                        !c->workload && !c->tablestats && !c->rows && !c->capture && !c->remote.server ? "--workload, --rows, --tablestats, --capture or --server is needed" :
-                        !c->samples || c->samples > 100000 ? "--samples is 1 to 100000" : c->scale_target < 20 || c->scale_target > 90 ? "--target is 20 to 90 per cent" :
-                        !c->scale_minimum || c->scale_minimum > c->scale_maximum ? "--minimum is 1 to --maximum" : NULL;
+    const char *wrong = !c->p.schema && !c->remote.server && !c->capture ? "--schema, --server or --capture is needed"
+                        : c->p.data ? "--data is of no use: values are made up, or those of --rows"
+                        : !c->workload && !c->tablestats && !c->rows && !c->capture && !c->remote.server
+                            ? "--workload, --rows, --tablestats, --capture or --server is needed"
+                        : !c->samples || c->samples > 100000                       ? "--samples is 1 to 100000"
+                        : c->scale_target < 20 || c->scale_target > 90             ? "--target is 20 to 90 per cent"
+                        : !c->scale_minimum || c->scale_minimum > c->scale_maximum ? "--minimum is 1 to --maximum"
+                                                                                   : NULL;
     if (wrong) fprintf(stderr, "tally capacity: %s; see tally capacity --help\n", wrong);
     return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
 int tally_capacity(int argc, char **argv) {
     struct err e = {0};
-    struct capacity_command c = {.remote = {.timeout_s = 10}, .p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .samples = SAMPLES, .scale_minimum = 1, .scale_maximum = 40000, .scale_target = TARGET_PERCENT, .e = &e};
+    struct capacity_command c = {.remote = {.timeout_s = 10},
+                                 .p = {.timestamp_size = PRICING_TIMESTAMP_SIZE},
+                                 .samples = SAMPLES,
+                                 .scale_minimum = 1,
+                                 .scale_maximum = 40000,
+                                 .scale_target = TARGET_PERCENT,
+                                 .e = &e};
     const struct flag flags[] = {
-        {.name = "workload", .argument = "FILE", .text = &c.workload, .help = "statements with their rates, YAML; - is standard input"},
-        {.name = "rows", .argument = "FILE", .text = &c.rows, .help = "sample rows: CSV with a line of column names (.csv), or JSON objects"},
-        {.name = "table", .argument = "KEYSPACE.TABLE", .text = &c.table, .help = "the table that --rows is of, when the schema has more than one"},
-        {.name = "tablestats", .argument = "FILE", .text = &c.tablestats, .help = "what nodetool tablestats prints; of several nodes: FILE,FILE"},
-        {.name = "tablehistograms", .argument = "FILE", .text = &c.tablehistograms, .help = "what nodetool tablehistograms prints, of one table or of more"},
-        {.name = "info", .argument = "FILE", .text = &c.info, .help = "what nodetool info prints: how long the node is up"},
-        {.name = "status", .argument = "FILE", .text = &c.status, .help = "what nodetool status prints: how many nodes there are"},
-        {.name = "capture", .argument = "FILE", .text = &c.capture, .help = "a recording of a server's requests (tally capture)"},
-        {.name = "server", .argument = "HOST[:PORT]", .text = &c.remote.server, .help = "a running server: its schema, unless --schema is given, and what its last minute was charged"},
+        {.name = "workload",
+         .argument = "FILE",
+         .text = &c.workload,
+         .help = "statements with their rates, YAML; - is standard input"},
+        {.name = "rows",
+         .argument = "FILE",
+         .text = &c.rows,
+         .help = "sample rows: CSV with a line of column names (.csv), or JSON objects"},
+        {.name = "table",
+         .argument = "KEYSPACE.TABLE",
+         .text = &c.table,
+         .help = "the table that --rows is of, when the schema has more than one"},
+        {.name = "tablestats",
+         .argument = "FILE",
+         .text = &c.tablestats,
+         .help = "what nodetool tablestats prints; of several nodes: FILE,FILE"},
+        {.name = "tablehistograms",
+         .argument = "FILE",
+         .text = &c.tablehistograms,
+         .help = "what nodetool tablehistograms prints, of one table or of more"},
+        {.name = "info",
+         .argument = "FILE",
+         .text = &c.info,
+         .help = "what nodetool info prints: how long the node is up"},
+        {.name = "status",
+         .argument = "FILE",
+         .text = &c.status,
+         .help = "what nodetool status prints: how many nodes there are"},
+        {.name = "capture",
+         .argument = "FILE",
+         .text = &c.capture,
+         .help = "a recording of a server's requests (tally capture)"},
+        {.name = "server",
+         .argument = "HOST[:PORT]",
+         .text = &c.remote.server,
+         .help = "a running server: its schema, unless --schema is given, and what its last minute was charged"},
         {.name = "tls", .on = &c.remote.tls, .help = "TLS to the server; its certificate must be for HOST"},
-        {.name = "ca", .argument = "FILE", .text = &c.remote.ca, .help = "certificates (PEM) to believe instead of the machine's"},
+        {.name = "ca",
+         .argument = "FILE",
+         .text = &c.remote.ca,
+         .help = "certificates (PEM) to believe instead of the machine's"},
         {.name = "insecure", .on = &c.remote.insecure, .help = "believe whoever answers"},
-        {.name = "user", .argument = "NAME", .text = &c.remote.user, .help = "log in there with a password, TALLY_PASSWORD in the environment"},
-        {.name = "sigv4", .on = &c.remote.sigv4, .help = "log in with the AWS access key and the Region of the environment"},
-        {.name = "replicas", .argument = "N", .number = &c.replicas, .help = "replicas of the captured cluster (as the schema's keyspaces say)"},
-        {.name = "region", .argument = "NAME", .text = &c.region, .help = "AWS Regions whose costs are shown, with commas between (all)"},
-        {.name = "prices", .argument = "FILE", .text = &c.prices, .help = "prices, in the form of share/tally/prices.csv (those of the program)"},
-        {.name = "price-age", .argument = "DAYS", .number = &c.price_age, .help = "refuse prices that are older; 0: warn of those of more than 90 days (0)"},
-        {.name = "target", .argument = "PERCENT", .number = &c.scale_target, .help = "target of auto scaling, for tables without settings of their own (70)"},
-        {.name = "minimum", .argument = "UNITS", .number = &c.scale_minimum, .help = "the least that auto scaling provides (1)"},
-        {.name = "maximum", .argument = "UNITS", .number = &c.scale_maximum, .help = "the most that auto scaling provides (40000)"},
-        {.name = "samples", .argument = "N", .number = &c.samples, .help = "how often each statement is run with other values (200)"},
-        {.name = "record", .argument = "FILE", .text = &c.record, .help = "write every statement that is run, with what it costs: a JSON object on each line"},
+        {.name = "user",
+         .argument = "NAME",
+         .text = &c.remote.user,
+         .help = "log in there with a password, TALLY_PASSWORD in the environment"},
+        {.name = "sigv4",
+         .on = &c.remote.sigv4,
+         .help = "log in with the AWS access key and the Region of the environment"},
+        {.name = "replicas",
+         .argument = "N",
+         .number = &c.replicas,
+         .help = "replicas of the captured cluster (as the schema's keyspaces say)"},
+        {.name = "region",
+         .argument = "NAME",
+         .text = &c.region,
+         .help = "AWS Regions whose costs are shown, with commas between (all)"},
+        {.name = "prices",
+         .argument = "FILE",
+         .text = &c.prices,
+         .help = "prices, in the form of share/tally/prices.csv (those of the program)"},
+        {.name = "price-age",
+         .argument = "DAYS",
+         .number = &c.price_age,
+         .help = "refuse prices that are older; 0: warn of those of more than 90 days (0)"},
+        {.name = "target",
+         .argument = "PERCENT",
+         .number = &c.scale_target,
+         .help = "target of auto scaling, for tables without settings of their own (70)"},
+        {.name = "minimum",
+         .argument = "UNITS",
+         .number = &c.scale_minimum,
+         .help = "the least that auto scaling provides (1)"},
+        {.name = "maximum",
+         .argument = "UNITS",
+         .number = &c.scale_maximum,
+         .help = "the most that auto scaling provides (40000)"},
+        {.name = "samples",
+         .argument = "N",
+         .number = &c.samples,
+         .help = "how often each statement is run with other values (200)"},
+        {.name = "record",
+         .argument = "FILE",
+         .text = &c.record,
+         .help = "write every statement that is run, with what it costs: a JSON object on each line"},
         {.name = "no-plots", .on = &c.no_plots, .help = "leave the plots out"},
         PRICING_FLAGS(&c.p)};
     int rc = flags_read("capacity", argc, argv, flags, ARRAY_LEN(flags));

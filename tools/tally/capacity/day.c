@@ -6,10 +6,13 @@ enum { US = 1000000, OBJECT = 1, FIRST_DAY = 20000, UNLIMITED = 10000000 };
 
 /* ---- what is used ---- */
 
-static bool is_of(const struct measured *s, const struct schema_table *t) { return s->table == t && !s->unknown && !s->refused; }
+static bool is_of(const struct measured *s, const struct schema_table *t) {
+    return s->table == t && !s->unknown && !s->refused;
+}
 
 /* Many requests of a second: their sum is as good as normal. */
-static double cost_of(uint64_t n, const double *samples, uint32_t n_samples, double mean, double deviation, struct chance *c) {
+static double cost_of(uint64_t n, const double *samples, uint32_t n_samples, double mean, double deviation,
+                      struct chance *c) {
     enum { EACH = 32 };
     if (n > EACH) {
         double sum = (double)n * mean + sqrt((double)n) * deviation * chance_normal(c);
@@ -28,7 +31,8 @@ static double deviation_of(const double *samples, uint32_t n, double mean) {
 
 /* Of what was only seen nobody knows when it expires. */
 static void add_ttl(struct day *d, const struct measured *s) {
-    bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) && (d->table->default_ttl || schema_has_ttl(d->table));
+    bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
+                   (d->table->default_ttl || schema_has_ttl(d->table));
     if (unknown || d->ttl_deletes < 0) d->ttl_deletes = -1;
     else d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
 }
@@ -41,14 +45,19 @@ static void add_cost(double *seconds, uint32_t at, double cost, uint32_t lasts) 
 static void add_statement(struct day *d, const struct measured *s, enum size_model model) {
     enum { SALT = 77 };
     struct chance c = {.state = chance_of(s->statement->line + SALT)};
-    uint32_t lasts = s->pages < DAY_PAGES_A_SECOND ? 1 : s->pages / DAY_PAGES_A_SECOND < DAY_S ? (uint32_t)ceil(s->pages / DAY_PAGES_A_SECOND) : DAY_S;
+    uint32_t lasts = s->pages < DAY_PAGES_A_SECOND           ? 1
+                     : s->pages / DAY_PAGES_A_SECOND < DAY_S ? (uint32_t)ceil(s->pages / DAY_PAGES_A_SECOND)
+                                                             : DAY_S;
     double reads = s->of[model].read_units.mean, writes = s->of[model].write_units.mean;
-    double read_deviation = deviation_of(s->reads, s->samples, reads), write_deviation = deviation_of(s->writes, s->samples, writes);
+    double read_deviation = deviation_of(s->reads, s->samples, reads),
+           write_deviation = deviation_of(s->writes, s->samples, writes);
     for (uint32_t i = 0; i < DAY_S; i++) {
         uint64_t n = chance_poisson(&c, curve_at(&s->statement->rate, i));
         if (!n) continue;
-        if (reads > 0) add_cost(d->reads.seconds, i, cost_of(n, s->reads, s->samples, reads, read_deviation, &c), lasts);
-        if (writes > 0) add_cost(d->writes.seconds, i, cost_of(n, s->writes, s->samples, writes, write_deviation, &c), lasts);
+        if (reads > 0)
+            add_cost(d->reads.seconds, i, cost_of(n, s->reads, s->samples, reads, read_deviation, &c), lasts);
+        if (writes > 0)
+            add_cost(d->writes.seconds, i, cost_of(n, s->writes, s->samples, writes, write_deviation, &c), lasts);
     }
 }
 
@@ -102,10 +111,12 @@ static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, d
     return limit_refuses(&v) ? 1 : 0;
 }
 
-/* A stretch of time: its requests one behind the other, in parts that are small beside the capacity; once one is refused, so are the others. Units refused. */
+/* A stretch of time: its requests one behind the other, in parts that are small beside the
+ * capacity; once one is refused, so are the others. Units refused. */
 static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_us, double units, int64_t rate) {
     double part = rate > 8 ? floor((double)rate / 8) : 1;
-    if (t->ends_early && (!t->reads || rate > 8)) part = t->reads ? floor((double)rate / 2) : units; /* what is asked ahead is refused alike, in parts or as a whole */
+    /* what is asked ahead is refused alike, in parts or as a whole */
+    if (t->ends_early && (!t->reads || rate > 8)) part = t->reads ? floor((double)rate / 2) : units;
     while (units > 0) {
         double n = units < part ? units : part;
         if (asked(l, t, now_us, n)) return units;
@@ -114,7 +125,8 @@ static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_
     return 0;
 }
 
-/* Units refused on the last of the days; below 0: no memory. An on-demand table holds one second's worth, so each second is looked at in quarters; a provisioned one holds more. */
+/* Units refused on the last of the days; below 0: no memory. An on-demand table holds one second's
+ * worth, so each second is looked at in quarters; a provisioned one holds more. */
 static double run_trial(const struct trial *t) {
     struct limiter *l = new_limiter(t);
     int64_t quota = limit_info(t->reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
@@ -130,7 +142,8 @@ static double run_trial(const struct trial *t) {
             int64_t rate = capacity_rate(t->reads ? &table->read : &table->write, quota);
             double left = t->use->seconds[i];
             for (int k = 0; left > 0 && k < parts; k++) {
-                double here = k + 1 == parts ? left : floor(left / (parts - k)), over = try_stretch(l, t, now + k * (US / parts), here, rate);
+                double here = k + 1 == parts ? left : floor(left / (parts - k)),
+                       over = try_stretch(l, t, now + k * (US / parts), here, rate);
                 if (counts) refused += over;
                 left -= here;
             }
@@ -161,18 +174,27 @@ static int find_needed(struct trial t, struct day_use *u, struct err *e) {
 }
 
 /* The table's own settings go before those that are asked for. */
-static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for, struct day_scaling *out) {
+static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for,
+                                 struct day_scaling *out) {
     enum { COOLDOWN_S = 60 };
     struct schema_autoscaling s;
     schema_autoscaling(t, reads ? SCHEMA_READ_CAPACITY : SCHEMA_WRITE_CAPACITY, &s);
     *out = *asked_for;
-    if (s.enabled) *out = (struct day_scaling){.minimum = s.minimum_units, .maximum = s.maximum_units, .target_percent = s.target_percent};
-    return (struct scaling){.enabled = true, .minimum = out->minimum, .maximum = out->maximum, .target_percent = out->target_percent,
-                            .in_cooldown_s = s.enabled ? s.scale_in_cooldown : COOLDOWN_S, .out_cooldown_s = s.enabled ? s.scale_out_cooldown : COOLDOWN_S,
+    if (s.enabled)
+        *out = (struct day_scaling){.minimum = s.minimum_units,
+                                    .maximum = s.maximum_units,
+                                    .target_percent = s.target_percent};
+    return (struct scaling){.enabled = true,
+                            .minimum = out->minimum,
+                            .maximum = out->maximum,
+                            .target_percent = out->target_percent,
+                            .in_cooldown_s = s.enabled ? s.scale_in_cooldown : COOLDOWN_S,
+                            .out_cooldown_s = s.enabled ? s.scale_out_cooldown : COOLDOWN_S,
                             .no_scale_in = s.enabled && s.disable_scale_in};
 }
 
-static int try_modes(const struct schema_table *t, bool reads, const struct day_scaling *scaling, struct day_use *u, struct err *e) {
+static int try_modes(const struct schema_table *t, bool reads, const struct day_scaling *scaling, struct day_use *u,
+                     struct err *e) {
     struct trial trial = {.t = t, .use = u, .reads = reads, .days = 2};
     u->scaling = *scaling;
     if (u->total <= 0) return 0;
@@ -208,8 +230,10 @@ static void load_of(const struct measure *m, const struct day *d, uint64_t rank,
 /* The limiter is asked for some seconds of it, each limit on its own. */
 int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) {
     enum { SECONDS = 10, TENTHS = 10 };
-    const struct { enum limit_id limit; bool *over; double rate; } asks[] = {
-        {LIMIT_PARTITION_READ, &p->over_reads, p->read_units}, {LIMIT_PARTITION_WRITE, &p->over_writes, p->write_units}, {LIMIT_ENTITIES_PARTITION, &p->over_entities, p->entities}};
+    const struct { enum limit_id limit; bool *over; double rate;
+    } asks[] = {{LIMIT_PARTITION_READ, &p->over_reads, p->read_units},
+                {LIMIT_PARTITION_WRITE, &p->over_writes, p->write_units},
+                {LIMIT_ENTITIES_PARTITION, &p->over_entities, p->entities}};
     struct limiter_options o = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_ENFORCE, .seed = 1};
     const struct capacity any = {.provisioned = true, .units = UNLIMITED};
     for (int i = 0; i < LIMITS; i++) o.values.of[i] = UNLIMITED;
@@ -229,7 +253,11 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
             due += asks[k].rate / TENTHS;
             int64_t n = (int64_t)due;
             due -= (double)n;
-            struct limit_part part = {.object = OBJECT, .keyspace = t->keyspace->name, .table = t->name, .one_partition = true, .token = (int64_t)p->rank};
+            struct limit_part part = {.object = OBJECT,
+                                      .keyspace = t->keyspace->name,
+                                      .table = t->name,
+                                      .one_partition = true,
+                                      .token = (int64_t)p->rank};
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
@@ -252,7 +280,8 @@ static void find_busiest(const struct measure *m, struct day *d) {
         struct workload_partition p;
         d->busiest_at = second;
         load_of(m, d, 0, &p);
-        double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value + p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
+        double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value +
+                      p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
                       p.entities / (double)limit_info(LIMIT_ENTITIES_PARTITION)->value;
         if (load > most) most = load, best = second;
     }
@@ -282,7 +311,8 @@ static void take_observed(const struct workload_table *t, struct day *d) {
 
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next)
-        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name)) return take_observed(t, d), 0;
+        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name))
+            return take_observed(t, d), 0;
     for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition) continue;
@@ -300,12 +330,15 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
 }
 
 /* A capture says what each second used, whichever statement did. */
-static bool has_seconds(const struct measured *s) { return s->statement->observed && s->input && s->input->second_reads; }
+static bool has_seconds(const struct measured *s) {
+    return s->statement->observed && s->input && s->input->second_reads;
+}
 
 /* What was captured goes on over the day: again and again, from when it began. */
 static void add_seconds(const struct measure *m, struct day *d) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next) {
-        if (!t->second_reads || strcmp(t->keyspace, d->table->keyspace->name) || strcmp(t->name, d->table->name)) continue;
+        if (!t->second_reads || strcmp(t->keyspace, d->table->keyspace->name) || strcmp(t->name, d->table->name))
+            continue;
         for (uint32_t i = 0; i < DAY_S; i++) {
             d->reads.seconds[(t->begins + i) % DAY_S] += t->second_reads[i % t->seconds];
             d->writes.seconds[(t->begins + i) % DAY_S] += t->second_writes[i % t->seconds];
@@ -313,7 +346,8 @@ static void add_seconds(const struct measure *m, struct day *d) {
     }
 }
 
-int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling, struct day *out, struct err *e) {
+int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling,
+                 struct day *out, struct err *e) {
     *out = (struct day){.table = t};
     out->reads.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
     out->writes.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);

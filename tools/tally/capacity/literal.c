@@ -29,7 +29,9 @@ static int take_range(const char **at, int64_t least, int64_t *low, int64_t *hig
         if (end == from) return err_set(e, ERR_CONFIG, "a number is expected at '%s'", from);
     }
     *at = end;
-    return *low < least || *high < *low ? err_set(e, ERR_CONFIG, "%lld..%lld is no range from %lld upward", (long long)*low, (long long)*high, (long long)least) : 0;
+    return *low < least || *high < *low ? err_set(e, ERR_CONFIG, "%lld..%lld is no range from %lld upward",
+                                                  (long long)*low, (long long)*high, (long long)least)
+                                        : 0;
 }
 
 static int take_choices(struct arena *a, const char *at, struct literal_spec *out, struct err *e) {
@@ -61,13 +63,16 @@ int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *o
     while (at += strspn(at, " "), *at) {
         int rc;
         if (take_word(&at, "size")) rc = take_range(&at, 0, &out->size_low, &out->size_high, e), out->has_size = true;
-        else if (take_word(&at, "elements")) rc = take_range(&at, 0, &out->elements_low, &out->elements_high, e), out->has_elements = true;
-        else if (take_word(&at, "range")) rc = take_range(&at, INT64_MIN, &out->range_low, &out->range_high, e), out->has_range = true;
+        else if (take_word(&at, "elements"))
+            rc = take_range(&at, 0, &out->elements_low, &out->elements_high, e), out->has_elements = true;
+        else if (take_word(&at, "range"))
+            rc = take_range(&at, INT64_MIN, &out->range_low, &out->range_high, e), out->has_range = true;
         else return err_set(e, ERR_CONFIG, "'%s' is none of size A..B, elements A..B, range A..B, one of X | Y", at);
         if (rc) return -1;
     }
     if (at == text) return err_set(e, ERR_CONFIG, "it says nothing");
-    if (out->size_high > SIZE_MAX_BYTES) return err_set(e, ERR_CONFIG, "size is at most %d bytes, as a row is", SIZE_MAX_BYTES);
+    if (out->size_high > SIZE_MAX_BYTES)
+        return err_set(e, ERR_CONFIG, "size is at most %d bytes, as a row is", SIZE_MAX_BYTES);
     if (out->elements_high > ELEMENTS_MAX) return err_set(e, ERR_CONFIG, "elements are at most %d", ELEMENTS_MAX);
     return 0;
 }
@@ -85,18 +90,24 @@ static int64_t pick(int64_t low, int64_t high, enum literal_kind kind, uint64_t 
 
 static void put_int(struct buf *out, const struct literal_spec *s, int64_t most, enum literal_kind kind, uint64_t n) {
     enum { UP_TO = 999999 };
-    int64_t low = s->has_range ? s->range_low : 0, high = s->has_range ? s->range_high : kind == LITERAL_ORDERED || most < UP_TO ? most : UP_TO;
+    int64_t low = s->has_range ? s->range_low : 0, high = s->has_range                              ? s->range_high
+                                                          : kind == LITERAL_ORDERED || most < UP_TO ? most
+                                                                                                    : UP_TO;
     buf_printf(out, "%lld", (long long)pick(low, high, kind, n));
 }
 
 static int need_size(const struct literal_spec *s, const struct cql_type *t, const char *column, struct err *e) {
-    return s->has_size ? 0 : err_set(e, ERR_CONFIG, "how long is %s (%s)? Say so under values (%s: size 20..400), or give sample rows", column, t->id == CQL_BLOB ? "blob" : "text", column);
+    return s->has_size ? 0
+                       : err_set(e, ERR_CONFIG,
+                                 "how long is %s (%s)? Say so under values (%s: size 20..400), or give sample rows",
+                                 column, t->id == CQL_BLOB ? "blob" : "text", column);
 }
 
 static void put_text(struct buf *out, const struct literal_spec *s, bool is_blob, enum literal_kind kind, uint64_t n) {
     char number[32];
     int64_t size = pick(s->size_low, s->size_high, LITERAL_RANDOM, n);
-    int digits = snprintf(number, sizeof(number), "%llu", (unsigned long long)(kind == LITERAL_ORDERED ? n : chance_of(n) % 10));
+    int digits = snprintf(number, sizeof(number), "%llu",
+                          (unsigned long long)(kind == LITERAL_ORDERED ? n : chance_of(n) % 10));
     if (digits > size) size = kind == LITERAL_ORDERED ? digits : size;
     buf_put_str(out, is_blob ? "0x" : "'");
     for (int64_t i = 0; i < size; i++) {
@@ -109,8 +120,8 @@ static void put_text(struct buf *out, const struct literal_spec *s, bool is_blob
 
 static void put_uuid(struct buf *out, bool is_time, uint64_t n) {
     uint64_t a = chance_of(n), b = chance_of(~n);
-    buf_printf(out, "%08x-%04x-%d%03x-a%03x-%012llx", (unsigned)a, (unsigned)(a >> 32 & 0xffff), is_time ? 1 : 4, (unsigned)(a >> 48 & 0xfff), (unsigned)(b >> 48 & 0xfff),
-               (unsigned long long)(b & 0xffffffffffff));
+    buf_printf(out, "%08x-%04x-%d%03x-a%03x-%012llx", (unsigned)a, (unsigned)(a >> 32 & 0xffff), is_time ? 1 : 4,
+               (unsigned)(a >> 48 & 0xfff), (unsigned)(b >> 48 & 0xfff), (unsigned long long)(b & 0xffffffffffff));
 }
 
 static void put_date(struct buf *out, uint64_t n) {
@@ -136,9 +147,11 @@ static int need_elements(const struct literal_spec *s, const struct cql_type *t,
                    column, has_text(t) && !s->has_size ? " size 20..400" : "");
 }
 
-static int put_elements(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind, uint64_t n, const char *column, struct err *e) {
+static int put_elements(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind,
+                        uint64_t n, const char *column, struct err *e) {
     if (need_elements(s, t, column, e)) return -1;
-    int64_t count = t->id == CQL_VECTOR ? (int64_t)t->dimension : pick(s->elements_low, s->elements_high, LITERAL_RANDOM, n);
+    int64_t count = t->id == CQL_VECTOR ? (int64_t)t->dimension
+                                        : pick(s->elements_low, s->elements_high, LITERAL_RANDOM, n);
     const char *ends = t->id == CQL_LIST || t->id == CQL_VECTOR ? "[]" : "{}";
     int rc = 0;
     buf_u8(out, (uint8_t)ends[0]);
@@ -156,7 +169,8 @@ static int put_elements(struct buf *out, const struct cql_type *t, const struct 
     return rc;
 }
 
-static int put_fields(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind, uint64_t n, const char *column, struct err *e) {
+static int put_fields(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind,
+                      uint64_t n, const char *column, struct err *e) {
     int rc = 0;
     buf_u8(out, t->id == CQL_UDT ? '{' : '(');
     for (uint32_t i = 0; !rc && i < t->n_args; i++) {
@@ -168,7 +182,8 @@ static int put_fields(struct buf *out, const struct cql_type *t, const struct li
     return rc;
 }
 
-int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind, uint64_t n, const char *column, struct err *e) {
+int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind,
+                 uint64_t n, const char *column, struct err *e) {
     const struct literal_spec *s = spec ? spec : &nothing;
     uint64_t some = kind == LITERAL_ORDERED ? n : chance_of(n) % 1000000;
     if (s->n_choices) return buf_put_slice(out, s->choices[pick(0, s->n_choices - 1, kind, n)]), 0;
@@ -194,8 +209,14 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
         return 0;
     case CQL_TIMESTAMP: buf_printf(out, "%llu", 1700000000000ull + (unsigned long long)some * 1000); return 0;
     case CQL_DATE: put_date(out, some); return 0;
-    case CQL_TIME: buf_printf(out, "'%02u:%02u:%02u'", (unsigned)(some / 3600 % 24), (unsigned)(some / 60 % 60), (unsigned)(some % 60)); return 0;
-    case CQL_INET: buf_printf(out, "'10.%u.%u.%u'", (unsigned)(some >> 16 & 255), (unsigned)(some >> 8 & 255), (unsigned)(some & 255)); return 0;
+    case CQL_TIME:
+        buf_printf(out, "'%02u:%02u:%02u'", (unsigned)(some / 3600 % 24), (unsigned)(some / 60 % 60),
+                   (unsigned)(some % 60));
+        return 0;
+    case CQL_INET:
+        buf_printf(out, "'10.%u.%u.%u'", (unsigned)(some >> 16 & 255), (unsigned)(some >> 8 & 255),
+                   (unsigned)(some & 255));
+        return 0;
     case CQL_DURATION: buf_printf(out, "%llus", (unsigned long long)some + 1); return 0;
     case CQL_LIST:
     case CQL_SET:
@@ -219,7 +240,8 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
 /* ---- read ---- */
 
 static bool is_quoted(const struct cql_type *t) {
-    return t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME;
+    return t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP ||
+           t->id == CQL_DATE || t->id == CQL_TIME;
 }
 
 static void put_quoted(struct buf *out, struct slice text) {
@@ -254,8 +276,12 @@ static bool take_sign(struct rd *r, uint8_t sign) {
 static void put_utf8(struct buf *out, uint32_t c) {
     if (c < 0x80) buf_u8(out, (uint8_t)c);
     else if (c < 0x800) buf_u8(out, (uint8_t)(0xc0 | c >> 6)), buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    else if (c < 0x10000) buf_u8(out, (uint8_t)(0xe0 | c >> 12)), buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63))), buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    else buf_u8(out, (uint8_t)(0xf0 | c >> 18)), buf_u8(out, (uint8_t)(0x80 | (c >> 12 & 63))), buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63))), buf_u8(out, (uint8_t)(0x80 | (c & 63)));
+    else if (c < 0x10000)
+        buf_u8(out, (uint8_t)(0xe0 | c >> 12)), buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63))),
+            buf_u8(out, (uint8_t)(0x80 | (c & 63)));
+    else
+        buf_u8(out, (uint8_t)(0xf0 | c >> 18)), buf_u8(out, (uint8_t)(0x80 | (c >> 12 & 63))),
+            buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63))), buf_u8(out, (uint8_t)(0x80 | (c & 63)));
 }
 
 /* Four hex digits; -1: they are not there. */
@@ -309,18 +335,22 @@ int json_string(struct arena *a, struct rd *r, struct slice *out, struct err *e)
     return rc;
 }
 
-static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, bool *null, uint32_t depth, struct err *e);
+static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, bool *null,
+                    uint32_t depth, struct err *e);
 
-static int put_inner(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth, struct err *e) {
+static int put_inner(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth,
+                     struct err *e) {
     bool null = false;
     if (put_json(out, a, t, r, &null, depth, e)) return -1;
     if (null) buf_put_str(out, "null");
     return 0;
 }
 
-static int put_json_array(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth, struct err *e) {
+static int put_json_array(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth,
+                          struct err *e) {
     bool tuple = t->id == CQL_TUPLE, set = t->id == CQL_SET;
-    if (t->id != CQL_LIST && !set && !tuple && t->id != CQL_VECTOR) return err_set(e, ERR_CONFIG, "an array is no value of this type");
+    if (t->id != CQL_LIST && !set && !tuple && t->id != CQL_VECTOR)
+        return err_set(e, ERR_CONFIG, "an array is no value of this type");
     r->p++;
     buf_u8(out, tuple ? '(' : set ? '{' : '[');
     for (uint32_t i = 0; !take_sign(r, ']'); i++) {
@@ -333,7 +363,8 @@ static int put_json_array(struct buf *out, struct arena *a, const struct cql_typ
     return 0;
 }
 
-static int put_json_object(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth, struct err *e) {
+static int put_json_object(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, uint32_t depth,
+                           struct err *e) {
     struct slice key;
     if (t->id != CQL_MAP && t->id != CQL_UDT) return err_set(e, ERR_CONFIG, "an object is no value of this type");
     r->p++;
@@ -342,9 +373,11 @@ static int put_json_object(struct buf *out, struct arena *a, const struct cql_ty
         uint32_t field = 0;
         if (i && !take_sign(r, ',')) return err_set(e, ERR_CONFIG, "an object has no end");
         if (i) buf_put_str(out, ", ");
-        if (json_peek(r) != '"' || json_string(a, r, &key, e) || !take_sign(r, ':')) return err_set(e, ERR_CONFIG, "an object is pairs of a name and a value");
+        if (json_peek(r) != '"' || json_string(a, r, &key, e) || !take_sign(r, ':'))
+            return err_set(e, ERR_CONFIG, "an object is pairs of a name and a value");
         if (t->id == CQL_MAP) literal_of_text(out, t->args[0], key);
-        else if ((field = cql_type_field(t, key)) == t->n_args) return err_set(e, ERR_CONFIG, "the type has no field %.*s", SLICE_FMT(key));
+        else if ((field = cql_type_field(t, key)) == t->n_args)
+            return err_set(e, ERR_CONFIG, "the type has no field %.*s", SLICE_FMT(key));
         else buf_printf(out, "\"%.*s\"", SLICE_FMT(key));
         buf_put_str(out, ": ");
         if (put_inner(out, a, t->args[t->id == CQL_MAP ? 1 : field], r, depth, e)) return -1;
@@ -353,7 +386,8 @@ static int put_json_object(struct buf *out, struct arena *a, const struct cql_ty
     return 0;
 }
 
-static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, bool *null, uint32_t depth, struct err *e) {
+static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, struct rd *r, bool *null,
+                    uint32_t depth, struct err *e) {
     struct slice text;
     uint8_t c = json_peek(r);
     if (depth > JSON_DEPTH) return err_set(e, ERR_CONFIG, "values are nested too deep");
@@ -365,7 +399,9 @@ static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, 
         return 0;
     }
     const uint8_t *from = r->p;
-    while (rd_left(r) && ((*r->p | 32) >= 'a' ? (*r->p | 32) <= 'z' : (*r->p >= '0' && *r->p <= '9') || memchr("+-.", *r->p, 3))) r->p++;
+    while (rd_left(r) &&
+           ((*r->p | 32) >= 'a' ? (*r->p | 32) <= 'z' : (*r->p >= '0' && *r->p <= '9') || memchr("+-.", *r->p, 3)))
+        r->p++;
     text = slice_of(from, (size_t)(r->p - from));
     if (slice_is(text, "null")) return *null = true, 0;
     if (!text.n) return err_set(e, ERR_CONFIG, "a value is expected");

@@ -17,11 +17,13 @@ int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *o
 /* ORDERED: n is told by the literal, so that another n has another one: of a key. RANDOM: n only decides which. */
 enum literal_kind { LITERAL_ORDERED, LITERAL_RANDOM };
 /* spec NULL: nothing is said. -1: ERR_CONFIG, for how long a value is must be said. */
-int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind, uint64_t n, const char *column, struct err *e) MUST_CHECK;
+int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind,
+                 uint64_t n, const char *column, struct err *e) MUST_CHECK;
 
 /* A field of a sample, as a literal of the type: quoted where CQL wants quotes. */
 void literal_of_text(struct buf *out, const struct cql_type *t, struct slice text);
-/* A JSON value at *r, which then is behind it. -1: ERR_CONFIG, it is no JSON, or no value of the type. *null: it is null. */
+/* A JSON value at *r, which then is behind it. -1: ERR_CONFIG, it is no JSON, or no value of the
+ * type. *null: it is null. */
 int literal_of_json(struct buf *out, const struct cql_type *t, struct rd *r, bool *null, struct err *e) MUST_CHECK;
 /* Steps over white space; the next byte, 0 at the end. */
 uint8_t json_peek(struct rd *r);

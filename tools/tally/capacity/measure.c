@@ -63,8 +63,10 @@ static int check_schema(struct measure *m, struct world *strict, struct world *l
     while (!rc && script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
         struct err why = {0}, other = {0};
-        bool wrong = world_run(lenient, &q, &ignored, &other) != 0, refused = world_run(strict, &q, &ignored, &why) != 0;
-        if (refused && wrong && !strcmp(why.text, other.text)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
+        bool wrong = world_run(lenient, &q, &ignored, &other) != 0,
+             refused = world_run(strict, &q, &ignored, &why) != 0;
+        if (refused && wrong && !strcmp(why.text, other.text))
+            rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
         else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
         if (refused && !wrong && world_define(strict, &q, &other))
             rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
@@ -149,7 +151,8 @@ static void record(const struct bench *b, const char *name, struct slice text, u
     else buf_put_str(&line, "null");
     buf_put_str(&line, ",\"cql\":");
     buf_json_str(&line, text);
-    buf_printf(&line, ",\"consistency\":\"%s\",\"page_size\":%d,\"units\":%g}\n", world_consistency_name(consistency), page_size, c->total);
+    buf_printf(&line, ",\"consistency\":\"%s\",\"page_size\":%d,\"units\":%g}\n", world_consistency_name(consistency),
+               page_size, c->total);
     fwrite(line.p, 1, line.n, b->m->o.record);
     buf_fini(&line);
 }
@@ -162,7 +165,8 @@ static int run_insert(struct bench *b, struct err *e) {
         if (world_run(b->of[i], &q, &ignored, e)) return -1;
         if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &ignored.charge);
     }
-    int refused = world_run(b->strict, &q, &ignored, &strictly); /* what it does not have, it refuses when it is asked */
+    /* what it does not have, it refuses when it is asked */
+    int refused = world_run(b->strict, &q, &ignored, &strictly);
     return (void)refused, 0;
 }
 
@@ -304,9 +308,13 @@ static uint32_t plan_table_of(struct plan *p, const struct measure *m, const str
     for (uint32_t i = 0; i < p->n_tables; i++)
         if (p->tables[i].table == t) return i;
     const struct workload_table *input = input_of(m, t);
-    p->tables[p->n_tables] = (struct plan_table){.table = t, .input = input, .by_partition = true,
+    p->tables[p->n_tables] = (struct plan_table){.table = t,
+                                                 .input = input,
+                                                 .by_partition = true,
                                                  .statics = markers_use_statics(p->st, &p->k, t),
-                                                 .per_partition = !t->n_clustering ? 1 : input ? input->rows_per_partition : 0};
+                                                 .per_partition = !t->n_clustering ? 1
+                                                                  : input          ? input->rows_per_partition
+                                                                                   : 0};
     return p->n_tables++;
 }
 
@@ -497,7 +505,8 @@ static int put_list(struct filling *f, const struct marker *m, const struct sche
                     struct err *e) {
     const struct literal_spec *spec;
     if (need_elements(f->p->st, &f->p->tables[f->p->parts[m->statement].table], c, &spec, e)) return -1;
-    int64_t n = spec->elements_low + (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
+    int64_t n = spec->elements_low +
+                (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
     buf_u8(out, '(');
     for (int64_t i = 0; i < n; i++) {
         if (i) buf_put_str(out, ", ");
@@ -561,7 +570,10 @@ void spread_of(const double *values, uint32_t n, struct arena *a, struct spread 
     memcpy(sorted, values, n * sizeof(*sorted));
     qsort(sorted, n, sizeof(*sorted), by_size);
     for (uint32_t i = 0; i < n; i++) sum += sorted[i];
-    *out = (struct spread){.p50 = sorted[(n - 1) / 2], .p99 = sorted[(uint32_t)(0.99 * (n - 1) + 0.5)], .most = sorted[n - 1], .mean = sum / n};
+    *out = (struct spread){.p50 = sorted[(n - 1) / 2],
+                           .p99 = sorted[(uint32_t)(0.99 * (n - 1) + 0.5)],
+                           .most = sorted[n - 1],
+                           .mean = sum / n};
 }
 
 struct gathered {
@@ -598,12 +610,15 @@ static void take_sample(struct filling *f, struct measured *s, const struct worl
 /* all: of the plan's tables, one after the other. */
 static int run_sample(struct filling *f, struct measured *all, struct gathered *of, struct err *e) {
     const struct workload_statement *st = f->p->st;
-    const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = st->consistency, .page_size = st->page_size};
+    const struct world_request q = {.text = buf_slice(&f->b->text),
+                                    .consistency = st->consistency,
+                                    .page_size = st->page_size};
     const uint32_t n = f->p->n_tables;
     struct world_answer a, ignored;
     struct err why = {0}, strictly = {0};
     for (int i = 0; i < MODELS; i++) {
-        if (world_run(f->b->of[i], &q, &a, &why)) return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
+        if (world_run(f->b->of[i], &q, &a, &why))
+            return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
         for (uint32_t t = 0; t < n; t++) {
             struct charge part = a.charge;
             uint64_t entities = a.entities;
@@ -620,7 +635,8 @@ static int run_sample(struct filling *f, struct measured *all, struct gathered *
 }
 
 /* Draws what a request is of, and makes sure that it is there. Statements of a batch are of one
- * partition on each of their tables, one row behind the other, or where it has not so many rows, each of a partition of its own. */
+ * partition on each of their tables, one row behind the other, or where it has not so many rows,
+ * each of a partition of its own. */
 static int draw_targets(struct filling *f, struct err *e) {
     for (uint32_t i = 0; i < f->p->k.n_statements; i++) {
         const struct plan_part *part = &f->p->parts[i];
@@ -806,11 +822,14 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
         t->rows = (uint64_t)t->input->stored_rows;
         return 0;
     }
-    if (!t->input || !t->input->partitions) return out_of(m, e, "%s", "no input says how many partitions it has", &t->unknown);
+    if (!t->input || !t->input->partitions)
+        return out_of(m, e, "%s", "no input says how many partitions it has", &t->unknown);
     t->partitions = t->input->partitions;
-    if (t->table->n_clustering && !t->input->rows_per_partition) return out_of(m, e, "%s", "no input says how many rows a partition has", &t->unknown);
+    if (t->table->n_clustering && !t->input->rows_per_partition)
+        return out_of(m, e, "%s", "no input says how many rows a partition has", &t->unknown);
     uint64_t per = t->table->n_clustering ? t->input->rows_per_partition : 1;
-    if (per > ROWS_OF_PARTITION) return out_of(m, e, "%s", "its partitions have more rows than are held in memory", &t->unknown);
+    if (per > ROWS_OF_PARTITION)
+        return out_of(m, e, "%s", "its partitions have more rows than are held in memory", &t->unknown);
     t->rows = t->partitions * per;
     return measure_storage(m, t, e);
 }

@@ -1,8 +1,11 @@
-/* Runs a workload's statements in worlds (world.h) and gathers what each came to: sizes in both models, units, rules. No size and no unit is computed here.
+/* Runs a workload's statements in worlds (world.h) and gathers what each came to: sizes in both
+ * models, units, rules. No size and no unit is computed here.
  *
- * Life of a statement: worlds of its own are made of the schema, the partitions that its requests go to are filled with rows, and it runs as often as there are samples, each time with
- * other values: keys drawn as the workload says, others made up (literal.h) or taken from a sample of rows. One more world, which refuses what Amazon Keyspaces
- * refuses, says whether it would be refused.
+ * Life of a statement: worlds of its own are made of the schema, the partitions that its requests
+ * go to are filled with rows, and it runs as often as there are samples, each time with other
+ * values: keys drawn as the workload says, others made up (literal.h) or taken from a sample of
+ * rows. One more world, which refuses what Amazon Keyspaces refuses, says whether it would be
+ * refused.
  */
 #pragma once
 
@@ -20,13 +23,16 @@ struct measure_options {
     const struct pricing *pricing;
     enum size_model model; /* that units and costs go by */
     uint32_t samples;
-    FILE *record; /* every statement that is run, with what it cost in the model that counts, a JSON object on a line; NULL: nowhere */
+    /* every statement that is run, with what it cost in the model that counts, a JSON object on a
+     * line; NULL: nowhere */
+    FILE *record;
 };
 
 /* A statement, and what of it is of one table: of a batch over several tables there is one for each. */
 struct measured {
     const struct workload_statement *statement;
-    const struct schema_table *table; /* of the schema that measure_schema gives; NULL: not known, as the statement failed */
+    /* of the schema that measure_schema gives; NULL: not known, as the statement failed */
+    const struct schema_table *table;
     const struct workload_table *input;
     const struct keys *keys; /* of its requests, over the partitions of the table; NULL: not measured */
     uint32_t plan_table;     /* which of the statement's tables this is, from 0 */

@@ -49,7 +49,9 @@ static bool next_line(struct lines *l) {
     return true;
 }
 
-static int bad(const struct lines *l, const char *why) { return err_set(l->e, ERR_CONFIG, "%s:%u: %s: '%s'", l->path, l->number, why, l->line); }
+static int bad(const struct lines *l, const char *why) {
+    return err_set(l->e, ERR_CONFIG, "%s:%u: %s: '%s'", l->path, l->number, why, l->line);
+}
 
 /* The value behind "label:" (blanks before the colon, too); NULL: it is another line. */
 static const char *text_behind(const char *line, const char *label) {
@@ -64,8 +66,20 @@ static const char *text_behind(const char *line, const char *label) {
 
 /* "23273", "22.73 KiB", "0 bytes", "NaN" */
 static int number_of(const struct lines *l, const char *text, double *out) {
-    static const struct { const char *name; double factor; } units[] = {{"", 1}, {"bytes", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776},
-                                                                       {"KB", 1024}, {"MB", 1048576}, {"GB", 1073741824}, {"TB", 1099511627776}};
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {{"", 1},
+                 {"bytes", 1},
+                 {"B", 1},
+                 {"KiB", 1024},
+                 {"MiB", 1048576},
+                 {"GiB", 1073741824},
+                 {"TiB", 1099511627776},
+                 {"KB", 1024},
+                 {"MB", 1048576},
+                 {"GB", 1073741824},
+                 {"TB", 1099511627776}};
     char *end;
     double n = strtod(text, &end);
     if (end == text || isinf(n) || n < -1) return bad(l, "a number is expected");
@@ -83,11 +97,16 @@ static struct nodetool_table *find_table(struct nodetool *n, const char *keyspac
     return NULL;
 }
 
-static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, const char *keyspace, const char *name, const struct lines *l) {
+static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, const char *keyspace, const char *name,
+                                         const struct lines *l) {
     struct nodetool_table *t = find_table(n, keyspace, name);
     if (t) return t->line = l->number, t;
     if (!(t = ARENA_NEW(a, struct nodetool_table))) return err_nomem(l->e), NULL;
-    *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace), .name = arena_strdup(a, name), .line = l->number, .compression = -1, .cells = -1};
+    *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace),
+                                 .name = arena_strdup(a, name),
+                                 .line = l->number,
+                                 .compression = -1,
+                                 .cells = -1};
     if (!t->keyspace || !t->name) return err_nomem(l->e), NULL;
     if (n->newest) n->newest->next = t;
     else n->tables = t;
@@ -98,9 +117,13 @@ static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, co
 enum { SEEN_READS = 1, SEEN_WRITES = 2, SEEN_PARTITIONS = 4, SEEN_LIVE = 8, SEEN_ALL = 15 };
 
 static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned *seen) {
-    const struct { const char *label; double *to; unsigned bit; } figures[] = {
-        {"Local read count", &t->reads, SEEN_READS}, {"Local write count", &t->writes, SEEN_WRITES}, {"Number of partitions (estimate)", &t->partitions, SEEN_PARTITIONS},
-        {"Number of keys (estimate)", &t->partitions, SEEN_PARTITIONS}, {"Space used (live)", &t->live_bytes, SEEN_LIVE}, {"SSTable Compression Ratio", &t->compression, 0}};
+    const struct { const char *label; double *to; unsigned bit;
+    } figures[] = {{"Local read count", &t->reads, SEEN_READS},
+                   {"Local write count", &t->writes, SEEN_WRITES},
+                   {"Number of partitions (estimate)", &t->partitions, SEEN_PARTITIONS},
+                   {"Number of keys (estimate)", &t->partitions, SEEN_PARTITIONS},
+                   {"Space used (live)", &t->live_bytes, SEEN_LIVE},
+                   {"SSTable Compression Ratio", &t->compression, 0}};
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         const char *text = text_behind(l->line, figures[i].label);
         double d;
@@ -117,8 +140,12 @@ static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned
 
 static int end_table(const struct lines *l, const struct nodetool_table *t, unsigned seen) {
     if (!t || seen == SEEN_ALL) return 0;
-    const char *lacks = !(seen & SEEN_READS) ? "Local read count" : !(seen & SEEN_WRITES) ? "Local write count" : !(seen & SEEN_LIVE) ? "Space used (live)" : "Number of partitions (estimate)";
-    return err_set(l->e, ERR_CONFIG, "%s:%u: the figures of %s.%s lack '%s': is the text cut off?", l->path, t->line, t->keyspace, t->name, lacks);
+    const char *lacks = !(seen & SEEN_READS)    ? "Local read count"
+                        : !(seen & SEEN_WRITES) ? "Local write count"
+                        : !(seen & SEEN_LIVE)   ? "Space used (live)"
+                                                : "Number of partitions (estimate)";
+    return err_set(l->e, ERR_CONFIG, "%s:%u: the figures of %s.%s lack '%s': is the text cut off?", l->path, t->line,
+                   t->keyspace, t->name, lacks);
 }
 
 static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l) {
@@ -143,7 +170,9 @@ static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l)
             if (!*keyspace) return bad(l, "a table stands before its keyspace");
             if (!(t = open_table(n, a, keyspace, table, l))) return -1;
             seen = 0;
-        } else if (t ? take_figure(l, t, &seen) : !*keyspace || !strchr(l->line, ':') ? bad(l, "this is no line of tablestats") : 0) {
+        } else if (t                                     ? take_figure(l, t, &seen)
+                   : !*keyspace || !strchr(l->line, ':') ? bad(l, "this is no line of tablestats")
+                                                         : 0) {
             return -1;
         }
     }
@@ -195,7 +224,8 @@ static int read_histograms(struct nodetool *n, struct lines *l) {
     while (next_line(l)) {
         int used = 0;
         if (!*l->line || !strncmp(l->line, "No SSTables", 11)) continue;
-        if (sscanf(l->line, "%63[^/ ]/%63[^ ] histograms%n", keyspace, table, &used) != 2 || !used) return bad(l, "a line 'keyspace/table histograms' is expected");
+        if (sscanf(l->line, "%63[^/ ]/%63[^ ] histograms%n", keyspace, table, &used) != 2 || !used)
+            return bad(l, "a line 'keyspace/table histograms' is expected");
         if (read_percentiles(l, find_table(n, keyspace, table))) return -1;
         found++;
     }
@@ -237,7 +267,8 @@ static int read_status(struct nodetool *n, struct lines *l) {
     return n->nodes ? 0 : bad(l, "there is no node in it");
 }
 
-int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text, struct err *e) {
+int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text,
+                  struct err *e) {
     struct lines l = {.text = text, .path = path, .e = e};
     switch (kind) {
     case NODETOOL_TABLESTATS: return read_tablestats(n, a, &l);
@@ -277,7 +308,8 @@ static bool has_statements(const struct applying *x, const struct schema_table *
     return false;
 }
 
-static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t, bool reads, double rate, const char *unknown) {
+static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t,
+                         bool reads, double rate, const char *unknown) {
     struct workload_statement *s = workload_add(x->w);
     struct buf text;
     if (!s) return err_nomem(x->e);
@@ -307,7 +339,9 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
 
 static int put_rates(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
     uint32_t replicas = replicas_of(x, t->keyspace);
-    const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up" : !replicas ? "the keyspace does not say how many replicas there are; --replicas does" : NULL;
+    const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up"
+                          : !replicas    ? "the keyspace does not say how many replicas there are; --replicas does"
+                                         : NULL;
     bool one = x->consistency == CL_ONE || x->consistency == CL_LOCAL_ONE;
     uint32_t asked = one ? 1 : replicas / 2 + 1;
     double by = unknown ? 0 : x->scale / x->n->uptime_s;
@@ -319,15 +353,20 @@ static int put_rows(const struct applying *x, const struct nodetool_table *n, co
     struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
     uint32_t replicas = replicas_of(x, t->keyspace);
     if (!w) return err_nomem(x->e);
-    if (!w->partitions && replicas && n->partitions > 0) w->partitions = (uint64_t)(n->partitions * x->scale / replicas + 0.5);
+    if (!w->partitions && replicas && n->partitions > 0)
+        w->partitions = (uint64_t)(n->partitions * x->scale / replicas + 0.5);
     if (!w->rows_per_partition && t->n_clustering && n->cells >= 0 && t->n_regular) {
         double rows = floor(n->cells / t->n_regular + 0.5);
         w->rows_per_partition = rows < 1 ? 1 : (uint64_t)rows;
-        if (note_add(&x->w->arena, x->notes, x->e, "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median partition and a row has %u", n->keyspace, n->name,
-                     (unsigned long long)w->rows_per_partition, n->cells, t->n_regular)) return -1;
+        if (note_add(&x->w->arena, x->notes, x->e,
+                     "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median partition "
+                     "and a row has %u",
+                     n->keyspace, n->name, (unsigned long long)w->rows_per_partition, n->cells, t->n_regular))
+            return -1;
     }
     if (n->compression > 0 && replicas)
-        return note_add(&x->w->arena, x->notes, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace, n->name,
+        return note_add(&x->w->arena, x->notes, x->e,
+                        "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace, n->name,
                         n->live_bytes / n->compression * x->scale / replicas);
     return 0;
 }
@@ -336,18 +375,35 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
     struct err ignored = {0};
     const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
     if (!strncmp(n->keyspace, "system", 6)) return 0;
-    if (!t) return note_add(&x->w->arena, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace, n->name);
+    if (!t)
+        return note_add(&x->w->arena, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out",
+                        n->keyspace, n->name);
     if (put_rows(x, n, t)) return -1;
-    if (has_statements(x, t)) return note_add(&x->w->arena, x->notes, x->e, "%s.%s: the workload's statements count, not the reads and writes of tablestats", n->keyspace, n->name);
+    if (has_statements(x, t))
+        return note_add(&x->w->arena, x->notes, x->e,
+                        "%s.%s: the workload's statements count, not the reads and writes of tablestats", n->keyspace,
+                        n->name);
     return put_rates(x, n, t);
 }
 
-int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas, uint16_t consistency, struct note **notes, struct err *e) {
+int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
+                   uint16_t consistency, struct note **notes, struct err *e) {
     uint32_t nodes = n->nodes ? n->nodes : n->captures;
-    struct applying x = {.n = n, .w = w, .notes = notes, .e = e, .replicas = replicas, .consistency = consistency, .scale = (double)nodes / n->captures};
-    if (note_add(&w->arena, notes, e, "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows that are there, evenly over the day and the partitions") ||
-        note_add(&w->arena, notes, e, "tablestats: %u of %u nodes were captured%s; each read asks %s, each write goes to all replicas", n->captures, nodes,
-                 n->nodes ? "" : " (no status says how many there are)", consistency == CL_ONE || consistency == CL_LOCAL_ONE ? "one replica" : "a quorum of replicas")) return -1;
+    struct applying x = {.n = n,
+                         .w = w,
+                         .notes = notes,
+                         .e = e,
+                         .replicas = replicas,
+                         .consistency = consistency,
+                         .scale = (double)nodes / n->captures};
+    if (note_add(&w->arena, notes, e,
+                 "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows that "
+                 "are there, evenly over the day and the partitions") ||
+        note_add(&w->arena, notes, e,
+                 "tablestats: %u of %u nodes were captured%s; each read asks %s, each write goes to all replicas",
+                 n->captures, nodes, n->nodes ? "" : " (no status says how many there are)",
+                 consistency == CL_ONE || consistency == CL_LOCAL_ONE ? "one replica" : "a quorum of replicas"))
+        return -1;
     for (const struct nodetool_table *t = n->tables; t; t = t->next)
         if (apply_table(&x, t, schema)) return -1;
     return 0;

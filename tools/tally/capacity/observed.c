@@ -26,15 +26,19 @@ static const char *key_text(struct arena *a, const struct schema_table *t, struc
     return (const char *)copy.p;
 }
 
-double observed_load(const struct workload_partition *p) { return p->read_units / 3 + p->write_units + p->entities / 2; }
+double observed_load(const struct workload_partition *p) {
+    return p->read_units / 3 + p->write_units + p->entities / 2;
+}
 
-int observed_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key, struct err *e) {
+int observed_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key,
+                       struct err *e) {
     struct workload_table *table = workload_table(w, t->keyspace->name, t->name);
     if (!table) return err_nomem(e);
     if (day_judge_partition(t, &p, e)) return -1;
     table->n_keys++;
     table->n_over += p.over_reads || p.over_writes || p.over_entities;
-    if (!table->parts && !(table->parts = ARENA_ARRAY(&w->arena, HOT_SHOWN, struct workload_partition))) return err_nomem(e);
+    if (!table->parts && !(table->parts = ARENA_ARRAY(&w->arena, HOT_SHOWN, struct workload_partition)))
+        return err_nomem(e);
     uint32_t at = table->n_parts;
     while (at && observed_load(&table->parts[at - 1]) < observed_load(&p)) at--;
     if (at == HOT_SHOWN) return 0;
@@ -45,7 +49,9 @@ int observed_partition(struct workload *w, const struct schema_table *t, struct 
     return 0;
 }
 
-static struct workload_statement *add_statement(struct workload *w, const char *text, uint32_t line, const struct schema_table *t, double rate, struct workload_observed **observed) {
+static struct workload_statement *add_statement(struct workload *w, const char *text, uint32_t line,
+                                                const struct schema_table *t, double rate,
+                                                struct workload_observed **observed) {
     struct workload_statement *s = workload_add(w);
     struct workload_observed *o = ARENA_NEW(&w->arena, struct workload_observed);
     if (!s || !o) return NULL;
@@ -82,7 +88,8 @@ static int take_statement(void *arg, struct client *c, const struct client_rows 
     if (s && n <= 0) return s->unknown = "it did not run in the server's last minute", 0;
     double *one = ARENA_ARRAY(&l->w->arena, 2, double);
     if (!o || !one) return err_nomem(l->e);
-    one[0] = client_double(row, "read_units_last_minute") / n, one[1] = client_double(row, "write_units_last_minute") / n;
+    one[0] = client_double(row, "read_units_last_minute") / n,
+    one[1] = client_double(row, "write_units_last_minute") / n;
     const struct spread unknown = {-1, -1, -1, -1};
     o->row_bytes = o->static_bytes = unknown;
     o->reads = (struct spread){-1, -1, -1, one[0]}, o->writes = (struct spread){-1, -1, -1, one[1]};
@@ -99,9 +106,12 @@ static int take_partition(void *arg, struct client *c, const struct client_rows 
     const struct schema_table *t = table_of(l, c, row);
     struct value key = client_value(row, "partition_key");
     if (!t || t->keyspace->is_system || key.n < 0) return 0;
-    const struct workload_partition p = {.read_units = greater(client_double(row, "read_units_last_second"), client_double(row, "read_units_last_minute") / 60),
-                                         .write_units = greater(client_double(row, "write_units_last_second"), client_double(row, "write_units_last_minute") / 60),
-                                         .entities = greater((double)client_int(row, "entities_last_second"), (double)client_int(row, "entities_last_minute") / 60)};
+    const struct workload_partition p = {.read_units = greater(client_double(row, "read_units_last_second"),
+                                                               client_double(row, "read_units_last_minute") / 60),
+                                         .write_units = greater(client_double(row, "write_units_last_second"),
+                                                                client_double(row, "write_units_last_minute") / 60),
+                                         .entities = greater((double)client_int(row, "entities_last_second"),
+                                                             (double)client_int(row, "entities_last_minute") / 60)};
     return observed_partition(l->w, t, p, slice_of(key.p, (size_t)key.n), l->e);
 }
 
@@ -110,7 +120,10 @@ static int take_storage(struct client *c, struct live *l, const struct schema_ta
     struct client_answer a;
     struct workload_table *table = workload_table(l->w, t->keyspace->name, t->name);
     if (!table) return err_nomem(l->e);
-    snprintf(text, sizeof(text), "SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = '%s' AND table_name = '%s'", t->keyspace->name, t->name);
+    snprintf(
+        text, sizeof(text),
+        "SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = '%s' AND table_name = '%s'",
+        t->keyspace->name, t->name);
     if (client_ask(c, text, &a, l->e)) return -1;
     if (!a.has_rows || !client_rows_next(&a.rows)) return 0;
     table->has_stored = true;
@@ -121,8 +134,13 @@ static int take_storage(struct client *c, struct live *l, const struct schema_ta
 
 int observed_server(struct client *c, struct workload *w, const struct measure *m, struct note **notes, struct err *e) {
     struct live l = {.w = w, .m = m, .e = e};
-    if (note_add(&w->arena, notes, e, "the server: statements and partitions are those of its last minute, taken for all of the day; units and storage are by its own size model")) return -1;
-    if (client_each(c, "SELECT * FROM system_metering.statements", take_statement, &l, e) || client_each(c, "SELECT * FROM system_metering.partitions", take_partition, &l, e)) return -1;
+    if (note_add(&w->arena, notes, e,
+                 "the server: statements and partitions are those of its last minute, taken for all of the day; units "
+                 "and storage are by its own size model"))
+        return -1;
+    if (client_each(c, "SELECT * FROM system_metering.statements", take_statement, &l, e) ||
+        client_each(c, "SELECT * FROM system_metering.partitions", take_partition, &l, e))
+        return -1;
     for (uint32_t i = 0; i < m->schema->n_spaces; i++) {
         if (m->schema->spaces[i]->keyspace->is_system) continue;
         struct schema_table_cursor at = schema_tables_begin(&m->schema->spaces[i]->tables);

@@ -73,7 +73,9 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
 
 /* The text that was asked or prepared: of a batch, its first. */
 static struct slice text_of(const struct capturing *x, const struct cql_request *q) {
-    const struct slice id = q->prepared_id.p ? q->prepared_id : q->n_items ? q->items[0].prepared_id : (struct slice){0};
+    const struct slice id = q->prepared_id.p ? q->prepared_id
+                            : q->n_items     ? q->items[0].prepared_id
+                                             : (struct slice){0};
     const struct capture_statement *s = id.p ? trace_statement(&x->t, id) : NULL;
     return s ? s->text : q->n_items ? q->items[0].query : q->query;
 }
@@ -94,7 +96,8 @@ static const struct schema_table *table_of_text(struct capturing *x, struct slic
 static void prepare(struct capturing *x, struct slice id) {
     const struct capture_statement *s = trace_statement(&x->t, id);
     struct err ignored = {0};
-    if (s && !x->prepared[s - x->t.statements]) x->prepared[s - x->t.statements] = !world_prepare(x->world, s->text, s->keyspace, &ignored);
+    if (s && !x->prepared[s - x->t.statements])
+        x->prepared[s - x->t.statements] = !world_prepare(x->world, s->text, s->keyspace, &ignored);
 }
 
 static int add_visit(struct capturing *x, const struct visit *v) {
@@ -123,7 +126,8 @@ static bool one_partition(const struct op_cost *c, int64_t *token, struct slice 
     return !first;
 }
 
-static int visit(struct capturing *x, const struct trace_request *r, const struct cql_request *q, const struct schema_table *t) {
+static int visit(struct capturing *x, const struct trace_request *r, const struct cql_request *q,
+                 const struct schema_table *t) {
     struct world_answer a;
     struct slice state, key = {0};
     bool throttled;
@@ -132,18 +136,30 @@ static int visit(struct capturing *x, const struct trace_request *r, const struc
     if (q->prepared_id.p) prepare(x, q->prepared_id);
     for (uint32_t i = 0; i < q->n_items; i++)
         if (q->items[i].prepared_id.p) prepare(x, q->items[i].prepared_id);
-    const struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace, .version = r->q.version, .opcode = r->q.opcode,
-                                    .flags = r->q.flags, .body = r->q.body};
+    const struct world_call call = {.now_us = r->q.began_us,
+                                    .connection = r->q.connection,
+                                    .keyspace = r->q.keyspace,
+                                    .version = r->q.version,
+                                    .opcode = r->q.opcode,
+                                    .flags = r->q.flags,
+                                    .body = r->q.body};
     if (world_send(x->world, &call, &a, &state, &throttled, &ignored) || !one_partition(a.cost, &token, &key)) return 0;
-    struct visit v = {.table = t, .token = token, .second = r->q.began_us / 1000000, .read_units = (double)r->q.read_halves / 2,
-                      .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2, .entities = q->kind == REQUEST_BATCH ? q->n_items : r->q.rows_read, .key = arena_dup(&x->w->arena, key)};
+    struct visit v = {.table = t,
+                      .token = token,
+                      .second = r->q.began_us / 1000000,
+                      .read_units = (double)r->q.read_halves / 2,
+                      .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2,
+                      .entities = q->kind == REQUEST_BATCH ? q->n_items : r->q.rows_read,
+                      .key = arena_dup(&x->w->arena, key)};
     if (v.write_units > 0 && q->kind != REQUEST_BATCH) v.entities = 1;
     return v.key.p ? add_visit(x, &v) : err_nomem(x->e);
 }
 
 /* ---- all requests ---- */
 
-static bool counts(const struct capturing *x, const struct trace_request *r) { return !r->q.outcome && !trace_is_system(&x->t, r->name); }
+static bool counts(const struct capturing *x, const struct trace_request *r) {
+    return !r->q.outcome && !trace_is_system(&x->t, r->name);
+}
 
 static int look_at(struct capturing *x, const struct trace_request *r) {
     struct cql_request q;
@@ -170,7 +186,8 @@ static int add_seconds(struct capturing *x) {
         struct workload_table *table = workload_table(x->w, t->keyspace->name, t->name);
         if (!table) return err_nomem(x->e);
         if (!table->second_reads) {
-            table->second_reads = ARENA_ARRAY(&x->w->arena, n, double), table->second_writes = ARENA_ARRAY(&x->w->arena, n, double);
+            table->second_reads = ARENA_ARRAY(&x->w->arena, n, double),
+            table->second_writes = ARENA_ARRAY(&x->w->arena, n, double);
             table->seconds = n;
             table->begins = (uint32_t)(x->first_s % DAY_S);
             if (!table->second_reads || !table->second_writes) return err_nomem(x->e);
@@ -186,14 +203,16 @@ static int add_statement(struct capturing *x, uint32_t name, const uint32_t *req
     struct arena *a = &x->w->arena;
     struct workload_statement *s = workload_add(x->w);
     struct workload_observed *o = ARENA_NEW(a, struct workload_observed);
-    double *reads = ARENA_ARRAY(a, n, double), *writes = ARENA_ARRAY(a, n, double), *rows = ARENA_ARRAY(a, n, double), *statics = ARENA_ARRAY(a, n, double);
+    double *reads = ARENA_ARRAY(a, n, double), *writes = ARENA_ARRAY(a, n, double), *rows = ARENA_ARRAY(a, n, double),
+           *statics = ARENA_ARRAY(a, n, double);
     if (!s || !o || !reads || !writes || !rows || !statics) return err_nomem(x->e);
     for (uint32_t i = 0; i < n; i++) {
         const struct capture_request *q = &x->t.requests[requests[i]].q;
         reads[i] = (double)q->read_halves / 2, writes[i] = (double)(q->write_halves + q->static_halves) / 2;
         rows[i] = (double)q->row_bytes, statics[i] = (double)q->static_bytes;
     }
-    spread_of(reads, n, a, &o->reads), spread_of(writes, n, a, &o->writes), spread_of(rows, n, a, &o->row_bytes), spread_of(statics, n, a, &o->static_bytes);
+    spread_of(reads, n, a, &o->reads), spread_of(writes, n, a, &o->writes), spread_of(rows, n, a, &o->row_bytes),
+        spread_of(statics, n, a, &o->static_bytes);
     o->table = x->tables[name];
     o->n = o->n_samples = n;
     o->read_samples = reads, o->write_samples = writes;
@@ -243,7 +262,9 @@ static int add_partitions(struct capturing *x) {
         struct workload_partition most = {0};
         while (i < x->n_visits && x->visits[i].table == first->table && x->visits[i].token == first->token) {
             struct workload_partition second = {0};
-            for (int64_t at = x->visits[i].second; i < x->n_visits && x->visits[i].table == first->table && x->visits[i].token == first->token && x->visits[i].second == at; i++) {
+            for (int64_t at = x->visits[i].second; i < x->n_visits && x->visits[i].table == first->table &&
+                                                   x->visits[i].token == first->token && x->visits[i].second == at;
+                 i++) {
                 second.read_units += x->visits[i].read_units;
                 second.write_units += x->visits[i].write_units;
                 second.entities += x->visits[i].entities;
@@ -258,21 +279,28 @@ static int add_partitions(struct capturing *x) {
 static int take(struct capturing *x, struct note **notes) {
     int rc = 0;
     for (size_t i = 0; !rc && i < x->t.n; i++) rc = look_at(x, &x->t.requests[i]);
-    if (!rc && !x->n_visits && !x->first_s) rc = err_set(x->e, ERR_CONFIG, "%s: no request in it is of a table of the schema", x->path);
+    if (!rc && !x->n_visits && !x->first_s)
+        rc = err_set(x->e, ERR_CONFIG, "%s: no request in it is of a table of the schema", x->path);
     if (!rc) rc = add_seconds(x) || add_statements(x) || add_partitions(x) ? -1 : 0;
     if (rc) return -1;
-    return note_add(&x->w->arena, notes, x->e, "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu that are missing are not in it; units are by %s, as they were charged",
-                    x->path, (long long)(x->last_s - x->first_s + 1), (unsigned long long)x->refused, (unsigned long long)x->t.dropped, size_model_name((enum size_model)x->t.header.size_model));
+    return note_add(&x->w->arena, notes, x->e,
+                    "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu that are "
+                    "missing are not in it; units are by %s, as they were charged",
+                    x->path, (long long)(x->last_s - x->first_s + 1), (unsigned long long)x->refused,
+                    (unsigned long long)x->t.dropped, size_model_name((enum size_model)x->t.header.size_model));
 }
 
-int observed_capture(const char *path, struct workload *w, const struct measure *m, struct note **notes, struct err *e) {
+int observed_capture(const char *path, struct workload *w, const struct measure *m, struct note **notes,
+                     struct err *e) {
     struct capturing x = {.path = path, .w = w, .m = m, .e = e};
     if (trace_open(&x.t, path, false, e)) return -1;
     arena_init(&x.arena, 16 << 10, 256 << 20);
     x.tables = calloc(x.t.n_names + 1, sizeof(*x.tables));
     x.prepared = calloc(x.t.n_statements + 1, sizeof(*x.prepared));
     int rc = x.tables && x.prepared ? 0 : err_nomem(e);
-    if (!rc && x.t.header.hashed) rc = err_set(e, ERR_CONFIG, "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
+    if (!rc && x.t.header.hashed)
+        rc = err_set(e, ERR_CONFIG,
+                     "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
     if (!rc) rc = (x.world = measure_world(m, m->o.model, false, e)) ? take(&x, notes) : -1;
     if (x.world) world_free(x.world);
     free(x.visits);

@@ -15,7 +15,8 @@ static void columns_of(const double *seconds, const int32_t *minutes, double use
         for (uint32_t i = 0; i < DAY / WIDTH; i++) sum += seconds[c * (DAY / WIDTH) + i];
         used[c] = sum / (DAY / WIDTH);
         most[c] = 0;
-        for (uint32_t i = 0; minutes && i < DAY / 60 / WIDTH; i++) most[c] += (double)minutes[c * (DAY / 60 / WIDTH) + i] / (DAY / 60 / WIDTH);
+        for (uint32_t i = 0; minutes && i < DAY / 60 / WIDTH; i++)
+            most[c] += (double)minutes[c * (DAY / 60 / WIDTH) + i] / (DAY / 60 / WIDTH);
     }
 }
 

@@ -122,8 +122,10 @@ static int read_line(struct reading *r, struct slice line) {
     if (!line.n || *line.p == '#') return 0;
     first = next_field(&rest);
     if (slice_is(first, "date")) return rest.p ? read_date(r, rest) : bad(r, "the date is missing: '%.*s'", line);
-    if (slice_is(first, "region")) return r->n_columns ? bad(r, "the columns are named twice: '%.*s'", line) : read_columns(r, line);
-    return r->n_columns ? read_region(r, line) : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
+    if (slice_is(first, "region"))
+        return r->n_columns ? bad(r, "the columns are named twice: '%.*s'", line) : read_columns(r, line);
+    return r->n_columns ? read_region(r, line)
+                        : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
 }
 
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) {
@@ -136,7 +138,9 @@ int prices_parse(struct arena *a, const char *path, struct slice text, struct pr
         if (read_line(&r, slice_of(text.p, n))) return -1;
         text = slice_of(text.p + n + (end != NULL), text.n - n - (end != NULL));
     }
-    if (!*out->date) return err_set(e, ERR_CONFIG, "%s:%u: no line 'date,2025-11-05' says of which day the prices are", path, r.line);
+    if (!*out->date)
+        return err_set(e, ERR_CONFIG, "%s:%u: no line 'date,2025-11-05' says of which day the prices are", path,
+                       r.line);
     return out->n ? 0 : err_set(e, ERR_CONFIG, "%s:%u: there are no prices", path, r.line);
 }
 

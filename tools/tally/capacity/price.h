@@ -1,4 +1,5 @@
-/* A dated table of prices: CSV, a line for each Region (prices.csv, which is part of the program, or a file). What has no number in it is unknown, and so is every sum with it.
+/* A dated table of prices: CSV, a line for each Region (prices.csv, which is part of the program,
+ * or a file). What has no number in it is unknown, and so is every sum with it.
  */
 #pragma once
 

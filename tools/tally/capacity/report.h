@@ -20,7 +20,8 @@ struct report {
     bool plots;
 };
 
-/* Whether the answer is no: something is refused, a partition is over a limit, or no setting within the quotas suffices. */
+/* Whether the answer is no: something is refused, a partition is over a limit, or no setting within
+ * the quotas suffices. */
 bool report_is_no(const struct report *r);
 void report_text(const struct report *r, struct buf *out);
 void report_json(const struct report *r, struct buf *out);

@@ -30,7 +30,8 @@ static void put_spread(struct buf *out, const char *key, const struct spread *s,
     const char *inner = "";
     put_key(out, key, comma);
     buf_put_str(out, "{");
-    put_amount(out, "p50", s->p50, &inner), put_amount(out, "p99", s->p99, &inner), put_amount(out, "max", s->most, &inner), put_amount(out, "mean", s->mean, &inner);
+    put_amount(out, "p50", s->p50, &inner), put_amount(out, "p99", s->p99, &inner),
+        put_amount(out, "max", s->most, &inner), put_amount(out, "mean", s->mean, &inner);
     buf_put_str(out, "}");
 }
 
@@ -40,8 +41,10 @@ static void put_model(struct buf *out, const struct measured *s, enum size_model
     const char *inner = "";
     put_key(out, size_model_name(model), comma);
     buf_put_str(out, "{");
-    put_spread(out, "row_bytes", &s->of[model].row_bytes, &inner), put_spread(out, "static_bytes", &s->of[model].static_bytes, &inner);
-    put_spread(out, "read_units", &s->of[model].read_units, &inner), put_spread(out, "write_units", &s->of[model].write_units, &inner);
+    put_spread(out, "row_bytes", &s->of[model].row_bytes, &inner),
+        put_spread(out, "static_bytes", &s->of[model].static_bytes, &inner);
+    put_spread(out, "read_units", &s->of[model].read_units, &inner),
+        put_spread(out, "write_units", &s->of[model].write_units, &inner);
     put_key(out, "rules", &inner);
     buf_put_str(out, "[");
     bool first = true;
@@ -59,13 +62,17 @@ static void put_statement(struct buf *out, const struct measured *s) {
     char table[160] = "";
     if (s->table) snprintf(table, sizeof(table), "%s.%s", s->table->keyspace->name, s->table->name);
     buf_put_str(out, "{");
-    put_text(out, "name", st->name, &comma), put_text(out, "cql", st->text, &comma), put_text(out, "table", s->table ? table : NULL, &comma);
+    put_text(out, "name", st->name, &comma), put_text(out, "cql", st->text, &comma),
+        put_text(out, "table", s->table ? table : NULL, &comma);
     put_text(out, "refused", s->refused, &comma), put_text(out, "unknown", s->unknown, &comma);
-    put_amount(out, "rate_mean", curve_mean(&st->rate), &comma), put_amount(out, "rate_max", curve_most(&st->rate), &comma);
+    put_amount(out, "rate_mean", curve_mean(&st->rate), &comma),
+        put_amount(out, "rate_max", curve_most(&st->rate), &comma);
     if (!s->unknown) {
-        put_text(out, "query_class", !st->observed && s->kind == STMT_SELECT ? query_class_name(s->query_class) : NULL, &comma);
+        put_text(out, "query_class", !st->observed && s->kind == STMT_SELECT ? query_class_name(s->query_class) : NULL,
+                 &comma);
         put_amount(out, "observed", st->observed ? st->observed->n : 0, &comma);
-        put_amount(out, "samples", s->samples, &comma), put_amount(out, "pages", s->pages, &comma), put_amount(out, "entities", s->entities, &comma);
+        put_amount(out, "samples", s->samples, &comma), put_amount(out, "pages", s->pages, &comma),
+            put_amount(out, "entities", s->entities, &comma);
         put_amount(out, "ttl_deletes", s->ttl_deletes, &comma), put_amount(out, "stretched", s->stretched, &comma);
         for (int i = 0; i < MODELS; i++) put_model(out, s, (enum size_model)i, &comma);
     }
@@ -78,12 +85,16 @@ static void put_use(struct buf *out, const char *key, const struct day_use *u, c
     const char *inner = "";
     put_key(out, key, comma);
     buf_put_str(out, "{");
-    put_amount(out, "units_a_day", u->total, &inner), put_amount(out, "peak_second", u->peak_second, &inner), put_time(out, "peak_second_at", u->peak_second_at, &inner);
+    put_amount(out, "units_a_day", u->total, &inner), put_amount(out, "peak_second", u->peak_second, &inner),
+        put_time(out, "peak_second_at", u->peak_second_at, &inner);
     put_amount(out, "peak_minute", u->peak_minute, &inner), put_time(out, "peak_minute_at", u->peak_minute_at, &inner);
-    put_amount(out, "on_demand_refused", u->on_demand_refused, &inner), put_amount(out, "new_on_demand_refused", u->new_table_refused, &inner);
+    put_amount(out, "on_demand_refused", u->on_demand_refused, &inner),
+        put_amount(out, "new_on_demand_refused", u->new_table_refused, &inner);
     put_amount(out, "provisioned_units", u->total > 0 && !u->needed ? -1 : (double)u->needed, &inner);
-    put_amount(out, "scaled_target_percent", u->scaling.target_percent, &inner), put_amount(out, "scaled_minimum", (double)u->scaling.minimum, &inner);
-    put_amount(out, "scaled_maximum", (double)u->scaling.maximum, &inner), put_amount(out, "scaled_unit_hours", u->scaled_unit_hours, &inner);
+    put_amount(out, "scaled_target_percent", u->scaling.target_percent, &inner),
+        put_amount(out, "scaled_minimum", (double)u->scaling.minimum, &inner);
+    put_amount(out, "scaled_maximum", (double)u->scaling.maximum, &inner),
+        put_amount(out, "scaled_unit_hours", u->scaled_unit_hours, &inner);
     put_amount(out, "scaled_refused", u->scaled_refused, &inner);
     put_key(out, "scaled_by_hour", &inner);
     for (int i = 0; i < DAY_MINUTES; i += 60) buf_printf(out, "%s%d", i ? "," : "[", u->scaled[i]);
@@ -100,8 +111,10 @@ static void put_partition(struct buf *out, const struct day *d, const struct wor
     buf_put_str(out, "{");
     put_key(out, "key", &comma);
     buf_json_str(out, buf_slice(&key));
-    put_amount(out, "read_units", p->read_units, &comma), put_amount(out, "write_units", p->write_units, &comma), put_amount(out, "entities", p->entities, &comma);
-    buf_printf(out, ",\"above_read_limit\":%s,\"above_write_limit\":%s,\"above_entities\":%s}", p->over_reads ? "true" : "false", p->over_writes ? "true" : "false",
+    put_amount(out, "read_units", p->read_units, &comma), put_amount(out, "write_units", p->write_units, &comma),
+        put_amount(out, "entities", p->entities, &comma);
+    buf_printf(out, ",\"above_read_limit\":%s,\"above_write_limit\":%s,\"above_entities\":%s}",
+               p->over_reads ? "true" : "false", p->over_writes ? "true" : "false",
                p->over_entities ? "true" : "false");
     buf_fini(&key);
 }
@@ -116,7 +129,8 @@ static void put_table(struct buf *out, const struct report *r, uint32_t i) {
     put_text(out, "table", name, &comma), put_text(out, "unknown", t->unknown, &comma);
     put_key(out, "complete", &comma);
     buf_put_str(out, bill_lacks_use(r->m, t->table) ? "false" : "true");
-    put_amount(out, "rows", t->rows ? (double)t->rows : -1, &comma), put_amount(out, "partitions", t->partitions ? (double)t->partitions : -1, &comma);
+    put_amount(out, "rows", t->rows ? (double)t->rows : -1, &comma),
+        put_amount(out, "partitions", t->partitions ? (double)t->partitions : -1, &comma);
     put_key(out, "storage_bytes", &comma);
     buf_put_str(out, "{");
     for (int k = 0; k < MODELS; k++) put_amount(out, size_model_name((enum size_model)k), t->stored_bytes[k], &inner);
@@ -143,15 +157,18 @@ static void put_cost(struct buf *out, const struct report *r, const struct price
     bill_of(r->m, r->days, region, &b);
     buf_put_str(out, "{");
     put_text(out, "region", region->name, &comma);
-    put_amount(out, "storage", b.storage, &comma), put_amount(out, "recovery", b.pitr, &comma), put_amount(out, "ttl_deletes", b.ttl, &comma);
+    put_amount(out, "storage", b.storage, &comma), put_amount(out, "recovery", b.pitr, &comma),
+        put_amount(out, "ttl_deletes", b.ttl, &comma);
     for (int i = 0; i < BILL_MODES; i++) {
         const char *inner = "";
         put_key(out, modes[i], &comma);
         buf_put_str(out, "{");
-        put_amount(out, "reads", b.read[i], &inner), put_amount(out, "writes", b.write[i], &inner), put_amount(out, "total", b.total[i], &inner);
+        put_amount(out, "reads", b.read[i], &inner), put_amount(out, "writes", b.write[i], &inner),
+            put_amount(out, "total", b.total[i], &inner);
         buf_put_str(out, "}");
     }
-    put_amount(out, "read_break_even_percent", b.read_break_even, &comma), put_amount(out, "write_break_even_percent", b.write_break_even, &comma);
+    put_amount(out, "read_break_even_percent", b.read_break_even, &comma),
+        put_amount(out, "write_break_even_percent", b.write_break_even, &comma);
     buf_put_str(out, "}");
 }
 
@@ -161,7 +178,8 @@ bool report_is_no(const struct report *r) {
         if (r->m->statements[i].refused) return true;
     for (uint32_t i = 0; i < r->m->n_tables; i++) {
         const struct day *d = &r->days[i];
-        if (d->n_over || (d->reads.total > 0 && !d->reads.needed) || (d->writes.total > 0 && !d->writes.needed)) return true;
+        if (d->n_over || (d->reads.total > 0 && !d->reads.needed) || (d->writes.total > 0 && !d->writes.needed))
+            return true;
     }
     return false;
 }
@@ -171,12 +189,14 @@ void report_json(const struct report *r, struct buf *out) {
     buf_printf(out, "{\"ok\":%s", report_is_no(r) ? "false" : "true");
     put_text(out, "size_model", size_model_name(r->m->o.model), &comma);
     buf_put_str(out, ",\"prices\":{");
-    put_text(out, "file", r->prices->path, &first), put_text(out, "date", r->prices->date, &first), put_amount(out, "age_days", (double)r->age_days, &first);
+    put_text(out, "file", r->prices->path, &first), put_text(out, "date", r->prices->date, &first),
+        put_amount(out, "age_days", (double)r->age_days, &first);
     buf_put_str(out, "},\"refused\":[");
     for (const struct measured_refusal *f = r->m->refusals; f; f = f->next) {
         first = "";
         buf_put_str(out, f == r->m->refusals ? "{" : ",{");
-        put_text(out, "file", r->schema, &first), put_amount(out, "line", f->line, &first), put_text(out, "words", f->words, &first), put_text(out, "statement", f->text, &first);
+        put_text(out, "file", r->schema, &first), put_amount(out, "line", f->line, &first),
+            put_text(out, "words", f->words, &first), put_text(out, "statement", f->text, &first);
         buf_put_str(out, "}");
     }
     buf_put_str(out, "],\"statements\":[");

@@ -27,7 +27,8 @@ static struct figure dollars(double n) {
 
 static struct figure three(const struct spread *s) {
     struct figure f;
-    snprintf(f.text, sizeof(f.text), "%.12s / %.12s / %.12s", amount(s->p50).text, amount(s->p99).text, amount(s->most).text);
+    snprintf(f.text, sizeof(f.text), "%.12s / %.12s / %.12s", amount(s->p50).text, amount(s->p99).text,
+             amount(s->most).text);
     return f;
 }
 
@@ -61,12 +62,17 @@ static void put_rules(const struct measured *s, enum size_model model, struct bu
 }
 
 static void put_models(const struct report *r, const struct measured *s, struct buf *out) {
-    static const struct table_column columns[] = {{"    p50 / p99 / max", false}, {"bytes of rows", true}, {"of static data", true}, {"read units", true}, {"write units", true}};
+    static const struct table_column columns[] = {{"    p50 / p99 / max", false},
+                                                  {"bytes of rows", true},
+                                                  {"of static data", true},
+                                                  {"read units", true},
+                                                  {"write units", true}};
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
     for (int i = 0; i < MODELS; i++)
-        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "", three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text,
-                  three(&s->of[i].read_units).text, three(&s->of[i].write_units).text);
+        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "",
+                  three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text, three(&s->of[i].read_units).text,
+                  three(&s->of[i].write_units).text);
     table_put(&t, out);
     table_fini(&t);
 }
@@ -74,17 +80,23 @@ static void put_models(const struct report *r, const struct measured *s, struct 
 static void put_statement(const struct report *r, const struct measured *s, struct buf *out) {
     const struct workload_statement *st = s->statement;
     buf_printf(out, "\n%s\n    %s\n", st->name, st->text);
-    if (st->has_rate) buf_printf(out, "    %s a second on average, %s at most", amount(curve_mean(&st->rate)).text, amount(curve_most(&st->rate)).text);
+    if (st->has_rate)
+        buf_printf(out, "    %s a second on average, %s at most", amount(curve_mean(&st->rate)).text,
+                   amount(curve_most(&st->rate)).text);
     if (s->unknown) {
         buf_printf(out, "\n    unknown: %s\n", s->unknown);
         return;
     }
     if (st->observed) buf_printf(out, ", seen %u times\n", st->observed->n);
-    else buf_printf(out, ", %s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : "write", s->samples);
+    else
+        buf_printf(out, ", %s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : "write",
+                   s->samples);
     if (s->refused) buf_printf(out, "    REFUSED by Amazon Keyspaces: %s\n", s->refused);
     put_models(r, s, out);
     if (!st->observed) put_rules(s, r->m->o.model, out);
-    if (s->stretched > 1) buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n", amount(s->stretched).text);
+    if (s->stretched > 1)
+        buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n",
+                   amount(s->stretched).text);
     if (s->ttl_deletes > 0) buf_printf(out, "    TTL deletes of each: %s\n", amount(s->ttl_deletes).text);
 }
 
@@ -93,15 +105,20 @@ static void put_statement(const struct report *r, const struct measured *s, stru
 static void put_use(const struct day_use *u, const char *what, enum limit_id quota, bool plots, struct buf *out) {
     if (u->total <= 0) return;
     buf_printf(out, "  %s\n", what);
-    buf_printf(out, "    peak second   %s units at %s; peak minute %s units a second at %s; %s a day\n", amount(u->peak_second).text, time_of(u->peak_second_at).text,
-               amount(u->peak_minute).text, time_of(u->peak_minute_at).text, amount(u->total).text);
-    buf_printf(out, "    on demand     %s units of a day refused; a new table would refuse %s\n", amount(u->on_demand_refused).text, amount(u->new_table_refused).text);
+    buf_printf(out, "    peak second   %s units at %s; peak minute %s units a second at %s; %s a day\n",
+               amount(u->peak_second).text, time_of(u->peak_second_at).text, amount(u->peak_minute).text,
+               time_of(u->peak_minute_at).text, amount(u->total).text);
+    buf_printf(out, "    on demand     %s units of a day refused; a new table would refuse %s\n",
+               amount(u->on_demand_refused).text, amount(u->new_table_refused).text);
     if (u->needed) {
-        buf_printf(out, "    provisioned   %lld units are needed, of which %.1f %% are used on average\n", (long long)u->needed, 100 * u->total / ((double)u->needed * DAY_S));
-        buf_printf(out, "    auto scaling  target %.0f %%, %lld to %lld units: %s unit-hours a day, %s units refused\n", u->scaling.target_percent, (long long)u->scaling.minimum,
-                   (long long)u->scaling.maximum, amount(u->scaled_unit_hours).text, amount(u->scaled_refused).text);
+        buf_printf(out, "    provisioned   %lld units are needed, of which %.1f %% are used on average\n",
+                   (long long)u->needed, 100 * u->total / ((double)u->needed * DAY_S));
+        buf_printf(out, "    auto scaling  target %.0f %%, %lld to %lld units: %s unit-hours a day, %s units refused\n",
+                   u->scaling.target_percent, (long long)u->scaling.minimum, (long long)u->scaling.maximum,
+                   amount(u->scaled_unit_hours).text, amount(u->scaled_refused).text);
     } else {
-        buf_printf(out, "    provisioned   NOT ENOUGH: the quota of a table is %lld units a second\n", (long long)limit_info(quota)->value);
+        buf_printf(out, "    provisioned   NOT ENOUGH: the quota of a table is %lld units a second\n",
+                   (long long)limit_info(quota)->value);
     }
     if (plots) plot_day(out, u->seconds, u->scaled, "units a second");
 }
@@ -111,26 +128,35 @@ static void put_partition(const struct day *d, const struct workload_partition *
     buf_put_str(out, "    ");
     if (p->key) buf_put_str(out, p->key);
     else if (measure_key(d->keyed, p->rank, out, &ignored)) buf_printf(out, "number %llu", (unsigned long long)p->rank);
-    buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text, amount(p->write_units).text, amount(p->entities).text);
+    buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text,
+               amount(p->write_units).text, amount(p->entities).text);
     if (p->over_reads) buf_printf(out, "; ABOVE %lld read units", (long long)limit_info(LIMIT_PARTITION_READ)->value);
-    if (p->over_writes) buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
-    if (p->over_entities) buf_printf(out, "; ABOVE %lld entities", (long long)limit_info(LIMIT_ENTITIES_PARTITION)->value);
+    if (p->over_writes)
+        buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
+    if (p->over_entities)
+        buf_printf(out, "; ABOVE %lld entities", (long long)limit_info(LIMIT_ENTITIES_PARTITION)->value);
     buf_put_str(out, "\n");
 }
 
 static void put_partitions(const struct day *d, struct buf *out) {
     enum { FINE_SHOWN = 3 };
     if (!d->n_partitions) return;
-    buf_printf(out, "  partitions %s%s: %llu of %llu are above a limit\n", d->observed ? "in their busiest second" : "at ", d->observed ? "" : time_of(d->busiest_at).text, (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
+    buf_printf(out, "  partitions %s%s: %llu of %llu are above a limit\n",
+               d->observed ? "in their busiest second" : "at ", d->observed ? "" : time_of(d->busiest_at).text,
+               (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
     for (uint32_t i = 0; i < d->n_shown && (i < FINE_SHOWN || i < d->n_over); i++) put_partition(d, &d->shown[i], out);
 }
 
 static void put_table(const struct report *r, const struct measured_table *t, const struct day *d, struct buf *out) {
     buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
-    if (t->rows) buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows, amount(t->partitions ? (double)t->partitions : -1).text);
-    buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n", bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
+    if (t->rows)
+        buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows,
+                   amount(t->partitions ? (double)t->partitions : -1).text);
+    buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n",
+               bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
                t->unknown ? ": " : "", t->unknown ? t->unknown : "");
-    if (bill_lacks_use(r->m, t->table)) buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
+    if (bill_lacks_use(r->m, t->table))
+        buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
     put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
     put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
     if (d->ttl_deletes != 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
@@ -140,18 +166,29 @@ static void put_table(const struct report *r, const struct measured_table *t, co
 /* ---- costs ---- */
 
 static void put_costs(const struct report *r, struct buf *out) {
-    static const struct table_column columns[] = {{"Region", false}, {"on demand", true}, {"provisioned", true}, {"auto scaling", true}, {"storage", true}, {"recovery", true},
-                                                  {"TTL deletes", true}, {"on demand in all", true}, {"provisioned in all", true}, {"auto scaling in all", true}};
+    static const struct table_column columns[] = {{"Region", false},
+                                                  {"on demand", true},
+                                                  {"provisioned", true},
+                                                  {"auto scaling", true},
+                                                  {"storage", true},
+                                                  {"recovery", true},
+                                                  {"TTL deletes", true},
+                                                  {"on demand in all", true},
+                                                  {"provisioned in all", true},
+                                                  {"auto scaling in all", true}};
     struct table t;
-    buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date, r->prices->path, (long long)r->age_days);
+    buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date,
+               r->prices->path, (long long)r->age_days);
     table_init(&t, columns, ARRAY_LEN(columns));
     for (uint32_t i = 0; i < r->n_regions; i++) {
         struct bill b;
         struct figure of[BILL_MODES];
         bill_of(r->m, r->days, r->regions[i], &b);
-        for (int k = 0; k < BILL_MODES; k++) of[k] = dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]);
-        table_row(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r->regions[i]->name, of[BILL_ON_DEMAND].text, of[BILL_PROVISIONED].text, of[BILL_SCALED].text,
-                  dollars(b.storage).text, dollars(b.pitr).text, dollars(b.ttl).text, dollars(b.total[BILL_ON_DEMAND]).text, dollars(b.total[BILL_PROVISIONED]).text,
+        for (int k = 0; k < BILL_MODES; k++)
+            of[k] = dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]);
+        table_row(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r->regions[i]->name, of[BILL_ON_DEMAND].text,
+                  of[BILL_PROVISIONED].text, of[BILL_SCALED].text, dollars(b.storage).text, dollars(b.pitr).text,
+                  dollars(b.ttl).text, dollars(b.total[BILL_ON_DEMAND]).text, dollars(b.total[BILL_PROVISIONED]).text,
                   dollars(b.total[BILL_SCALED]).text);
     }
     table_put(&t, out);
@@ -159,7 +196,9 @@ static void put_costs(const struct report *r, struct buf *out) {
     struct bill b;
     if (!r->n_regions) return;
     bill_of(r->m, r->days, r->regions[0], &b);
-    buf_printf(out, "break-even in %s: provisioned units are cheaper than on demand when more than %s %% of the read units and %s %% of the write units are used\n",
+    buf_printf(out,
+               "break-even in %s: provisioned units are cheaper than on demand when more than %s %% of the read units "
+               "and %s %% of the write units are used\n",
                r->regions[0]->name, amount(b.read_break_even).text, amount(b.write_break_even).text);
 }
 

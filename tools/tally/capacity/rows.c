@@ -16,14 +16,16 @@ static bool size_of_sample(const struct rows *r, const struct schema_column *c, 
 }
 
 /* Of clustering columns but the last one, with a range: rows share a value, evenly and in order. */
-static uint64_t ordered(const struct rows *r, const struct schema_column *c, const struct literal_spec *s, uint64_t rank, uint64_t row) {
+static uint64_t ordered(const struct rows *r, const struct schema_column *c, const struct literal_spec *s,
+                        uint64_t rank, uint64_t row) {
     if (c->kind == COLUMN_PARTITION_KEY) return rank;
     if (!s || !s->has_range || c->position + 1 == r->t->n_clustering) return row;
     uint64_t span = (uint64_t)(s->range_high - s->range_low) + 1;
     return (uint64_t)((double)(row % r->per_partition) * (double)span / (double)r->per_partition);
 }
 
-int rows_value(const struct rows *r, const struct schema_column *c, uint64_t rank, uint64_t row, uint64_t n, struct buf *out, struct err *e) {
+int rows_value(const struct rows *r, const struct schema_column *c, uint64_t rank, uint64_t row, uint64_t n,
+               struct buf *out, struct err *e) {
     const struct literal_spec *s = workload_value_find(r->values, c->name);
     struct literal_spec of_sample;
     const char *literal;
@@ -32,7 +34,8 @@ int rows_value(const struct rows *r, const struct schema_column *c, uint64_t ran
         if (!s && size_of_sample(r, c, n, &of_sample)) s = &of_sample;
         return literal_make(out, c->type, s, LITERAL_ORDERED, ordered(r, c, s, rank, row), c->name, e);
     }
-    if (s || !r->input || !r->input->sample) return literal_make(out, c->type, s, LITERAL_RANDOM, n ^ chance_of(c->ordinal), c->name, e);
+    if (s || !r->input || !r->input->sample)
+        return literal_make(out, c->type, s, LITERAL_RANDOM, n ^ chance_of(c->ordinal), c->name, e);
     literal = sampled(r, c, n);
     if (literal) buf_put_str(out, literal);
     return literal ? 0 : 1;

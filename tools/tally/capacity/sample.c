@@ -17,7 +17,9 @@ struct reading {
     struct err *e;
 };
 
-static int bad(const struct reading *r, uint32_t line, const char *why) { return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line, why); }
+static int bad(const struct reading *r, uint32_t line, const char *why) {
+    return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line, why);
+}
 
 /* NULL: no memory, or there are too many. */
 static struct sample_row *add_row(struct reading *r, uint32_t line) {
@@ -52,14 +54,17 @@ static const struct schema_column *column_of(const struct reading *r, uint32_t l
         text[name.n] = 0;
         c = schema_column_find(r->t, text);
     }
-    if (!c) err_set(r->e, ERR_CONFIG, "%s:%u: %s.%s has no column '%.*s'", r->path, line, r->t->keyspace->name, r->t->name, SLICE_FMT(name));
+    if (!c)
+        err_set(r->e, ERR_CONFIG, "%s:%u: %s.%s has no column '%.*s'", r->path, line, r->t->keyspace->name, r->t->name,
+                SLICE_FMT(name));
     return c;
 }
 
 static int check_key(const struct reading *r, const struct sample_row *row) {
     for (uint32_t i = 0; i < r->t->n_partition_key; i++)
         if (!row->literals[i])
-            return err_set(r->e, ERR_CONFIG, "%s:%u: the row has no %s, which is of the partition key", r->path, row->line, r->t->columns[i].name);
+            return err_set(r->e, ERR_CONFIG, "%s:%u: the row has no %s, which is of the partition key", r->path,
+                           row->line, r->t->columns[i].name);
     return 0;
 }
 
@@ -70,7 +75,8 @@ struct csv {
     uint32_t line;
 };
 
-/* One field into out. 1: another follows in the row; 0: the row has ended; -1. quoted: it was, so that an empty one is a value. */
+/* One field into out. 1: another follows in the row; 0: the row has ended; -1. quoted: it was, so
+ * that an empty one is a value. */
 static int next_field(const struct reading *r, struct csv *c, struct buf *out, bool *quoted) {
     buf_clear(out, SIZE_MAX);
     *quoted = rd_left(&c->rd) && *c->rd.p == '"';
@@ -111,7 +117,8 @@ static int read_header(struct reading *r, struct csv *c, const struct schema_col
         if (more < 0) break;
         const struct schema_column *column = column_of(r, 1, buf_slice(&field));
         for (uint32_t i = 0; column && i < *n; i++)
-            if (columns[i] == column) err_set(r->e, ERR_CONFIG, "%s:1: the column %s is there twice", r->path, column->name);
+            if (columns[i] == column)
+                err_set(r->e, ERR_CONFIG, "%s:1: the column %s is there twice", r->path, column->name);
         if (column && !r->e->set) columns[(*n)++] = column;
     }
     buf_fini(&field);
@@ -136,7 +143,9 @@ static int read_row(struct reading *r, struct csv *c, const struct schema_column
     }
     buf_fini(&field), buf_fini(&literal);
     if (more < 0) return -1;
-    if (k != n) return err_set(r->e, ERR_CONFIG, "%s:%u: the row has %u fields, the first line names %u columns", r->path, line, k, n);
+    if (k != n)
+        return err_set(r->e, ERR_CONFIG, "%s:%u: the row has %u fields, the first line names %u columns", r->path, line,
+                       k, n);
     return check_key(r, row);
 }
 
@@ -197,7 +206,9 @@ static int read_object(struct reading *r, struct slice text, uint32_t *line, con
         if (!first && json_peek(rd) != ',') rc = err_set(&e, ERR_CONFIG, "an object has no end");
         else if (!first) rd->p++;
         first = false;
-        if (!rc) rc = json_peek(rd) == '"' ? read_pair(r, row, rd, &e) : err_set(&e, ERR_CONFIG, "an object is pairs of a name and a value");
+        if (!rc)
+            rc = json_peek(rd) == '"' ? read_pair(r, row, rd, &e)
+                                      : err_set(&e, ERR_CONFIG, "an object is pairs of a name and a value");
     }
     if (rc) return r->e->set ? -1 : err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line_at(text, rd), e.text);
     rd->p++;
@@ -221,7 +232,8 @@ static int read_json(struct reading *r, struct slice text) {
     return json_peek(&rd) ? bad(r, line_at(text, &rd), "something stands behind the array") : 0;
 }
 
-int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format, const struct schema_table *t, struct sample *out, struct err *e) {
+int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format,
+                const struct schema_table *t, struct sample *out, struct err *e) {
     struct reading r = {.a = a, .path = path, .t = t, .out = out, .e = e};
     *out = (struct sample){.path = path};
     if (format == SAMPLE_JSON ? read_json(&r, text) : read_csv(&r, text)) return -1;
@@ -234,7 +246,8 @@ int sample_open(struct arena *a, const char *path, const struct schema_table *t,
     struct script file;
     size_t n = strlen(path);
     if (script_open(&file, path, e)) return -1;
-    int rc = sample_read(a, path, file.text, n > 4 && !strcmp(path + n - 4, ".csv") ? SAMPLE_CSV : SAMPLE_JSON, t, out, e);
+    int rc = sample_read(a, path, file.text, n > 4 && !strcmp(path + n - 4, ".csv") ? SAMPLE_CSV : SAMPLE_JSON, t, out,
+                         e);
     script_close(&file);
     return rc;
 }
@@ -256,7 +269,9 @@ const struct schema_table *sample_table(const struct schema *schema, const char 
     char keyspace[64], table[64];
     struct err ignored = {0};
     if (!name) return only_table(schema, e);
-    const struct schema_table *t = sscanf(name, "%63[^.].%63[^.]", keyspace, table) == 2 ? schema_table_find(schema, keyspace, table, &ignored) : NULL;
+    const struct schema_table *t = sscanf(name, "%63[^.].%63[^.]", keyspace, table) == 2
+                                       ? schema_table_find(schema, keyspace, table, &ignored)
+                                       : NULL;
     if (!t) err_set(e, ERR_CONFIG, "--table: the schema has no table %s (keyspace.table)", name);
     return t;
 }

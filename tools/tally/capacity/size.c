@@ -18,30 +18,36 @@ struct sizing {
     struct err *e;
 };
 
-static void put_json(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
+static void put_json(struct sizing *z, struct slice text, const char *path, uint32_t line,
+                     const struct world_answer a[MODELS]) {
     buf_put_str(&z->json, z->n > 1 ? ",{\"file\":" : "{\"file\":");
     buf_json_str(&z->json, slice_str(path));
     buf_printf(&z->json, ",\"line\":%u,\"statement\":", line);
     buf_json_str(&z->json, text);
     for (int i = 0; i < MODELS; i++) {
-        buf_printf(&z->json, ",\"%s\":{\"bytes\":%llu,", size_model_name((enum size_model)i), (unsigned long long)(a[i].charge.row_bytes + a[i].charge.static_bytes));
+        buf_printf(&z->json, ",\"%s\":{\"bytes\":%llu,", size_model_name((enum size_model)i),
+                   (unsigned long long)(a[i].charge.row_bytes + a[i].charge.static_bytes));
         pricing_json(&a[i], &z->json);
         buf_put_str(&z->json, "}");
     }
     buf_put_str(&z->json, "}");
 }
 
-static void put_row(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
+static void put_row(struct sizing *z, struct slice text, const char *path, uint32_t line,
+                    const struct world_answer a[MODELS]) {
     enum { SHOWN = 60 };
     struct buf row;
     buf_init(&row, 0);
     if (z->rows) buf_printf(&row, "%s:%u", path, line);
-    else buf_printf(&row, "%.*s%s", (int)(text.n < SHOWN ? text.n : SHOWN), (const char *)text.p, text.n > SHOWN ? "..." : "");
+    else
+        buf_printf(&row, "%.*s%s", (int)(text.n < SHOWN ? text.n : SHOWN), (const char *)text.p,
+                   text.n > SHOWN ? "..." : "");
     for (size_t i = 0; i < row.n; i++)
         if (row.p[i] == '\t') row.p[i] = ' ';
     for (int i = 0; i < MODELS; i++) {
         const struct charge *c = &a[i].charge;
-        buf_printf(&row, "\t%llu\t%llu\t%llu\t", (unsigned long long)c->row_bytes, (unsigned long long)c->static_bytes, (unsigned long long)(c->row_bytes + c->static_bytes));
+        buf_printf(&row, "\t%llu\t%llu\t%llu\t", (unsigned long long)c->row_bytes, (unsigned long long)c->static_bytes,
+                   (unsigned long long)(c->row_bytes + c->static_bytes));
         charge_put_units(&row, c->total);
     }
     table_row(&z->out, "%.*s", SLICE_FMT(buf_slice(&row)));
@@ -99,8 +105,11 @@ static void finish(struct sizing *z) {
 }
 
 static int size(struct sizing *z) {
-    static const struct table_column columns[] = {{"", false}, {"documented-2022: row", true}, {"static", true}, {"bytes", true}, {"units", true},
-                                                  {"current: row", true}, {"static", true}, {"bytes", true}, {"units", true}};
+    static const struct table_column columns[] = {{"", false},      {"documented-2022: row", true},
+                                                  {"static", true}, {"bytes", true},
+                                                  {"units", true},  {"current: row", true},
+                                                  {"static", true}, {"bytes", true},
+                                                  {"units", true}};
     struct arena a;
     int rc = EXIT_DONE;
     arena_init(&a, 16 << 10, 1 << 30);
@@ -124,17 +133,28 @@ static int size(struct sizing *z) {
 int tally_capacity_size(int argc, char **argv) {
     struct err e = {0};
     struct sizing z = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .e = &e};
-    const struct flag flags[] = {
-        {.name = "statement", .argument = "CQL", .text = &z.statement, .help = "statements, one after the other, each with what those before it left"},
-        {.name = "rows", .argument = "FILE", .text = &z.rows, .help = "instead: rows, CSV with a line of column names (.csv), or JSON objects"},
-        {.name = "table", .argument = "KEYSPACE.TABLE", .text = &z.table, .help = "the table that --rows is of, when the schema has more than one"},
-        PRICING_FLAGS(&z.p)};
+    const struct flag flags[] = {{.name = "statement",
+                                  .argument = "CQL",
+                                  .text = &z.statement,
+                                  .help = "statements, one after the other, each with what those before it left"},
+                                 {.name = "rows",
+                                  .argument = "FILE",
+                                  .text = &z.rows,
+                                  .help = "instead: rows, CSV with a line of column names (.csv), or JSON objects"},
+                                 {.name = "table",
+                                  .argument = "KEYSPACE.TABLE",
+                                  .text = &z.table,
+                                  .help = "the table that --rows is of, when the schema has more than one"},
+                                 PRICING_FLAGS(&z.p)};
     int rc = flags_read("capacity size", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!z.statement == !z.rows || !z.p.schema) {
-        fprintf(stderr, "tally capacity size: --schema and one of --statement and --rows are needed; see tally capacity size --help\n");
+        fprintf(stderr, "tally capacity size: --schema and one of --statement and --rows are needed; see tally "
+                        "capacity size --help\n");
         return EXIT_USAGE;
     }
     rc = size(&z);
-    return rc == EXIT_NO ? say_no(z.p.json, "capacity size", &e) : rc == EXIT_USAGE ? say_wrong(z.p.json, "capacity size", &e) : EXIT_DONE;
+    return rc == EXIT_NO      ? say_no(z.p.json, "capacity size", &e)
+           : rc == EXIT_USAGE ? say_wrong(z.p.json, "capacity size", &e)
+                              : EXIT_DONE;
 }

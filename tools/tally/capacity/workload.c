@@ -86,15 +86,21 @@ struct reading {
 
 static unsigned line_of(const yaml_node_t *n) { return (unsigned)n->start_mark.line + 1; }
 
-static int bad(const struct reading *r, const yaml_node_t *at, const char *why) { return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line_of(at), why); }
+static int bad(const struct reading *r, const yaml_node_t *at, const char *why) {
+    return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line_of(at), why);
+}
 static int bad_key(const struct reading *r, const yaml_node_t *at, const char *where, const char *known) {
-    return err_set(r->e, ERR_CONFIG, "%s:%u: unknown key '%s' of %s: there are %s", r->path, line_of(at), (const char *)at->data.scalar.value, where, known);
+    return err_set(r->e, ERR_CONFIG, "%s:%u: unknown key '%s' of %s: there are %s", r->path, line_of(at),
+                   (const char *)at->data.scalar.value, where, known);
 }
 
-static const char *scalar(const yaml_node_t *n) { return n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL; }
+static const char *scalar(const yaml_node_t *n) {
+    return n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
+}
 
 /* The next pair of a mapping whose keys are plain. 1: there is one; 0: the end; -1. */
-static int next_pair(const struct reading *r, const yaml_node_t *map, uint32_t *at, yaml_node_t **key, yaml_node_t **value) {
+static int next_pair(const struct reading *r, const yaml_node_t *map, uint32_t *at, yaml_node_t **key,
+                     yaml_node_t **value) {
     if (map->type != YAML_MAPPING_NODE) return bad(r, map, "pairs of a key and a value are expected here");
     const yaml_node_pair_t *p = map->data.mapping.pairs.start + *at;
     if (p >= map->data.mapping.pairs.top) return 0;
@@ -104,7 +110,8 @@ static int next_pair(const struct reading *r, const yaml_node_t *map, uint32_t *
     if (!*key || !*value || !scalar(*key)) return bad(r, map, "keys are plain words");
     for (const yaml_node_pair_t *q = map->data.mapping.pairs.start; q < p; q++) {
         const yaml_node_t *before = yaml_document_get_node(r->doc, q->key);
-        if (!strcmp(scalar(before), scalar(*key))) return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is there twice", r->path, line_of(*key), scalar(*key));
+        if (!strcmp(scalar(before), scalar(*key)))
+            return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is there twice", r->path, line_of(*key), scalar(*key));
     }
     return 1;
 }
@@ -114,7 +121,8 @@ static int read_number(const struct reading *r, const yaml_node_t *n, double *ou
     const char *text = scalar(n);
     if (!text) return bad(r, n, "a number is expected here");
     *out = strtod(text, &end);
-    if (end == text || *end || !isfinite(*out) || *out < 0) return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no number from 0 upward", r->path, line_of(n), text);
+    if (end == text || *end || !isfinite(*out) || *out < 0)
+        return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no number from 0 upward", r->path, line_of(n), text);
     return 0;
 }
 
@@ -122,7 +130,8 @@ static int read_count(const struct reading *r, const yaml_node_t *n, uint64_t mo
     double d;
     if (read_number(r, n, &d)) return -1;
     if (d < 1 || d > (double)most || d != floor(d))
-        return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no whole number from 1 to %llu", r->path, line_of(n), scalar(n), (unsigned long long)most);
+        return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no whole number from 1 to %llu", r->path, line_of(n),
+                       scalar(n), (unsigned long long)most);
     *out = (uint64_t)d;
     return 0;
 }
@@ -136,7 +145,8 @@ static int read_values(const struct reading *r, const yaml_node_t *map, struct w
         struct err why = {0};
         if (!scalar(value)) return bad(r, value, "what a column holds is said as text: size 20..400");
         if (!v || !(v->column = arena_strdup(&r->w->arena, scalar(key)))) return err_nomem(r->e);
-        if (literal_spec_parse(&r->w->arena, scalar(value), &v->spec, &why)) return err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, line_of(value), scalar(key), why.text);
+        if (literal_spec_parse(&r->w->arena, scalar(value), &v->spec, &why))
+            return err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, line_of(value), scalar(key), why.text);
         v->next = *out;
         *out = v;
     }
@@ -166,7 +176,9 @@ static int read_rate(const struct reading *r, const yaml_node_t *n, struct curve
     }
     while ((rc = next_pair(r, n, &at, &key, &value)) > 0) {
         int32_t second = time_of_day(scalar(key));
-        if (second < 0) return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no time of a day, as 8 or 20:30", r->path, line_of(key), scalar(key));
+        if (second < 0)
+            return err_set(r->e, ERR_CONFIG, "%s:%u: '%s' is no time of a day, as 8 or 20:30", r->path, line_of(key),
+                           scalar(key));
         if (out->n == CURVE_MAX) return bad(r, key, "a day has at most 288 points");
         if (out->n && (uint32_t)second <= out->points[out->n - 1].second) return bad(r, key, "times go up");
         struct curve_point *p = &out->points[out->n++];
@@ -183,8 +195,11 @@ static int read_keys(const struct reading *r, const yaml_node_t *n, struct keys 
     unsigned long long hot;
     int used = 0;
     if (text && !strcmp(text, "uniform")) return 0;
-    if (text && sscanf(text, "zipf %lf%n", &out->exponent, &used) == 1 && !text[used] && out->exponent > 0 && out->exponent <= 10) return out->shape = KEYS_ZIPF, 0;
-    if (text && sscanf(text, "hot %lf%% on %llu%n", &percent, &hot, &used) == 2 && !text[used] && percent > 0 && percent <= 100 && hot) {
+    if (text && sscanf(text, "zipf %lf%n", &out->exponent, &used) == 1 && !text[used] && out->exponent > 0 &&
+        out->exponent <= 10)
+        return out->shape = KEYS_ZIPF, 0;
+    if (text && sscanf(text, "hot %lf%% on %llu%n", &percent, &hot, &used) == 2 && !text[used] && percent > 0 &&
+        percent <= 100 && hot) {
         out->shape = KEYS_HOT;
         out->share = percent / 100;
         out->hot = hot;
@@ -198,7 +213,8 @@ static int read_table(const struct reading *r, const yaml_node_t *name, const ya
     yaml_node_t *key, *value;
     uint32_t at = 0;
     int rc, used = 0;
-    if (sscanf(scalar(name), "%63[^.].%63[^.]%n", keyspace, table, &used) != 2 || scalar(name)[used]) return bad(r, name, "a table is named keyspace.table");
+    if (sscanf(scalar(name), "%63[^.].%63[^.]%n", keyspace, table, &used) != 2 || scalar(name)[used])
+        return bad(r, name, "a table is named keyspace.table");
     struct workload_table *t = workload_table(r->w, keyspace, table);
     if (!t) return err_nomem(r->e);
     t->file = r->path;
@@ -214,7 +230,8 @@ static int read_table(const struct reading *r, const yaml_node_t *name, const ya
     return rc;
 }
 
-static int read_field(const struct reading *r, struct workload_statement *s, const yaml_node_t *key, const yaml_node_t *value) {
+static int read_field(const struct reading *r, struct workload_statement *s, const yaml_node_t *key,
+                      const yaml_node_t *value) {
     const char *k = scalar(key), *text = scalar(value);
     uint64_t n;
     if (!strcmp(k, "rate")) return s->has_rate = true, read_rate(r, value, &s->rate);
@@ -228,7 +245,9 @@ static int read_field(const struct reading *r, struct workload_statement *s, con
     }
     if (!strcmp(k, "consistency")) {
         int level = world_consistency(text);
-        if (level < 0) return err_set(r->e, ERR_CONFIG, "%s:%u: there is no consistency level '%s'", r->path, line_of(value), text);
+        if (level < 0)
+            return err_set(r->e, ERR_CONFIG, "%s:%u: there is no consistency level '%s'", r->path, line_of(value),
+                           text);
         return s->consistency = (uint16_t)level, 0;
     }
     if (!strcmp(k, "page_size")) {
@@ -287,7 +306,9 @@ int workload_read(struct workload *w, const char *path, struct slice text, struc
     if (!yaml_parser_initialize(&parser)) return err_nomem(e);
     yaml_parser_set_input_string(&parser, text.p, text.n);
     int rc = -1;
-    if (!yaml_parser_load(&parser, &doc)) err_set(e, ERR_CONFIG, "%s:%zu: %s", path, parser.problem_mark.line + 1, parser.problem ? parser.problem : "not YAML");
+    if (!yaml_parser_load(&parser, &doc))
+        err_set(e, ERR_CONFIG, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+                parser.problem ? parser.problem : "not YAML");
     else {
         const struct reading r = {.w = w, .doc = &doc, .path = path, .e = e};
         const yaml_node_t *root = yaml_document_get_root_node(&doc);

@@ -1,6 +1,8 @@
-/* What is known of tables and of the statements on them: a workload file's tables and statements, and what other inputs add (nodetool.h, sample.h).
+/* What is known of tables and of the statements on them: a workload file's tables and statements,
+ * and what other inputs add (nodetool.h, sample.h).
  *
- * Life: workload_init, workload_read for a file, additions, then measure.h runs the statements. Everything lives in its arena.
+ * Life: workload_init, workload_read for a file, additions, then measure.h runs the statements.
+ * Everything lives in its arena.
  */
 #pragma once
 
@@ -10,7 +12,8 @@
 
 enum { DAY_S = 86400, CURVE_MAX = 288 };
 
-/* Requests a second over the day: straight lines from one time to the next, the last to the first. One point: always the same. */
+/* Requests a second over the day: straight lines from one time to the next, the last to the first.
+ * One point: always the same. */
 struct curve {
     uint32_t n;
     struct curve_point {
@@ -79,7 +82,8 @@ struct workload_statement {
     struct curve rate;
     bool has_rate;
     bool new_rows, has_new_rows; /* of an INSERT: of rows that are not there yet */
-    bool inferred;               /* not of a workload file, but of what nodetool counted: what is not known of it is no mistake */
+    /* not of a workload file, but of what nodetool counted: what is not known of it is no mistake */
+    bool inferred;
     const struct workload_observed *observed; /* NULL: it is to be measured */
     const char *unknown;         /* why its rate is not known; NULL: it is */
     uint16_t consistency;        /* enum cql_consistency */

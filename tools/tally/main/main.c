@@ -15,7 +15,8 @@ static int (*const runs[SUBCOMMANDS])(int argc, char **argv) = {
 static void print_help(FILE *to, const struct usage_program *p) {
     fprintf(to, "tally %s: %s\n\nusage: tally SUBCOMMAND [--flag value]...\n\n", p->version, p->what);
     for (uint32_t i = 0; i < p->n_commands; i++) fprintf(to, "  %-14s %s\n", p->commands[i].name, p->commands[i].what);
-    fprintf(to, "\ntally SUBCOMMAND --help says more; tally --help=man prints the manual page, and --help=bash, zsh or fish completion for a shell\n\nexit code:");
+    fprintf(to, "\ntally SUBCOMMAND --help says more; tally --help=man prints the manual page, and --help=bash, zsh or "
+                "fish completion for a shell\n\nexit code:");
     for (uint32_t i = 0; i < p->n_exits; i++) fprintf(to, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
     fprintf(to, "\n");
 }
@@ -53,7 +54,9 @@ static int find(const struct usage_program *p, int argc, char **argv, int *n) {
         const char *name = p->commands[i].name, *second = strchr(name, ' ');
         size_t first = second ? (size_t)(second - name) : strlen(name);
         int words = second ? 2 : 1;
-        if (argc < words || words <= *n || strlen(argv[0]) != first || strncmp(argv[0], name, first) || (second && strcmp(argv[1], second + 1))) continue;
+        if (argc < words || words <= *n || strlen(argv[0]) != first || strncmp(argv[0], name, first) ||
+            (second && strcmp(argv[1], second + 1)))
+            continue;
         found = (int)i;
         *n = words;
     }

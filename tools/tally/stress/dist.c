@@ -27,7 +27,9 @@ static double standard_normal(struct dist_random *r) {
 
 /* ---- parsing ---- */
 
-static int wrong(const char *text, struct err *e) { return err_set(e, ERR_CONFIG, "'%s' is no distribution: see tally stress --help", text); }
+static int wrong(const char *text, struct err *e) {
+    return err_set(e, ERR_CONFIG, "'%s' is no distribution: see tally stress --help", text);
+}
 
 static int fill_zipf(struct dist *d, struct err *e) {
     size_t n = (size_t)(d->high - d->low) + 1;
@@ -44,7 +46,9 @@ static int fill_zipf(struct dist *d, struct err *e) {
 static int check_range(const struct dist *d, const char *text, struct err *e) {
     bool lengths = d->kind == DIST_TEXT || d->kind == DIST_BYTES;
     if (d->low > d->high) return err_set(e, ERR_CONFIG, "'%s': the first number is greater than the last", text);
-    return lengths && (d->low < 0 || d->high > LENGTH_MAX) ? err_set(e, ERR_CONFIG, "'%s': a length is from 0 to %d", text, LENGTH_MAX) : 0;
+    return lengths && (d->low < 0 || d->high > LENGTH_MAX)
+               ? err_set(e, ERR_CONFIG, "'%s': a length is from 0 to %d", text, LENGTH_MAX)
+               : 0;
 }
 
 /* How many arguments were read, and whether all of the text was. */
@@ -84,8 +88,13 @@ static const struct {
     enum dist_kind kind;
     bool (*parse)(const char *args, struct dist *d);
 } kinds[] = {
-    {"fixed(", DIST_FIXED, parse_range},   {"uniform(", DIST_UNIFORM, parse_range}, {"zipf(", DIST_ZIPF, parse_zipf},   {"normal(", DIST_NORMAL, parse_normal},
-    {"sequence(", DIST_SEQUENCE, parse_sequence}, {"text(", DIST_TEXT, parse_range},       {"bytes(", DIST_BYTES, parse_range},
+    {"fixed(", DIST_FIXED, parse_range},
+    {"uniform(", DIST_UNIFORM, parse_range},
+    {"zipf(", DIST_ZIPF, parse_zipf},
+    {"normal(", DIST_NORMAL, parse_normal},
+    {"sequence(", DIST_SEQUENCE, parse_sequence},
+    {"text(", DIST_TEXT, parse_range},
+    {"bytes(", DIST_BYTES, parse_range},
 };
 
 int dist_parse(struct slice s, struct dist *out, struct err *e) {
@@ -210,10 +219,13 @@ static int refuse(const struct cql_type *type, struct err *e) {
     return err_set_buf(e, ERR_CONFIG, &name);
 }
 
-int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m, struct buf *out, struct err *e) {
+int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m,
+             struct buf *out, struct err *e) {
     int64_t n = dist_sample(d, r, m);
-    bool filler = d->kind == DIST_TEXT || d->kind == DIST_BYTES, texts = type->id == CQL_TEXT || type->id == CQL_ASCII || type->id == CQL_BLOB;
-    if (filler && !texts) return err_set(e, ERR_CONFIG, "text() and bytes() are for columns of type text, ascii and blob");
+    bool filler = d->kind == DIST_TEXT || d->kind == DIST_BYTES,
+         texts = type->id == CQL_TEXT || type->id == CQL_ASCII || type->id == CQL_BLOB;
+    if (filler && !texts)
+        return err_set(e, ERR_CONFIG, "text() and bytes() are for columns of type text, ascii and blob");
     switch (type->id) {
     case CQL_TEXT:
     case CQL_ASCII: filler ? put_filler(n, r, out) : put_digits(n, out); break;

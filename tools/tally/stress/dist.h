@@ -5,10 +5,12 @@
  *   zipf(A..B, S)                  A most often, the k-th as often as k^-S
  *   normal(A..B, MEAN, DEVIATION)  cut at A and B
  *   sequence(A..B)  sequence(A..)  one after the other, and again from A; or on and on
- *   now                            the time at which the request is due, in milliseconds since 1970; of a timeuuid likewise
+ *   now                            the time at which the request is due, in milliseconds since
+ *                                  1970; of a timeuuid likewise
  *   text(N)  text(A..B)  bytes(N)  bytes(A..B)   random ones of so many bytes
  *
- * A number becomes whatever type is bound: 7, '7', 7.0, a uuid made of it. Pure: the same seed gives the same values.
+ * A number becomes whatever type is bound: 7, '7', 7.0, a uuid made of it. Pure: the same seed
+ * gives the same values.
  */
 #pragma once
 
@@ -45,4 +47,5 @@ void dist_fini(struct dist *d);
 /* The number; of text and bytes, the length. */
 int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m);
 /* A [value] of the type. -1: ERR_CONFIG, no such value can be made. */
-int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m, struct buf *out, struct err *e) MUST_CHECK;
+int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m,
+             struct buf *out, struct err *e) MUST_CHECK;

@@ -23,13 +23,38 @@ static void put_series(const struct stress *s, struct buf *out) {
     for (int k = 0; k < SERIES; k++) of[k] = v + (size_t)k * (n + 1);
     for (size_t i = 0; i < n; i++) {
         const struct score_second *x = &c->seconds[i];
-        const double values[SERIES] = {(double)(i + 1), (double)x->sums.requests, (double)x->sums.throttled, (double)x->sums.failed, (double)x->p50_ns / 1e6, (double)x->p99_ns / 1e6,
-                                       x->sums.read_units, x->sums.write_units};
+        const double values[SERIES] = {(double)(i + 1),        (double)x->sums.requests, (double)x->sums.throttled,
+                                       (double)x->sums.failed, (double)x->p50_ns / 1e6,  (double)x->p99_ns / 1e6,
+                                       x->sums.read_units,     x->sums.write_units};
         for (int k = 0; k < SERIES; k++) of[k][i] = values[k];
     }
-    page_plot(&(struct page_plot){"Requests", "a second", "seconds", n, of[AT], 3, {{"answered", "#1663a5", of[REQUESTS]}, {"throttled", "#d2691e", of[THROTTLED]}, {"failed", "#b00020", of[FAILED]}}}, out);
-    page_plot(&(struct page_plot){"Latency", "milliseconds", "seconds", n, of[AT], 2, {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}}, out);
-    if (c->told) page_plot(&(struct page_plot){"Units", "a second", "seconds", n, of[AT], 2, {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}}, out);
+    page_plot(&(struct page_plot){"Requests",
+                                  "a second",
+                                  "seconds",
+                                  n,
+                                  of[AT],
+                                  3,
+                                  {{"answered", "#1663a5", of[REQUESTS]},
+                                   {"throttled", "#d2691e", of[THROTTLED]},
+                                   {"failed", "#b00020", of[FAILED]}}},
+              out);
+    page_plot(&(struct page_plot){"Latency",
+                                  "milliseconds",
+                                  "seconds",
+                                  n,
+                                  of[AT],
+                                  2,
+                                  {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}},
+              out);
+    if (c->told)
+        page_plot(&(struct page_plot){"Units",
+                                      "a second",
+                                      "seconds",
+                                      n,
+                                      of[AT],
+                                      2,
+                                      {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}},
+                  out);
     buf_fini(&memory);
 }
 
@@ -40,7 +65,14 @@ static void put_curve(const struct stress *s, struct buf *out) {
         x[i] = 4.0 * i / (CURVE - 1);
         y[i] = (double)hist_quantile(&s->score.latency, 1 - pow(10, -x[i])) / 1e6;
     }
-    page_plot(&(struct page_plot){"Latency by share", "milliseconds", "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", CURVE, x, 1, {{"latency", "#1663a5", y}}}, out);
+    page_plot(&(struct page_plot){"Latency by share",
+                                  "milliseconds",
+                                  "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %",
+                                  CURVE,
+                                  x,
+                                  1,
+                                  {{"latency", "#1663a5", y}}},
+              out);
 }
 
 /* ---- tables ---- */
@@ -51,12 +83,15 @@ static void put_number(const struct stress *s, double units, struct buf *out) {
 }
 
 static void put_statements(const struct stress *s, struct buf *out) {
-    buf_put_str(out, "<h2>Statements</h2><table><tr><th>requests</th><th>throttled</th><th>failed</th><th>units</th><th>p50 ms</th><th>p99 ms</th><th class=\"l\">statement</th></tr>\n");
+    buf_put_str(out, "<h2>Statements</h2><table><tr><th>requests</th><th>throttled</th><th>failed</th><th>units</"
+                     "th><th>p50 ms</th><th>p99 ms</th><th class=\"l\">statement</th></tr>\n");
     for (uint32_t i = 0; i < s->score.n_statements; i++) {
         const struct score_statement *x = &s->score.statements[i];
-        buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", x->sums.requests, x->sums.throttled, x->sums.failed);
+        buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", x->sums.requests,
+                   x->sums.throttled, x->sums.failed);
         put_number(s, x->sums.read_units + x->sums.write_units, out);
-        buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>", (double)hist_quantile(&x->latency, 0.5) / 1e6, (double)hist_quantile(&x->latency, 0.99) / 1e6);
+        buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>",
+                   (double)hist_quantile(&x->latency, 0.5) / 1e6, (double)hist_quantile(&x->latency, 0.99) / 1e6);
         page_escaped(s->plan.statements[i].cql, out);
         buf_put_str(out, "</code></td></tr>\n");
     }
@@ -74,15 +109,18 @@ static void put_partitions(const struct stress *s, struct buf *out) {
     size_t n = score_hottest(&s->score, hot);
     if (!n) return;
     buf_printf(out,
-               "<h2>Hottest partitions</h2><p>In their busiest second; a partition is above what one may have at %.0f entities, %.0f read units or %.0f write units a second.</p>"
-               "<table><tr><th>entities</th><th>read units</th><th>write units</th><th>requests</th><th>throttled</th><th class=\"l\">partition</th></tr>\n",
+               "<h2>Hottest partitions</h2><p>In their busiest second; a partition is above what one may have at %.0f "
+               "entities, %.0f read units or %.0f write units a second.</p>"
+               "<table><tr><th>entities</th><th>read units</th><th>write "
+               "units</th><th>requests</th><th>throttled</th><th class=\"l\">partition</th></tr>\n",
                b.entities, b.read_units, b.write_units);
     for (size_t i = 0; i < n; i++) {
         buf_put_str(out, "<tr>");
         put_cell(hot[i]->entities_peak, b.entities, true, out);
         put_cell(hot[i]->read_peak, b.read_units, s->score.told, out);
         put_cell(hot[i]->write_peak, b.write_units, s->score.told, out);
-        buf_printf(out, "<td>%" PRIu64 "</td><td>%" PRIu64 "</td><td class=\"l\"><code>", hot[i]->sums.requests, hot[i]->sums.throttled);
+        buf_printf(out, "<td>%" PRIu64 "</td><td>%" PRIu64 "</td><td class=\"l\"><code>", hot[i]->sums.requests,
+                   hot[i]->sums.throttled);
         page_escaped(hot[i]->label, out);
         buf_put_str(out, "</code></td></tr>\n");
     }
@@ -94,10 +132,12 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
     char title[256];
     snprintf(title, sizeof(title), "tally stress: %s", profile);
     page_open(title, out);
-    buf_printf(out, "<p>%u connections x %u in flight, %.1f s, %s loop", s->connections, s->in_flight, s->took, s->plan.rate > 0 ? "open" : "closed");
-    if (s->plan.rate > 0) buf_printf(out, " at %.15g a second; latencies count from when a request was due", s->plan.rate);
-    buf_printf(out, ". %" PRIu64 " requests, %" PRIu64 " throttled, %" PRIu64 " retries, ", c->sums.requests, c->sums.throttled,
-               c->sums.retries);
+    buf_printf(out, "<p>%u connections x %u in flight, %.1f s, %s loop", s->connections, s->in_flight, s->took,
+               s->plan.rate > 0 ? "open" : "closed");
+    if (s->plan.rate > 0)
+        buf_printf(out, " at %.15g a second; latencies count from when a request was due", s->plan.rate);
+    buf_printf(out, ". %" PRIu64 " requests, %" PRIu64 " throttled, %" PRIu64 " retries, ", c->sums.requests,
+               c->sums.throttled, c->sums.retries);
     buf_printf(out, "%" PRIu64 " failed, %" PRIu64 " unanswered; ", c->sums.failed, s->unanswered);
     buf_printf(out, "latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms.</p>\n",
                (double)hist_quantile(&c->latency, 0.5) / 1e6, (double)hist_quantile(&c->latency, 0.99) / 1e6,

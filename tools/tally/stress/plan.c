@@ -28,7 +28,8 @@ const char *plan_profile(const char *name) {
 }
 
 void plan_profile_names(struct buf *out) {
-    for (size_t i = 0; i < ARRAY_LEN(profiles); i++) buf_printf(out, "%s%s (%s)", i ? "; " : "", profiles[i].name, profiles[i].what);
+    for (size_t i = 0; i < ARRAY_LEN(profiles); i++)
+        buf_printf(out, "%s%s (%s)", i ? "; " : "", profiles[i].name, profiles[i].what);
 }
 
 /* ---- nodes ---- */
@@ -52,7 +53,8 @@ static int number_of(struct reading *r, const yaml_node_t *n, double least, doub
     if (!text) return -1;
     *out = strtod(text, &end);
     if (!*end && end != text && *out >= least && *out <= most) return 0;
-    return err_set(r->e, ERR_CONFIG, "%s:%zu: a number from %.15g to %.15g is expected here, not '%s'", r->plan->path, n->start_mark.line + 1, least, most, text);
+    return err_set(r->e, ERR_CONFIG, "%s:%zu: a number from %.15g to %.15g is expected here, not '%s'", r->plan->path,
+                   n->start_mark.line + 1, least, most, text);
 }
 
 /* ---- mappings: each key has a function ---- */
@@ -71,7 +73,9 @@ static int read_map(struct reading *r, const yaml_node_t *map, const struct key 
         size_t i = 0;
         if (!name) return -1;
         while (i < n && strcmp(keys[i].name, name)) i++;
-        if (i == n) return err_set(r->e, ERR_CONFIG, "%s:%zu: '%s' is not known here", r->plan->path, key->start_mark.line + 1, name);
+        if (i == n)
+            return err_set(r->e, ERR_CONFIG, "%s:%zu: '%s' is not known here", r->plan->path, key->start_mark.line + 1,
+                           name);
         if (keys[i].read(r, node(r, p->value), to)) return -1;
     }
     return 0;
@@ -132,7 +136,9 @@ static int read_rows(struct reading *r, const yaml_node_t *n, void *to) {
     return 0;
 }
 
-static const struct key statement_keys[] = {{"cql", read_cql}, {"weight", read_weight}, {"consistency", read_consistency}, {"page_size", read_page_size}, {"values", read_values}, {"rows", read_rows}};
+static const struct key statement_keys[] = {
+    {"cql", read_cql},       {"weight", read_weight}, {"consistency", read_consistency}, {"page_size", read_page_size},
+    {"values", read_values}, {"rows", read_rows}};
 enum { OF_STATEMENT = 5, OF_LOAD = 6 };
 
 static int read_statement(struct reading *r, const yaml_node_t *n, size_t keys, struct plan_statement *s) {
@@ -172,20 +178,34 @@ static int read_statements(struct reading *r, const yaml_node_t *n, void *to) {
     return 0;
 }
 
-static int read_rate(struct reading *r, const yaml_node_t *n, void *to) { return number_of(r, n, 0, 1e7, &((struct plan *)to)->rate); }
-static int read_every(struct reading *r, const yaml_node_t *n, void *to) { return number_of(r, n, 0.1, 86400, &((struct plan *)to)->burst_every); }
-static int read_for(struct reading *r, const yaml_node_t *n, void *to) { return number_of(r, n, 0.1, 86400, &((struct plan *)to)->burst_for); }
-static int read_times(struct reading *r, const yaml_node_t *n, void *to) { return number_of(r, n, 0.01, 1e6, &((struct plan *)to)->burst_times); }
+static int read_rate(struct reading *r, const yaml_node_t *n, void *to) {
+    return number_of(r, n, 0, 1e7, &((struct plan *)to)->rate);
+}
+static int read_every(struct reading *r, const yaml_node_t *n, void *to) {
+    return number_of(r, n, 0.1, 86400, &((struct plan *)to)->burst_every);
+}
+static int read_for(struct reading *r, const yaml_node_t *n, void *to) {
+    return number_of(r, n, 0.1, 86400, &((struct plan *)to)->burst_for);
+}
+static int read_times(struct reading *r, const yaml_node_t *n, void *to) {
+    return number_of(r, n, 0.01, 1e6, &((struct plan *)to)->burst_times);
+}
 
 static int read_burst(struct reading *r, const yaml_node_t *n, void *to) {
     static const struct key keys[] = {{"every", read_every}, {"for", read_for}, {"times", read_times}};
     const struct plan *p = to;
     if (read_map(r, n, keys, ARRAY_LEN(keys), to)) return -1;
-    return p->burst_every > 0 && p->burst_for > 0 && p->burst_times > 0 ? 0 : wrong(r, n, "burst needs every, for and times");
+    return p->burst_every > 0 && p->burst_for > 0 && p->burst_times > 0
+               ? 0
+               : wrong(r, n, "burst needs every, for and times");
 }
 
 static int read_plan(struct reading *r, struct plan *p) {
-    static const struct key keys[] = {{"schema", read_schema}, {"load", read_load}, {"statements", read_statements}, {"rate", read_rate}, {"burst", read_burst}};
+    static const struct key keys[] = {{"schema", read_schema},
+                                      {"load", read_load},
+                                      {"statements", read_statements},
+                                      {"rate", read_rate},
+                                      {"burst", read_burst}};
     const yaml_node_t *root = yaml_document_get_root_node(&r->doc);
     if (!root) return wrong(r, NULL, "the file is empty");
     if (read_map(r, root, keys, ARRAY_LEN(keys), p)) return -1;
@@ -199,8 +219,10 @@ int plan_parse(struct plan *p, const char *path, struct slice text, struct err *
     arena_init(&p->arena, 16 << 10, 64 << 20);
     if (!yaml_parser_initialize(&parser)) return err_nomem(e);
     yaml_parser_set_input_string(&parser, text.p, text.n);
-    int rc = yaml_parser_load(&parser, &r.doc) ? 0
-             : err_set(e, ERR_CONFIG, "%s:%zu: this is no YAML: %s", path, parser.problem_mark.line + 1, parser.problem ? parser.problem : "it cannot be read");
+    int rc = yaml_parser_load(&parser, &r.doc)
+                 ? 0
+                 : err_set(e, ERR_CONFIG, "%s:%zu: this is no YAML: %s", path, parser.problem_mark.line + 1,
+                           parser.problem ? parser.problem : "it cannot be read");
     if (!rc) {
         rc = read_plan(&r, p);
         yaml_document_delete(&r.doc);

@@ -40,7 +40,8 @@ int retry_parse(const char *text, struct retry *out, struct err *e) {
     }
     bool four = !strncmp(text, "exponential:", 12) && numbers(text + 12, n, 4);
     if (!four && (strncmp(text, "exponential:", 12) || !numbers(text + 12, n, 3)))
-        return err_set(e, ERR_CONFIG, "--retry must be none, fixed:MS[,TRIES] or exponential[:MIN,DELTA,MAX[,TRIES]], not '%s'", text);
+        return err_set(e, ERR_CONFIG,
+                       "--retry must be none, fixed:MS[,TRIES] or exponential[:MIN,DELTA,MAX[,TRIES]], not '%s'", text);
     out->minimum = n[0], out->delta = n[1], out->maximum = n[2];
     if (four) out->tries = (uint32_t)n[3];
     return 0;
@@ -53,7 +54,9 @@ int64_t retry_wait(const struct retry *r, struct backoff_random *jitter, uint32_
 
 /* ---- values ---- */
 
-static const struct plan_statement *statement_of(const struct stress *s, uint32_t i) { return i < s->plan.n_statements ? &s->plan.statements[i] : &s->plan.load; }
+static const struct plan_statement *statement_of(const struct stress *s, uint32_t i) {
+    return i < s->plan.n_statements ? &s->plan.statements[i] : &s->plan.load;
+}
 
 static bool is_key(const struct client_prepared *p, uint32_t bind) {
     for (uint32_t i = 0; i < p->n_pk; i++)
@@ -61,11 +64,14 @@ static bool is_key(const struct client_prepared *p, uint32_t bind) {
     return false;
 }
 
-/* Writes the values of a request that is known by its number among its statement's and its seed. key: only those of the partition key, for its hash. */
-static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, uint64_t seed, uint64_t due_ns, bool key, struct buf *out) {
+/* Writes the values of a request that is known by its number among its statement's and its seed.
+ * key: only those of the partition key, for its hash. */
+static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, uint64_t seed, uint64_t due_ns,
+                       bool key, struct buf *out) {
     const struct plan_statement *st = statement_of(s, statement);
     const struct client_prepared *p = &s->prepared[statement];
-    const struct dist_moment m = {.sequence = sequence, .wall_ms = s->begun_wall_ms + (int64_t)((due_ns - s->begun_ns) / 1000000)};
+    const struct dist_moment m = {.sequence = sequence,
+                                  .wall_ms = s->begun_wall_ms + (int64_t)((due_ns - s->begun_ns) / 1000000)};
     for (uint32_t i = 0; i < st->n_values; i++) {
         if (key && !is_key(p, i)) continue;
         /* each value has chance of its own, so that the key's are the same with and without the others */
@@ -78,8 +84,12 @@ static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, 
 
 enum { STATEMENT_SHIFT = 56 };
 
-static uint32_t slot_statement(const struct flight_slot *slot) { return (uint32_t)((uint64_t)slot->c >> STATEMENT_SHIFT); }
-static uint64_t slot_sequence(const struct flight_slot *slot) { return (uint64_t)slot->c & ((UINT64_C(1) << STATEMENT_SHIFT) - 1); }
+static uint32_t slot_statement(const struct flight_slot *slot) {
+    return (uint32_t)((uint64_t)slot->c >> STATEMENT_SHIFT);
+}
+static uint64_t slot_sequence(const struct flight_slot *slot) {
+    return (uint64_t)slot->c & ((UINT64_C(1) << STATEMENT_SHIFT) - 1);
+}
 
 static uint32_t choose(struct stress *s) {
     uint32_t at = (uint32_t)(dist_random_next(&s->random) % s->plan.total_weight), i = 0;
@@ -108,7 +118,10 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
     const struct plan_statement *st = statement_of(s, statement);
     buf_clear(&s->scratch, SIZE_MAX);
     put_values(s, statement, slot_sequence(slot), slot->a, slot->due_ns, false, &s->scratch);
-    const struct wire_params p = {.consistency = st->consistency, .n_values = (uint16_t)st->n_values, .values = buf_slice(&s->scratch), .page_size = st->reads ? st->page_size : 0,
+    const struct wire_params p = {.consistency = st->consistency,
+                                  .n_values = (uint16_t)st->n_values,
+                                  .values = buf_slice(&s->scratch),
+                                  .page_size = st->reads ? st->page_size : 0,
                                   .skip_metadata = true};
     wire_execute(out, version, stream, s->prepared[statement].id, s->prepared[statement].result_id, &p);
     if (buf_failed(&s->scratch)) (void)err_nomem(&s->failed);
@@ -156,9 +169,17 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
         if (failed && !throttled) s->score.sums.failed++;
         return throttled && slot->tries < 1000 ? 50000000 : -1;
     }
-    const struct score_event v = {.second = (uint32_t)((a->now_ns - s->begun_ns) / 1000000000u), .statement = slot_statement(slot), .reads = statement_of(s, slot_statement(slot))->reads,
-                                  .result = !failed ? SCORE_OK : throttled ? SCORE_THROTTLED : SCORE_FAILED, .retried = wait >= 0, .latency_ns = a->latency_ns,
-                                  .rows = rows > 0 ? (uint64_t)rows : 0, .charge = failed ? 0 : wire_charge(r), .partition = slot->b};
+    const struct score_event v = {.second = (uint32_t)((a->now_ns - s->begun_ns) / 1000000000u),
+                                  .statement = slot_statement(slot),
+                                  .reads = statement_of(s, slot_statement(slot))->reads,
+                                  .result = !failed     ? SCORE_OK
+                                            : throttled ? SCORE_THROTTLED
+                                                        : SCORE_FAILED,
+                                  .retried = wait >= 0,
+                                  .latency_ns = a->latency_ns,
+                                  .rows = rows > 0 ? (uint64_t)rows : 0,
+                                  .charge = failed ? 0 : wire_charge(r),
+                                  .partition = slot->b};
     struct score_partition *fresh = score_add(&s->score, &v);
     if (fresh) label(s, slot, fresh->label);
     return wait < 0 ? -1 : wait * 1000000;
@@ -172,7 +193,9 @@ static uint64_t gap_ns(struct stress *s) {
     return (uint64_t)(s->poisson ? -log(1 - dist_random_share(&s->random)) * mean : mean);
 }
 
-static uint64_t due(void *arg) { return ((struct stress *)arg)->failed.set ? FLIGHT_NEVER : ((struct stress *)arg)->next_due_ns; }
+static uint64_t due(void *arg) {
+    return ((struct stress *)arg)->failed.set ? FLIGHT_NEVER : ((struct stress *)arg)->next_due_ns;
+}
 
 static bool pick_open(void *arg, struct flight_slot *slot) {
     struct stress *s = arg;
@@ -195,7 +218,8 @@ static void nap(void) {
 
 /* A server that changes its schema in the background says for a while that what was made is not there. */
 static bool may_come(const struct err *e) {
-    return (e->code == ERR_INVALID || e->code == ERR_CONFIG) && (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));
+    return (e->code == ERR_INVALID || e->code == ERR_CONFIG) &&
+           (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));
 }
 
 static int make_schema(struct stress *s, struct err *e) {
@@ -212,16 +236,19 @@ static int make_schema(struct stress *s, struct err *e) {
     return 0;
 }
 
-static int check_values(const struct stress *s, const struct plan_statement *st, const struct client_prepared *p, struct err *e) {
+static int check_values(const struct stress *s, const struct plan_statement *st, const struct client_prepared *p,
+                        struct err *e) {
     if (p->binds.n == st->n_values) return 0;
-    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line, p->binds.n, st->n_values);
+    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
+                   p->binds.n, st->n_values);
 }
 
 static int prepare(struct stress *s, uint32_t i, struct err *e) {
     const struct plan_statement *st = statement_of(s, i);
     uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
     struct err why = {0};
-    while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, &s->prepared[i], &why)) {
+    while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, &s->prepared[i],
+                          &why)) {
         bool waits = may_come(&why) && load_now() < until;
         if (!waits) return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
         err_clear(&why);
@@ -257,7 +284,9 @@ static int load_rows(struct stress *s, struct err *e) {
     int rc = run(s, &d, 0, e);
     s->loading = false;
     if (rc) return -1;
-    return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s", s->score.sums.failed, s->plan.load_rows, s->score.first_error) : 0;
+    return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s",
+                                          s->score.sums.failed, s->plan.load_rows, s->score.first_error)
+                                : 0;
 }
 
 bool stress_has_failed(const struct stress *s) {
@@ -265,7 +294,12 @@ bool stress_has_failed(const struct stress *s) {
 }
 
 int stress_run(struct stress *s, struct err *e) {
-    const struct load_driver d = {.arg = s, .due = s->plan.rate > 0 ? due : NULL, .pick = s->plan.rate > 0 ? pick_open : pick, .put = put, .answered = answered, .tick = tick};
+    const struct load_driver d = {.arg = s,
+                                  .due = s->plan.rate > 0 ? due : NULL,
+                                  .pick = s->plan.rate > 0 ? pick_open : pick,
+                                  .put = put,
+                                  .answered = answered,
+                                  .tick = tick};
     const struct client_options *options = &s->remote.options;
     arena_init(&s->keep, 16 << 10, 0);
     buf_init(&s->scratch, 0);

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 int score_init(struct score *s, uint32_t n_statements) {
-    *s = (struct score){.n_statements = n_statements, .statements = calloc(n_statements, sizeof(*s->statements)), .partitions = calloc(SCORE_PARTITIONS, sizeof(*s->partitions))};
+    *s = (struct score){.n_statements = n_statements,
+                        .statements = calloc(n_statements, sizeof(*s->statements)),
+                        .partitions = calloc(SCORE_PARTITIONS, sizeof(*s->partitions))};
     if (s->statements && s->partitions) return 0;
     score_fini(s);
     return -1;

@@ -37,14 +37,18 @@ static int read_plan(struct stress *s, const struct stress_flags *f, struct err 
     const char *name = f->profile ? f->profile : "uniform", *text = plan_profile(name);
     if (f->file && f->profile) return err_set(e, ERR_CONFIG, "give one of --profile and --file");
     if (f->file) return plan_open(&s->plan, f->file, e);
-    return text ? plan_parse(&s->plan, name, slice_str(text), e) : err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
+    return text ? plan_parse(&s->plan, name, slice_str(text), e)
+                : err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
 }
 
 static int read_rate(struct stress *s, const char *text, struct err *e) {
     char *end;
     if (!text) return 0;
     s->plan.rate = strtod(text, &end);
-    return end == text || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7) ? err_set(e, ERR_CONFIG, "--rate must be a number of requests a second, or 0 for a closed loop, not '%s'", text) : 0;
+    return end == text || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7)
+               ? err_set(e, ERR_CONFIG,
+                         "--rate must be a number of requests a second, or 0 for a closed loop, not '%s'", text)
+               : 0;
 }
 
 static int read_flags(struct stress *s, const struct stress_flags *f, struct err *e) {
@@ -99,16 +103,33 @@ int tally_stress(int argc, char **argv) {
     struct stress s = {.connections = 8, .in_flight = 8};
     struct stress_flags f = {.seconds = 30, .seed = 1, .retry = "none"};
     const struct flag flags[] = {
-        {.name = "profile", .argument = "NAME", .text = &f.profile, .help = "uniform (the default), zipf, single, append, time_series, wide, mixed_static or burst"},
-        {.name = "file", .argument = "FILE", .text = &f.file, .help = "a profile of one's own (YAML); --print-profile shows what one looks like"},
-        {.name = "print-profile", .argument = "NAME", .text = &f.print, .help = "prints a built-in profile, and does nothing else"},
+        {.name = "profile",
+         .argument = "NAME",
+         .text = &f.profile,
+         .help = "uniform (the default), zipf, single, append, time_series, wide, mixed_static or burst"},
+        {.name = "file",
+         .argument = "FILE",
+         .text = &f.file,
+         .help = "a profile of one's own (YAML); --print-profile shows what one looks like"},
+        {.name = "print-profile",
+         .argument = "NAME",
+         .text = &f.print,
+         .help = "prints a built-in profile, and does nothing else"},
         {.name = "seconds", .argument = "N", .number = &f.seconds, .help = "how long (30)"},
-        {.name = "rate", .argument = "N", .text = &f.rate, .help = "an open loop: N requests a second, however fast they are answered; 0: a closed loop (what the profile says, most say closed)"},
+        {.name = "rate",
+         .argument = "N",
+         .text = &f.rate,
+         .help = "an open loop: N requests a second, however fast they are answered; 0: a closed loop (what the "
+                 "profile says, most say closed)"},
         {.name = "poisson", .on = &f.poisson, .help = "of an open loop: at random moments instead of even ones"},
         {.name = "connections", .argument = "N", .number = &s.connections, .help = "(8)"},
         {.name = "in-flight", .argument = "N", .number = &s.in_flight, .help = "requests under way on each (8)"},
-        {.name = "retry", .argument = "HOW", .text = &f.retry, .help = "of what was throttled: none (none), fixed:MS[,TRIES], exponential[:MIN,DELTA,MAX[,TRIES]] in milliseconds (3000,30000,90000,5): min(MIN + "
-                                                                     "random(0.8 DELTA, 1.2 DELTA) x (2^tries - 1), MAX)"},
+        {.name = "retry",
+         .argument = "HOW",
+         .text = &f.retry,
+         .help = "of what was throttled: none (none), fixed:MS[,TRIES], exponential[:MIN,DELTA,MAX[,TRIES]] in "
+                 "milliseconds (3000,30000,90000,5): min(MIN + "
+                 "random(0.8 DELTA, 1.2 DELTA) x (2^tries - 1), MAX)"},
         {.name = "no-load", .on = &f.no_load, .help = "the profile's rows are there already"},
         {.name = "seed", .argument = "N", .number = &f.seed, .help = "of everything that is random (1)"},
         {.name = "html", .argument = "FILE", .text = &f.html, .help = "the report as a page with plots, too"},

@@ -26,7 +26,8 @@ static void put_hottest(const struct score *s, struct buf *out) {
     size_t n = score_hottest(s, hot);
     for (size_t i = 0; i < HOT_SHOWN; i++) {
         if (i < n)
-            buf_printf(out, "  %-32s %8.0f entities %8.1f read %8.1f write units in its busiest second", hot[i]->label, hot[i]->entities_peak, hot[i]->read_peak, hot[i]->write_peak);
+            buf_printf(out, "  %-32s %8.0f entities %8.1f read %8.1f write units in its busiest second", hot[i]->label,
+                       hot[i]->entities_peak, hot[i]->read_peak, hot[i]->write_peak);
         buf_put_str(out, "\x1b[K\n");
     }
 }
@@ -36,10 +37,14 @@ static void put_screen(const struct stress *s, double at, struct buf *out) {
     const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
     buf_printf(out, "%s%.0f s%s\x1b[K\n", s->loading ? "loading, " : "", at, s->plan.rate > 0 ? "" : ", closed loop");
     if (s->loading) buf_printf(out, "%" PRIu64 " of %" PRIu64 " rows", s->loaded, s->plan.load_rows);
-    else buf_printf(out, "last second %8" PRIu64 " requests %10.3f ms p50 %10.3f ms p99 %6" PRIu64 " throttled", last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6,
-                    last->sums.throttled);
-    buf_printf(out, "\x1b[K\nin all      %8" PRIu64 " requests %10.3f ms p50 %10.3f ms p99 %6" PRIu64 " throttled %" PRIu64 " failed %" PRIu64 " retries\x1b[K\n", c->sums.requests,
-               (double)hist_quantile(&c->latency, 0.5) / 1e6, (double)hist_quantile(&c->latency, 0.99) / 1e6, c->sums.throttled, c->sums.failed, c->sums.retries);
+    else
+        buf_printf(out, "last second %8" PRIu64 " requests %10.3f ms p50 %10.3f ms p99 %6" PRIu64 " throttled",
+                   last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6, last->sums.throttled);
+    buf_printf(out,
+               "\x1b[K\nin all      %8" PRIu64 " requests %10.3f ms p50 %10.3f ms p99 %6" PRIu64 " throttled %" PRIu64
+               " failed %" PRIu64 " retries\x1b[K\n",
+               c->sums.requests, (double)hist_quantile(&c->latency, 0.5) / 1e6,
+               (double)hist_quantile(&c->latency, 0.99) / 1e6, c->sums.throttled, c->sums.failed, c->sums.retries);
     put_throughput(c, out);
     buf_put_str(out, "\x1b[K\n\x1b[K\nhottest partitions\x1b[K\n");
     put_hottest(c, out);
@@ -50,8 +55,11 @@ static void put_line(const struct stress *s, double at, struct buf *out) {
     const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
     if (s->loading) buf_printf(out, "loading: %" PRIu64 " of %" PRIu64 " rows\n", s->loaded, s->plan.load_rows);
     else
-        buf_printf(out, "%4.0f s  %8" PRIu64 " requests  p50 %.3f ms  p99 %.3f ms  %" PRIu64 " throttled  %" PRIu64 " failed\n", at, last->sums.requests, (double)last->p50_ns / 1e6,
-                   (double)last->p99_ns / 1e6, last->sums.throttled, last->sums.failed);
+        buf_printf(out,
+                   "%4.0f s  %8" PRIu64 " requests  p50 %.3f ms  p99 %.3f ms  %" PRIu64 " throttled  %" PRIu64
+                   " failed\n",
+                   at, last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6,
+                   last->sums.throttled, last->sums.failed);
 }
 
 void view_show(struct stress *s) {

@@ -1,4 +1,5 @@
-/* How a stress is shown while it runs, on stderr: a screen that is drawn anew on a terminal, else a line each second. And sparks, for other screens. */
+/* How a stress is shown while it runs, on stderr: a screen that is drawn anew on a terminal, else a
+ * line each second. And sparks, for other screens. */
 #pragma once
 
 #include "tools/tally/stress/run.h"
