@@ -46,14 +46,15 @@ static void help_command(struct buf *out, const struct usage_program *p, const s
         buf_printf(out, "%s %s: %s\n\nusage: %s %s %s\n\n", p->name, c->name, c->what, p->name, c->name, c->arguments);
     for (uint32_t i = 0; i < c->n_flags; i++) {
         const struct usage_flag *f = &c->flags[i];
+        if (f->group) buf_printf(out, "%s%s:\n", i ? "\n" : "", f->group);
         buf_printf(out, "  --%s%s%s\n        %s", f->name, f->argument ? " " : "", f->argument ? f->argument : "",
                    f->help);
         buf_printf(out, f->otherwise && *f->otherwise ? " (%s)\n" : "%s\n", f->otherwise ? f->otherwise : "");
     }
     if (*c->name) buf_put_str(out, "  --help\n        this text\n");
     else
-        buf_put_str(out, "  --help[=text|man|bash|zsh|fish]\n        this text, or the same as a man page, or "
-                         "completion for a shell\n");
+        buf_put_str(out, "  --help[=text|man|bash|zsh|fish]\n        this text, a man page, or completion for a "
+                         "shell\n");
     if (c->n_examples) buf_put_str(out, "\nexamples:\n");
     for (uint32_t i = 0; i < c->n_examples; i++)
         buf_printf(out, "  %s\n        %s\n", c->examples[i].line, c->examples[i].what);
@@ -104,6 +105,7 @@ static void man_command(struct buf *out, const struct usage_program *p, const st
     } else buf_put_str(out, ".SH OPTIONS\n");
     for (uint32_t i = 0; i < c->n_flags; i++) {
         const struct usage_flag *f = &c->flags[i];
+        if (f->group) roff_line(out, ".SS ", f->group);
         buf_put_str(out, ".TP\n.B \\-\\-");
         put_roff(out, f->name);
         if (f->argument) {

@@ -15,6 +15,7 @@ enum usage_format { USAGE_HELP, USAGE_MAN, USAGE_BASH, USAGE_ZSH, USAGE_FISH, US
  * these words. otherwise: its default, may be NULL or "". */
 struct usage_flag {
     const char *name, *argument, *help, *otherwise;
+    const char *group; /* heading of the flags that begin with this one; NULL: none */
 };
 struct usage_example {
     const char *line, *what;

@@ -9,15 +9,28 @@
 #include "base/file.h"
 #include "base/nearest.h"
 
+enum shown { COMMON, RARE };
 struct option_row {
     const char *flag, *argument, *text, *help;
+    enum shown shown;
 };
 
 static const struct option_row rows[CONFIG_OPTIONS] = {
-#define OPTION(id, flag_, argument_, default_text, help_) \
-    {.flag = flag_, .argument = argument_, .text = default_text, .help = help_},
+#define GROUP(title)
+#define OPTION(id, flag_, argument_, default_text, shown_, help_) \
+    {.flag = flag_, .argument = argument_, .text = default_text, .help = help_, .shown = shown_},
 #include "server/config.def"
 #undef OPTION
+#undef GROUP
+};
+
+/* The title of the group that begins with an option; NULL: the option goes on with the group before it. */
+static const char *const groups[] = {
+#define GROUP(title) title,
+#define OPTION(...) NULL,
+#include "server/config.def"
+#undef OPTION
+#undef GROUP
 };
 
 const char *config_flag(enum config_option o) { return rows[o].flag; }
@@ -68,12 +81,14 @@ static int load_environment(struct config *c, struct err *e) {
 
 static int take_flag(struct config *c, int argc, char **argv, int *at, struct err *e) {
     const char *arg = argv[*at];
-    int format = !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP
-                 : !strncmp(arg, "--help=", 7)                ? usage_format_of(arg + 7)
-                                                              : -1;
+    bool help = !strcmp(arg, "--help") || !strcmp(arg, "-h");
+    bool all = (help && *at + 1 < argc && !strcmp(argv[*at + 1], "all")) || !strcmp(arg, "--help=all");
+    int format = help || all ? USAGE_HELP : !strncmp(arg, "--help=", 7) ? usage_format_of(arg + 7) : -1;
     if (format >= 0) {
         c->help = true;
+        c->help_all = all || format != USAGE_HELP;
         c->format = (enum usage_format)format;
+        *at += help && all;
         return 0;
     }
     if (!strcmp(arg, "--version")) return c->version = true, 0;
@@ -188,38 +203,54 @@ void config_print(const struct config *c) {
 
 /* ---- help ---- */
 
-static const struct usage_exit exits[] = {{0, "stopped as it was told to"},
+static const struct usage_exit exits[] = {{0, "stopped by a signal"},
                                           {1, "the data folder, a port or a file cannot be used"},
                                           {2, "a setting is wrong"}};
 static const struct usage_flag others[] = {{.name = "check-config",
-                                            .help = "say whether the settings are sound, and end"},
+                                            .help = "check the settings and exit"},
                                            {.name = "print-config",
-                                            .help = "print all settings as they are, as a YAML file, and end"},
-                                           {.name = "version", .help = "print the version, and end"}};
+                                            .help = "print all settings in force as a YAML file and exit"},
+                                           {.name = "version", .help = "print the version and exit"}};
 
-void config_print_help(enum usage_format format) {
+void config_print_help(enum usage_format format, bool all) {
     struct usage_flag flags[CONFIG_OPTIONS + ARRAY_LEN(others)];
+    uint32_t n = 0, n_others = ARRAY_LEN(others);
     const struct usage_program program = {
         .name = "tallyd",
         .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs",
         .version = TALLY_VERSION,
         .section = "8",
-        .notes = "Each flag is also TALLY_<FLAG> in the environment and a key of the YAML file that --config names; "
-                 "flags go before the environment, and that before the file.",
+        .notes = "Each flag is also a variable of the environment, TALLY_<FLAG>, and a key of the YAML file that --config "
+                 "names. Flags take precedence over the environment, and the environment over the file.",
         .n_exits = ARRAY_LEN(exits),
         .exits = exits};
     struct buf out;
-    for (int o = 0; o < CONFIG_OPTIONS; o++)
-        flags[o] = (struct usage_flag){.name = rows[o].flag,
-                                       .argument = rows[o].argument,
-                                       .help = rows[o].help,
-                                       .otherwise = rows[o].text};
-    memcpy(flags + CONFIG_OPTIONS, others, sizeof(others));
-    const struct usage_command command = {.name = "", .n_flags = ARRAY_LEN(flags), .flags = flags};
+    const char *group = NULL;
+    for (uint32_t at = 0, o = 0; at < ARRAY_LEN(groups); at++) {
+        if (groups[at]) {
+            group = groups[at];
+            continue;
+        }
+        const struct option_row *row = &rows[o++];
+        if (!all && row->shown != COMMON) continue;
+        flags[n++] = (struct usage_flag){.name = row->flag,
+                                         .argument = row->argument,
+                                         .help = row->help,
+                                         .otherwise = row->text,
+                                         .group = all ? group : NULL};
+        group = NULL;
+    }
+    memcpy(flags + n, others, sizeof(others));
+    if (all) flags[n].group = "Other flags";
+    const struct usage_command command = {.name = "", .n_flags = n + n_others, .flags = flags};
     buf_init(&out, 0);
-    if (format == USAGE_HELP)
+    if (format == USAGE_HELP) {
         buf_printf(&out, "tallyd %s: %s\n\nusage: tallyd [--flag value]...\n\n%s\n\n", program.version, program.what,
                    program.notes);
+        if (!all)
+            buf_printf(&out, "Common flags (tallyd --help all lists the other %u, too):\n\n",
+                       (unsigned)(CONFIG_OPTIONS - n));
+    }
     usage_begin(&out, format, &program);
     usage_command(&out, format, &program, &command);
     usage_end(&out, format, &program);

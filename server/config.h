@@ -6,15 +6,18 @@
 #include "base/usage.h"
 
 enum config_option {
-#define OPTION(id, flag, argument, default_text, help) CONFIG_##id,
+#define GROUP(title)
+#define OPTION(id, flag, argument, default_text, shown, help) CONFIG_##id,
 #include "server/config.def"
 #undef OPTION
+#undef GROUP
     CONFIG_OPTIONS
 };
 
 struct config {
     char *values[CONFIG_OPTIONS]; /* owned */
     bool help, version, check, print; /* --help, --version, --check-config, --print-config was given */
+    bool help_all;                    /* --help all: the settings that are not common, too */
     enum usage_format format;         /* of help */
 };
 
@@ -23,6 +26,7 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHE
 void config_fini(struct config *c);
 /* Every setting as it is now, as a YAML file that says the same; each with its help. */
 void config_print(const struct config *c);
-/* --help, printed from config.def: as text, man page, or completion for a shell. */
-void config_print_help(enum usage_format format);
+/* Prints --help from config.def: as text (all: every setting, in groups; otherwise the common ones), man page, or completion
+ * for a shell. */
+void config_print_help(enum usage_format format, bool all);
 const char *config_flag(enum config_option o);

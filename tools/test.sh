@@ -4,7 +4,7 @@
 #     quick        layers, unit, one mode of conformance, the Python driver
 #     all          every step, with both sanitised servers and RocksDB from source: hours
 #     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as
-#                  .clang-format says; docs/compatibility.md is what the tables of rules say, and every rule has a test; every
+#                  .clang-format says; docs/compatibility.md and docs/settings.md are what their tables say, and every rule has a test; every
 #                  numbered invariant has an assert or a mutant
 #     mutants      (in all) small changes that break an invariant, each of which a unit test must notice
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -123,7 +123,8 @@ step_layers() {
     counted layers python3 tests/layer/check_layers.py
     python_env format tests/layer/requirements.txt
     counted layout build/format/bin/python tests/layer/check_format.py
-    counted "rules" python3 tools/docs/rules.py --check
+    counted rules python3 tools/docs/rules.py --check
+    counted settings python3 tools/docs/settings.py --check
     counted invariants python3 tests/layer/invariants.py
 }
 step_mutants() {

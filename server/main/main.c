@@ -50,6 +50,7 @@ static void say_ready(const struct instance *in) {
     printf("tallyd ready: cql=%s admin=%s api=%s data=%s pid=%d%s\n", plain, admin, api,
            data ? data : in->settings.data_dir, (int)getpid(), tls);
     fflush(stdout);
+    log_info("Startup complete"); /* Testcontainers and scripts written for Cassandra's image wait for these words */
 }
 
 static void say_metering(const struct settings *s) {
@@ -156,7 +157,7 @@ int main(int argc, char **argv) {
     if (config_load(&c, argc, argv, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         rc = EXIT_USAGE;
-    } else if (c.help) config_print_help(c.format);
+    } else if (c.help) config_print_help(c.format, c.help_all);
     else if (c.version) printf("tallyd %s (%s), RocksDB %s\n", TALLY_VERSION, TALLY_COMMIT, TALLY_ROCKSDB_VERSION);
     else if (c.check || c.print) rc = look(&c);
     else rc = serve(&c, argc, argv);

@@ -65,6 +65,22 @@ def test_the_man_page_and_each_completion_name_every_subcommand_and_flag():
         assert f"'--{flag}=[" in pages["zsh"] and f"complete -c tallyd -l {flag} " in pages["fish"], flag
 
 
+def test_the_servers_help_shows_common_settings_and_help_all_every_one_in_groups():
+    def shown(*arguments):
+        return re.findall(r"^  --([a-z0-9-]+)", run(TALLYD, *arguments).stdout, re.M)
+
+    own = ["check-config", "print-config", "version", "help"]
+    source = (ROOT / "server" / "config.def").read_text()
+    common = re.findall(r'^OPTION\(\w+, "([^"]+)".*?, COMMON,', source, re.M)
+    assert shown("--help") == shown("-h") == common + own and 8 <= len(common) <= 14
+    assert shown("--help", "all") == shown("--help=all") == OPTIONS + own
+    assert f"lists the other {len(OPTIONS) - len(common)}" in run(TALLYD, "--help").stdout
+    every = run(TALLYD, "--help", "all").stdout
+    groups = re.findall(r'^GROUP\("(.*)"\)$', source, re.M)
+    assert [every.index(f"\n{g}:\n") for g in groups] == sorted(every.index(f"\n{g}:\n") for g in groups) and len(groups) > 5
+    assert all(f".SS {g}\n" in run(TALLYD, "--help=man").stdout for g in groups)
+
+
 def test_bash_completes_subcommands_flags_and_values(tmp_path):
     assert {s.split()[0] for s in SUBCOMMANDS} <= completed("tally", "")
     assert completed("tally", "ex") == {"explain"}
