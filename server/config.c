@@ -220,8 +220,8 @@ void config_print_help(enum usage_format format, bool all) {
         .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs",
         .version = TALLY_VERSION,
         .section = "8",
-        .notes = "Each flag is also a variable of the environment, TALLY_<FLAG>, and a key of the YAML file that --config "
-                 "names. Flags take precedence over the environment, and the environment over the file.",
+        .notes = "Each flag is also a variable of the environment, TALLY_<FLAG>, and a key of the YAML file that "
+                 "--config names. Flags take precedence over the environment, and the environment over the file.",
         .n_exits = ARRAY_LEN(exits),
         .exits = exits};
     struct buf out;

@@ -26,7 +26,7 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHE
 void config_fini(struct config *c);
 /* Every setting as it is now, as a YAML file that says the same; each with its help. */
 void config_print(const struct config *c);
-/* Prints --help from config.def: as text (all: every setting, in groups; otherwise the common ones), man page, or completion
- * for a shell. */
+/* Prints --help from config.def: as text, man page or completion for a shell. all: every setting in groups; otherwise
+ * the common ones. */
 void config_print_help(enum usage_format format, bool all);
 const char *config_flag(enum config_option o);
