@@ -65,7 +65,8 @@ static int run(const struct cql_flags *f, struct shell *s, struct err *e) {
     bool at_terminal = isatty(STDIN_FILENO) && !f->execute && !f->file;
     s->terminal = at_terminal || f->tty;
     s->charge = f->charge || at_terminal;
-    s->wait = f->wait;
+    const char *wait = getenv("TALLY_CQL_WAIT");
+    s->wait = f->wait || (wait && !strcmp(wait, "on"));
     if (shell_connect(s, e)) {
         fprintf(stderr, "Connection error: %s\n", e->text);
         return ENDS_UNCONNECTED;
@@ -150,7 +151,8 @@ int tally_cql(int argc, char **argv) {
         {.name = "request-timeout", .argument = "SECONDS", .number = &f.request_timeout, .help = "for an answer (10)"},
         {.name = "wait",
          .on = &f.wait,
-         .help = "on Amazon Keyspaces: waits after CREATE, ALTER and DROP until they are carried out"},
+         .help = "on Amazon Keyspaces: waits after CREATE, ALTER and DROP until they are carried out "
+                 "(TALLY_CQL_WAIT=on in the environment)"},
         {.name = "charge",
          .on = &f.charge,
          .help = "shows what each statement was charged; at a terminal it is always shown, until CHARGE OFF"},

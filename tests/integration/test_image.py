@@ -1,0 +1,217 @@
+"""The image in the place of Cassandra's: what Testcontainers' modules, Compose files and init scripts do with it.
+
+There is no container daemon here. A root file system like the image's is put together from the Debian package, the entry point
+and the machine's own libraries; the server runs in it with namespaces of its own, as the user and with the variables that the Dockerfile names."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tally_server import HANG, ROOT, SLOWER, TALLYD
+
+DOCKERFILE = (ROOT / "tools" / "package" / "Dockerfile").read_text()
+USER = "9042"
+INIT = "docker-entrypoint-initdb.d"
+pytestmark = pytest.mark.skipif(SLOWER > 1, reason="what is packaged is no sanitizer's build")
+
+# $1: the root. What else the image has comes from this machine; the image's own programs are in front of it in the PATH.
+ENTER = """
+set -e
+root=$1; shift
+ip link set lo up
+for d in usr bin lib lib64 etc dev; do [ ! -e /$d ] || { mkdir -p $root/$d; mount --rbind /$d $root/$d; }; done
+mount -t proc proc $root/proc
+exec chroot --userspec=%s:%s $root "$@"
+""" % (USER, USER)
+
+
+def variables():
+    """What ENV says in the Dockerfile's last stage."""
+    return dict(word.split("=", 1) for line in re.findall(r"^ENV (.*)$", DOCKERFILE, re.M) for word in line.split())
+
+
+class Container:
+    """docker run, docker exec and docker stop of the image."""
+
+    def __init__(self, root, log, *arguments, **env):
+        self.root, self.log = root, log
+        env = {**variables(), "PATH": "/image/usr/local/bin:/image/usr/bin:/usr/bin:/bin", **env}
+        (entry,) = re.findall(r'^ENTRYPOINT \["(.*)"\]$', DOCKERFILE, re.M)
+        self.env = ["env", "-i", *(f"{k}={v}" for k, v in env.items())]
+        command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", ENTER, "enter", root, *self.env, entry, *arguments]
+        self.process = subprocess.Popen(command, stdout=log.open("w"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def pid(self):
+        """Of the container's first process, as the machine numbers it; None: it has not begun or has ended."""
+        p = self.process.pid
+        children = Path(f"/proc/{p}/task/{p}/children")
+        return children.read_text().split()[0] if children.exists() and children.read_text() else None
+
+    def run(self, *command):
+        pid = self.pid()
+        inside = ["nsenter", "-t", str(pid), "--net", "--mount", "--pid", "--root", "--wd", "-S", USER, "-G", USER, *self.env, *command]
+        return subprocess.run(inside if pid else ["false"], capture_output=True, text=True, timeout=HANG)
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + HANG
+        while not condition():
+            assert self.process.poll() is None, f"the container has ended: {self.log.read_text()}"
+            assert time.monotonic() < deadline, f"{what}: {self.log.read_text()}"
+            time.sleep(0.02)
+
+    def logged(self, words):
+        self.until(lambda: words in self.log.read_text(), words)
+
+    def stop(self):
+        """docker stop: the exit code after SIGTERM."""
+        os.kill(int(self.pid()), 15)
+        return self.process.wait(timeout=HANG)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("package")
+    subprocess.run(["cpack", "--config", str(TALLYD.parents[1] / "CPackConfig.cmake"), "-B", folder], check=True, capture_output=True, timeout=HANG)
+    (deb,) = folder.glob("tally_*.deb")
+    subprocess.run(["dpkg-deb", "-x", deb, folder / "root"], check=True)
+    return folder / "root"
+
+
+@pytest.fixture
+def image(package, tmp_path):
+    """image(*arguments, scripts={}, **variables): starts a container."""
+    root = tmp_path / "root"
+    shutil.copytree(package, root / "image", symlinks=True)
+    (target, link), = re.findall(r"ln -s (\S+) (/usr/bin/\S+)", DOCKERFILE)
+    (root / "image" / link.lstrip("/")).symlink_to(target)
+    (source, to), = re.findall(r"^COPY (tools/\S+) (/usr/local/bin/\S+)$", DOCKERFILE, re.M)
+    (root / "image/usr/local/bin").mkdir(parents=True)
+    shutil.copy(ROOT / source, root / "image" / to.lstrip("/"))
+    for folder in ("proc", "tmp", INIT, "var/lib/tally"):
+        (root / folder).mkdir(parents=True)
+    (root / "tmp").chmod(0o1777)
+    root.chmod(0o755)
+    os.chown(root / "var/lib/tally", int(USER), int(USER))
+    started = []
+
+    def start(*arguments, scripts=None, **env):
+        for name, text in (scripts or {}).items():
+            (root / INIT / name).write_text(text)
+        started.append(Container(root, tmp_path / f"log{len(started)}", *arguments, **env))
+        return started[-1]
+
+    yield start
+    for c in started:
+        c.process.kill()
+        c.process.wait()
+
+
+def local(container, column):
+    """Of system.local, as cqlsh prints it in the container."""
+    shown = container.run("cqlsh", "-e", f"SELECT {column} FROM system.local")
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout.splitlines()[3].strip()
+
+
+# The environment that org.testcontainers.cassandra.CassandraContainer sets; its wait strategy asks for the version until cqlsh ends with 0.
+JAVA = {"CASSANDRA_SNITCH": "GossipingPropertyFileSnitch", "JVM_OPTS": "-Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.initial_token=0",
+        "HEAP_NEWSIZE": "128M", "MAX_HEAP_SIZE": "1024M", "CASSANDRA_ENDPOINT_SNITCH": "GossipingPropertyFileSnitch", "CASSANDRA_DC": "datacenter1"}
+SCHEMA = """CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+CREATE TABLE shop.orders (id int PRIMARY KEY, note text);
+INSERT INTO shop.orders (id, note) VALUES (1, 'first');
+"""
+
+
+@pytest.mark.parametrize("mode", ["keyspaces", "cassandra"])
+def test_testcontainers_for_java_waits_and_runs_its_init_script(image, mode):
+    c = image(**JAVA, TALLY_MODE=mode)
+    login = ["-u", "cassandra", "-p", "cassandra"]
+    c.until(lambda: c.run("cqlsh", *login, "-e", "SELECT release_version FROM system.local").returncode == 0, "the version")
+    (c.root / "init.cql").write_text(SCHEMA)
+    done = c.run("cqlsh", *login, "-f", "init.cql")
+    assert done.returncode == 0, done.stderr
+    assert "first" in c.run("cqlsh", *login, "-e", "SELECT note FROM shop.orders").stdout
+    assert c.run("cqlsh", *login, "-e", "SELECT nosuch FROM shop.orders").returncode != 0
+    assert local(c, "data_center") == "datacenter1"
+
+
+def test_testcontainers_for_python_waits_for_a_line_of_the_log(image):
+    c = image(**{k: v for k, v in JAVA.items() if k != "CASSANDRA_SNITCH"})
+    c.logged("Startup complete")
+    assert local(c, "bootstrapped") == "COMPLETED"
+
+
+def test_testcontainers_for_go_waits_for_cqlsh_and_copies_scripts(image):
+    c = image(CASSANDRA_SNITCH="GossipingPropertyFileSnitch", CASSANDRA_DC="datacenter1", CASSANDRA_ENDPOINT_SNITCH="GossipingPropertyFileSnitch")
+    c.until(lambda: "COMPLETED" in c.run("cqlsh", "-e", "SELECT bootstrapped FROM system.local").stdout, "COMPLETED")
+    (c.root / "init.cql").write_text(SCHEMA)
+    assert c.run("cqlsh", "-f", "/init.cql").returncode == 0
+
+
+def test_testcontainers_for_node_sets_data_centre_and_rack(image):
+    c = image(CASSANDRA_DC="dc1", CASSANDRA_RACK="rack7", CASSANDRA_LISTEN_ADDRESS="auto", CASSANDRA_BROADCAST_ADDRESS="auto", CASSANDRA_RPC_ADDRESS="0.0.0.0",
+              CASSANDRA_USERNAME="cassandra", CASSANDRA_PASSWORD="cassandra", CASSANDRA_SNITCH="GossipingPropertyFileSnitch")
+    # Wait.forListeningPorts looks at the port from inside, with a shell; Wait.forHealthCheck runs the image's health check.
+    c.until(lambda: c.run("/bin/sh", "-c", "cat /proc/net/tcp* | awk '{print $2}' | grep -i ':2352'").returncode == 0, "port 9042")
+    (check,) = re.findall(r"CMD (\[.*\])", DOCKERFILE)
+    assert c.run(*json.loads(check)).returncode == 0
+    assert (local(c, "data_center"), local(c, "rack")) == ("dc1", "rack7")
+
+
+@pytest.mark.parametrize("arguments", [(), ("cassandra", "-f"), ("tallyd",), ("--cluster-name", "of the flag")])
+def test_variables_and_commands_of_cassandras_image(image, arguments):
+    c = image(*arguments, CASSANDRA_CLUSTER_NAME="of the variable", CASSANDRA_DATACENTER="dc9", CASSANDRA_SEEDS="somewhere", CASSANDRA_NUM_TOKENS="16",
+              CASSANDRA_START_RPC="true", TALLY_RACK="r2", CASSANDRA_RACK="r1")
+    c.logged("Startup complete")
+    assert local(c, "cluster_name") == ("of the flag" if "--cluster-name" in arguments else "of the variable")
+    assert (local(c, "data_center"), local(c, "rack")) == ("dc9", "r2")  # Tally's own variables count first
+    assert c.stop() == 0 and "stopping: SIGTERM" in c.log.read_text()
+
+
+def test_init_scripts_run_once_in_order_before_clients_connect(image):
+    scripts = {"1-schema.cql": SCHEMA, "2-more.sh": 'cqlsh -e "INSERT INTO shop.orders (id, note) VALUES (2, \'by shell\')"',
+               "3-last.cql": "INSERT INTO shop.orders (id, note) VALUES (1, 'changed')", "notes.txt": "no script"}
+    c = image(scripts=scripts)
+    c.logged("Startup complete")
+    assert c.log.read_text().count("Startup complete") == 1
+    rows = "SELECT note FROM shop.orders WHERE id IN (1, 2)"
+    shown = c.run("cqlsh", "-e", rows).stdout
+    assert "changed" in shown and "by shell" in shown
+    assert c.run("cqlsh", "-e", "DELETE FROM shop.orders WHERE id = 2").returncode == 0
+    assert c.stop() == 0
+    again = image()
+    again.logged("Startup complete")
+    assert "running" not in again.log.read_text()
+    shown = again.run("cqlsh", "-e", rows).stdout
+    assert "changed" in shown and "by shell" not in shown
+
+
+def test_init_script_that_fails_stops_the_container_and_runs_again(image):
+    c = image(scripts={"a.cql": SCHEMA.replace("CREATE KEYSPACE", "CREATE KEYSPACE IF NOT EXISTS").replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"), "b.cql": "SELEC"})
+    assert c.process.wait(timeout=HANG) == 1
+    assert re.search(r"entrypoint: /\S*/b.cql failed", c.log.read_text()) and "SELEC" in c.log.read_text()
+    again = image(scripts={"b.cql": "INSERT INTO shop.orders (id, note) VALUES (3, 'mended')"})
+    again.logged("Startup complete")
+    assert "mended" in again.run("cqlsh", "-e", "SELECT note FROM shop.orders").stdout
+
+
+def test_init_scripts_with_passwords_and_without_a_disk(image):
+    c = image("--auth", "password", TALLY_MODE="cassandra", scripts={"a.cql": SCHEMA})
+    c.logged("Startup complete")
+    assert "first" in c.run("cqlsh", "-u", "cassandra", "-p", "cassandra", "-e", "SELECT note FROM shop.orders").stdout
+    assert c.run("cqlsh", "-e", "SELECT note FROM shop.orders").returncode != 0
+    assert c.stop() == 0
+    refused = image("--data-dir", ":memory:")
+    assert refused.process.wait(timeout=HANG) == 1 and "need a data directory on disk" in refused.log.read_text()
+
+
+def test_settings_that_are_wrong_and_other_programs(image):
+    wrong = image("--nosuch", scripts={"a.cql": SCHEMA})
+    assert wrong.process.wait(timeout=HANG) != 0 and "unknown flag '--nosuch'" in wrong.log.read_text()
+    other = image("tally", "--version")
+    assert other.process.wait(timeout=HANG) == 0 and other.log.read_text().startswith("tally ")
