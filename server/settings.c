@@ -201,10 +201,12 @@ static int read_protocol(struct settings *s, const struct config *c, struct err 
 
 static void read_node(struct settings *s, const struct config *c) {
     bool keyspaces = s->mode == MODE_KEYSPACES;
+    const char *region = keyspaces ? "us-east-1" : or_default(c->values[CONFIG_DATACENTER], "datacenter1");
+    s->region = or_default(c->values[CONFIG_REGION], region);
     bool any = !strcmp(s->listen, "0.0.0.0") || !strcmp(s->listen, "::");
     s->node = (struct node_info){
         .cluster_name = or_default(c->values[CONFIG_CLUSTER_NAME], keyspaces ? "Amazon Keyspaces" : "Test Cluster"),
-        .datacenter = or_default(c->values[CONFIG_DATACENTER], or_default(c->values[CONFIG_REGION], "datacenter1")),
+        .datacenter = or_default(c->values[CONFIG_DATACENTER], s->region),
         .rack = c->values[CONFIG_RACK],
         .release_version = or_default(c->values[CONFIG_RELEASE_VERSION], keyspaces ? "3.11.2" : "5.0.0"),
         .cql_version = keyspaces ? "3.4.4" : "3.4.7",
@@ -212,8 +214,8 @@ static void read_node(struct settings *s, const struct config *c) {
         .port = s->port,
         .peers = c->values[CONFIG_PEERS],
         .account = c->values[CONFIG_ACCOUNT],
+        .region = s->region,
     };
-    s->region = s->node.region = or_default(c->values[CONFIG_REGION], s->node.datacenter);
 }
 
 static int read_auth(struct settings *s, const struct config *c, struct err *e) {

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tally_server import HANG, ROOT, SLOWER, TALLYD
 
@@ -146,6 +147,16 @@ def test_testcontainers_for_python_waits_for_a_line_of_the_log(image):
     assert local(c, "bootstrapped") == "COMPLETED"
 
 
+def test_the_data_centre_is_the_region_of_the_aws_sdks_examples(image):
+    c = image()
+    c.logged("Startup complete")
+    assert local(c, "data_center") == "us-east-1"
+    c.stop()
+    c = image(TALLY_MODE="cassandra")
+    c.logged("Startup complete")
+    assert local(c, "data_center") == "datacenter1"
+
+
 def test_testcontainers_for_go_waits_for_cqlsh_and_copies_scripts(image):
     c = image(CASSANDRA_SNITCH="GossipingPropertyFileSnitch", CASSANDRA_DC="datacenter1", CASSANDRA_ENDPOINT_SNITCH="GossipingPropertyFileSnitch")
     c.until(lambda: "COMPLETED" in c.run("cqlsh", "-e", "SELECT bootstrapped FROM system.local").stdout, "COMPLETED")
@@ -215,3 +226,50 @@ def test_settings_that_are_wrong_and_other_programs(image):
     assert wrong.process.wait(timeout=HANG) != 0 and "unknown flag '--nosuch'" in wrong.log.read_text()
     other = image("tally", "--version")
     assert other.process.wait(timeout=HANG) == 0 and other.log.read_text().startswith("tally ")
+
+
+EXAMPLES = {p.name: list(yaml.safe_load_all(p.read_text())) for p in sorted((ROOT / "tools/package/examples").glob("*.yaml"))}
+
+
+def variables_of(name):
+    """What the example sets in the container's environment, and asserts that it is a setting."""
+    (first, *others) = EXAMPLES[name]
+    found = {"compose.yaml": lambda: first["services"]["cassandra"]["environment"],
+             "github.yaml": lambda: first["jobs"]["test"]["services"]["cassandra"]["env"],
+             "gitlab.yaml": lambda: first["test"]["variables"],
+             "kubernetes.yaml": lambda: {e["name"]: e["value"] for e in others[0]["spec"]["template"]["spec"]["containers"][0]["env"]}}[name]()
+    settings = (ROOT / "docs/settings.md").read_text()
+    assert all(f"`--{k.removeprefix('TALLY_').lower().replace('_', '-')} " in settings for k in found), found
+    return found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_tools_example_starts_the_image(image, name):
+    """The files' variables, scripts and probes do what they are there for; their tools are not run."""
+    first = EXAMPLES[name][0]
+    assert len((ROOT / "tools/package/examples" / name).read_text().splitlines()) <= 40
+    scripts = {"a.cql": SCHEMA} if name == "compose.yaml" else {}
+    c = image(scripts=scripts, **variables_of(name))
+    c.logged("Startup complete")
+    if name == "compose.yaml":
+        service = first["services"]["cassandra"]
+        assert service["volumes"] == [f"./schema:/{INIT}:ro"] and service["ports"] == ["127.0.0.1:9042:9042"]
+        assert service["tmpfs"] == [f"/var/lib/tally:uid={USER},gid={USER},mode=700"]
+        assert f"useradd --uid {USER} " in DOCKERFILE and "first" in c.run("cqlsh", "-e", "SELECT note FROM shop.orders").stdout
+    if name == "github.yaml":
+        (c.root / "schema.cql").write_text(SCHEMA)
+        line = first["jobs"]["test"]["steps"][1]["run"]
+        command = line.removeprefix("docker exec ${{ job.services.cassandra.id }} ")
+        done = c.run("bash", "-c", command)
+        assert command != line and done.returncode == 0, done.stderr
+        assert "first" in c.run("cqlsh", "-e", "SELECT note FROM shop.orders").stdout
+    if name == "kubernetes.yaml":
+        pod = EXAMPLES[name][1]["spec"]["template"]["spec"]
+        assert c.run(*pod["containers"][0]["readinessProbe"]["exec"]["command"]).returncode == 0
+        assert set(pod["securityContext"].values()) == {int(USER)}
+        assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == re.search(r"^VOLUME (\S+)$", DOCKERFILE, re.M)[1]
+
+
+def test_the_page_names_each_example():
+    page = (ROOT / "docs/testing.md").read_text()
+    assert all(f"../tools/package/examples/{name}" in page for name in EXAMPLES) and len(EXAMPLES) == 4

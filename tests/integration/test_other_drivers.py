@@ -10,8 +10,8 @@ from tally_server import SLOWER, Server, certificates
 FLAGS = {
     "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100", "--peers", "127.0.0.250"],  # which does not answer
     "strict": ["--mode", "keyspaces", "--ddl-delay", "100", "--compatibility", "strict", "--peers", "keyspaces"],  # nine, which do
-    "cassandra": ["--mode", "cassandra"],
-    "tls": ["--mode", "cassandra", "--tls-only", "on", "--tls-port", "0", "--auth", "password"],
+    "cassandra": ["--mode", "cassandra", "--datacenter", "us-east-1"],
+    "tls": ["--mode", "cassandra", "--tls-only", "on", "--tls-port", "0", "--auth", "password", "--datacenter", "us-east-1"],
 }
 
 

@@ -45,7 +45,7 @@ static void restart_rows(struct row_sink *s) { (void)s; }
 static size_t bytes_taken(const struct row_sink *s) { return (void)s, 0; }
 
 static int open_catalog(struct world *w, struct err *e) {
-    static const struct node_info keyspaces = {"tally", "datacenter1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
+    static const struct node_info keyspaces = {"tally", "us-east-1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
     const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
     struct limit_values values;

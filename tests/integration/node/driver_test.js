@@ -204,7 +204,7 @@ const trusted = process.env.TALLY_CA && {
 
 async function main() {
   const client = new cassandra.Client({
-    contactPoints: [host], protocolOptions: { port }, localDataCenter: 'datacenter1', queryOptions: { consistency: types.consistencies.localQuorum },
+    contactPoints: [host], protocolOptions: { port }, localDataCenter: 'us-east-1', queryOptions: { consistency: types.consistencies.localQuorum },
     ...trusted,
   });
   await check('connect', () => client.connect());

@@ -35,7 +35,7 @@ static void test_config_defaults_make_settings(void **state) {
     assert_false(s.has_tls || s.tls_only);
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
     assert_string_equal(s.node.release_version, "3.11.2");
-    assert_string_equal(s.node.datacenter, "datacenter1");
+    assert_string_equal(s.node.datacenter, "us-east-1");
     assert_int_equal(s.workers[WORK_SCAN], 0);
     assert_int_equal(s.queue_requests, 16384);
     assert_int_equal(s.timeout_ms[WORK_READ], 5000);

@@ -349,7 +349,7 @@ public final class DriverTest {
             opened[0] =
                 trusted(CqlSession.builder())
                     .addContactPoint(new InetSocketAddress(args[0], Integer.parseInt(args[1])))
-                    .withLocalDatacenter("datacenter1")
+                    .withLocalDatacenter("us-east-1")
                     .withConfigLoader(config)
                     .build());
     CqlSession s = opened[0];
