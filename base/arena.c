@@ -56,7 +56,7 @@ static void drop_chunk(struct arena *a, struct arena_chunk *c) {
     free(c);
 }
 
-/* All above keep (NULL: all). */
+/* Frees all chunks newer than keep; NULL frees every chunk. */
 static void drop_chunks(struct arena *a, const struct arena_chunk *keep) {
     while (a->chunks && a->chunks != keep) {
         struct arena_chunk *next = a->chunks->next;
@@ -119,8 +119,8 @@ void arena_reset(struct arena *a) {
 
 void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
     arena_let_go(a, m);
-    /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free
-     * and allocate each time. */
+    /* The oldest chunk stays, also when the mark was set before it was made: a rewind after each
+     * row must not free and allocate it each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
         struct arena_chunk *next = a->chunks->next;
         drop_chunk(a, a->chunks);

@@ -1,12 +1,12 @@
 /* Bump allocator: one per request, prepared statement or schema snapshot, freed as a whole.
  *
- * An arena has a limit in bytes, so that what a client sends cannot make the server grow without
- * bound: past it every allocation returns NULL, and the caller turns that into an error reply
- * (err_nomem). Not thread-safe; one owner at a time.
+ * An arena has a limit in bytes, so that a client's input cannot make the server grow without
+ * bound. Past the limit every allocation returns NULL, and the caller turns that into an error
+ * reply (err_nomem). Not thread-safe; one owner at a time.
  *
- * X1. Nothing reads what was handed out before a reset, or between a mark and the rewind
- * to it. Arenas use that memory again, so in builds with the address sanitizer all memory of an
- * arena that is not handed out is poisoned (base/poison.h).
+ * X1. Memory that was handed out before a reset, or between a mark and the rewind to it, is never
+ * read afterwards. The arena hands the same memory out again. Builds with the address sanitizer
+ * poison all memory of an arena that is not handed out (base/poison.h).
  */
 #pragma once
 
@@ -16,19 +16,19 @@
 #include "base/poison.h"
 #include "base/slice.h"
 
-/* What the arenas of all requests may hold together, beyond what each request has for itself
- * (ARENA_OWN). Any thread. */
+/* The memory that the arenas of all requests may hold together. The first ARENA_OWN bytes of each
+ * request do not count. Any thread. */
 struct arena_pool {
     _Atomic size_t held;
     size_t limit;
 };
 enum { ARENA_OWN = 256 << 10 };
 
-/* One request's part of a pool: it may have several arenas. One owner at a time. */
+/* One request's part of a pool, shared by all arenas of the request. One owner at a time. */
 struct arena_share {
     struct arena_pool *pool;
-    size_t held;  /* by its arenas' chunks, ARENA_OWN included */
-    bool crowded; /* the pool had no room for an allocation, which failed; until its owner says otherwise */
+    size_t held;  /* bytes of its arenas' chunks, ARENA_OWN included */
+    bool crowded; /* an allocation failed because the pool was full; the owner clears it */
 };
 
 struct arena_chunk;
@@ -38,24 +38,26 @@ struct arena {
     struct arena_chunk *chunks; /* newest first */
     struct arena_owned *owned;  /* newest first */
     uint8_t *at, *end;          /* free part of the newest chunk */
-    size_t used, limit;         /* bytes handed out; the most that may be */
+    size_t used, limit;         /* bytes handed out, and their maximum */
     size_t chunk_size;
-    struct arena_share *share; /* that its chunks count in; NULL: none */
+    struct arena_share *share; /* counts the chunks of this arena; NULL: none */
 };
 
-/* No allocation before the first arena_alloc. limit 0: no limit. */
+/* Allocates nothing yet: the first arena_alloc does. limit 0: no limit. */
 void arena_init(struct arena *a, size_t chunk_size, size_t limit);
-/* The same in a share, which must outlive it. */
+/* Initialises an arena that counts in a share. The share must outlive the arena. */
 static inline void arena_init_in(struct arena *a, struct arena_share *share, size_t chunk_size, size_t limit) {
     arena_init(a, chunk_size, limit);
     a->share = share;
 }
 void arena_fini(struct arena *a);
-/* Frees all but the first chunk, so that the next request allocates nothing; that one, too, when it
- * was made larger than chunk_size for a large piece. Everything handed out is gone. */
+/* Frees all chunks but the oldest, so that the next request allocates nothing. The oldest is freed,
+ * too, when a large allocation made it larger than chunk_size. All memory handed out becomes
+ * invalid. */
 void arena_reset(struct arena *a);
 
-/* A point to go back to: what was handed out after the mark is gone, what was handed out before it stays. */
+/* A point to rewind to: memory handed out after the mark becomes invalid, memory handed out before
+ * it stays valid. */
 struct arena_mark {
     struct arena_chunk *chunk;
     struct arena_owned *owned;
@@ -76,13 +78,14 @@ static inline void arena_rewind(struct arena *a, struct arena_mark m) {
     a->used = m.used;
 }
 
-/* fn(p) is called when what was handed out just now is gone: for what is not the arena's memory but
- * lives as long as what is. -1: no memory, and fn is not called. */
+/* Calls fn(p) when the memory that was handed out last becomes invalid. This frees resources that
+ * are not the arena's memory but live as long. -1: no memory, and fn is not called. */
 int arena_own(struct arena *a, void (*fn)(void *p), void *p) MUST_CHECK;
-/* Calls them for all that was owned after the mark. What was handed out stays. */
+/* Calls the functions that arena_own registered after the mark, the newest first. The memory handed
+ * out stays valid. */
 void arena_let_go(struct arena *a, struct arena_mark m);
 
-/* Aligned for any type. NULL when the limit is reached or memory is out. */
+/* The memory is aligned for any type. NULL: the limit is reached, or there is no memory. */
 void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */
 MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
     enum { ALIGN = _Alignof(max_align_t) };
@@ -98,7 +101,7 @@ MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
 void *arena_zalloc(struct arena *a, size_t n) MUST_CHECK;
 /* n elements of the given size, overflow-checked, zeroed. */
 void *arena_array(struct arena *a, size_t n, size_t size) MUST_CHECK;
-/* Copies with a NUL behind (not counted). p is NULL on failure. */
+/* Copies the bytes and appends a NUL, which the slice does not count. p is NULL on failure. */
 struct slice arena_dup(struct arena *a, struct slice s) MUST_CHECK;
 char *arena_strdup(struct arena *a, const char *s) MUST_CHECK;
 char *arena_printf(struct arena *a, const char *fmt, ...) MUST_CHECK PRINTF_LIKE(2, 3);

@@ -1,8 +1,10 @@
 /* Growable byte buffer and read cursor, big-endian as the native protocol is.
  *
- * Writers carry a sticky failure: append as much as you like, ask buf_failed once. A buffer has a limit; past it, or
- * without memory, it fails and keeps what it had. Readers are bounded by the slice they were made of: a read past the
- * end yields zeros and sets bad, which is asked once per structure.
+ * A failure to append is sticky: callers append without checks and ask buf_failed once. A buffer
+ * fails when it would exceed its limit, or without memory; the bytes that it has stay.
+ *
+ * A read cursor is bounded by its slice. A read past the end returns zeros and sets bad, which
+ * callers check once per structure.
  */
 #pragma once
 
@@ -33,12 +35,12 @@ static inline void store_u64(uint8_t *p, uint64_t v) {
 struct buf {
     uint8_t *p;
     size_t n, cap, limit;
-    bool failed, over; /* over: because of its limit */
+    bool failed, over; /* over: it failed because of its limit */
 };
 
 void buf_init(struct buf *b, size_t limit); /* limit 0: none */
 void buf_fini(struct buf *b);
-/* Keeps the memory when it is at most keep bytes. */
+/* Empties the buffer and clears its failure. Frees the memory when it is more than keep bytes. */
 void buf_clear(struct buf *b, size_t keep);
 /* The uncommon part of buf_reserve. */
 uint8_t *buf_grow(struct buf *b, size_t n) MUST_CHECK;
@@ -82,7 +84,7 @@ static inline void buf_uvarint(struct buf *b, uint64_t v) {
     else buf_uvarint_long(b, v);
 }
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Overwrites 4 bytes that are there already. */
+/* Overwrites 4 bytes that were appended earlier. */
 void buf_patch_u32(struct buf *b, size_t at, uint32_t v);
 /* "text" with JSON escapes, quotes included. */
 void buf_json_str(struct buf *b, struct slice s);
@@ -94,7 +96,7 @@ struct rd {
 
 static inline struct rd rd_of(struct slice s) { return (struct rd){.p = s.p, .end = s.p + s.n}; }
 static inline size_t rd_left(const struct rd *r) { return (size_t)(r->end - r->p); }
-/* n bytes in place; p NULL and bad when there are fewer. */
+/* The next n bytes, not copied. p is NULL and bad is set when fewer are left. */
 static inline struct slice rd_bytes(struct rd *r, size_t n) {
     if (UNLIKELY(rd_left(r) < n)) {
         r->bad = true;

@@ -63,8 +63,9 @@ void clock_control_listen(struct clock_control *c, clock_moved_cb cb, void *arg)
 
 static bool is_frozen(struct clock_control *c) { return atomic_load(&c->wall_frozen) != INT64_MIN; }
 
-/* The times at which it stands, or from which it goes on (some microseconds early: those that the
- * move takes); the offset is there before readers are sent to it. */
+/* Sets the times at which the clock stands still, or from which it goes on. A clock that goes on
+ * loses the microseconds that this call takes. The offsets are stored before the frozen times are
+ * cleared, so that a reader of a clock that goes on finds the new offset. */
 static void place(struct clock_control *c, int64_t wall_us, int64_t mono_us, bool frozen) {
     atomic_store(&c->wall_ahead, wall_us - clock_wall_us(c->beneath));
     atomic_store(&c->mono_ahead, mono_us - clock_mono_us(c->beneath));
@@ -105,7 +106,7 @@ void clock_control_free(struct clock_control *c) {
     unlock_and_tell(c);
 }
 
-/* With the lock held, which is let go. */
+/* Moves the clock by us. The caller holds the lock; this function releases it. */
 static int move_by(struct clock_control *c, int64_t us) {
     int64_t wall_us = clock_wall_us(&c->clock);
     bool fits = us > 0 ? us <= latest_us - wall_us : wall_us + us >= 0;

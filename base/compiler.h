@@ -3,8 +3,8 @@
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
-/* Of a function that is called when something is wrong: its calls, and what leads to them alone,
- * stand apart from what is done always, which so takes fewer lines of the cache. */
+/* Marks a function that is called only when something is wrong. The compiler places it, and the
+ * code that leads only to it, away from the common path, which then takes fewer cache lines. */
 #define COLD __attribute__((cold))
 #define UNUSED __attribute__((unused))
 #define LIKELY(x) __builtin_expect(!!(x), 1)

@@ -1,7 +1,9 @@
-/* The one error type: a function that can fail returns -1 (or NULL) and fills the struct err its caller carries.
+/* The one error type: a function that can fail returns -1 (or NULL) and fills its caller's struct
+ * err.
  *
- * A request owns one struct err; whoever finds the first error fills it, everybody else passes -1 up. The text is what
- * the client reads, so it names what the user can act on, in Cassandra's words where Cassandra has such an error.
+ * A request owns one struct err. The function that finds the first error fills it, and its callers
+ * pass -1 up. The client reads the text, so the text names what the user can act on, in Cassandra's
+ * words where Cassandra has such an error.
  */
 #pragma once
 
@@ -18,7 +20,7 @@ enum err_code {
 
 enum { ERR_TEXT_MAX = 2048, ERR_NAME_MAX = 64 };
 
-/* What some codes carry beside the text (native protocol v5, section 9). */
+/* Fields that some codes have in addition to the text (native protocol v5, section 9). */
 struct err_detail {
     uint16_t consistency;
     int32_t received, required, failures; /* timeouts, failures, unavailable (required, alive = received) */
@@ -31,22 +33,24 @@ struct err_detail {
 
 struct err {
     bool set;
-    bool no_memory; /* err_nomem: what was read or asked may be sound */
+    bool no_memory; /* set by err_nomem: the request itself may be valid */
     enum err_code code;
-    const char *rule; /* that it broke, a name of keyspaces/refusal.def; NULL: none of these */
+    const char *rule; /* the rule that the request broke, a name of keyspaces/refusal.def; NULL: none of them */
     struct err_detail detail;
     char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */
 };
 
 static inline void err_clear(struct err *e) { e->set = false; }
 
-/* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The first error stays. */
+/* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The
+ * first error stays. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4) COLD;
-/* The same with a text that was printed piece by piece, names, types or terms; the buffer is freed. */
+/* Sets an error whose text was printed into a buffer, as texts with types or terms are. Frees the
+ * buffer. */
 struct buf;
 int err_set_buf(struct err *e, enum err_code code, struct buf *text) COLD;
 #define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
-/* The request asked for more memory than one request may have, or there is none: ERR_SERVER. */
+/* ERR_SERVER: the request needs more memory than one request may use, or than there is. */
 int err_nomem(struct err *e) COLD;
 
 const char *err_title(enum err_code code);

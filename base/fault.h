@@ -1,5 +1,5 @@
-/* Fault points: a test arms one ("fail the Nth"), the code asks at the place that may fail. Off, it
- * costs one relaxed load. */
+/* Fault points: a test arms one ("fail the Nth hit"), and the code calls fault_hit at the place
+ * that may fail. A point that is not armed costs one relaxed load. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ enum fault_point {
     FAULT_KV_WRITE,
     FAULT_KV_BUSY,
     FAULT_KV_SYNC,
-    FAULT_KV_COLD /* a read from memory alone finds that it is not there */,
+    FAULT_KV_COLD /* a read restricted to memory does not find its data there */,
     FAULT_DDL,
     FAULT_POINTS
 };
@@ -20,9 +20,10 @@ enum { FAULT_ALWAYS = -1 };
 
 /* The nth hit from now (1 = the next) fails, once; FAULT_ALWAYS: every one; 0 disarms. */
 void fault_arm(enum fault_point point, int64_t nth);
-/* Hits until the armed one: how often the code came by since, for tests that count steps. */
+/* How many hits are left until the armed one fails. Tests that count steps arm a distant hit and
+ * see how often the point was hit since. */
 int64_t fault_left(enum fault_point point);
 /* True when this hit must fail. Any thread. */
 bool fault_hit(enum fault_point point);
-/* The process is killed (SIGKILL) at this hit if it must fail: for steps that a crash may come between. */
+/* Kills the process (SIGKILL) if this hit must fail: for steps that a crash may separate. */
 void fault_dies(enum fault_point point);

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* Two trees become one; either may be NULL. */
+/* Makes one tree of two; either may be NULL. */
 static struct heap_node *meld(struct heap *h, struct heap_node *a, struct heap_node *b) {
     if (!a || !b) return a ? a : b;
     h->compared++;
@@ -23,7 +23,8 @@ static struct heap_node *alone(struct heap_node *n) {
     return n;
 }
 
-/* Siblings become one tree: neighbours in pairs from the left, then the pairs from the right. */
+/* Makes one tree of siblings: melds neighbours in pairs from the left, then the pairs from the
+ * right. */
 static struct heap_node *meld_siblings(struct heap *h, struct heap_node *n) {
     struct heap_node *pairs = NULL, *tree = NULL;
     while (n) {

@@ -1,13 +1,13 @@
-/* For what is done for every row of a slice. */
+/* Helpers for code that runs for every row of a slice. */
 #pragma once
 
 #include "base/slice.h"
 
-/* Of a static function that a hot one calls now and then: inlined there, its registers and its
- * stack would be saved for every row. */
+/* Marks a static function that a hot function calls only now and then. If it were inlined there,
+ * its registers and its stack would be saved for every row. */
 #define SELDOM __attribute__((noinline))
 
-/* memcpy of what is short mostly: two copies that overlap cost less than a call. */
+/* memcpy for sizes that are mostly short: two copies that overlap cost less than a call. */
 static inline void copy_short(uint8_t *to, const uint8_t *from, size_t n) {
     if (n - 16 <= 16) {
         memcpy(to, from, 16);

@@ -24,9 +24,9 @@ struct levels {
     } rooms[ROOMS_MAX];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all but most */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below except most */
 static struct levels current = {.all = LOG_LEVEL_INFO};
-static _Atomic int most = LOG_LEVEL_INFO; /* what no room says more than: a line above it costs one look */
+static _Atomic int most = LOG_LEVEL_INFO; /* the highest level of all rooms: a line above it costs one load */
 static enum log_format shape = LOG_HUMAN;
 static int to = STDERR_FILENO;
 
@@ -85,7 +85,8 @@ int log_set_levels(const char *levels, struct err *e) {
     return 0;
 }
 
-/* The folder of a file, from the project's own on: this file says where that is. */
+/* The folder of a source file, relative to the project's root. The path of this file tells where
+ * the root is. */
 static struct slice room_of(const char *file) {
     static const char here[] = "base/log.c";
     size_t root = sizeof(__FILE__) - sizeof(here);
@@ -99,7 +100,7 @@ static bool within(struct slice room, const char *name) {
     return room.n >= n && !memcmp(room.p, name, n) && (room.n == n || room.p[n] == '/');
 }
 
-/* Under the lock. The longest name that fits says it. */
+/* The level of a room: that of the longest name that fits. The caller holds the lock. */
 static enum log_level level_in(struct slice room) {
     enum log_level level = current.all;
     size_t best = 0;
@@ -123,8 +124,8 @@ static void put_time(struct buf *out) {
     buf_printf(out, "%s.%03ldZ", text, t.tv_nsec / 1000000);
 }
 
-/* What a client sent may be in the text: it shall not make a line that looks like one of ours, nor
- * move a terminal's cursor. */
+/* The text may contain bytes that a client sent. Control characters become spaces, so that the text
+ * cannot imitate a line of the server or move a terminal's cursor. */
 static void put_plain(struct buf *out, struct slice text) {
     for (size_t i = 0; i < text.n; i++) buf_u8(out, text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i]);
 }
@@ -150,7 +151,7 @@ static void write_all(const uint8_t *p, size_t n) {
     while (n) {
         ssize_t done = write(to, p, n);
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return; /* nobody could be told of it */
+        if (done <= 0) return; /* a log that cannot be written has no place to report it */
         p += done;
         n -= (size_t)done;
     }
@@ -169,7 +170,7 @@ void log_line(enum log_level level, const char *file, const char *fmt, ...) {
     pthread_mutex_lock(&lock);
     if (level <= level_in(room)) {
         put_line(&out, level, room, slice_str(text));
-        if (buf_failed(&out)) write_all((const uint8_t *)text, strlen(text)); /* better than nothing */
+        if (buf_failed(&out)) write_all((const uint8_t *)text, strlen(text)); /* no memory for the whole line */
         else write_all(out.p, out.n);
     }
     pthread_mutex_unlock(&lock);

@@ -21,7 +21,7 @@ static const uint64_t C1 = 0x87c37b91114253d5ULL, C2 = 0x4cf5ad432745937fULL;
 static uint64_t mix1(uint64_t k) { return rotl(k * C1, 31) * C2; }
 static uint64_t mix2(uint64_t k) { return rotl(k * C2, 33) * C1; }
 
-/* Up to 8 bytes, little-endian. */
+/* Loads up to 8 bytes, little-endian. */
 static uint64_t load_short(const uint8_t *p, size_t n) {
     uint32_t low, high;
     if (n == 8) return load_le(p);
@@ -31,7 +31,8 @@ static uint64_t load_short(const uint8_t *p, size_t n) {
     return low | (uint64_t)high << ((n - 4) * 8);
 }
 
-/* The bytes, each sign-extended and moved to its place, in one: a negative one turns all bits above it round. */
+/* Combines (XOR) the bytes, each sign-extended and shifted to its place: a negative byte inverts
+ * all bits above it. */
 static uint64_t load_signed(const uint8_t *p, size_t n) {
     uint64_t bytes = load_short(p, n), turned = (bytes >> 7 & UINT64_C(0x0101010101010101)) << 8;
     turned ^= turned << 8;

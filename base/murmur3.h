@@ -4,7 +4,7 @@
 
 #include "base/slice.h"
 
-/* The first half of the hash with seed 0: of any bytes, for whatever wants a hash. */
+/* The first half of the hash of any bytes, with seed 0. */
 uint64_t murmur3_hash(struct slice bytes);
 
 /* The partitioner's token of a serialised partition key: murmur3_hash; Long.MIN_VALUE becomes

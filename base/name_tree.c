@@ -1,8 +1,8 @@
 #include "base/name_tree.h"
 
-/* A leaf holds a name; any other node says which bit of which symbol tells the names on its left
- * (0) from those on its right, all of which agree before it. A name is a row of 9-bit symbols,
- * bytes with a bit on top, and endless zeros behind them. */
+/* A leaf holds a name. An inner node holds the place (symbol at, bit) at which the names below it
+ * first differ: names with a 0 there are on its left, names with a 1 on its right. A name is a
+ * sequence of 9-bit symbols: its bytes with a bit set on top, then zeros without end. */
 struct name_node {
     bool is_leaf;
     uint16_t bit;
@@ -16,7 +16,7 @@ static uint32_t symbol(struct slice s, size_t i) { return i < s.n ? 0x100u | s.p
 
 static bool goes_right(const struct name_node *n, struct slice name) { return symbol(name, n->at) & n->bit; }
 
-/* The one leaf that may be the name's. */
+/* The only leaf that can hold the name. */
 static const struct name_node *nearest(const struct name_tree *t, struct slice name) {
     const struct name_node *n = t->root;
     while (n && !n->is_leaf) n = n->side[goes_right(n, name)];

@@ -1,9 +1,10 @@
 /* Finds a name among those put in before: a crit-bit tree in an arena.
  *
- * Statements, options and bound values name things as often as a client likes, and each name has to
- * be told from all before it. A step of the search costs the length of the name, whatever the other
- * names are: no choice of names makes it slow, as collisions do a hash table. Names are bytes, and
- * may be empty. One thread; lives as long as the arena, which also must hold the names put in.
+ * A client decides how many names its statements, options and bound values contain, and each name
+ * must be compared with all before it. The cost of a search depends on the length of the name and
+ * not on the other names. No choice of names makes it slow, unlike collisions in a hash table.
+ * Names are bytes, and may be empty. One thread; the tree lives as long as the arena, and the names
+ * put in must live as long.
  */
 #pragma once
 
@@ -16,7 +17,8 @@ struct name_tree {
     struct name_node *root;
 };
 
-/* What was put with the name; NULL: nothing was. Valid until the arena ends. */
+/* The value that was put with the name; NULL: there is none. Valid until the arena ends. */
 const uint32_t *name_tree_find(const struct name_tree *t, struct slice name);
-/* 0 after putting value with the name; 1, and nothing is changed, when the name has one already; -1 without memory. */
+/* Puts a value with the name. 1: the name already has a value, and nothing changes. -1: no
+ * memory. */
 int name_tree_put(struct name_tree *t, struct slice name, uint32_t value) MUST_CHECK;

@@ -6,7 +6,8 @@ enum { LENGTH_MAX = 63 };
 
 static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
 
-/* Both at most LENGTH_MAX long. Rows of the table of distances between beginnings: this one and the two before it. */
+/* The number of changes between two words of at most LENGTH_MAX letters. rows: the current row of
+ * the table of distances between prefixes, and the two rows before it. */
 static unsigned distance(struct slice a, struct slice b) {
     unsigned rows[3][LENGTH_MAX + 1];
     for (size_t j = 0; j <= b.n; j++) rows[0][j] = (unsigned)j;

@@ -1,8 +1,8 @@
-/* What a wrong word was meant to be. */
+/* Finds the name that a misspelled word was meant to be. */
 #pragma once
 
 #include "base/slice.h"
 
-/* Of n names the one that takes the fewest changes of a letter (one more, one less, another, two
- * swapped) to become the word; NULL: none is near. */
+/* The one of n names that takes the fewest changes of a letter (insert, remove, replace, swap with
+ * its neighbour) to become the word. NULL: no name is near. */
 const char *nearest_name(struct slice word, const char *const *names, size_t n);

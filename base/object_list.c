@@ -6,7 +6,7 @@
 
 static uint32_t object_of(const void *item) { return *(const uint32_t *)item; }
 
-/* The place of the object, or where it would be. */
+/* The position of the object, or the position at which it would be inserted. */
 static uint32_t place_of(const struct object_list *l, uint32_t object) {
     uint32_t low = 0, high = l->n;
     while (low < high) {

@@ -1,6 +1,6 @@
-/* Things that are kept of objects of the catalogue, one of each, in the order of the objects'
- * numbers. A thing is a struct that begins with its object's uint32_t. Those that are in the list
- * are their owner's. Not thread-safe. */
+/* A list of items that belong to objects of the catalogue, at most one per object, in the order of
+ * the objects' numbers. An item is a struct that begins with its object's number (uint32_t). The
+ * list does not own the items. Not thread-safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,11 +13,11 @@ struct object_list {
     void **items;
 };
 
-/* NULL: there is none of the object. */
+/* NULL: the object has no item. */
 void *object_list_find(const struct object_list *l, uint32_t object);
-/* Of an object that is not there yet. -1: no memory. */
+/* Adds an item. Its object must not have one yet. -1: no memory. */
 int object_list_add(struct object_list *l, void *item) MUST_CHECK;
-/* Returns what was taken out; NULL: there was none. */
+/* Returns the removed item; NULL: there was none. */
 void *object_list_remove(struct object_list *l, uint32_t object);
-/* Not the things. */
+/* Frees the list, not the items. */
 void object_list_fini(struct object_list *l);

@@ -1,9 +1,9 @@
-/* Poisons memory that is free to be used again, so that the address sanitizer reports a pointer that
- * outlived it.
+/* Poisons memory that is free to be used again, so that the address sanitizer reports a pointer
+ * that outlived it.
  *
- * A sanitizer alone finds only what was given back to malloc. Arenas keep their memory and use it
- * again; without poison a pointer into it reads another row's bytes and nothing is reported. In
- * builds without the address sanitizer these functions do nothing.
+ * The sanitizer alone reports only memory that was given back to malloc. Arenas keep their memory
+ * and hand it out again: without poison an old pointer reads another row's bytes, and nothing is
+ * reported. In builds without the address sanitizer these functions do nothing.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ static inline void poison(const void *p, size_t n) {
 #endif
 }
 
-/* [p, p + n) is in use. */
+/* [p, p + n) may be read and written again. */
 static inline void unpoison(const void *p, size_t n) {
 #if POISONS
     if (n) ASAN_UNPOISON_MEMORY_REGION(p, n);

@@ -1,4 +1,5 @@
-/* A view of bytes owned by somebody else. The owner and the lifetime are said where a slice is handed over. */
+/* A view of bytes that another object owns. The comment where a slice is handed over names the
+ * owner and the lifetime. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ static inline bool slice_eq(struct slice a, struct slice b) {
 
 static inline bool slice_is(struct slice a, const char *s) { return slice_eq(a, slice_str(s)); }
 
-/* Byte order; a prefix sorts before what it is a prefix of. */
+/* Byte order; a slice sorts after its prefixes. */
 static inline int slice_cmp(struct slice a, struct slice b) {
     size_t n = a.n < b.n ? a.n : b.n;
     int c = n ? memcmp(a.p, b.p, n) : 0;

@@ -1,6 +1,6 @@
-/* How much work a thread does, for tests of cost: the number of basic blocks of our own code that
- * it has executed. The number is the same on a busy machine and on a quiet one. Only builds with
- * TALLY_STEPS count (the asan preset with gcc); libraries are not counted. */
+/* Counts the basic blocks of our own code that a thread has executed, for tests of cost. The number
+ * is the same on a busy machine and on a quiet one. Only builds with TALLY_STEPS count (the asan
+ * preset with gcc); libraries are not counted. */
 #pragma once
 
 #ifdef TALLY_STEPS

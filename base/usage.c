@@ -16,7 +16,8 @@ static bool is_path(const struct usage_flag *f) {
     return f->argument && (!strcmp(f->argument, "FILE") || !strcmp(f->argument, "DIR"));
 }
 
-/* Lower-case words with | between them, and not NAME or KS.TABLE=MODE. */
+/* Is the argument a choice of lower-case words with | between them, unlike NAME or
+ * KS.TABLE=MODE? */
 static bool is_choice(const struct usage_flag *f) {
     if (!f->argument || !strchr(f->argument, '|')) return false;
     for (const char *p = f->argument; *p; p++)
@@ -28,7 +29,8 @@ static void put_words(struct buf *out, const char *choices) {
     for (const char *p = choices; *p; p++) buf_u8(out, *p == '|' ? ' ' : (uint8_t)*p);
 }
 
-/* The words that may follow those of a command: of "capacity" the "size" of "capacity size". */
+/* Prints the words that may follow those of a command: "size" after "capacity", when there is a
+ * command "capacity size". */
 static void put_next_words(struct buf *out, const struct usage_program *p, const char *command) {
     size_t n = strlen(command);
     for (uint32_t i = 0; i < p->n_commands; i++) {
@@ -131,7 +133,7 @@ static void man_end(struct buf *out, const struct usage_program *p) {
     }
 }
 
-/* ---- bash: a case of all commands, which sets what may follow ---- */
+/* ---- bash: a case of all commands, which sets the words that may follow ---- */
 
 static void bash_begin(struct buf *out, const struct usage_program *p) {
     buf_printf(out, "# Completion of %s for bash, as %s --help=bash prints it.\n_%s() {\n", p->name, p->name, p->name);
@@ -181,7 +183,7 @@ static void bash_end(struct buf *out, const struct usage_program *p) {
 
 /* ---- zsh ---- */
 
-/* Inside of '[...]' of a specification. */
+/* Prints text for the '[...]' of a specification. */
 static void put_zsh(struct buf *out, const char *text) {
     for (const char *p = text; *p; p++) {
         if (*p == '\'') buf_put_str(out, "'\\''");
@@ -245,7 +247,7 @@ static void put_fish(struct buf *out, const char *text) {
     }
 }
 
-/* The condition that the words of a command stand on the line. */
+/* Prints the condition that the words of a command are on the line. */
 static void put_fish_seen(struct buf *out, const char *command) {
     const char *and = "";
     while (*command) {
@@ -294,7 +296,7 @@ static void fish_command(struct buf *out, const struct usage_program *p, const s
     }
 }
 
-/* ---- the door ---- */
+/* ---- entry points ---- */
 
 void usage_begin(struct buf *out, enum usage_format f, const struct usage_program *p) {
     switch (f) {

@@ -1,9 +1,9 @@
-/* What a program says about its command line, from one description: help for people, a man page,
+/* Prints texts about a program's command line from one description: help for people, a man page,
  * completion for bash, zsh and fish.
  *
- * Life: usage_begin, usage_command for each command, usage_end, into one buffer. A program without
- * sub-commands is one command whose name is "". Commands of several words ("capacity size") are
- * completed word by word.
+ * Call usage_begin, then usage_command for each command, then usage_end, all with one buffer. A
+ * program without sub-commands is one command whose name is "". Commands of several words
+ * ("capacity size") are completed word by word.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 enum usage_format { USAGE_HELP, USAGE_MAN, USAGE_BASH, USAGE_ZSH, USAGE_FISH, USAGE_FORMATS };
 
-/* argument: NULL: it takes none; FILE, DIR: completed with names of files or folders; a|b|c: with
- * these words. otherwise: its default, may be NULL or "". */
+/* argument: NULL when the flag takes none. FILE and DIR are completed with names of files or
+ * folders, a|b|c with these words. otherwise: the default value, may be NULL or "". */
 struct usage_flag {
     const char *name, *argument, *help, *otherwise;
     const char *group; /* heading of the flags that begin with this one; NULL: none */
@@ -35,7 +35,7 @@ struct usage_command {
 struct usage_program {
     const char *name, *what, *version, *section, *notes; /* section of the manual; notes: a paragraph, may be NULL */
     uint32_t n_commands, n_exits;
-    const struct usage_command *commands; /* their names and what they do; flags are told by usage_command */
+    const struct usage_command *commands; /* usage_begin prints their names and purposes, usage_command their flags */
     const struct usage_exit *exits;
 };
 

@@ -1,4 +1,5 @@
-/* The arithmetic works in eras of 400 years that begin in March, so that the leap day is the last of a year. */
+/* The arithmetic works in eras of 400 years that begin in March, so that the leap day is the last
+ * of a year. */
 #include "types/calendar.h"
 
 enum { DAY_MS = 86400000, CUTOVER = -141427 /* 1582-10-15 */, CUTOVER_YEAR = 1582 };

@@ -1,8 +1,8 @@
-/* Values that can be written in several ways: an IPv4 address as a mapped IPv6 one, true as any
- * byte but 0, integers with more sign than they need, a duration's parts in longer integers.
- * Cassandra keeps such a value as it came, but elements of a collection that a client binds it
- * reads and writes again (CollectionSerializer), and with them what vectors hold there; tuples and
- * user types it takes as they are. */
+/* Scalars of which one value has several encodings: an IPv4 address as a mapped IPv6 one, true as
+ * any byte but 0, integers with superfluous sign bytes, the parts of a duration as longer integers.
+ * Cassandra keeps such a value as the client sent it, with one exception: it decodes and encodes
+ * the elements of a collection that a client binds (CollectionSerializer), including vectors in it.
+ * Tuples and user types in a collection stay as the client sent them. */
 #include "types/decimal.h"
 #include "types/duration.h"
 #include "types/family.h"

@@ -1,5 +1,5 @@
-/* Types by the names of Cassandra's classes, as quoted type names have them: 'Int32Type',
- * 'ListType(UTF8Type)' (TypeParser). What has a name in CQL is that type. */
+/* Types by the names of Cassandra's classes, as quoted type names contain them: 'Int32Type',
+ * 'ListType(UTF8Type)' (TypeParser). A class of a type that has a name in CQL gives that type. */
 #include "types/family.h"
 
 #include <ctype.h>
@@ -40,7 +40,7 @@ static struct slice without_package(struct slice name) {
     return name.n > n && memcmp(name.p, PACKAGE, n) == 0 ? slice_of(name.p + n, name.n - n) : name;
 }
 
-/* DateType is older than TimestampType and the same; no name is that of bytes. */
+/* DateType is an older name of TimestampType. An empty name stands for bytes. */
 static const struct cql_type *scalar_of(struct slice class) {
     if (slice_is(class, "DateType")) return cql_type_scalar(CQL_TIMESTAMP);
     if (!class.n) return cql_type_scalar(CQL_BLOB);
@@ -66,7 +66,7 @@ static int refuse_definition(struct slice class, struct err *e) {
     return err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
 }
 
-/* 0: it is none. */
+/* The dimension of a vector; 0: the next word is no dimension. */
 static uint32_t read_dimension(struct reader *r) {
     struct slice digits = read_word(r);
     uint64_t n = 0;
@@ -78,7 +78,7 @@ static uint32_t read_dimension(struct reader *r) {
     return (uint32_t)n;
 }
 
-/* (A,B): how many, or -1; args has room for ARGS_MAX. */
+/* Reads "(A,B)" into args, which has room for ARGS_MAX. Returns the number of types, or -1. */
 static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension,
                      uint32_t depth, struct err *e) {
     int n = 0;
@@ -100,7 +100,7 @@ static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_t
     return take(r, ')') ? n : -1;
 }
 
-/* What stands in parentheses behind a class that takes none is not looked at. */
+/* Skips the parentheses behind a class that takes no arguments, whatever is in them. */
 static void skip_args(struct reader *r) {
     int open = 0;
     skip_blanks(r);
@@ -122,7 +122,7 @@ static const struct cql_type *read_generic(struct reader *r, struct slice class,
     return t;
 }
 
-/* FrozenType(X), ReversedType(X): the order of a reversed type is that of its column. */
+/* FrozenType(X) or ReversedType(X). A reversed X is an X here: the order belongs to the column. */
 static const struct cql_type *read_wrapped(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
@@ -130,7 +130,7 @@ static const struct cql_type *read_wrapped(struct reader *r, struct slice class,
     return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, args[0]) : args[0];
 }
 
-/* CompositeType(A, B). A component in reversed order is a type that nothing here has. */
+/* CompositeType(A, B). read_args refuses components in reversed order, as no type here has them. */
 static const struct cql_type *read_composite(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
@@ -139,8 +139,8 @@ static const struct cql_type *read_composite(struct reader *r, struct slice clas
     return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
 }
 
-/* a=>A: a letter for a type. The last type of a letter counts; Cassandra keeps them in a hash table
- * of Java's, and so in its order. */
+/* a=>A: a letter that stands for a type. The last type given for a letter counts. Cassandra keeps
+ * the letters in a Java HashMap, and so in the order of its buckets. */
 struct alias {
     char letter[2];
     const struct cql_type *type;
@@ -160,8 +160,8 @@ static uint32_t put_alias(struct alias *all, uint32_t n, struct alias a) {
     return n + (at == n);
 }
 
-/* By the places of the table, which is at least a third larger than what is in it; of one place in
- * the order they came. */
+/* Sorts by the buckets of the map, which has at least a third more buckets than entries. Letters of
+ * one bucket keep their order. */
 static void sort_aliases(struct alias *all, uint32_t n) {
     unsigned places = 16;
     while (n > places * 3 / 4) places *= 2;
@@ -174,7 +174,7 @@ static void sort_aliases(struct alias *all, uint32_t n) {
     }
 }
 
-/* DynamicCompositeType(a=>A, b=>B), or without any. */
+/* DynamicCompositeType(a=>A, b=>B), or the name alone. */
 static const struct cql_type *read_dynamic(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     struct alias all[ARGS_MAX + 1], one;
     const struct cql_type *types[ARGS_MAX];
@@ -198,7 +198,7 @@ static const struct cql_type *read_dynamic(struct reader *r, struct slice class,
     return cql_type_new_dynamic(r->arena, letters, types, n, e);
 }
 
-/* A name as hexadecimal digits of its bytes. */
+/* Reads a name that is written as hexadecimal digits of its bytes. */
 static const char *read_hex(struct reader *r) {
     struct err ignored = {0};
     struct buf name;
@@ -236,7 +236,7 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     }
     const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
     struct reader ahead = *r;
-    /* a partitioner or nothing at all */
+    /* PartitionerDefinedOrder takes one argument or no parentheses at all. */
     bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')');
     if (none) return refuse_definition(class, e), NULL;
     if (scalar) return skip_args(r), scalar;
@@ -251,7 +251,7 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     return NULL;
 }
 
-/* What Cassandra writes behind a class that was named without arguments. */
+/* Prints the arguments that Cassandra adds to a class that was named without any. */
 static void print_own_args(struct slice class, struct buf *out) {
     if (slice_is(class, "DynamicCompositeType")) buf_put_str(out, "()");
     if (slice_is(class, "PartitionerDefinedOrder")) buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
@@ -259,7 +259,7 @@ static void print_own_args(struct slice class, struct buf *out) {
 
 static void print_word(const struct reader *r, struct slice name, struct buf *out) {
     struct reader ahead = *r;
-    bool class = name.n && isupper(name.p[0]) && !take(&ahead, '='); /* a => Type: the letter of a component */
+    bool class = name.n && isupper(name.p[0]) && !take(&ahead, '='); /* "a => Type" begins with a letter, not a class */
     if (class) buf_put_str(out, PACKAGE);
     buf_put(out, name.p, name.n);
     if (class && !begins_args(r)) print_own_args(name, out);

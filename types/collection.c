@@ -1,5 +1,5 @@
-/* list, set, map: int32 count, then items as [int32 length][bytes] (protocol v3 and later); of
- * maps, key and value alternate. */
+/* list, set, map: int32 count, then items as [int32 length][bytes] (protocol v3 and later). Keys
+ * and values of a map alternate. */
 #include "types/family.h"
 
 void cql_collection_begin(uint32_t n, struct buf *out) { buf_u32(out, n); }
@@ -85,8 +85,8 @@ static void print(const struct cql_type *t, struct slice v, struct buf *out) {
     buf_u8(out, t->id == CQL_LIST ? ']' : '}');
 }
 
-/* Each item follows a 1; a 0 ends, so that a shorter collection sorts first. The whole follows a 1;
- * the empty value is a lone 0. */
+/* Key form: a lone 0 for the empty value; otherwise a 1, then each item (each entry of a map) after
+ * a 1, then a 0. So a collection sorts before the longer ones that begin with its items. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     struct cql_elems it;
     struct value item;
@@ -127,7 +127,7 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-/* As Java's equals has it of what Cassandra makes of the values. */
+/* Equality as Java's equals decides it for the objects that Cassandra makes of the values. */
 static bool is_same(const struct cql_type *t, struct slice a, struct slice b) {
     if (t->id == CQL_TUPLE || t->id == CQL_UDT) return slice_eq(a, b);
     if (t->id == CQL_DECIMAL && a.n && b.n && memcmp(a.p, b.p, 4) != 0) return false;

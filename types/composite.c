@@ -1,23 +1,27 @@
-/* CompositeType and DynamicCompositeType, how Thrift's clients kept several values in one
- * (CompositeType.java): components one after the other,
+/* CompositeType and DynamicCompositeType: several values in one, as Thrift's clients stored them
+ * (CompositeType.java). The components follow one another:
  *
  *   [header] | length (2) | value | end (1)
  *
- * the whole behind FF FF when it is static. The end is 0, or for the bound of a range 1 or -1,
- * behind which nothing may follow. A static composite's types are its arguments. Of a dynamic one
- * the header says each: 80 and the letter of an alias, or a length and the name of a class.
+ * A static value begins with FF FF. The end is 0; in the bound of a range it is 1 or -1, and no
+ * component follows. The components of a CompositeType have the types of its arguments. In a
+ * DynamicCompositeType the header names the type: 80 and the letter of an alias, or a length and
+ * the name of a class.
  *
- * A literal 0x... may have any bytes: what is no composite sorts behind all that are, by its bytes. */
+ * A literal 0x... may have any bytes. Bytes that are no composite sort behind all composites, by
+ * their bytes.
+ */
 #include "types/family.h"
 
 struct component {
     const struct cql_type *type;
-    struct slice name, value; /* name: the alias or the class, as it is there; empty in a static composite */
+    struct slice name, value; /* name: alias or class, as in the header; empty in a CompositeType */
     bool is_alias;
     int8_t end;
 };
 
-/* What reads the classes that a value names lives as long as that is looked at. */
+/* A walk over the components of a value. The arena holds the types of the classes that the value
+ * names. */
 struct walk {
     const struct cql_type *t;
     struct rd rd;
@@ -41,8 +45,9 @@ static const struct cql_type *alias_of(const struct cql_type *t, char letter) {
     return NULL;
 }
 
-/* A value does not name classes whose values name classes: what is in it is as deep as its type.
- * Nor one in reversed order, which no type here has. */
+/* The type of a class that a value names. A class that contains a dynamic composite is refused: so
+ * a value is nested no deeper than its type. A class in reversed order is refused because no type
+ * here has it. */
 static const struct cql_type *class_of(struct walk *w, struct slice name, struct err *e) {
     const struct cql_type *t = cql_type_by_class(&w->arena, name, e);
     if (!t || !(cql_type_contains(t, CQL_DYNAMIC_COMPOSITE) || cql_class_is_reversed(name))) return t;
@@ -76,7 +81,8 @@ static int read_type(struct walk *w, struct component *c, struct err *e) {
     return 0;
 }
 
-/* The next component: 1, 0 when there is none any more, -1 when the bytes are none, in Cassandra's words. */
+/* Reads the next component. 1: read. 0: there is no further one. -1: the bytes are malformed, with
+ * Cassandra's error text. */
 static int next_component(struct walk *w, struct component *c, struct err *e) {
     if (!rd_left(&w->rd)) return 0;
     if (read_type(w, c, e)) return -1;
@@ -106,9 +112,11 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
 
 /* ---- order ---- */
 
-/* Key form: a byte for the kind, which is how they sort; of a composite for each component
- * COMPONENT_MORE, of a dynamic one the class by whose name it is sorted and the whole of it, the
- * form of the value, and the end; then COMPONENT_NONE. */
+/* Key form: a byte for the kind (kinds sort in this order), then the components. A component is
+ * COMPONENT_MORE, in a dynamic composite the short name of the class (which sorts) and its whole
+ * name, the key form of the value, and the end. COMPONENT_NONE follows the last one. The empty
+ * value is KIND_EMPTY alone; the form of bytes that are no composite is KIND_NONE and the form of a
+ * blob. */
 enum { KIND_EMPTY, KIND_STATIC, KIND_PLAIN, KIND_NONE };
 enum { COMPONENT_NONE, COMPONENT_MORE };
 
@@ -152,7 +160,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     return rc;
 }
 
-/* The class is written by its name, and its value follows. */
+/* Reads a class of a key form and writes its whole name to out; the short name is skipped. */
 static const struct cql_type *decode_class(struct walk *w, struct key_rd *key, struct buf *out) {
     const struct cql_type *t = NULL;
     struct err ignored = {0};
@@ -212,10 +220,11 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return c;
 }
 
-/* ---- text: components with colons between, a dynamic one's with its class before @; "!" or "_"
- * behind for an end of 1 or -1 ---- */
+/* ---- text: components with colons between them, each value of a dynamic composite behind its
+ * class and "@", then ":!" or ":_" for an end of 1 or -1 ---- */
 
-/* Colons with a backslash before; a text whose last sign would be taken for one of these gets another "!" */
+/* Writes a backslash before each colon. A text that ends in a backslash or in "!" gets another "!",
+ * which put_unescaped removes. */
 static void put_escaped(struct slice s, struct buf *out) {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == ':') buf_u8(out, '\\');
@@ -243,7 +252,7 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     walk_close(&w);
 }
 
-/* Up to a colon that no backslash precedes. */
+/* The next part of the text: up to a colon that does not follow a backslash. */
 static struct slice take_part(struct slice *rest, bool *more) {
     size_t i = 0;
     while (i < rest->n && (rest->p[i] != ':' || (i && rest->p[i - 1] == '\\'))) i++;
@@ -259,7 +268,8 @@ static void put_unescaped(struct slice s, struct buf *out) {
         if (s.p[i] != '\\' || i + 1 == n || s.p[i + 1] != ':') buf_u8(out, s.p[i]);
 }
 
-/* class@value, or alias@value; without @ the value is empty. Both are left behind. */
+/* Reads the class or alias of "class@value" or "alias@value" and writes the header to out. Leaves
+ * the value in *part; without "@" it is empty. */
 static const struct cql_type *parse_header(struct walk *w, struct slice *part, struct buf *out, struct err *e) {
     const uint8_t *at = part->n ? memchr(part->p, '@', part->n) : NULL;
     struct slice name = at ? slice_of(part->p, (size_t)(at - part->p)) : *part,
@@ -294,7 +304,7 @@ static int parse_component(struct walk *w, struct slice part, int64_t now_us, st
     if (!dynamic && w->at == w->t->n_args) return err_invalid(e, "Too many bytes for comparator");
     const struct cql_type *t = dynamic ? parse_header(w, &part, out, e) : w->t->args[w->at];
     if (!t) return -1;
-    const struct cql_type *as = cqlt_family(t)->parse ? t : cql_type_scalar(CQL_BLOB); /* collections as their bytes */
+    const struct cql_type *as = cqlt_family(t)->parse ? t : cql_type_scalar(CQL_BLOB); /* a collection as its bytes */
     struct buf plain;
     size_t from = out->n;
     buf_init(&plain, out->limit);

@@ -1,7 +1,6 @@
-/* Types of two classes that CQL has no values of: EmptyType, whose only value is that of no bytes,
- * and PartitionerDefinedOrder, any bytes in the order of their tokens, which Cassandra keeps for
- * tables of its own: there it answers most of what is asked of a value with what Java threw, and so
- * does this. */
+/* Two classes of which CQL has no values. EmptyType has only the empty value.
+ * PartitionerDefinedOrder has any bytes in the order of their tokens. Cassandra uses it for tables
+ * of its own; there most operations on its values end in a Java exception, and so they do here. */
 #include "base/murmur3.h"
 #include "types/family.h"
 
@@ -27,7 +26,8 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     if (t->id == CQL_PARTITION_ORDER) cql_value_text(cql_type_scalar(CQL_BLOB), v, out);
 }
 
-/* The token and the bytes; of EMPTY nothing, but a byte, since no form is a prefix of another. */
+/* Key form: the token and the bytes. EMPTY has one byte, since no form may be a prefix of
+ * another. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     if (t->id == CQL_PARTITION_ORDER) {
         buf_u64(out, (uint64_t)murmur3_token(v) ^ 1ull << 63);

@@ -1,10 +1,11 @@
-/* timestamp (milliseconds since 1970), date (days, 1970-01-01 is 2^31) and time (nanoseconds of the day). */
+/* timestamp (milliseconds since 1970), date (days, 1970-01-01 is 2^31) and time (nanoseconds of the
+ * day). */
 #include <inttypes.h>
 
 #include "types/calendar.h"
 #include "types/family.h"
 
-enum { DAY_MS = 86400000, YEARS_MAX = 292000000 /* whose milliseconds fit */ };
+enum { DAY_MS = 86400000, YEARS_MAX = 292000000 /* their milliseconds fit into 64 bits */ };
 static const int64_t day_ns = INT64_C(86400000000000);
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
@@ -28,7 +29,7 @@ struct cursor {
     const uint8_t *p, *end;
 };
 
-/* Between min and max digits; -1 when there are fewer. */
+/* Reads between min and max digits; -1 when there are fewer. */
 static int64_t take_number(struct cursor *c, int min, int max) {
     int64_t v = 0;
     int n = 0;
@@ -87,7 +88,7 @@ static const struct {
     {"CDT", -300}, {"MST", -420}, {"MDT", -360}, {"PST", -480}, {"PDT", -420}, {"CET", 60},   {"CEST", 120},
 };
 
-/* A zone name, +hh, +hhmm or +hh:mm to the end of the text; minutes. */
+/* Reads a zone name, +hh, +hhmm or +hh:mm up to the end of the text, in minutes. */
 static int take_zone(struct cursor *c, int64_t *minutes) {
     *minutes = 0;
     take_char(c, ' ');
@@ -194,7 +195,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
 
 /* ---- writing ---- */
 
-/* The year of a timestamp is the year of its era, as Cassandra prints it: the year 0 is 1. */
+/* Cassandra prints the year of the era, without the era: the year 0 is printed as 1. */
 void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out) {
     int64_t days = ms / DAY_MS - (ms % DAY_MS < 0), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
     int month, day;

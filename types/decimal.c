@@ -6,8 +6,8 @@
 
 #include "types/family.h"
 
-/* Zeros that toPlainString may write before it is no longer plain: the scale alone could ask for
- * two thousand million. */
+/* The most zeros that the plain form adds to the digits. Without a bound the scale alone could ask
+ * for two thousand million. */
 enum { PLAIN_ZEROS_MAX = 1 << 16 };
 
 void cql_varint_read(struct slice v, mpz_t out) {
@@ -138,7 +138,8 @@ static int parse_varint(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-/* [+-]digits[.digits][e[+-]digits]: the digits go to copy, without the point; -1 when it is no such number. */
+/* Splits [+-]digits[.digits][e[+-]digits]: copies the digits without the point. -1: the text is no
+ * such number. */
 static int split_decimal(struct slice text, char *copy, int64_t *scale, bool *negative) {
     size_t i = 0, n = 0;
     bool point = false;
@@ -243,10 +244,14 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     mpz_clear(n);
 }
 
-/* ---- key forms ---- varint: 0x00 is empty; a positive number is 0x80 + length of its magnitude
- * (0xFE and 4 bytes of length from 126 on) and the magnitude; a negative one is the same of -n,
- * inverted. decimal: 0x00 empty, 0x02 zero, 0x03 positive: exponent (8 bytes, sign flipped), then
- * pairs of digits as 1 to 100, then 0; 0x01 negative: the same inverted. */
+/* ---- key forms ----
+ *
+ * varint: 0x00 is empty. A positive number is 0x80 + the length of its magnitude (0xFE and 4 bytes
+ * of length from 126 on) and the magnitude. A negative number is the form of -n, inverted.
+ *
+ * decimal: 0x00 is empty, 0x02 zero. 0x03 is positive: the exponent (8 bytes, sign flipped), then
+ * pairs of digits as 1 to 100, then 0. 0x01 is negative: the same inverted.
+ */
 
 enum { SHORT_MAX = 125, DECIMAL_NEGATIVE = 1, DECIMAL_ZERO, DECIMAL_POSITIVE };
 
@@ -313,7 +318,7 @@ static void encode_decimal(struct slice v, struct buf *out) {
     free(d.text);
 }
 
-/* Integers up to this size come back with scale 0, as they are usually written. */
+/* Integers of up to this many digits come back with scale 0, as they are usually written. */
 enum { INTEGER_EXPONENT_MAX = 40, KEY_DIGITS_MAX = 1 << 18 };
 
 static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
@@ -331,7 +336,8 @@ static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
     if (digits.p[digits.n - 1] == '0') digits.n--;
     int64_t scale = (int64_t)digits.n - exponent;
     for (; scale < 0 && exponent <= INTEGER_EXPONENT_MAX; scale++) buf_u8(&digits, '0');
-    /* zeros at the end were dropped, and the smallest scale cannot make up for them */
+    /* The form has no zeros at its end. Some come back when the scale would be too small without
+     * them. */
     for (; scale < INT32_MIN && scale >= (int64_t)INT32_MIN - KEY_DIGITS_MAX; scale++) buf_u8(&digits, '0');
     buf_u8(&digits, 0);
     if (buf_failed(&digits) || scale > INT32_MAX || scale < INT32_MIN) goto bad;

@@ -1,4 +1,4 @@
-/* varint and decimal as GMP integers, for those who calculate with them; inside cql only. */
+/* varint and decimal as GMP integers, for calculations; inside cql only. */
 #pragma once
 
 #include <gmp.h>

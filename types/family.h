@@ -1,8 +1,8 @@
-/* What each type family implements; inside types only.
+/* The functions that each type family implements; inside types only.
  *
- * One table of functions per family (type.def says which), reached through cqlt_type_info. Every
- * value given to compare, text and key_encode is valid. An empty value (n == 0) reaches every
- * function; families that refuse it do so in validate.
+ * A family has one table of functions (type.def names the family of each type), reached through
+ * cqlt_type_info. Every value given to compare, text and key_encode is valid. An empty value (n ==
+ * 0) reaches every function; a family that refuses it does so in validate.
  */
 #pragma once
 
@@ -17,11 +17,11 @@ struct key_rd {
 struct cql_family {
     int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
     int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
-    /* Text as in a literal to wire bytes (AbstractType.fromString); now_us: what "now" is. NULL:
-     * the family has no literals of one token. */
+    /* Converts the text of a literal to wire bytes (AbstractType.fromString); now_us: the time of
+     * "now". NULL: the family has no literals of one token. */
     int (*parse)(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
     void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
-    /* NULL: text, in quotes where type needs them */
+    /* NULL: the result of text, in quotes where the type needs them */
     void (*print)(const struct cql_type *t, struct slice v, struct buf *out);
     int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact,
                       struct err *e); /* ascending */
@@ -42,8 +42,8 @@ struct cql_type_info {
 const struct cql_type_info *cqlt_type_info(enum cql_type_id id);
 static inline const struct cql_family *cqlt_family(const struct cql_type *t) { return cqlt_type_info(t->id)->family; }
 
-/* Bytes of every value of a type, or -1 where none are promised (type.def, fixed): vectors of
- * fixed-size elements are fixed too. */
+/* The size in bytes of every value of the type; -1: sizes differ (type.def, fixed). Vectors of
+ * fixed-size elements are fixed, too. */
 int64_t cqlt_type_fixed(const struct cql_type *t);
 
 /* Milliseconds since 1970 as 2011-02-03T04:05:06.789Z, or with another separator than T. */
@@ -56,8 +56,8 @@ bool cqlt_inet_is_mapped(struct slice v);
 
 uint8_t cqlt_key_u8(struct key_rd *k);
 uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes);
-/* Any bytes: 0x00 is written 0x00 0xFF, and 0x00 0x00 ends, so that order is kept and no form is a
- * prefix of another. */
+/* Key form of any bytes: 0x00 becomes 0x00 0xFF, and 0x00 0x00 ends the form. So the order is kept,
+ * and no form is a prefix of another. */
 int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e);
 int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out);
 
@@ -66,5 +66,5 @@ int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf
 /* Decimal digits with an optional minus: 0, or -1 when it is not a number or does not fit. */
 int cqlt_parse_int64(struct slice text, int64_t *out);
 bool cqlt_is_digits(struct slice text); /* at least one, digits only */
-/* "..." with the type's texts: the first bytes of a possibly long text, for error messages. */
+/* For "%.*s" in error messages: at most the first 512 bytes of a text. */
 #define CQLT_QUOTE(s) ((s).n > 512 ? 512 : (int)(s).n), (const char *)(s).p

@@ -19,7 +19,8 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return slice_cmp(a, b);
 }
 
-/* One to four decimal parts, of which the last fills what is left ("1.2.3" is 1.2.0.3), as Java reads them. */
+/* Reads one to four decimal parts, as Java does: the last part fills the remaining bytes ("1.2.3"
+ * is 1.2.0.3). */
 static int parse_v4(const char *s, uint8_t out[4]) {
     uint64_t parts[4] = {0};
     int n = 0, digits = 0;

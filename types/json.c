@@ -151,7 +151,7 @@ static const char *java_class(yajl_val j) {
     return v == (int32_t)v ? "Integer" : "Long";
 }
 
-/* As Java's toString of what Jackson read: [1, a], {k=v}. */
+/* Prints a value as the toString of what Jackson read: [1, a], {k=v}. */
 static void put_java(yajl_val j, struct buf *out) {
     if (YAJL_IS_STRING(j)) {
         buf_put_str(out, YAJL_GET_STRING(j));
@@ -181,7 +181,7 @@ static void put_java(yajl_val j, struct buf *out) {
     }
 }
 
-/* One "%.*s" in format stands for the value. */
+/* Sets an error: before, the value as Java prints it, after. */
 static int refuse(const char *before, const char *after, yajl_val j, struct err *e) {
     struct buf text;
     buf_init(&text, 0);
@@ -241,7 +241,7 @@ static bool takes_number(const struct cql_type *t, yajl_val j) {
     case CQL_INT: return whole && strcmp(java_class(j), "Integer") == 0;
     case CQL_BIGINT:
     case CQL_COUNTER: return whole && strcmp(java_class(j), "BigInteger") != 0;
-    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "Long") == 0; /* no smaller number, Cassandra says */
+    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "Long") == 0; /* Cassandra refuses smaller numbers */
     case CQL_VARINT: return whole;
     default: return false;
     }
@@ -272,7 +272,7 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
     return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
 }
 
-/* A decimal that is not in a string has been a double on its way. */
+/* Parses a number. Cassandra reads a decimal outside of a string as a double first. */
 static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     struct slice text = slice_str(YAJL_GET_NUMBER(j));
     if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE"))
@@ -338,11 +338,12 @@ static int by_key(const void *a, const void *b, void *type) {
 static int read_map_key(const struct cql_type *t, const char *key, int64_t now_us, struct buf *out, struct err *e) {
     struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
     if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, &text, now_us, out, e);
-    int rc = cql_value_from_json(t, slice_str(key), now_us, out, e); /* a composite key is JSON in the string */
+    /* A key of a type that is made of others is JSON within the string. */
+    int rc = cql_value_from_json(t, slice_str(key), now_us, out, e);
     return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
 
-/* Sets and maps are kept in the order of their type, without repetitions. */
+/* Reads a set or a map: sorts by the order of its type, and keeps the last of equal keys. */
 static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     bool map = t->id == CQL_MAP;
     size_t n = map ? j->u.object.len : j->u.array.len, at = out->n;
@@ -409,7 +410,7 @@ static int read_tuple(const struct cql_type *t, yajl_val j, int64_t now_us, stru
     return 0;
 }
 
-/* Names are in lower case unless they are in quotes within the string. */
+/* Names become lower case unless they are in quotes within the string. */
 static struct slice field_name(const char *key, struct buf *lower) {
     size_t n = strlen(key);
     if (n >= 2 && key[0] == '"' && key[n - 1] == '"') return slice_of(key + 1, n - 2);
@@ -478,7 +479,7 @@ static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struc
     }
 }
 
-/* value has been checked. */
+/* Parses a value that cql_json_check accepted. */
 static yajl_val parse_tree(struct slice value, struct err *e) {
     char why[256] = "", *copy = malloc(value.n + 1);
     if (!copy) return err_nomem(e), NULL;
@@ -490,7 +491,7 @@ static yajl_val parse_tree(struct slice value, struct err *e) {
     return j;
 }
 
-/* A collection may be JSON within a string. */
+/* Reads a collection that is JSON within a string. */
 static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     struct slice value;
     struct err inner = {0};

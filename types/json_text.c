@@ -12,13 +12,13 @@ struct json {
     size_t at;
     struct err *e;
     int depth;
-    uint32_t values; /* and names, read so far */
-    size_t open[JSON_DEPTH_MAX]; /* where the brackets begin that are not closed yet */
+    uint32_t values; /* values and names read so far */
+    size_t open[JSON_DEPTH_MAX]; /* positions of the brackets not yet closed */
 };
 
 /* ---- refusing ---- */
 
-/* Lines and columns count from 1, columns in characters. */
+/* Prints a position: lines and columns count from 1, columns in characters. */
 static void place(struct slice text, size_t at, char out[160]) {
     unsigned line = 1, column = 1;
     for (size_t i = 0; i < at && i < text.n; i++) {
@@ -44,7 +44,8 @@ static int refuse_end(struct json *j, const char *message) {
     return refuse(j, "io.JsonEOFException", j->text.n, message);
 }
 
-/* One UTF-8 character; its code to *code. Malformed bytes stand for themselves. */
+/* The length of the UTF-8 character at a position, and its code. A byte that begins no character
+ * stands for itself. */
 static size_t character(const struct json *j, size_t at, uint32_t *code) {
     const uint8_t *p = j->text.p + at;
     size_t left = j->text.n - at, n = p[0] < 0xC0 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
@@ -54,7 +55,8 @@ static size_t character(const struct json *j, size_t at, uint32_t *code) {
     return n;
 }
 
-/* "Unexpected character ('x' (code 120))", then why. shown: the character's place; at: the one that is told. */
+/* Sets the error "Unexpected character ('x' (code 120))", then why. shown: the position of the
+ * character; at: the position that the text names. */
 static int refuse_character(struct json *j, size_t shown, size_t at, const char *why) {
     char message[400];
     uint32_t code;
@@ -199,7 +201,8 @@ static int refuse_open(struct json *j, bool object) {
     return refuse_end(j, message);
 }
 
-/* Between the members of a container: 1 when it ends here. */
+/* Reads the close bracket of a container, if it comes next: 1. 0: a member or a comma comes
+ * next. */
 static int read_close(struct json *j, bool object) {
     skip_space(j);
     if (at_end(j)) return refuse_open(j, object);
@@ -213,7 +216,7 @@ static int read_close(struct json *j, bool object) {
     return refuse(j, "JsonParseException", j->at, message);
 }
 
-/* One more value, or name. */
+/* Counts one more value or name. */
 static int count(struct json *j) {
     if (++j->values <= JSON_VALUES_MAX) return 0;
     return err_invalid(j->e, "JSON may not hold more than %d values", JSON_VALUES_MAX);
@@ -231,7 +234,7 @@ static int read_name(struct json *j) {
     return at_end(j) ? refuse_end(j, cut) : 0;
 }
 
-/* Behind a comma. */
+/* Reads a comma and the space after it. */
 static int read_next(struct json *j, bool object) {
     j->at++;
     skip_space(j);

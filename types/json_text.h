@@ -1,17 +1,17 @@
-/* Is a text JSON? Refused in the words of the JSON reader that Cassandra has (Jackson 2.15), which
- * clients get to see. */
+/* Checks whether a text is JSON. Errors have the words of Cassandra's JSON reader (Jackson 2.15),
+ * which clients see. */
 #pragma once
 
 #include "base/err.h"
 
-/* Values: of arrays and objects, names of members too, those in containers within containers all
- * counted. The tree that a value is read from takes about 100 bytes for each, beside what its
- * strings take. */
+/* JSON_VALUES_MAX limits the values at all depths, and the names of members, together. The tree
+ * made of a text takes about 100 bytes for each, plus its strings. */
 enum { JSON_DEPTH_MAX = 256, JSON_TEXT_MAX = 1 << 24, JSON_VALUES_MAX = 1 << 19 };
 
-/* The value that text begins with, without the space around it; what follows is not looked at. -1
- * with ERR_INVALID: the class of the exception, ": " and its message. Strings are UTF-8. No deeper
- * than JSON_DEPTH_MAX, no more than JSON_VALUES_MAX. */
+/* Finds the value that text begins with, without the space around it. Text after the value is
+ * ignored. -1, ERR_INVALID: the text is the class of the exception, ": " and its message; also past
+ * JSON_DEPTH_MAX or JSON_VALUES_MAX. Strings are UTF-8. */
 int cql_json_check(struct slice text, struct slice *value, struct err *e) MUST_CHECK;
-/* " at [Source ...; line: 1, column: N]" of a value that was found by cql_json_check, as messages end. */
+/* Prints the position of a value that cql_json_check found, as its errors end: " at [Source ...;
+ * line: 1, column: N]". */
 void cql_json_place(struct slice text, struct slice value, char out[160]);

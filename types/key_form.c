@@ -1,4 +1,5 @@
-/* Key forms: order-preserving bytes of clustering values, inverted as a whole for descending columns. */
+/* Key forms: order-preserving bytes of clustering values, inverted as a whole for descending
+ * columns. */
 #include "types/family.h"
 
 uint8_t cqlt_key_u8(struct key_rd *k) {
@@ -40,7 +41,8 @@ int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf
     }
 }
 
-/* Lengths and nulls inside a value may be written in more than one way. */
+/* Does the form decode to the same bytes? Lengths and nulls inside a value may have several
+ * encodings. */
 static bool comes_back(const struct cql_type *t, struct slice v, struct slice form) {
     struct buf back;
     struct rd r = rd_of(form);

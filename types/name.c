@@ -1,4 +1,5 @@
-/* Names of types: CQL text both ways, marshal classes, protocol options; and types made of other types. */
+/* Names of types: CQL text both ways, marshal classes, protocol options. Also construction of types
+ * that are made of other types. */
 #include <strings.h>
 
 #include "types/family.h"
@@ -6,12 +7,13 @@
 #define MARSHAL_PACKAGE "org.apache.cassandra.db.marshal."
 #define PARTITIONER_CLASS "org.apache.cassandra.dht.Murmur3Partitioner"
 
-/* A printed level is at most two words, "frozen<tuple<": what prints can be read again. */
+/* A level of a type prints as at most two levels of text, "frozen<tuple<". With this limit every
+ * printed type can be parsed again. */
 enum { TEXT_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
 struct extent {
-    uint32_t depth, parts; /* levels; types that it is made of, itself included */
-    uint64_t elements;     /* of vectors in vectors */
+    uint32_t depth, parts; /* levels; number of types in it, itself included */
+    uint64_t elements;     /* elements of vectors in vectors, multiplied */
 };
 
 static struct extent extent_of(const struct cql_type *t) {
@@ -26,7 +28,8 @@ static struct extent extent_of(const struct cql_type *t) {
     return x;
 }
 
-/* A type that has no option of its own in the protocol goes as a text with a two-byte length (type.def). */
+/* Checks that the class name of a type fits its two-byte length: the protocol names a type by its
+ * class when the type has no option of its own (type.def). */
 static int check_class(const struct cql_type *t, struct err *e) {
     struct buf name;
     int rc = 0;
@@ -40,8 +43,8 @@ static int check_class(const struct cql_type *t, struct err *e) {
     return rc;
 }
 
-/* The arguments were checked when they were made; what is above the limits is never made, so these
- * loops are bounded. */
+/* Checks the limits of a type. Its arguments were checked when they were made, so the loops and the
+ * recursion of extent_of are bounded. */
 static int check_extent(const struct cql_type *t, struct err *e) {
     struct extent x = {.depth = 0, .parts = 1, .elements = 1};
     if (t->n_args >= CQL_TYPE_PARTS_MAX)
@@ -173,7 +176,8 @@ static const struct cql_type *syntax(struct parser *p) {
     return NULL;
 }
 
-/* Where the word or the "quoted" name ends that the text begins with; without its closing quote it is no name. */
+/* The length of the word or "quoted" name at the beginning of the text. 0: there is none, or its
+ * closing quote is missing. */
 static size_t name_end(struct slice s) {
     size_t i = 0;
     if (s.n && s.p[0] == '"') {
@@ -196,7 +200,7 @@ static bool at_quote(struct parser *p) {
     return p->rest.n && p->rest.p[0] == '"';
 }
 
-/* A word, lower-cased, or a "quoted" one as it is; empty when there is neither. */
+/* Reads a word, which becomes lower case, or a "quoted" name as it is. Empty: there is neither. */
 static char *take_name(struct parser *p) {
     skip_spaces(p);
     size_t end = name_end(p->rest), n = 0;
@@ -301,7 +305,7 @@ static const struct cql_type *parse_generic(struct parser *p, enum cql_type_id i
     return t;
 }
 
-/* A class in quotes, which has none in its name. */
+/* Reads the name of a class up to its closing quote; a class name contains no quotes. */
 static const struct cql_type *parse_class(struct parser *p) {
     const uint8_t *end = memchr(p->rest.p, '\'', p->rest.n);
     if (!end) return syntax(p);
@@ -349,13 +353,13 @@ void cql_identifier_print(const char *name, bool is_free, struct buf *out) {
     if (!plain) buf_u8(out, '"');
 }
 
-/* Words of types are names of user types only in quotes. */
+/* CQL needs quotes around the name of a user type that is also a word for a type. */
 static bool is_type_word(const char *name) {
     struct slice word = slice_str(name);
     return strcmp(name, "frozen") == 0 || cql_type_by_name(word) || cql_type_generic(word) != CQL_TYPES;
 }
 
-/* How names are written: user types with their keyspaces; types so that the text leads back to them. */
+/* qualified: user types have their keyspaces. stored: the text parses back to the same type. */
 struct naming {
     bool qualified, stored;
 };
@@ -406,8 +410,9 @@ static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
 }
 
-/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have
- * it, and what is in a tuple is within a frozen type, what is in a vector only where the vector is. */
+/* FrozenType(...) is printed once, around the outermost frozen type, but never around tuples and
+ * vectors. The fields of a tuple count as inside a frozen type. The element of a vector counts so
+ * only when the vector does. */
 static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");

@@ -1,4 +1,5 @@
-/* float and double: IEEE 754, ordered as Java's Float.compare and Double.compare, written as their toString. */
+/* float and double: IEEE 754, ordered as Java's Float.compare and Double.compare, written as their
+ * toString. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +13,8 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
                        v.n);
 }
 
-/* Bits in an order that unsigned comparison keeps: -inf, ..., -0.0, 0.0, ..., inf, NaN (all NaNs are one). */
+/* A value as an integer. The order of the integers is -inf, ..., -0.0, 0.0, ..., inf, NaN (all NaNs
+ * are one). */
 static uint64_t sortable(struct slice v) {
     if (v.n == 4) {
         uint32_t b = load_u32(v.p);
@@ -38,7 +40,8 @@ static bool is_word(struct slice text, const char *word) {
     return true;
 }
 
-/* What the C library takes beyond Java (hexadecimal, "nan(...)", spaces) is kept out. */
+/* Parses a number. Refuses texts that only the C library accepts, not Java: hexadecimal,
+ * "nan(...)", spaces. */
 static int read_number(struct slice text, bool single, double *out) {
     struct slice bare = text.n && (text.p[0] == '-' || text.p[0] == '+') ? slice_of(text.p + 1, text.n - 1) : text;
     bool negative = text.n && text.p[0] == '-';

@@ -7,8 +7,8 @@
 
 enum { MANTISSA_BITS = 53, SMALL_EXPONENT_MAX = 62, SMALL_EXPONENT_MIN = -21, POWERS_OF_5 = 27 };
 
-/* value = fraction x 2^(exponent - 52); fraction has 53 bits, of which the number's format tells
- * the first significant ones. */
+/* value = fraction x 2^(exponent - 52). fraction has 53 bits; the first `significant` of them are
+ * the precision of the format. */
 struct binary {
     uint64_t fraction;
     int exponent, significant;
@@ -22,7 +22,7 @@ static void take_apart(double value, bool single, struct binary *b) {
     b->significant = b->exponent < least ? bits - (least - b->exponent) : bits;
 }
 
-/* How many bits 5^n takes, as Java reckons: exact while it has a table of them. */
+/* The number of bits of 5^n as Java estimates it: exact as far as its table of powers goes. */
 static int bits_of_power(int n) { return n == 0 ? 0 : n < POWERS_OF_5 ? (int)(n * 2.321928094887362) + 1 : n * 3; }
 
 static void round_up(struct real_digits *out) {
@@ -36,7 +36,8 @@ static void round_up(struct real_digits *out) {
     out->exponent++;
 }
 
-/* A whole number below 2^63; digits that the format cannot tell are rounded away. */
+/* The digits of a whole number below 2^63. Digits beyond the precision of the format are
+ * rounded. */
 static void whole_digits(const struct binary *b, struct real_digits *out) {
     int shift = b->exponent - (MANTISSA_BITS - 1), unknown = b->exponent - b->significant - 1, dropped = 0;
     uint64_t v = shift >= 0 ? b->fraction << shift : b->fraction >> -shift, power = 1;
@@ -52,10 +53,10 @@ static void whole_digits(const struct binary *b, struct real_digits *out) {
     while (out->n > 1 && out->digits[out->n - 1] == '0') out->n--;
 }
 
-/* value = rest / unit x 10^exponent; half is the distance to where the neighbours' numbers begin. */
+/* value = rest / unit x 10^exponent. half is half the distance to the neighbouring numbers. */
 struct state {
     mpz_t rest, unit, half, ten;
-    int width; /* Java computes in 32 or 64 bits, which overflow, or (0) in as many as it takes */
+    int width; /* bits that Java computes with: 32 or 64, which may overflow; 0: as many as needed */
     bool low, high;
 };
 
@@ -74,7 +75,8 @@ static int64_t wrapped(const mpz_t v, int width) {
     return width == 32 ? (int32_t)(uint32_t)bits : (int64_t)bits;
 }
 
-/* May the digits end below, or above, the number? */
+/* Sets low when the digits so far are near enough to the value, high when they are after rounding
+ * up. */
 static void look_for_end(struct state *s, bool first) {
     mpz_t sum;
     mpz_init(sum);

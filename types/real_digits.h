@@ -1,6 +1,7 @@
-/* The decimal digits that Java (before 19) gives a float or double: mostly, but not always, the
- * fewest that read back as the same number, so they cannot be had by looking for those. Steele and
- * White's free-format algorithm with Java's estimates and stops. */
+/* The decimal digits that Java (before 19) prints for a float or double. Mostly, but not always,
+ * they are the fewest that read back as the same number, so an algorithm for the fewest digits does
+ * not find them. This is the free-format algorithm of Steele and White with the estimates and stops
+ * of Java. */
 #pragma once
 
 #include <stdbool.h>

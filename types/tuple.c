@@ -1,4 +1,5 @@
-/* tuple and UDT: fields as [int32 length][bytes], length -1 is null; fields left out at the end are null. */
+/* tuple and UDT: fields as [int32 length][bytes], length -1 is null; fields left out at the end are
+ * null. */
 #include "types/family.h"
 
 static int refuse(const struct cql_type *t, const char *what, uint32_t i, struct err *e) {
@@ -28,7 +29,7 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     return 0;
 }
 
-/* The next field, null when there is none any more. */
+/* The next field; null past the last one. */
 static struct value next_field(struct cql_elems *it) {
     struct value v;
     return cql_elems_next(it, &v) ? v : value_null();
@@ -46,7 +47,7 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return 0;
 }
 
-/* One field of the text form "1:a\:b:@": up to a colon that no backslash precedes. */
+/* The next field of the text form "1:a\:b:@": up to a colon that no backslash precedes. */
 static struct slice take_field(struct slice *s, bool *more) {
     size_t i = 0;
     while (i < s->n && s->p[i] != ':') i += s->p[i] == '\\' && i + 1 < s->n ? 2 : 1;
@@ -130,11 +131,12 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 }
 
 /* Key form: the fields up to the last that is not null, each as FIELD_NULL or as FIELD_VALUE and
- * its form, then FIELDS_END. So a value keeps its form when the type gets another field, and sorts
- * as Cassandra sorts it: what is left out at the end is null, and null is before any value. */
+ * its form, then FIELDS_END. A value keeps its form when the type gets another field. As in
+ * Cassandra, fields left out at the end are nulls, and null sorts before any value. */
 enum { FIELDS_END = 0, FIELD_NULL = 1, FIELD_VALUE = 2 };
 
-/* How many fields there are without the nulls at the end; -1: malformed. *written: with them. */
+/* The number of fields up to the last that is not null; -1: malformed. *written: the number with
+ * the nulls at the end. */
 static int64_t count_fields(const struct cql_type *t, struct slice v, uint32_t *written) {
     struct cql_elems it;
     struct value field;
@@ -148,7 +150,6 @@ static int64_t count_fields(const struct cql_type *t, struct slice v, uint32_t *
     return n;
 }
 
-/* Fields that were left out decode as nulls. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     struct cql_elems it;
     uint32_t written;

@@ -1,8 +1,8 @@
-/* CQL types: what a value of each type may be, how it reads and writes, and how it orders.
+/* CQL types: the valid values of each type, their text and wire forms, and their order.
  *
- * A type is an immutable tree, allocated in the arena of whoever made it (a schema snapshot, a prepared statement); the
- * scalars are static and shared. Values are wire form (value.h). Every function here is pure and may run on any thread.
- * Texts of errors are Cassandra's.
+ * A type is an immutable tree in the arena of its creator (a schema snapshot, a prepared
+ * statement); the scalars are static and shared. Values are in wire form (value.h). Every function
+ * here is pure and may run on any thread. Error texts are Cassandra's.
  */
 #pragma once
 
@@ -18,9 +18,9 @@ enum cql_type_id {
     CQL_TYPES
 };
 
-/* In how many others a type may be: Cassandra reads and writes values of about 140 tuples in each
- * other, and fails beyond. Every recursion over a type is bounded by that, every loop by how many
- * types it is made of. */
+/* Limits of how deep types are nested, and of how many types one is made. Cassandra fails on values
+ * of more than about 140 tuples in each other. The depth bounds every recursion over a type, the
+ * number of parts every loop. */
 enum { CQL_TYPE_DEPTH_MAX = 128, CQL_TYPE_PARTS_MAX = 4096 };
 
 struct cql_type {
@@ -47,144 +47,151 @@ static inline bool cql_type_is_collection(const struct cql_type *t) {
 static inline bool cql_type_is_multicell(const struct cql_type *t) {
     return !t->frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
 }
-/* Does only a class in quotes name it? Literals of every kind may be given for such a type, but for
- * those that look like another one's to CQL (EMPTY and LEGACY_TIMEUUID). */
+/* Is the type named only by a class in quotes? Literals of every kind fit such a type, except EMPTY
+ * and LEGACY_TIMEUUID (cql_type_takes_text). */
 static inline bool cql_type_is_custom(const struct cql_type *t) { return t->id > CQL_VECTOR; }
 static inline bool cql_type_takes_text(const struct cql_type *t) {
     return cql_type_is_custom(t) && t->id != CQL_EMPTY && t->id != CQL_LEGACY_TIMEUUID;
 }
-/* Is it of that type, or made of it at any depth? */
+/* Is the type the given one, or made of it at any depth? */
 bool cql_type_contains(const struct cql_type *t, enum cql_type_id id);
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
 
-/* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a
- * vector only). What is inside a frozen type is frozen too, but a vector takes its element as it is
- * written. NULL and ERR_INVALID when an argument is not frozen but must be, and above the limits:
- * every type that is made can be printed and read again. */
+/* Makes a list, set, map, tuple or vector of args (copied; n_args as the type needs, dimension for
+ * a vector only). The arguments of a frozen type become frozen, too, except the element of a
+ * vector. NULL and ERR_INVALID: an argument is not frozen but must be, or the type exceeds a limit.
+ * Every type that is made can be printed and parsed again. */
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen,
                                     const struct cql_type *const *args, uint32_t n_args, uint32_t dimension,
                                     struct err *e) MUST_CHECK;
-/* A dynamic composite with these aliases (their names are the caller's and live as long). As above. */
+/* Makes a dynamic composite with these aliases. Their names are not copied and must live as long as
+ * the type. NULL as above. */
 const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases,
                                             const struct cql_type *const *types, uint32_t n, struct err *e) MUST_CHECK;
 /* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
-/* A user type, not frozen, of fields (copied; their names are the caller's and live as long). NULL
- * and ERR_INVALID above the limits. */
+/* Makes a user type, not frozen. The fields are copied; their names are not and must live as long.
+ * NULL and ERR_INVALID: the type exceeds a limit. */
 const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name,
                                          const struct cql_type *const *fields, const char *const *field_names,
                                          uint32_t n_fields, struct err *e) MUST_CHECK;
-/* The type with everything that it is made of, names too, in another arena. NULL without memory. */
+/* Copies a type with all types and names in it to another arena. NULL without memory. */
 const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) MUST_CHECK;
-/* The index of a user type's field, n_args: it has none of that name. */
+/* The index of a field of a user type; n_args: it has no field of that name. */
 uint32_t cql_type_field(const struct cql_type *t, struct slice name);
-/* Is it the user type of that name, or made of it at any depth? */
+/* Is the type the user type of that name, or made of it at any depth? */
 bool cql_type_uses(const struct cql_type *t, const char *user_type);
 /* A scalar by its name in CQL, in any case ("varchar" is text); NULL: none. */
 const struct cql_type *cql_type_by_name(struct slice name);
-/* By the name of Cassandra's class, with or without the package: Int32Type, ListType(UTF8Type),
- * FrozenType(...). Lives in the arena. NULL with ERR_SYNTAX in Cassandra's words, or ERR_INVALID
- * for a class that is no type of CQL. (class_name.c) */
+/* A type by the name of Cassandra's class, with or without the package: Int32Type,
+ * ListType(UTF8Type), FrozenType(...). The type lives in the arena. NULL: ERR_SYNTAX in Cassandra's
+ * words, or ERR_INVALID for a class that is no type of CQL. (class_name.c) */
 const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* A class as Cassandra writes it: with the package of each, without blanks. */
+/* Prints the name of a class as Cassandra does: each class with its package, without blanks. */
 void cql_class_print(struct slice text, struct buf *out);
-/* Is it a ReversedType: of a clustering column, in descending order? */
+/* Is the class a ReversedType, the type of a clustering column in descending order? */
 bool cql_class_is_reversed(struct slice text);
-/* The kind of types made of others that has the name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */
+/* The generic type of that name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */
 enum cql_type_id cql_type_generic(struct slice name);
-/* Of how many types one is made; 0: of one or more. */
+/* The number of parameters of a generic type; 0: one or more. */
 uint32_t cql_type_parameters(enum cql_type_id generic);
 
 /* ---- names ---- */
 
-
-/* Finds a user type of a keyspace for cql_type_parse, whose arena it may use: what it gives must
- * live as long as that. NULL when there is none (the parser then says so), or with the error set. */
+/* Finds a user type of a keyspace for cql_type_parse. The result must live as long as the arena, in
+ * which it may be allocated. NULL: there is none (the parser then sets the error), or the error is
+ * set. */
 typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, struct arena *a, const char *keyspace, const char *name,
                                                   struct err *e);
-/* As a find function: a user type of any name, without fields. */
+/* A find function that gives a user type without fields for any name. */
 const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name,
                                        struct err *e);
 
-/* Can its values be JSON? Those of composites and of a partitioner's order cannot, wherever they are. */
+/* Can values of the type be JSON? False for composites and PartitionerDefinedOrder, and for types
+ * that contain one. */
 bool cql_type_has_json(const struct cql_type *t);
 
-/* "map<text, frozen<list<int>>>", case-insensitive, as CQL writes it, classes in quotes, too.
- * keyspace: where unqualified user types are looked up; may be NULL. NULL and ERR_INVALID ("Unknown
- * type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
+/* Parses a type as CQL writes it, in any case: "map<text, frozen<list<int>>>", also classes in
+ * quotes. keyspace: where unqualified user types are looked up; may be NULL. NULL and ERR_INVALID
+ * ("Unknown type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
 const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
                                       void *arg, struct err *e) MUST_CHECK;
-/* An identifier as CQL writes it: in quotes unless it is lower case, or when it is a word that is
- * not free for names. */
+/* Prints an identifier as CQL writes it: in quotes unless it is in lower case and is_free. is_free:
+ * it is not a reserved word. */
 void cql_identifier_print(const char *name, bool is_free, struct buf *out);
-/* As CQL writes it: "frozen<map<text, int>>". */
+/* Prints a type as CQL writes it: "frozen<map<text, int>>". */
 void cql_type_print(const struct cql_type *t, struct buf *out);
-/* The same where the text must lead back to the type: what CQL names by a word that is not, or not
- * only, its own, is named by its class in quotes. */
+/* As cql_type_print, but the text parses back to the same type: a type for which CQL has no word,
+ * or one that also means another type, is printed as its class in quotes. */
 void cql_type_print_stored(const struct cql_type *t, struct buf *out);
-/* As above, but without the outermost frozen<>, as Cassandra names types in error texts. */
+/* As cql_type_print, but without the outermost frozen<>, as error texts of Cassandra name types. */
 void cql_type_print_bare(const struct cql_type *t, struct buf *out);
-/* With user types as ks.name. */
+/* As cql_type_print, with user types as ks.name. */
 void cql_type_print_qualified(const struct cql_type *t, struct buf *out);
-/* "org.apache.cassandra.db.marshal.MapType(...)", for custom options and clients that ask for it. */
+/* Prints the class of a type, "org.apache.cassandra.db.marshal.MapType(...)", for custom options
+ * and for clients that ask for it. */
 void cql_type_print_marshal(const struct cql_type *t, struct buf *out);
 /* The protocol's [option]. version: 3, 4 or 5 (a type newer than the version goes as custom). */
 void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out);
 
 /* ---- values ---- */
 
-/* Checks wire bytes: lengths, UTF-8, ranges, every nested element. n == 0 is the legal "empty" value of most types.
- * ERR_INVALID in the words of Cassandra's serializers ("Expected 4 or 0 byte int (3)"). */
+/* Checks wire bytes: lengths, UTF-8, ranges, every nested element. n == 0 is the legal "empty"
+ * value of most types. ERR_INVALID in the words of Cassandra's serializers ("Expected 4 or 0 byte
+ * int (3)"). */
 int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) MUST_CHECK;
 
-/* Scalars whose values can be written in several ways, and the way in which Cassandra writes them
+/* Scalars of which one value has several encodings, and the encoding that Cassandra writes
  * (canonical.c). v is valid. */
 bool cql_type_has_forms(const struct cql_type *t);
 bool cql_value_is_canonical(const struct cql_type *t, struct slice v);
 void cql_value_canonical(const struct cql_type *t, struct slice v, struct buf *out);
 
-/* Cassandra's order of two values of one type (AbstractType.compare): <0, 0, >0. Both must be valid. */
+/* Cassandra's order of two values of one type (AbstractType.compare): <0, 0, >0. Both must be
+ * valid. */
 int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b);
 
-/* Literals that a query text can hold (cql/syntax/ast.h names the kinds alike). */
+/* Kinds of literals in a query text (cql/syntax/ast.h has the same names). */
 enum cql_literal { LIT_STRING, LIT_INTEGER, LIT_FLOAT, LIT_BOOLEAN, LIT_UUID, LIT_HEX, LIT_DURATION };
 
-/* May a literal of this kind be given where the type is wanted? (Constants.Literal.testAssignment) */
+/* Does the type accept a literal of this kind? (Constants.Literal.testAssignment) */
 bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind);
-/* Text of a literal (unquoted, as the user wrote it) to wire bytes appended to out; now_us is what
- * the timestamp "now" is. receiver names the column in the error: "Invalid STRING constant (abc)
- * for \"v\" of type int", "Unable to make int from 'abc'", ... */
+/* Converts the text of a literal (unquoted, as the user wrote it) to wire bytes appended to out.
+ * now_us: the time of the timestamp "now". receiver names the column in the error: "Invalid STRING
+ * constant (abc) for \"v\" of type int", "Unable to make int from 'abc'", ... */
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
                       int64_t now_us, struct buf *out, struct err *e) MUST_CHECK;
 
-/* As a CQL literal ('it''s', 0xcafe, {'a': 1}); Cassandra's AbstractType.toCQLString. */
+/* Prints a value as a CQL literal ('it''s', 0xcafe, {'a': 1}); Cassandra's
+ * AbstractType.toCQLString. */
 void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out);
-/* The unquoted form (AbstractType.getString). */
+/* Prints a value without quotes (AbstractType.getString). */
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out);
-/* JSON as SELECT JSON and toJson give it. */
+/* Prints a value as JSON, as SELECT JSON and toJson give it. */
 void cql_value_json(const struct cql_type *t, struct value v, struct buf *out);
-/* JSON text to wire bytes, as INSERT JSON and fromJson take it; now_us as above: 0 a value, 1 a
- * JSON null, -1 error in Cassandra's words. */
+/* Converts JSON text to wire bytes, as INSERT JSON and fromJson take it; now_us as above. 0: a
+ * value; 1: a JSON null; -1: an error in Cassandra's words. */
 int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now_us, struct buf *out,
                         struct err *e) MUST_CHECK;
 
 /* ---- key form ---- */
 
-/* Appends the order-preserving form of one clustering value: byte order is cql_value_compare's
- * order (reversed when desc), no form is a prefix of another, the empty value has a form of its
- * own, and forms of successive columns simply follow one another. *exact is set to false when
- * decoding gives an equal but differently written value (decimal 1.0 and 1.00), otherwise left
- * alone; the row then keeps the original (struct eng_row.key_image). */
+/* Appends the order-preserving form of one clustering value: byte order is the order of
+ * cql_value_compare (reversed when desc), no form is a prefix of another, the empty value has a
+ * form of its own, and forms of successive columns follow one another. Sets *exact to false when
+ * decoding gives an equal value with other bytes (decimal 1.0 and 1.00), otherwise leaves it alone;
+ * the row then keeps the original (struct eng_row.key_image). */
 int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact,
                    struct err *e) MUST_CHECK;
-/* Reads one form from key and appends its wire bytes to out; 0, or -1 when the bytes are no such form. */
-/* The same of a key that is one int and nothing else; false: it is an empty one, or not that. */
+/* cql_key_decode for a key that consists of one int. false: the key is anything else, or the int is
+ * empty. */
 MUST_CHECK static inline bool cql_key_decode_int(bool desc, struct slice key, uint8_t out[4]) {
     uint32_t flip = desc ? UINT32_MAX : 0;
     if (key.n != 5 || key.p[0] != (uint8_t)(1 ^ flip)) return false;
     store_u32(out, load_u32(key.p + 1) ^ flip ^ 0x80000000);
     return true;
 }
+/* Reads one form from key and appends its wire bytes to out. -1: the bytes are no such form. */
 int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) MUST_CHECK;
 
 /* ---- elements of collections, tuples and UDTs ---- */
@@ -192,15 +199,16 @@ int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct b
 /* Walks a serialised list, set, map (key and value alternate), tuple or UDT. */
 struct cql_elems {
     struct rd rd;
-    uint32_t left; /* items still to come; a map entry counts two */
+    uint32_t left; /* items left; a map entry counts two */
 };
 int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1: malformed */
 bool cql_elems_next(struct cql_elems *it, struct value *item);
-/* Whether CONTAINS finds an element of a collection, or a value of a map: one that compares as
- * equal, but in a frozen one the very same (decimals with their scales, tuples byte by byte), for
- * Cassandra asks Java's collections there. */
+/* Does CONTAINS match an element of a collection, or a value of a map? In a collection that is not
+ * frozen values match when they compare as equal. A frozen one is searched with the equals of Java,
+ * as Cassandra does: decimals must have the same scale, tuples the same bytes. */
 bool cql_collection_finds(const struct cql_type *collection, const struct cql_type *of, struct value element,
                           struct value wanted);
-/* Header of a collection of n elements (map: n entries), to be followed by cql_elem_put for each item. */
+/* Writes the header of a collection of n elements (map: n entries); cql_elem_put follows for each
+ * item. */
 void cql_collection_begin(uint32_t n, struct buf *out);
 void cql_elem_put(struct value item, struct buf *out);

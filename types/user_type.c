@@ -23,7 +23,8 @@ static bool sort_names(struct arena *a, struct cql_type *t) {
     return true;
 }
 
-/* Above the limits an argument of its own size is, too: a tuple of the fields is one level and as many types. */
+/* Making a tuple of the fields checks the limits: it has as many levels and types as the user
+ * type. */
 const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name,
                                          const struct cql_type *const *fields, const char *const *field_names,
                                          uint32_t n_fields, struct err *e) {

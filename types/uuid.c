@@ -1,6 +1,6 @@
-/* uuid and timeuuid, and Cassandra's older classes of them: LegacyTimeUUIDType, a timeuuid that may
- * have any version, and LexicalUUIDType, of any version, too, in the order of Java's UUIDs (two
- * signed halves). */
+/* uuid and timeuuid, and two older classes of Cassandra. LegacyTimeUUIDType is a timeuuid that may
+ * have any version. LexicalUUIDType may have any version, too, and has the order of Java's UUIDs
+ * (two signed halves). */
 #include "types/family.h"
 
 static bool goes_by_time(const struct cql_type *t) { return t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID; }
@@ -19,7 +19,8 @@ static int version_of(struct slice v) { return v.p[6] >> 4; }
 static uint64_t by_time(uint64_t msb) { return msb << 48 | (msb << 16 & 0xFFFF00000000u) | msb >> 32; }
 static uint64_t from_time(uint64_t v) { return v << 32 | (v >> 16 & 0xFFFF0000u) | v >> 48; }
 
-/* TimeUUIDType compares each byte of the lower half as signed, UUIDType as unsigned (CASSANDRA-8730). */
+/* TimeUUIDType compares each byte of the lower half as signed, UUIDType as unsigned
+ * (CASSANDRA-8730). */
 static const uint64_t signed_bytes = 0x8080808080808080u, sign = 1ull << 63;
 
 static void sort_halves(const struct cql_type *t, struct slice v, uint64_t half[2]) {
@@ -66,7 +67,8 @@ static int read_uuid(struct slice text, uint8_t out[16]) {
     return 0;
 }
 
-/* As Java reads one: five numbers with hyphens between, each as long as it likes, of which the lowest bits count. */
+/* Reads a UUID as Java does: five hexadecimal numbers with hyphens between them. A number may have
+ * more digits than its part of the UUID, which takes the lowest bits. */
 static int read_groups(struct slice text, uint8_t out[16]) {
     static const uint8_t bytes[] = {4, 2, 2, 2, 6};
     size_t at = 0, i = 0;
@@ -104,8 +106,8 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     for (size_t i = 0; i < v.n; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", v.p[i]);
 }
 
-/* 0 for the empty value, else 1 + version (where the order does not begin with it, as if it were
- * 1); then both halves as they sort. */
+/* Key form: 0 for the empty value, otherwise 1 + version, then both halves as they sort. Types
+ * whose order does not begin with the version have 2 there. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)exact, (void)e;
     if (v.n != 16) {

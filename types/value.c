@@ -1,4 +1,5 @@
-/* Operations on values that go through the family tables, the shared scalars, and what all families use. */
+/* Operations on values that go through the family tables, the shared scalars, and what all families
+ * use. */
 #include "types/family.h"
 
 static const struct cql_type_info infos[CQL_TYPES] = {
@@ -77,8 +78,8 @@ bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
     return t->id == CQL_TUPLE || cql_type_takes_text(t) || (literal_fits[kind] & 1u << t->id);
 }
 
-/* 0x... is bytes, of whatever type: what is kept by its bytes alone may have any, as there; what is
- * looked into must be of the type. */
+/* A literal 0x... is the bytes of a value of any type. As in Cassandra, composites and
+ * PartitionerDefinedOrder take any bytes, and all other types check them. */
 static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
     size_t from = out->n;
     if (text.n >= 2) text = slice_of(text.p + 2, text.n - 2);

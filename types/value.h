@@ -1,5 +1,5 @@
-/* A CQL value in wire form, exactly as the protocol's [value]: what a driver sends, what a cell
- * stores, what a row returns. */
+/* A CQL value in wire form, exactly as the [value] of the protocol: as a driver sends it, a cell
+ * stores it and a row returns it. */
 #pragma once
 
 #include "base/hot.h"
@@ -16,11 +16,11 @@ static inline struct value value_of(const void *p, size_t n) { return (struct va
 static inline struct value value_of_slice(struct slice s) { return value_of(s.p, s.n); }
 static inline bool value_is_null(struct value v) { return v.n < 0; }
 static inline bool value_is_unset(struct value v) { return v.n == VALUE_UNSET; }
-/* Of a value that is not null. */
+/* The bytes of a value; no bytes when it is null. */
 static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.n < 0 ? 0 : (size_t)v.n); }
 
-/* Each as [int size][bytes], what is less than 0 as a null, from p on; where they end. NULL: there
- * is not room for all. */
+/* Writes each value as [int size][bytes] from p on, null and unset with size -1. Returns the end;
+ * NULL: there is no room for all of them. */
 static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
     size_t left = (size_t)(end - p);
     for (const struct value *v = values, *behind = values + n; v < behind; v++) {

@@ -10,7 +10,8 @@ int cql_vector_next(const struct cql_type *t, struct rd *r, struct slice *elemen
     const uint8_t *start = r->p;
     if (fixed < 0) {
         if (cqlt_vint_read(r, &n) < 0) return -1;
-        r->p = start + cqlt_vint_bytes(n); /* as Cassandra, which goes by the value and not by how it is written */
+        /* As Cassandra: skips the shortest encoding of n, however long the one read is. */
+        r->p = start + cqlt_vint_bytes(n);
     }
     if (n > rd_left(r)) return -1;
     *element = rd_bytes(r, (size_t)n);
