@@ -50,12 +50,6 @@ void heap_insert(struct heap *h, struct heap_node *n) {
     h->root = meld(h, h->root, alone(n));
 }
 
-static void cut(struct heap_node *n) {
-    if (n->prev->child == n) n->prev->child = n->next;
-    else n->prev->next = n->next;
-    if (n->next) n->next->prev = n->prev;
-}
-
 void heap_remove(struct heap *h, struct heap_node *n) {
     if (!n->is_in) return;
     assert((h->root == n) == !n->prev); /* H2 */
@@ -63,7 +57,9 @@ void heap_remove(struct heap *h, struct heap_node *n) {
     struct heap_node *below = meld_siblings(h, n->child);
     if (h->root == n) h->root = below;
     else {
-        cut(n);
+        if (n->prev->child == n) n->prev->child = n->next;
+        else n->prev->next = n->next;
+        if (n->next) n->next->prev = n->prev;
         h->root = meld(h, h->root, below);
     }
     *n = (struct heap_node){0};

@@ -32,17 +32,12 @@ static int to = STDERR_FILENO;
 
 /* ---- levels ---- */
 
-static int level_of(struct slice name) {
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (slice_is(name, names[i])) return (int)i;
-    return -1;
-}
-
 static int take_part(struct levels *l, struct slice part, struct err *e) {
     const uint8_t *eq = memchr(part.p, '=', part.n);
     struct slice room = slice_of(part.p, eq ? (size_t)(eq - part.p) : 0),
                  name = eq ? slice_of(eq + 1, part.n - room.n - 1) : part;
-    int level = level_of(name);
+    int level = (int)ARRAY_LEN(names) - 1;
+    while (level >= 0 && !slice_is(name, names[level])) level--;
     if (level < 0)
         return err_set(e, ERR_CONFIG, "'%.*s' is no level of the log: error, warn, info or debug", SLICE_FMT(name));
     if (!eq) {
@@ -95,20 +90,18 @@ static struct slice room_of(const char *file) {
     return slice_of((const uint8_t *)file, end ? (size_t)(end - file) : 0);
 }
 
-static bool within(struct slice room, const char *name) {
-    size_t n = strlen(name);
-    return room.n >= n && !memcmp(room.p, name, n) && (room.n == n || room.p[n] == '/');
-}
-
 /* The level of a room: that of the longest name that fits. The caller holds the lock. */
 static enum log_level level_in(struct slice room) {
     enum log_level level = current.all;
     size_t best = 0;
-    for (unsigned i = 0; i < current.n; i++)
-        if (within(room, current.rooms[i].name) && strlen(current.rooms[i].name) > best) {
-            best = strlen(current.rooms[i].name);
-            level = current.rooms[i].level;
-        }
+    for (unsigned i = 0; i < current.n; i++) {
+        const char *name = current.rooms[i].name;
+        size_t n = strlen(name);
+        bool within = room.n >= n && !memcmp(room.p, name, n) && (room.n == n || room.p[n] == '/');
+        if (!within || n <= best) continue;
+        best = n;
+        level = current.rooms[i].level;
+    }
     return level;
 }
 
@@ -124,18 +117,14 @@ static void put_time(struct buf *out) {
     buf_printf(out, "%s.%03ldZ", text, t.tv_nsec / 1000000);
 }
 
-/* The text may contain bytes that a client sent. Control characters become spaces, so that the text
- * cannot imitate a line of the server or move a terminal's cursor. */
-static void put_plain(struct buf *out, struct slice text) {
-    for (size_t i = 0; i < text.n; i++) buf_u8(out, text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i]);
-}
-
 static void put_line(struct buf *out, enum log_level level, struct slice room, struct slice text) {
     static const char *const columns[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
     if (shape == LOG_HUMAN) {
         put_time(out);
         buf_printf(out, " %s ", columns[level]);
-        put_plain(out, text);
+        /* The text may contain bytes that a client sent. Control characters become spaces, so that
+         * it cannot imitate a line of the server or move a terminal's cursor. */
+        for (size_t i = 0; i < text.n; i++) buf_u8(out, text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i]);
         buf_u8(out, '\n');
         return;
     }

@@ -28,12 +28,6 @@ const uint32_t *name_tree_find(const struct name_tree *t, struct slice name) {
     return n && slice_eq(n->name, name) ? &n->value : NULL;
 }
 
-static struct name_node *new_leaf(struct name_tree *t, struct slice name, uint32_t value) {
-    struct name_node *n = ARENA_NEW(t->arena, struct name_node);
-    if (n) *n = (struct name_node){.is_leaf = true, .name = name, .value = value};
-    return n;
-}
-
 /* Does node n come before the place where two names part? */
 static bool is_above(const struct name_node *n, size_t at, uint32_t bit) {
     return !n->is_leaf && (n->at < at || (n->at == at && n->bit > bit));
@@ -42,8 +36,9 @@ static bool is_above(const struct name_node *n, size_t at, uint32_t bit) {
 int name_tree_put(struct name_tree *t, struct slice name, uint32_t value) {
     const struct name_node *near = nearest(t, name);
     if (near && slice_eq(near->name, name)) return 1;
-    struct name_node *leaf = new_leaf(t, name, value);
+    struct name_node *leaf = ARENA_NEW(t->arena, struct name_node);
     if (!leaf) return -1;
+    *leaf = (struct name_node){.is_leaf = true, .name = name, .value = value};
     if (!near) {
         t->root = leaf;
         return 0;

@@ -26,20 +26,16 @@ void *object_list_find(const struct object_list *l, uint32_t object) {
     return is_at(l, at, object) ? l->items[at] : NULL;
 }
 
-static int grow(struct object_list *l) {
-    if (l->n < l->cap) return 0;
-    uint32_t cap = l->cap ? 2 * l->cap : 64;
-    void **items = realloc(l->items, cap * sizeof(void *));
-    if (!items) return -1;
-    l->items = items;
-    l->cap = cap;
-    return 0;
-}
-
 int object_list_add(struct object_list *l, void *item) {
     uint32_t at = place_of(l, object_of(item));
     assert(!is_at(l, at, object_of(item)));
-    if (grow(l)) return -1;
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? 2 * l->cap : 64;
+        void **items = realloc(l->items, cap * sizeof(void *));
+        if (!items) return -1;
+        l->items = items;
+        l->cap = cap;
+    }
     memmove(l->items + at + 1, l->items + at, (l->n - at) * sizeof(void *));
     l->items[at] = item;
     l->n++;

@@ -62,13 +62,6 @@ static void help_command(struct buf *out, const struct usage_program *p, const s
         buf_printf(out, "  %s\n        %s\n", c->examples[i].line, c->examples[i].what);
 }
 
-static void help_end(struct buf *out, const struct usage_program *p) {
-    buf_put_str(out, "\nexit code:");
-    for (uint32_t i = 0; i < p->n_exits; i++)
-        buf_printf(out, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
-    buf_put_str(out, "\n");
-}
-
 /* ---- man page ---- */
 
 static void put_roff(struct buf *out, const char *text) {
@@ -125,14 +118,6 @@ static void man_command(struct buf *out, const struct usage_program *p, const st
     }
 }
 
-static void man_end(struct buf *out, const struct usage_program *p) {
-    buf_put_str(out, ".SH EXIT STATUS\n");
-    for (uint32_t i = 0; i < p->n_exits; i++) {
-        buf_printf(out, ".TP\n.B %d\n", p->exits[i].code);
-        roff_line(out, "", p->exits[i].what);
-    }
-}
-
 /* ---- bash: a case of all commands, which sets the words that may follow ---- */
 
 static void bash_begin(struct buf *out, const struct usage_program *p) {
@@ -171,14 +156,6 @@ static void bash_command(struct buf *out, const struct usage_program *p, const s
         buf_put_str(out, " ;;\n");
     }
     buf_put_str(out, "        esac ;;\n");
-}
-
-static void bash_end(struct buf *out, const struct usage_program *p) {
-    buf_printf(out,
-               "    esac\n    if [ -n \"$paths\" ]; then COMPREPLY=($(compgen -f -- \"$current\")); else "
-               "COMPREPLY=($(compgen -W \"$words $values\" -- \"$current\")); fi\n}\n"
-               "complete -o filenames -F _%s %s\n",
-               p->name, p->name);
 }
 
 /* ---- zsh ---- */
@@ -232,10 +209,6 @@ static void zsh_command(struct buf *out, const struct usage_program *p, const st
         buf_put_str(out, "' ");
     }
     buf_put_str(out, "\\\n            '--help[what it does]' ;;\n");
-}
-
-static void zsh_end(struct buf *out, const struct usage_program *p) {
-    buf_printf(out, "    esac\n}\n_%s \"$@\"\n", p->name);
 }
 
 /* ---- fish: a line for each flag ---- */
@@ -322,10 +295,27 @@ void usage_command(struct buf *out, enum usage_format f, const struct usage_prog
 
 void usage_end(struct buf *out, enum usage_format f, const struct usage_program *p) {
     switch (f) {
-    case USAGE_HELP: help_end(out, p); break;
-    case USAGE_MAN: man_end(out, p); break;
-    case USAGE_BASH: bash_end(out, p); break;
-    case USAGE_ZSH: zsh_end(out, p); break;
+    case USAGE_HELP:
+        buf_put_str(out, "\nexit code:");
+        for (uint32_t i = 0; i < p->n_exits; i++)
+            buf_printf(out, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
+        buf_put_str(out, "\n");
+        break;
+    case USAGE_MAN:
+        buf_put_str(out, ".SH EXIT STATUS\n");
+        for (uint32_t i = 0; i < p->n_exits; i++) {
+            buf_printf(out, ".TP\n.B %d\n", p->exits[i].code);
+            roff_line(out, "", p->exits[i].what);
+        }
+        break;
+    case USAGE_BASH:
+        buf_printf(out,
+                   "    esac\n    if [ -n \"$paths\" ]; then COMPREPLY=($(compgen -f -- \"$current\")); else "
+                   "COMPREPLY=($(compgen -W \"$words $values\" -- \"$current\")); fi\n}\n"
+                   "complete -o filenames -F _%s %s\n",
+                   p->name, p->name);
+        break;
+    case USAGE_ZSH: buf_printf(out, "    esac\n}\n_%s \"$@\"\n", p->name); break;
     case USAGE_FISH: break;
     case USAGE_FORMATS: break;
     }

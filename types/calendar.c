@@ -2,6 +2,8 @@
  * of a year. */
 #include "types/calendar.h"
 
+#include <stdbool.h>
+
 enum { DAY_MS = 86400000, CUTOVER = -141427 /* 1582-10-15 */, CUTOVER_YEAR = 1582 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -32,25 +34,15 @@ int calendar_month_length(int64_t year, int month) {
     return lengths[month - 1] + (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
 }
 
-/* The Julian calendar, where every fourth year is a leap year. */
-static int64_t julian_days(int64_t year, int month, int day) {
-    int64_t y = year - (month <= 2);
-    return y * 365 + floor_div(y, 4) + day_of_year(month, day) - 719470;
-}
-
-static void julian_date(int64_t days, int64_t *year, int *month, int *day) {
+/* Before the cutover the date is Julian: every fourth year is a leap year. */
+static void historic_date(int64_t days, int64_t *year, int *month, int *day) {
+    if (days >= CUTOVER) {
+        calendar_date(days, year, month, day);
+        return;
+    }
     int64_t z = days + 719470, era = floor_div(z, 1461), of_era = z - era * 1461, y = (of_era - of_era / 1460) / 365;
     month_and_day(of_era - 365 * y, month, day);
     *year = y + era * 4 + (*month <= 2);
-}
-
-static int month_length(int64_t year, int month) {
-    return year > CUTOVER_YEAR || month != 2 ? calendar_month_length(year, month) : 28 + (year % 4 == 0);
-}
-
-static void historic_date(int64_t days, int64_t *year, int *month, int *day) {
-    if (days >= CUTOVER) calendar_date(days, year, month, day);
-    else julian_date(days, year, month, day);
 }
 
 int64_t calendar_months_ms(int64_t ms) {
@@ -67,9 +59,13 @@ int64_t calendar_add_months_ms(int64_t ms, int64_t months) {
     int64_t total = year * 12 + month - 1 + months;
     year = floor_div(total, 12);
     month = (int)(total - year * 12) + 1;
-    int length = month_length(year, month);
+    bool julian = year <= CUTOVER_YEAR && month == 2;
+    int length = julian ? 28 + (year % 4 == 0) : calendar_month_length(year, month);
     if (day > length) day = length;
     days = calendar_days(year, month, day);
-    if (days < CUTOVER) days = julian_days(year, month, day);
+    if (days < CUTOVER) {
+        int64_t y = year - (month <= 2);
+        days = y * 365 + floor_div(y, 4) + day_of_year(month, day) - 719470;
+    }
     return (int64_t)((uint64_t)days * DAY_MS + (uint64_t)rest);
 }

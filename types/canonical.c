@@ -12,22 +12,19 @@ bool cql_type_has_forms(const struct cql_type *t) {
            t->id == CQL_DURATION;
 }
 
-static size_t duration_bytes(struct slice v, struct cql_duration *d) {
-    struct buf out;
-    buf_init(&out, 0);
-    if (cql_duration_read(v, d) == 0) cql_duration_write(d, &out);
-    size_t n = buf_failed(&out) || !out.n ? v.n : out.n;
-    buf_fini(&out);
-    return n;
-}
-
 bool cql_value_is_canonical(const struct cql_type *t, struct slice v) {
-    struct cql_duration d;
     if (t->id == CQL_INET) return !cqlt_inet_is_mapped(v);
     if (t->id == CQL_BOOLEAN) return v.n != 1 || v.p[0] <= 1;
     if (t->id == CQL_VARINT) return cql_varint_shortest(v).n == v.n;
     if (t->id == CQL_DECIMAL) return v.n <= 4 || cql_varint_shortest(slice_of(v.p + 4, v.n - 4)).n == v.n - 4;
-    return t->id != CQL_DURATION || duration_bytes(v, &d) == v.n;
+    if (t->id != CQL_DURATION) return true;
+    struct cql_duration d;
+    struct buf shortest;
+    buf_init(&shortest, 0);
+    if (cql_duration_read(v, &d) == 0) cql_duration_write(&d, &shortest);
+    bool same = buf_failed(&shortest) || !shortest.n || shortest.n == v.n;
+    buf_fini(&shortest);
+    return same;
 }
 
 void cql_value_canonical(const struct cql_type *t, struct slice v, struct buf *out) {

@@ -23,11 +23,6 @@ static bool take(struct reader *r, char c) {
     return there;
 }
 
-static bool begins_args(const struct reader *r) {
-    struct reader ahead = *r;
-    return take(&ahead, '(');
-}
-
 static struct slice read_word(struct reader *r) {
     skip_blanks(r);
     size_t from = r->at;
@@ -146,18 +141,17 @@ struct alias {
     const struct cql_type *type;
 };
 
-static bool read_alias(struct reader *r, struct alias *out, uint32_t depth, struct err *e) {
+/* Reads one alias into all, which has room for one more. */
+static bool read_alias(struct reader *r, struct alias *all, uint32_t *n, uint32_t depth, struct err *e) {
     struct slice word = read_word(r);
     if (word.n != 1 || !take(r, '=') || r->at == r->text.n || r->text.p[r->at++] != '>') return false;
-    *out = (struct alias){.letter = {(char)word.p[0]}, .type = read_type(r, depth + 1, e)};
-    return out->type;
-}
-
-static uint32_t put_alias(struct alias *all, uint32_t n, struct alias a) {
+    struct alias read = {.letter = {(char)word.p[0]}, .type = read_type(r, depth + 1, e)};
+    if (!read.type) return false;
     uint32_t at = 0;
-    while (at < n && all[at].letter[0] != a.letter[0]) at++;
-    all[at] = a;
-    return n + (at == n);
+    while (at < *n && all[at].letter[0] != read.letter[0]) at++;
+    all[at] = read;
+    *n += at == *n;
+    return true;
 }
 
 /* Sorts by the buckets of the map, which has at least a third more buckets than entries. Letters of
@@ -176,14 +170,13 @@ static void sort_aliases(struct alias *all, uint32_t n) {
 
 /* DynamicCompositeType(a=>A, b=>B), or the name alone. */
 static const struct cql_type *read_dynamic(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
-    struct alias all[ARGS_MAX + 1], one;
+    struct alias all[ARGS_MAX];
     const struct cql_type *types[ARGS_MAX];
     uint32_t n = 0;
     bool ok = true;
     if (take(r, '(') && !take(r, ')')) {
         do {
-            ok = n < ARGS_MAX && read_alias(r, &one, depth, e);
-            if (ok) n = put_alias(all, n, one);
+            ok = n < ARGS_MAX && read_alias(r, all, &n, depth, e);
         } while (ok && take(r, ','));
         ok = ok && take(r, ')');
     }
@@ -251,18 +244,15 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     return NULL;
 }
 
-/* Prints the arguments that Cassandra adds to a class that was named without any. */
-static void print_own_args(struct slice class, struct buf *out) {
-    if (slice_is(class, "DynamicCompositeType")) buf_put_str(out, "()");
-    if (slice_is(class, "PartitionerDefinedOrder")) buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
-}
-
+/* Prints the word that r has just read. A class without arguments gets those of Cassandra. */
 static void print_word(const struct reader *r, struct slice name, struct buf *out) {
-    struct reader ahead = *r;
+    struct reader ahead = *r, behind = *r;
     bool class = name.n && isupper(name.p[0]) && !take(&ahead, '='); /* "a => Type" begins with a letter, not a class */
     if (class) buf_put_str(out, PACKAGE);
     buf_put(out, name.p, name.n);
-    if (class && !begins_args(r)) print_own_args(name, out);
+    if (!class || take(&behind, '(')) return;
+    if (slice_is(name, "DynamicCompositeType")) buf_put_str(out, "()");
+    if (slice_is(name, "PartitionerDefinedOrder")) buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
 }
 
 void cql_class_print(struct slice text, struct buf *out) {

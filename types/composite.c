@@ -73,19 +73,17 @@ static int read_header(struct walk *w, struct component *c, struct err *e) {
     return c->type ? 0 : err_invalid(e, "Cannot find comparator for component %u", w->at);
 }
 
-static int read_type(struct walk *w, struct component *c, struct err *e) {
-    *c = (struct component){0};
-    if (w->t->id == CQL_DYNAMIC_COMPOSITE) return read_header(w, c, e);
-    if (w->at >= w->t->n_args) return err_invalid(e, "Too many bytes for comparator");
-    c->type = w->t->args[w->at];
-    return 0;
-}
-
 /* Reads the next component. 1: read. 0: there is no further one. -1: the bytes are malformed, with
  * Cassandra's error text. */
 static int next_component(struct walk *w, struct component *c, struct err *e) {
     if (!rd_left(&w->rd)) return 0;
-    if (read_type(w, c, e)) return -1;
+    *c = (struct component){0};
+    if (w->t->id == CQL_DYNAMIC_COMPOSITE) {
+        if (read_header(w, c, e)) return -1;
+    } else {
+        if (w->at >= w->t->n_args) return err_invalid(e, "Too many bytes for comparator");
+        c->type = w->t->args[w->at];
+    }
     if (rd_left(&w->rd) < 2) return err_invalid(e, "Not enough bytes to read value size of component %u", w->at);
     uint16_t n = rd_u16(&w->rd);
     if (rd_left(&w->rd) < n) return err_invalid(e, "Not enough bytes to read value of component %u", w->at);
@@ -224,7 +222,7 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
  * class and "@", then ":!" or ":_" for an end of 1 or -1 ---- */
 
 /* Writes a backslash before each colon. A text that ends in a backslash or in "!" gets another "!",
- * which put_unescaped removes. */
+ * which parse_component removes. */
 static void put_escaped(struct slice s, struct buf *out) {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == ':') buf_u8(out, '\\');
@@ -260,12 +258,6 @@ static struct slice take_part(struct slice *rest, bool *more) {
     *more = i < rest->n;
     *rest = *more ? slice_of(rest->p + i + 1, rest->n - i - 1) : slice_of(rest->p + i, 0);
     return part;
-}
-
-static void put_unescaped(struct slice s, struct buf *out) {
-    size_t n = s.n && s.p[s.n - 1] == '!' ? s.n - 1 : s.n;
-    for (size_t i = 0; i < n; i++)
-        if (s.p[i] != '\\' || i + 1 == n || s.p[i + 1] != ':') buf_u8(out, s.p[i]);
 }
 
 /* Reads the class or alias of "class@value" or "alias@value" and writes the header to out. Leaves
@@ -305,10 +297,12 @@ static int parse_component(struct walk *w, struct slice part, int64_t now_us, st
     const struct cql_type *t = dynamic ? parse_header(w, &part, out, e) : w->t->args[w->at];
     if (!t) return -1;
     const struct cql_type *as = cqlt_family(t)->parse ? t : cql_type_scalar(CQL_BLOB); /* a collection as its bytes */
-    struct buf plain;
+    struct buf plain; /* part as it was before put_escaped */
     size_t from = out->n;
     buf_init(&plain, out->limit);
-    put_unescaped(part, &plain);
+    if (part.n && part.p[part.n - 1] == '!') part.n--;
+    for (size_t i = 0; i < part.n; i++)
+        if (part.p[i] != '\\' || i + 1 == part.n || part.p[i + 1] != ':') buf_u8(&plain, part.p[i]);
     buf_u16(out, 0);
     int rc = cqlt_family(as)->parse(as, buf_slice(&plain), now_us, out, e);
     buf_fini(&plain);

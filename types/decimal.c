@@ -366,15 +366,6 @@ static int decode_decimal(struct key_rd *key, struct buf *out) {
     return decode_digits(&k, out, negative);
 }
 
-static void check_exact(struct slice v, struct slice form, bool *exact) {
-    struct buf back;
-    buf_init(&back, 0);
-    struct rd r = rd_of(form);
-    struct key_rd k = {.rd = &r};
-    if (decode_decimal(&k, &back) < 0 || !slice_eq(buf_slice(&back), v)) *exact = false;
-    buf_fini(&back);
-}
-
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)e;
     size_t from = out->n;
@@ -384,7 +375,13 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
         buf_u8(out, 0);
     } else {
         encode_decimal(v, out);
-        if (!buf_failed(out)) check_exact(v, slice_of(out->p + from, out->n - from), exact);
+        if (buf_failed(out)) return 0;
+        struct buf back;
+        buf_init(&back, 0);
+        struct rd r = rd_of(slice_of(out->p + from, out->n - from));
+        struct key_rd k = {.rd = &r};
+        if (decode_decimal(&k, &back) < 0 || !slice_eq(buf_slice(&back), v)) *exact = false;
+        buf_fini(&back);
     }
     return 0;
 }

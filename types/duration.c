@@ -32,7 +32,6 @@ void cqlt_vint_write(uint64_t v, struct buf *out) {
     for (int i = more - 1; i >= 0; i--) buf_u8(out, (uint8_t)(v >> 8 * i));
 }
 
-static int64_t unzigzag(uint64_t v) { return (int64_t)(v >> 1) ^ -(int64_t)(v & 1); }
 static uint64_t zigzag(int64_t v) { return (uint64_t)v << 1 ^ (uint64_t)(v >> 63); }
 
 static int read_parts(struct slice v, int64_t parts[3]) {
@@ -40,7 +39,7 @@ static int read_parts(struct slice v, int64_t parts[3]) {
     for (int i = 0; i < 3; i++) {
         uint64_t raw;
         if (cqlt_vint_read(&r, &raw) < 0) return -1;
-        parts[i] = unzigzag(raw);
+        parts[i] = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1); /* zigzag */
     }
     return 0;
 }

@@ -33,10 +33,6 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return (x > y) - (x < y);
 }
 
-static void store(struct buf *out, int wire, int64_t v) {
-    for (int shift = (wire - 1) * 8; shift >= 0; shift -= 8) buf_u8(out, (uint8_t)((uint64_t)v >> shift));
-}
-
 static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
     char word[6] = "";
     for (size_t i = 0; i < text.n && text.n < sizeof word; i++) word[i] = (char)(text.p[i] | 0x20);
@@ -56,7 +52,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     int64_t v, limit = wire == 8 ? INT64_MAX : ((int64_t)1 << (wire * 8 - 1)) - 1;
     if (cqlt_parse_int64(text, &v) < 0 || v > limit || v < -limit - 1)
         return err_invalid(e, "Unable to make %s from '%.*s'", name, CQLT_QUOTE(text));
-    store(out, wire, v);
+    for (int shift = (wire - 1) * 8; shift >= 0; shift -= 8) buf_u8(out, (uint8_t)((uint64_t)v >> shift));
     return 0;
 }
 

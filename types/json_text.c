@@ -193,26 +193,26 @@ static int read_number(struct json *j) {
 
 static int read_value(struct json *j);
 
-static int refuse_open(struct json *j, bool object) {
-    char message[320], where[160];
-    place(j->text, j->open[j->depth - 1], where);
-    snprintf(message, sizeof message, "Unexpected end-of-input: expected close marker for %s (start marker at %s)",
-             object ? "Object" : "Array", where);
-    return refuse_end(j, message);
-}
-
 /* Reads the close bracket of a container, if it comes next: 1. 0: a member or a comma comes
  * next. */
 static int read_close(struct json *j, bool object) {
     skip_space(j);
-    if (at_end(j)) return refuse_open(j, object);
     uint8_t c = peek(j);
-    if (c == (object ? '}' : ']')) return j->at++, 1;
-    if (c != '}' && c != ']') return 0;
+    if (c == (object ? '}' : ']')) {
+        j->at++;
+        return 1;
+    }
+    if (!at_end(j) && c != '}' && c != ']') return 0;
+    const char *kind = object ? "Object" : "Array";
     char message[320], where[160];
     place(j->text, j->open[j->depth - 1], where);
+    if (at_end(j)) {
+        snprintf(message, sizeof message, "Unexpected end-of-input: expected close marker for %s (start marker at %s)",
+                 kind, where);
+        return refuse_end(j, message);
+    }
     snprintf(message, sizeof message, "Unexpected close marker '%c': expected '%c' (for %s starting at %s)", c,
-             object ? '}' : ']', object ? "Object" : "Array", where);
+             object ? '}' : ']', kind, where);
     return refuse(j, "JsonParseException", j->at, message);
 }
 
@@ -234,17 +234,6 @@ static int read_name(struct json *j) {
     return at_end(j) ? refuse_end(j, cut) : 0;
 }
 
-/* Reads a comma and the space after it. */
-static int read_next(struct json *j, bool object) {
-    j->at++;
-    skip_space(j);
-    if (at_end(j))
-        return refuse(j, "JsonParseException", j->at,
-                      object ? "Unexpected end-of-input within/between Object entries"
-                             : "Unexpected end-of-input within/between Array entries");
-    return !object && peek(j) == '}' ? refuse_here(j, ": expected a value") : 0;
-}
-
 static int read_container(struct json *j, bool object) {
     if (j->depth == JSON_DEPTH_MAX)
         return err_invalid(j->e, "JSON may not be nested more than %d deep", JSON_DEPTH_MAX);
@@ -257,7 +246,13 @@ static int read_container(struct json *j, bool object) {
         if (peek(j) != ',')
             return refuse_here(j, object ? ": was expecting comma to separate Object entries"
                                          : ": was expecting comma to separate Array entries");
-        if (read_next(j, object) < 0) return -1;
+        j->at++;
+        skip_space(j);
+        if (at_end(j))
+            return refuse(j, "JsonParseException", j->at,
+                          object ? "Unexpected end-of-input within/between Object entries"
+                                 : "Unexpected end-of-input within/between Array entries");
+        if (!object && peek(j) == '}') return refuse_here(j, ": expected a value");
     }
     j->depth--;
     return closed < 0 ? -1 : 0;

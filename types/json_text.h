@@ -12,6 +12,6 @@ enum { JSON_DEPTH_MAX = 256, JSON_TEXT_MAX = 1 << 24, JSON_VALUES_MAX = 1 << 19 
  * ignored. -1, ERR_INVALID: the text is the class of the exception, ": " and its message; also past
  * JSON_DEPTH_MAX or JSON_VALUES_MAX. Strings are UTF-8. */
 int cql_json_check(struct slice text, struct slice *value, struct err *e) MUST_CHECK;
-/* Prints the position of a value that cql_json_check found, as its errors end: " at [Source ...;
- * line: 1, column: N]". */
+/* Prints the position of a value that cql_json_check found, as errors of the JSON reader name it:
+ * "[Source ...; line: 1, column: N]". */
 void cql_json_place(struct slice text, struct slice value, char out[160]);

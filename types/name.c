@@ -195,11 +195,6 @@ static size_t name_end(struct slice s) {
     return i;
 }
 
-static bool at_quote(struct parser *p) {
-    skip_spaces(p);
-    return p->rest.n && p->rest.p[0] == '"';
-}
-
 /* Reads a word, which becomes lower case, or a "quoted" name as it is. Empty: there is neither. */
 static char *take_name(struct parser *p) {
     skip_spaces(p);
@@ -296,38 +291,32 @@ static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
     return t;
 }
 
-static const struct cql_type *parse_generic(struct parser *p, enum cql_type_id id, uint32_t depth) {
+static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
+    if (depth > TEXT_DEPTH_MAX) return syntax(p);
+    if (take(p, '\'')) { /* a class; its name contains no quotes */
+        const uint8_t *end = memchr(p->rest.p, '\'', p->rest.n);
+        if (!end) return syntax(p);
+        struct slice class = slice_of(p->rest.p, (size_t)(end - p->rest.p));
+        p->rest = slice_of(end + 1, p->rest.n - class.n - 1);
+        return cql_type_by_class(p->arena, class, p->err);
+    }
+    bool quoted = p->rest.n && p->rest.p[0] == '"';
+    char *name = take_name(p);
+    if (!name) return NULL;
+    if (!*name) return syntax(p);
+    if (quoted) return parse_user_type(p, name);
+    if (!take(p, '<')) {
+        const struct cql_type *scalar = cql_type_by_name(slice_str(name));
+        return scalar ? scalar : parse_user_type(p, name);
+    }
+    if (strcmp(name, "frozen") == 0) return parse_frozen(p, depth);
+    enum cql_type_id id = cql_type_generic(slice_str(name));
     if (id == CQL_TYPES) return syntax(p);
     if (id == CQL_VECTOR) return parse_vector(p, depth);
     p->frozen += id == CQL_TUPLE;
     const struct cql_type *t = parse_args(p, id, depth);
     p->frozen -= id == CQL_TUPLE;
     return t;
-}
-
-/* Reads the name of a class up to its closing quote; a class name contains no quotes. */
-static const struct cql_type *parse_class(struct parser *p) {
-    const uint8_t *end = memchr(p->rest.p, '\'', p->rest.n);
-    if (!end) return syntax(p);
-    struct slice class = slice_of(p->rest.p, (size_t)(end - p->rest.p));
-    p->rest = slice_of(end + 1, p->rest.n - class.n - 1);
-    return cql_type_by_class(p->arena, class, p->err);
-}
-
-static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
-    if (depth > TEXT_DEPTH_MAX) return syntax(p);
-    if (take(p, '\'')) return parse_class(p);
-    bool quoted = at_quote(p);
-    char *name = take_name(p);
-    if (!name) return NULL;
-    if (!*name) return syntax(p);
-    if (quoted) return parse_user_type(p, name);
-    if (take(p, '<')) {
-        if (strcmp(name, "frozen") == 0) return parse_frozen(p, depth);
-        return parse_generic(p, cql_type_generic(slice_str(name)), depth);
-    }
-    const struct cql_type *scalar = cql_type_by_name(slice_str(name));
-    return scalar ? scalar : parse_user_type(p, name);
 }
 
 const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
@@ -353,12 +342,6 @@ void cql_identifier_print(const char *name, bool is_free, struct buf *out) {
     if (!plain) buf_u8(out, '"');
 }
 
-/* CQL needs quotes around the name of a user type that is also a word for a type. */
-static bool is_type_word(const char *name) {
-    struct slice word = slice_str(name);
-    return strcmp(name, "frozen") == 0 || cql_type_by_name(word) || cql_type_generic(word) != CQL_TYPES;
-}
-
 /* qualified: user types have their keyspaces. stored: the text parses back to the same type. */
 struct naming {
     bool qualified, stored;
@@ -369,7 +352,10 @@ static void print(const struct cql_type *t, struct naming how, struct buf *out);
 static void print_bare(const struct cql_type *t, struct naming how, struct buf *out) {
     if (t->id == CQL_UDT) {
         if (how.qualified) buf_printf(out, "%s.", t->keyspace);
-        cql_identifier_print(t->name, !is_type_word(t->name), out);
+        /* CQL needs quotes around a name that is also a word for a type. */
+        struct slice word = slice_str(t->name);
+        bool is_free = !slice_is(word, "frozen") && !cql_type_by_name(word) && cql_type_generic(word) == CQL_TYPES;
+        cql_identifier_print(t->name, is_free, out);
         return;
     }
     const char *name = cqlt_type_info(t->id)->cql;
@@ -447,27 +433,18 @@ static void put_string(const char *s, struct buf *out) {
     buf_put(out, s, n);
 }
 
-static void write_custom(const struct cql_type *t, struct buf *out) {
-    struct buf name;
-    buf_init(&name, UINT16_MAX);
-    cql_type_print_marshal(t, &name);
-    if (buf_failed(&name)) out->failed = true;
-    buf_u16(out, 0);
-    buf_u16(out, (uint16_t)name.n);
-    buf_put_slice(out, buf_slice(&name));
-    buf_fini(&name);
-}
-
-/* The protocol version that brought the type's option. */
-static uint8_t since(enum cql_type_id id) {
-    if (id == CQL_DURATION) return 5;
-    return id == CQL_DATE || id == CQL_TIME || id == CQL_SMALLINT || id == CQL_TINYINT ? 4 : 3;
-}
-
 void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out) {
     uint16_t option = cqlt_type_info(t->id)->option;
-    if (option == 0 || version < since(t->id)) {
-        write_custom(t, out);
+    bool since_v4 = t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_SMALLINT || t->id == CQL_TINYINT;
+    if (option == 0 || version < 3 || (since_v4 && version < 4) || (t->id == CQL_DURATION && version < 5)) {
+        struct buf class;
+        buf_init(&class, UINT16_MAX);
+        cql_type_print_marshal(t, &class);
+        if (buf_failed(&class)) out->failed = true;
+        buf_u16(out, 0);
+        buf_u16(out, (uint16_t)class.n);
+        buf_put_slice(out, buf_slice(&class));
+        buf_fini(&class);
         return;
     }
     buf_u16(out, option);

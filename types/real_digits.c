@@ -75,11 +75,15 @@ static int64_t wrapped(const mpz_t v, int width) {
     return width == 32 ? (int32_t)(uint32_t)bits : (int64_t)bits;
 }
 
-/* Sets low when the digits so far are near enough to the value, high when they are after rounding
- * up. */
-static void look_for_end(struct state *s, bool first) {
-    mpz_t sum;
-    mpz_init(sum);
+/* The next digit. Sets low when the digits so far are near enough to the value, high when they are
+ * after rounding up. */
+static int next_digit(struct state *s, bool first) {
+    mpz_t q, sum;
+    mpz_inits(q, sum, NULL);
+    mpz_tdiv_qr(q, s->rest, s->rest, s->unit);
+    int digit = (int)mpz_get_ui(q);
+    mpz_mul_ui(s->rest, s->rest, 10);
+    mpz_mul_ui(s->half, s->half, 10);
     mpz_add(sum, s->rest, s->half);
     if (s->width == 0) {
         s->low = mpz_cmp(s->rest, s->half) < 0;
@@ -90,18 +94,7 @@ static void look_for_end(struct state *s, bool first) {
         s->low = overflow || wrapped(s->rest, s->width) < half;
         s->high = overflow || wrapped(sum, s->width) > wrapped(s->ten, s->width);
     }
-    mpz_clear(sum);
-}
-
-static int next_digit(struct state *s, bool first) {
-    mpz_t q;
-    mpz_init(q);
-    mpz_tdiv_qr(q, s->rest, s->rest, s->unit);
-    int digit = (int)mpz_get_ui(q);
-    mpz_clear(q);
-    mpz_mul_ui(s->rest, s->rest, 10);
-    mpz_mul_ui(s->half, s->half, 10);
-    look_for_end(s, first);
+    mpz_clears(q, sum, NULL);
     return digit;
 }
 
@@ -120,11 +113,6 @@ static void develop(struct state *s, struct real_digits *out) {
     if (s->high && (!s->low || order > 0 || (order == 0 && odd))) round_up(out);
 }
 
-static int estimate_exponent(const struct binary *b) {
-    double m = ldexp((double)b->fraction, 1 - MANTISSA_BITS); /* in [1, 2) */
-    return (int)floor((m - 1.5) * 0.289529654 + 0.176091259 + (double)b->exponent * 0.301029995663981);
-}
-
 void cqlt_real_digits(double value, bool single, struct real_digits *out) {
     struct binary b;
     take_apart(value, single, &b);
@@ -134,7 +122,8 @@ void cqlt_real_digits(double value, bool single, struct real_digits *out) {
         whole_digits(&b, out);
         return;
     }
-    out->exponent = estimate_exponent(&b);
+    double m = ldexp((double)b.fraction, 1 - MANTISSA_BITS); /* in [1, 2) */
+    out->exponent = (int)floor((m - 1.5) * 0.289529654 + 0.176091259 + (double)b.exponent * 0.301029995663981);
     int rest5 = out->exponent < 0 ? -out->exponent : 0, unit5 = out->exponent > 0 ? out->exponent : 0;
     int rest2 = rest5 + tiny + b.exponent, unit2 = unit5 + tiny, half2 = rest2 - b.significant;
     rest2 -= bits - 1;

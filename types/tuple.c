@@ -7,13 +7,6 @@ static int refuse(const struct cql_type *t, const char *what, uint32_t i, struct
     return err_invalid(e, "Not enough bytes to read %s%uth component", what, i);
 }
 
-static int validate_field(const struct cql_type *t, uint32_t i, struct slice field, struct err *e) {
-    struct err inner = {0};
-    if (t->id != CQL_UDT) return cql_value_validate(t->args[i], field, e);
-    if (cql_value_validate(t->args[i], field, &inner) == 0) return 0;
-    return err_invalid(e, "Failure validating the %uth field %s; %s", i, t->field_names[i], inner.text);
-}
-
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     struct rd r = rd_of(v);
     for (uint32_t i = 0; i < t->n_args && rd_left(&r); i++) {
@@ -22,7 +15,13 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
         if (size < 0) continue;
         struct slice field = rd_bytes(&r, (size_t)size);
         if (r.bad) return refuse(t, "", i, e);
-        if (validate_field(t, i, field, e)) return -1;
+        if (t->id != CQL_UDT) {
+            if (cql_value_validate(t->args[i], field, e)) return -1;
+            continue;
+        }
+        struct err inner = {0};
+        if (cql_value_validate(t->args[i], field, &inner))
+            return err_invalid(e, "Failure validating the %uth field %s; %s", i, t->field_names[i], inner.text);
     }
     if (rd_left(&r))
         return err_invalid(e, "Invalid remaining data after end of %s value", t->id == CQL_UDT ? "UDT" : "tuple");
@@ -47,16 +46,6 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
     return 0;
 }
 
-/* The next field of the text form "1:a\:b:@": up to a colon that no backslash precedes. */
-static struct slice take_field(struct slice *s, bool *more) {
-    size_t i = 0;
-    while (i < s->n && s->p[i] != ':') i += s->p[i] == '\\' && i + 1 < s->n ? 2 : 1;
-    struct slice field = slice_of(s->p, i);
-    *more = i < s->n;
-    *s = *more ? slice_of(s->p + i + 1, s->n - i - 1) : slice_of(s->p + i, 0);
-    return field;
-}
-
 static int parse_field(const struct cql_type *t, struct slice field, int64_t now_us, struct buf *out, struct err *e) {
     if (slice_is(field, "@")) {
         cql_elem_put(value_null(), out);
@@ -78,13 +67,18 @@ static int parse_field(const struct cql_type *t, struct slice field, int64_t now
     return rc;
 }
 
+/* "1:a\:b:@": fields end at a colon that no backslash precedes. */
 static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     bool more = text.n > 0;
     for (uint32_t i = 0; more; i++) {
         if (i == t->n_args)
             return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple",
                                t->n_args);
-        struct slice field = take_field(&text, &more);
+        size_t n = 0;
+        while (n < text.n && text.p[n] != ':') n += text.p[n] == '\\' && n + 1 < text.n ? 2 : 1;
+        struct slice field = slice_of(text.p, n);
+        more = n < text.n;
+        text = slice_of(text.p + n + more, text.n - n - more);
         if (parse_field(t->args[i], field, now_us, out, e) < 0) return -1;
     }
     return 0;
@@ -135,27 +129,17 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
  * Cassandra, fields left out at the end are nulls, and null sorts before any value. */
 enum { FIELDS_END = 0, FIELD_NULL = 1, FIELD_VALUE = 2 };
 
-/* The number of fields up to the last that is not null; -1: malformed. *written: the number with
- * the nulls at the end. */
-static int64_t count_fields(const struct cql_type *t, struct slice v, uint32_t *written) {
-    struct cql_elems it;
-    struct value field;
-    uint32_t n = 0;
-    *written = 0;
-    if (cql_elems_open(t, v, &it) < 0) return -1;
-    while (*written < t->n_args && cql_elems_next(&it, &field)) {
-        ++*written;
-        if (field.n >= 0) n = *written;
-    }
-    return n;
-}
-
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
-    struct cql_elems it;
-    uint32_t written;
-    int64_t n = count_fields(t, v, &written);
-    if (n < 0 || cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read size of 0th component");
-    if (written < t->n_args) *exact = false;
+    struct cql_elems it, ahead;
+    struct value last;
+    uint32_t written = 0, n = 0; /* fields with and without the nulls at the end */
+    if (cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read size of 0th component");
+    ahead = it;
+    while (written < t->n_args && cql_elems_next(&ahead, &last)) {
+        written++;
+        if (last.n >= 0) n = written;
+    }
+    if (written < t->n_args) *exact = false; /* fields left out decode as nulls */
     for (uint32_t i = 0; i < n; i++) {
         struct value field = next_field(&it);
         buf_u8(out, field.n < 0 ? FIELD_NULL : FIELD_VALUE);

@@ -3,12 +3,6 @@
 
 #include "types/type.h"
 
-static int order_of(const char *name, struct slice other) {
-    size_t n = strlen(name);
-    int c = memcmp(name, other.p, n < other.n ? n : other.n);
-    return c ? c : (n > other.n) - (n < other.n);
-}
-
 static int by_name(const void *a, const void *b, void *names) {
     const char *const *all = names;
     return strcmp(all[*(const uint16_t *)a], all[*(const uint16_t *)b]);
@@ -47,23 +41,6 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
     return NULL;
 }
 
-static bool copy_field_names(struct arena *a, struct cql_type *t) {
-    const char **names = ARENA_ARRAY(a, t->n_args + 1, const char *);
-    if (!names) return false;
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (!(names[i] = arena_strdup(a, t->field_names[i]))) return false;
-    t->field_names = names;
-    return true;
-}
-
-static bool copy_names(struct arena *a, struct cql_type *t) {
-    if (t->field_names && !copy_field_names(a, t)) return false;
-    if (t->id != CQL_UDT) return true;
-    t->keyspace = arena_strdup(a, t->keyspace);
-    t->name = arena_strdup(a, t->name);
-    return t->keyspace && t->name && sort_names(a, t);
-}
-
 const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) {
     if (t->n_args == 0 && t->id != CQL_UDT) return t;
     struct cql_type *copy = ARENA_NEW(a, struct cql_type);
@@ -73,14 +50,24 @@ const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) 
     copy->args = args;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (!(args[i] = cql_type_copy(a, t->args[i]))) return NULL;
-    return copy_names(a, copy) ? copy : NULL;
+    if (t->field_names) {
+        const char **names = ARENA_ARRAY(a, t->n_args + 1, const char *);
+        if (!names) return NULL;
+        for (uint32_t i = 0; i < t->n_args; i++)
+            if (!(names[i] = arena_strdup(a, t->field_names[i]))) return NULL;
+        copy->field_names = names;
+    }
+    if (t->id != CQL_UDT) return copy;
+    copy->keyspace = arena_strdup(a, t->keyspace);
+    copy->name = arena_strdup(a, t->name);
+    return copy->keyspace && copy->name && sort_names(a, copy) ? copy : NULL;
 }
 
 uint32_t cql_type_field(const struct cql_type *t, struct slice name) {
     uint32_t from = 0, to = t->n_args;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2, at = t->by_name[mid];
-        int c = order_of(t->field_names[at], name);
+        int c = slice_cmp(slice_str(t->field_names[at]), name);
         if (c == 0) return at;
         if (c < 0) from = mid + 1;
         else to = mid;

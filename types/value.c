@@ -108,11 +108,6 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
 
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out) { cqlt_family(t)->text(t, v, out); }
 
-static bool is_quoted(enum cql_type_id id) {
-    return id == CQL_ASCII || id == CQL_TEXT || id == CQL_INET || id == CQL_DATE || id == CQL_TIME ||
-           id == CQL_TIMESTAMP;
-}
-
 void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) {
     const struct cql_family *f = cqlt_family(t);
     if (cql_type_takes_text(t)) {
@@ -130,7 +125,7 @@ void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) 
         }
         buf_u8(out, '\'');
     } else {
-        bool quoted = is_quoted(t->id);
+        bool quoted = t->id == CQL_INET || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_TIMESTAMP;
         if (t->id == CQL_BLOB) buf_put_str(out, "0x");
         if (quoted) buf_u8(out, '\'');
         f->text(t, v, out);

@@ -77,19 +77,16 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     return 0;
 }
 
-static int decode_element(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    struct buf element;
-    buf_init(&element, out->limit);
-    int rc = cqlt_family(t->args[0])->key_decode(t->args[0], key, &element);
-    if (rc == 0 && (key->rd->bad || buf_failed(&element))) rc = -1;
-    if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
-    buf_fini(&element);
-    return rc;
-}
-
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    for (uint32_t i = 0; i < t->dimension; i++)
-        if (decode_element(t, key, out) < 0) return -1;
+    for (uint32_t i = 0; i < t->dimension; i++) {
+        struct buf element;
+        buf_init(&element, out->limit);
+        int rc = cqlt_family(t->args[0])->key_decode(t->args[0], key, &element);
+        if (rc == 0 && (key->rd->bad || buf_failed(&element))) rc = -1;
+        if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
+        buf_fini(&element);
+        if (rc < 0) return -1;
+    }
     return 0;
 }
 
