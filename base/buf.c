@@ -21,11 +21,17 @@ void buf_clear(struct buf *b, size_t keep) {
 
 uint8_t *buf_grow(struct buf *b, size_t n) {
     if (b->failed) return NULL;
-    if (n > b->limit - b->n) return b->failed = b->over = true, NULL;
+    if (n > b->limit - b->n) {
+        b->failed = b->over = true;
+        return NULL;
+    }
     size_t cap = b->cap ? b->cap : 256;
     while (cap < b->n + n) cap *= 2;
     uint8_t *p = fault_hit(FAULT_ALLOC) ? NULL : realloc(b->p, cap);
-    if (!p) return b->failed = true, NULL;
+    if (!p) {
+        b->failed = true;
+        return NULL;
+    }
     b->p = p;
     b->cap = cap;
     return b->p + b->n;

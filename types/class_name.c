@@ -56,9 +56,10 @@ enum { ARGS_MAX = 64 };
 
 static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e);
 
-static int refuse_definition(struct slice class, struct err *e) {
+static const struct cql_type *refuse_definition(struct slice class, struct err *e) {
     err_clear(e);
-    return err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
+    err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
+    return NULL;
 }
 
 /* The dimension of a vector; 0: the next word is no dimension. */
@@ -112,16 +113,15 @@ static const struct cql_type *read_generic(struct reader *r, struct slice class,
     uint32_t dimension, wanted = kind == CQL_MAP ? 2 : kind == CQL_TUPLE ? 0 : 1;
     int n = read_args(r, kind, args, &dimension, depth, e);
     bool fits = n > 0 && (!wanted || (uint32_t)n == wanted) && (kind != CQL_VECTOR || dimension);
-    const struct cql_type *t = fits ? cql_type_new(r->arena, kind, false, args, (uint32_t)n, dimension, e) : NULL;
-    if (!fits) refuse_definition(class, e);
-    return t;
+    if (!fits) return refuse_definition(class, e);
+    return cql_type_new(r->arena, kind, false, args, (uint32_t)n, dimension, e);
 }
 
 /* FrozenType(X) or ReversedType(X). A reversed X is an X here: the order belongs to the column. */
 static const struct cql_type *read_wrapped(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
-    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) != 1) return refuse_definition(class, e), NULL;
+    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) != 1) return refuse_definition(class, e);
     return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, args[0]) : args[0];
 }
 
@@ -130,7 +130,7 @@ static const struct cql_type *read_composite(struct reader *r, struct slice clas
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
     int n = read_args(r, CQL_COMPOSITE, args, &dimension, depth, e);
-    if (n < 1) return refuse_definition(class, e), NULL;
+    if (n < 1) return refuse_definition(class, e);
     return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
 }
 
@@ -180,15 +180,16 @@ static const struct cql_type *read_dynamic(struct reader *r, struct slice class,
         } while (ok && take(r, ','));
         ok = ok && take(r, ')');
     }
-    if (!ok) return refuse_definition(class, e), NULL;
+    if (!ok) return refuse_definition(class, e);
     sort_aliases(all, n);
     const char **letters = ARENA_ARRAY(r->arena, n + 1, const char *);
     for (uint32_t i = 0; letters && i < n; i++) {
         types[i] = all[i].type;
         if (!(letters[i] = arena_strdup(r->arena, all[i].letter))) letters = NULL;
     }
-    if (!letters) return err_nomem(e), NULL;
-    return cql_type_new_dynamic(r->arena, letters, types, n, e);
+    if (letters) return cql_type_new_dynamic(r->arena, letters, types, n, e);
+    err_nomem(e);
+    return NULL;
 }
 
 /* Reads a name that is written as hexadecimal digits of its bytes. */
@@ -206,7 +207,7 @@ static const char *read_hex(struct reader *r) {
 /* UserType(keyspace, name, field:A, ...). */
 static const struct cql_type *read_user(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     const struct cql_type *types[ARGS_MAX];
-    const char *names[ARGS_MAX], **kept;
+    const char *names[ARGS_MAX];
     uint32_t n = 0;
     struct slice keyspace = take(r, '(') ? arena_dup(r->arena, read_word(r)) : (struct slice){0};
     const char *name = keyspace.n && take(r, ',') ? read_hex(r) : NULL;
@@ -215,8 +216,12 @@ static const struct cql_type *read_user(struct reader *r, struct slice class, ui
         ok = n < ARGS_MAX && (names[n] = read_hex(r)) && take(r, ':') && (types[n] = read_type(r, depth + 1, e));
         n += ok;
     }
-    if (!ok || !take(r, ')')) return refuse_definition(class, e), NULL;
-    if (!(kept = ARENA_ARRAY(r->arena, n + 1, const char *))) return err_nomem(e), NULL;
+    if (!ok || !take(r, ')')) return refuse_definition(class, e);
+    const char **kept = ARENA_ARRAY(r->arena, n + 1, const char *);
+    if (!kept) {
+        err_nomem(e);
+        return NULL;
+    }
     memcpy(kept, names, n * sizeof *kept);
     return cql_type_new_user(r->arena, (const char *)keyspace.p, name, types, kept, n, e);
 }
@@ -231,8 +236,11 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     struct reader ahead = *r;
     /* PartitionerDefinedOrder takes one argument or no parentheses at all. */
     bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')');
-    if (none) return refuse_definition(class, e), NULL;
-    if (scalar) return skip_args(r), scalar;
+    if (none) return refuse_definition(class, e);
+    if (scalar) {
+        skip_args(r);
+        return scalar;
+    }
     enum cql_type_id kind = generic_of(class);
     if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
     if (slice_is(class, "FrozenType") || slice_is(class, "ReversedType")) return read_wrapped(r, class, depth, e);

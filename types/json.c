@@ -482,7 +482,10 @@ static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struc
 /* Parses a value that cql_json_check accepted. */
 static yajl_val parse_tree(struct slice value, struct err *e) {
     char why[256] = "", *copy = malloc(value.n + 1);
-    if (!copy) return err_nomem(e), NULL;
+    if (!copy) {
+        err_nomem(e);
+        return NULL;
+    }
     memcpy(copy, value.p, value.n);
     copy[value.n] = 0;
     yajl_val j = yajl_tree_parse(copy, why, sizeof why);

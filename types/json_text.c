@@ -87,7 +87,10 @@ static void skip_space(struct json *j) {
 static int read_escape(struct json *j) {
     static const char cut[] = "Unexpected end-of-input in character escape sequence";
     if (at_end(j)) return refuse_end(j, cut);
-    if (strchr("\"\\/bfnrt", peek(j)) && peek(j)) return j->at++, 0;
+    if (peek(j) && strchr("\"\\/bfnrt", peek(j))) {
+        j->at++;
+        return 0;
+    }
     if (peek(j) != 'u') {
         char message[80];
         uint32_t code;
@@ -163,7 +166,10 @@ static int read_number(struct json *j) {
     if (peek(j) == '-') {
         j->at++;
         if (at_end(j)) return refuse_end(j, "Unexpected end-of-inputNo digit following sign");
-        if (peek(j) == 'I') return j->at--, read_word(j);
+        if (peek(j) == 'I') {
+            j->at--;
+            return read_word(j);
+        }
         if (!is_digit(peek(j)))
             return refuse_here(j,
                                " in numeric value: expected digit (0-9) to follow minus sign, for valid numeric value");
