@@ -7,6 +7,6 @@
 /* The first half of the hash of any bytes, with seed 0. */
 uint64_t murmur3_hash(struct slice bytes);
 
-/* The partitioner's token of a serialised partition key: murmur3_hash; Long.MIN_VALUE becomes
- * Long.MAX_VALUE, and the empty key has the minimum token (Murmur3Partitioner.getToken). */
+/* The token of a serialised partition key (Murmur3Partitioner.getToken): murmur3_hash, but
+ * Long.MAX_VALUE for Long.MIN_VALUE. The empty key has the minimum token. */
 int64_t murmur3_token(struct slice key);

@@ -28,7 +28,7 @@ const uint32_t *name_tree_find(const struct name_tree *t, struct slice name) {
     return n && slice_eq(n->name, name) ? &n->value : NULL;
 }
 
-/* Does node n come before the place where two names part? */
+/* Is node n above the fork of two names that first differ at this place? */
 static bool is_above(const struct name_node *n, size_t at, uint32_t bit) {
     return !n->is_leaf && (n->at < at || (n->at == at && n->bit > bit));
 }

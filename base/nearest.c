@@ -31,7 +31,7 @@ const char *nearest_name(struct slice word, const char *const *names, size_t n) 
         struct slice name = slice_str(names[i]);
         if (name.n > LENGTH_MAX) continue;
         unsigned far = distance(word, name);
-        if (far > 1 + name.n / 4 || (best && far >= least_far)) continue; /* a quarter of the letters may be wrong */
+        if (far > 1 + name.n / 4 || (best && far >= least_far)) continue; /* 1, and a quarter of the name */
         best = names[i];
         least_far = far;
     }

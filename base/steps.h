@@ -6,7 +6,8 @@
 #ifdef TALLY_STEPS
 #include <stdint.h>
 
-/* Blocks that this thread has executed so far, and what steps_add added. Any thread. */
+/* The blocks that this thread has executed so far, plus the numbers given to steps_add. Any
+ * thread. */
 uint64_t steps_of_thread(void);
 /* Counts n more for this thread: a test's wrapper of memcpy adds what a copy of its length costs. */
 void steps_add(uint64_t n);

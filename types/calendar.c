@@ -8,7 +8,7 @@ enum { DAY_MS = 86400000, CUTOVER = -141427 /* 1582-10-15 */, CUTOVER_YEAR = 158
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/* Days since the first of March. */
+/* The number of days between the first of March and a date. */
 static int64_t day_of_year(int month, int day) { return (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1; }
 
 static void month_and_day(int64_t of_year, int *month, int *day) {

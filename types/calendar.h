@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Days since 1970-01-01; month 1 to 12. */
+/* Days from 1970-01-01 to a date; month is 1 to 12. */
 int64_t calendar_days(int64_t year, int month, int day);
 void calendar_date(int64_t days, int64_t *year, int *month, int *day);
 int calendar_month_length(int64_t year, int month);

@@ -13,7 +13,7 @@ int cqlt_vint_read(struct rd *r, uint64_t *out) {
     return r->bad ? -1 : 0;
 }
 
-/* How many bytes follow the first. */
+/* The number of bytes that follow the first. */
 static int vint_more(uint64_t v) {
     int bits = 64 - __builtin_clzll(v | 1);
     return bits > 56 ? 8 : (bits - 1) / 7;
@@ -122,7 +122,8 @@ static int add(struct builder *b, int unit, uint64_t n, struct err *e) {
     return 0;
 }
 
-/* Digits, saturating; false when there are none. */
+/* Reads digits; a number that is too large for 64 bits becomes some large one. false: there are no
+ * digits. */
 static bool take_digits(struct slice *s, uint64_t *out) {
     size_t i = 0;
     uint64_t v = 0;

@@ -63,7 +63,8 @@ int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf
 
 /* ---- text ---- */
 
-/* Decimal digits with an optional minus: 0, or -1 when it is not a number or does not fit. */
+/* Reads decimal digits with an optional sign. -1: the text is no such number, or the number does
+ * not fit. */
 int cqlt_parse_int64(struct slice text, int64_t *out);
 bool cqlt_is_digits(struct slice text); /* at least one, digits only */
 /* For "%.*s" in error messages: at most the first 512 bytes of a text. */

@@ -1,8 +1,8 @@
 /* ascii, text, blob: bytes in byte order. */
 #include "types/family.h"
 
-/* Length of the well-formed UTF-8 sequence at p, or 0. Surrogates and overlong forms are refused,
- * as in UTF8Serializer. */
+/* The length of the well-formed UTF-8 sequence at p, or 0. As in UTF8Serializer, surrogates and
+ * overlong forms are not well-formed. */
 static size_t utf8_sequence(const uint8_t *p, size_t left) {
     uint8_t c = p[0];
     size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;

@@ -68,7 +68,8 @@ const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool f
  * the type. NULL as above. */
 const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases,
                                             const struct cql_type *const *types, uint32_t n, struct err *e) MUST_CHECK;
-/* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
+/* The frozen form of a type: t itself when it is frozen already, or a scalar. NULL without
+ * memory. */
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
 /* Makes a user type, not frozen. The fields are copied; their names are not and must live as long.
  * NULL and ERR_INVALID: the type exceeds a limit. */
@@ -131,7 +132,8 @@ void cql_type_print_qualified(const struct cql_type *t, struct buf *out);
 /* Prints the class of a type, "org.apache.cassandra.db.marshal.MapType(...)", for custom options
  * and for clients that ask for it. */
 void cql_type_print_marshal(const struct cql_type *t, struct buf *out);
-/* The protocol's [option]. version: 3, 4 or 5 (a type newer than the version goes as custom). */
+/* Writes the protocol's [option] of a type. version: 3, 4 or 5. A type that is newer than the
+ * version goes as a custom one. */
 void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out);
 
 /* ---- values ---- */
