@@ -1,5 +1,5 @@
-/* Days and dates of the proleptic ISO calendar, for any year that 64 bits of milliseconds can hold;
- * inside cql only. */
+/* Days and dates of the proleptic ISO calendar, for any year that 64 bits of milliseconds can
+ * hold. */
 #pragma once
 
 #include <stdint.h>

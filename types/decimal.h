@@ -1,4 +1,4 @@
-/* varint and decimal as GMP integers, for calculations; inside cql only. */
+/* varint and decimal as GMP integers, for calculations. */
 #pragma once
 
 #include <gmp.h>

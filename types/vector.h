@@ -1,4 +1,4 @@
-/* Walking a vector's elements; inside cql only. */
+/* Walks a vector's elements. */
 #pragma once
 
 #include "types/type.h"
