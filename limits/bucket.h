@@ -47,8 +47,9 @@ static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, i
     b->at_us = now_us;
 }
 
-/* What must be there before n units may be taken. Ahead: all of them, or a full bucket when they
- * are more. Behind (what was done already): anything. */
+/* The level that a bucket must have before n units may be taken. Prepaid: all n units, or a full
+ * bucket when n is larger than the bucket. Postpaid (behind; the work is done already): any
+ * positive level. */
 static inline int64_t bucket_needs(int64_t n, int64_t cap, bool behind) {
     if (behind) return 1;
     return bucket_times(n < cap ? n : cap, BUCKET_UNIT);
@@ -56,7 +57,7 @@ static inline int64_t bucket_needs(int64_t n, int64_t cap, bool behind) {
 
 static inline bool bucket_has(const struct bucket *b, int64_t needs) { return b->level >= needs; }
 
-/* Microseconds until it has; rate is at least 1. */
+/* Microseconds until bucket_has is true; rate is at least 1. */
 static inline int64_t bucket_wait_us(const struct bucket *b, int64_t needs, int64_t rate) {
     return b->level >= needs ? 0 : (needs - b->level + rate - 1) / rate;
 }

@@ -1,10 +1,10 @@
-/* What a table can take a second, of reads or of writes: what is provisioned, or twice the previous
- * peak of an on-demand table; and, when that is simulated, what auto scaling makes of it.
+/* The throughput of a table a second, for reads or for writes: the provisioned capacity, adjusted
+ * by auto scaling where that is simulated, or twice the previous peak of an on-demand table.
  *
  * Counts come minute by minute (capacity_add), in the units of the limit. Rules: "Configure
  * read/write capacity modes" and "Automatically manage throughput capacity with Amazon Keyspaces
  * auto scaling", https://docs.aws.amazon.com/keyspaces/latest/devguide/autoscaling.html. A pure
- * state machine on the times that it is given.
+ * state machine on the times that its callers pass.
  */
 #pragma once
 
@@ -36,13 +36,14 @@ struct capacity {
     uint32_t minutes_above, minutes_below; /* the target, in a row */
 };
 
-/* scaled stays when the definition's units do; begins is what a new on-demand table can take. */
+/* Sets the definition. scaled is kept while the mode and units of the definition stay the same;
+ * begins is the rate of a new on-demand table. */
 void capacity_define(struct capacity *c, const struct capacity *definition, int64_t begins);
-/* n counts were used; also with 0, to let time pass. scales: auto scaling is simulated. A clock that was
+/* Adds n used counts; n 0 only lets time pass. scales: auto scaling is simulated. A clock that was
  * set back ends the minute; its counts stay in the window. */
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
-/* n counts that were used at at_us were not used after all. Of a minute that is over they stay: it
- * has been judged by them. */
+/* Takes back n counts that were added at at_us. Counts of a minute that is over stay, because peaks
+ * and auto scaling have used them already. */
 void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n);
 /* Units a second now; at least 1, at most the table's maximum. */
 int64_t capacity_rate(const struct capacity *c, int64_t maximum);

@@ -1,5 +1,5 @@
-/* The numbers that requests are limited by (limit.def), and their settings: other numbers, and what
- * is done with a request that is over one. */
+/* The limits of requests (limit.def) and their settings: other values, and the reaction to a
+ * request that exceeds a limit. */
 #pragma once
 
 #include "base/err.h"
@@ -20,7 +20,7 @@ static inline bool limit_is_of_reads(enum limit_id id) {
     return id == LIMIT_ACCOUNT_READ || id == LIMIT_TABLE_READ || id == LIMIT_ON_DEMAND_READ ||
            id == LIMIT_PROVISIONED_READ || id == LIMIT_PARTITION_READ;
 }
-/* Of a batch as it is: a request that is over one is over it whenever it is tried. */
+/* Rules about the contents of a batch: a request that exceeds one exceeds it on every retry. */
 static inline bool limit_is_group_rule(enum limit_id id) {
     return id == LIMIT_GROUP_OPERATIONS || id == LIMIT_GROUP_BYTES || id == LIMIT_GROUP_SAME_ROW;
 }
@@ -38,10 +38,12 @@ int limit_mode_of(struct slice name);
 struct limit_values {
     int64_t of[LIMITS];
 };
-/* "name=number,name=number"; the others have the values of limit.def. -1: ERR_CONFIG. */
+/* Parses "name=number,name=number"; the other limits have the values of limit.def. -1:
+ * ERR_CONFIG. */
 int limit_values_parse(const char *text, struct limit_values *out, struct err *e) MUST_CHECK;
 
-/* What is said of single tables: "keyspace.table=mode,keyspace.*=mode"; the first that fits counts. */
+/* Modes of single tables: "keyspace.table=mode,keyspace.*=mode"; the first rule that matches
+ * counts. */
 struct limit_rule {
     char keyspace[64], table[64]; /* table "*": all of the keyspace */
     enum limit_mode mode;

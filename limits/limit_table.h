@@ -1,4 +1,5 @@
-/* What the limiter knows of a table: what it may, the levels of its buckets, what of it was refused. */
+/* The limiter's state of a table: its capacity, the levels of its buckets, counts of its refused
+ * requests. */
 #pragma once
 
 #include "limits/bucket.h"

@@ -60,7 +60,7 @@ static struct limit_table *table_find(struct limiter *l, uint32_t object) {
     return t ? (l->last = t) : NULL;
 }
 
-/* The table, about to be asked: its buckets go by the limiter's time from now on. */
+/* Finds a table for use: its buckets follow the limiter's time from now on. */
 static struct limit_table *table_open(struct limiter *l, uint32_t object) {
     struct limit_table *t = table_find(l, object);
     if (t && UNLIKELY(t->restored)) move_all_restored(l, t);
@@ -144,7 +144,7 @@ const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object) {
 
 /* ---- what outlives a restart ---- */
 
-/* With the times of its buckets as wall times. */
+/* Encodes the state with the times of its buckets as wall times. */
 static void put_state(const struct limiter *l, const struct limit_table *t, struct buf *out) {
     struct limit_table copy = *t;
     struct bucket *all[] = {&copy.read_bucket, &copy.write_bucket, &copy.read_most, &copy.write_most, &copy.entities};
@@ -179,8 +179,8 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
 
 /* ---- one bucket ---- */
 
-/* What is asked of a bucket: a rate of counts a second, the most that it holds, what a new one
- * begins with; reads are asked behind. */
+/* A request to a bucket: n counts, at a rate of counts a second, from a bucket that holds cap and
+ * is new with start. behind: postpaid, as reads are. */
 struct draw {
     enum limit_id limit;
     struct bucket *bucket;
@@ -248,7 +248,8 @@ static struct draw second(const struct limiter *l, enum limit_id limit, struct b
 
 /* ---- the limits ---- */
 
-/* What a table's capacity allows: an on-demand table for each second, a provisioned one with what it has not used. */
+/* The draw on a table's capacity. An on-demand table holds one second's worth, a provisioned one
+ * also its unused capacity, for a burst. */
 static struct draw of_capacity(const struct limiter *l, const struct capacity *c, struct bucket *b, enum limit_id most,
                                int64_t n) {
     bool reads = c->per_unit == HALVES;
@@ -311,7 +312,7 @@ static struct draw of_connection(const struct limiter *l, struct limit_connectio
     return d;
 }
 
-/* The account's quotas are of provisioned tables. */
+/* The account's quotas apply to provisioned tables only. */
 static int draw_account(const struct asking *a) {
     struct limiter *l = a->l;
     const struct limit_part *first = a->ask->n_parts ? a->ask->parts : NULL;
@@ -332,7 +333,7 @@ static int draw_account(const struct asking *a) {
     return 0;
 }
 
-/* Of the n parts from here on that are of one table. */
+/* Sums the parts from here on that are of one table; *n: their number. */
 static struct limit_part sum_of_table(const struct limit_ask *ask, uint32_t from, uint32_t *n) {
     struct limit_part sum = ask->parts[from];
     uint32_t to = from + 1;
@@ -344,7 +345,7 @@ static struct limit_part sum_of_table(const struct limit_ask *ask, uint32_t from
     return sum;
 }
 
-/* The mode that decides what being over means. */
+/* Draws from all buckets until one is short. Returns the mode of the limit that is exceeded. */
 static enum limit_mode ask_limits(const struct asking *a) {
     struct limiter *l = a->l;
     if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
@@ -359,7 +360,7 @@ static enum limit_mode ask_limits(const struct asking *a) {
     return LIMITS_OFF;
 }
 
-/* What was let through is what peaks and auto scaling go by. */
+/* Counts an admitted request for peaks and auto scaling. */
 static void note_use(const struct asking *a) {
     struct limiter *l = a->l;
     for (uint32_t i = 0; i < a->ask->n_parts; i++) {
@@ -479,7 +480,8 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
 
 /* ---- giving back ---- */
 
-/* What was taken of a bucket that has filled since, up to its rim. */
+/* Gives n back to a bucket that has been filled since. The second fill cuts the level off at the
+ * cap. */
 static void refill(const struct limiter *l, const struct draw *d) {
     if (!d->n || !d->bucket->at_us) return;
     bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
@@ -503,7 +505,8 @@ static void refill_limits(struct limiter *l, struct limit_table *t, struct parti
     for (size_t i = 0; i < n; i++) refill(l, &draws[i]);
 }
 
-/* Before anything looks at the capacity, which would end a minute that is over. */
+/* Runs before any other call that looks at the capacity, because that would end a minute that is
+ * over. */
 static void forget_use(struct limit_table *t, const struct limit_part *p, int64_t asked_us) {
     capacity_take_back(&t->read, asked_us, p->read_halves);
     capacity_take_back(&t->write, asked_us, p->write_units);
@@ -525,7 +528,7 @@ void limiter_give_back(struct limiter *l, const struct limit_part *p, struct lim
     refill(l, &of_entities);
 }
 
-/* Like draw, of nothing: is there any? */
+/* Checks a bucket like draw does, without taking anything. */
 static bool is_in_debt(const struct asking *a, const struct draw *d, const struct limit_part *p) {
     bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);
     int64_t needs = bucket_needs(0, d->cap, true);

@@ -1,26 +1,26 @@
-/* The limiter: may a request be, at these limits, now? Pure: no clock, no I/O, no lock of its own;
- * the same trace of calls gives the same answers, byte for byte.
+/* The limiter decides whether a request may run now, under the configured limits. It is pure: no
+ * clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
  *
- * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from
- * (connection, account, table, partitions) and takes from all of them, or, when one is short, from
- * none but the connection's: a statement that is refused was sent all the same. What it answers
- * says which limit, at which rate, and when there will be enough. A batch is one request: it is
+ * Life of a request: its cost is computed; limiter_ask checks every bucket that the request draws
+ * from (connection, account, table, partitions) and takes from all of them. When one is short, it
+ * takes only from the connection's bucket, because a refused statement was sent all the same. The
+ * verdict names the limit, its rate, and when there will be enough. A batch is one request: it is
  * refused as a whole.
  *
- * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it
- * can hold. Reads are asked behind, for their cost is known when they have run: they may when
- * nothing that they draw from is in debt, and then all that they cost is taken, into debt if need
- * be. So what a read costs too much, the next ones pay for.
+ * Writes are prepaid: a bucket must hold their cost, or be full when the cost is larger than the
+ * bucket. Reads are postpaid, because their cost is known only after they have run: a read is
+ * admitted when none of its buckets is in debt, and then its whole cost is taken, into debt if
+ * necessary. Later reads wait until that debt is refilled.
  *
- * The partition guidance is a second, independent meter, of entities; it is asked after the limits,
- * and when it refuses, nothing is taken from them either.
+ * The partition guidance is a second, independent meter of entities. It is checked after the
+ * limits; when it refuses, their buckets get their units back.
  *
- * The caller sets the limiter's time before it asks anything (limiter_set_time); all calls go by it
- * until it is set again.
+ * The caller sets the limiter's time before any other call (limiter_set_time); all calls use this
+ * time until it is set again.
  *
  *   T2  the limiter's time, by which buckets are filled (T1, bucket.h), never goes back: an older
  *       reading of the clock is ignored
- *   T3  a bucket is never ahead of the limiter's time: what a restart finds is moved to it
+ *   T3  a bucket is never ahead of the limiter's time: a restored bucket is moved to it
  *       (limit_table.restored)
  */
 #pragma once
@@ -30,13 +30,14 @@
 #include "limits/limit_table.h"
 #include "limits/partition_buckets.h"
 
-/* What a limiter keeps of a connection; zeros to begin with. */
+/* The limiter's state of a connection, initially all zeros. */
 struct limit_connection {
     struct bucket statements;
     uint32_t refused_in_row; /* by the guidance, since a statement was let through */
 };
 
-/* What a request does to one partition, or to a range of them; parts of one partition stand together. */
+/* The cost of a request on one partition, or on a range of them; parts of one partition stand
+ * together. */
 struct limit_part {
     uint32_t object;
     const char *keyspace, *table;
@@ -57,11 +58,12 @@ struct limit_ask {
     uint32_t n_parts;
     /* those of a table follow one another, and each partition is one part: a bucket is asked once, for the sum */
     const struct limit_part *parts;
-    /* Of a batch that writes one partition: what the group rules look at; operations 0: they do not. */
+    /* The input of the group rules, for a batch that writes one partition; group_operations 0: the
+     * rules are not checked. */
     int64_t group_operations, group_bytes, group_same_row;
 };
 
-/* One limit that a request is over; none: limit is LIMITS. */
+/* A limit that a request exceeds; limit is LIMITS when there is none. */
 struct limit_over {
     enum limit_id limit;
     bool enforced;     /* else it was only counted: shadow, or a warning */
@@ -94,19 +96,21 @@ struct limiter;
 struct limiter *limiter_new(const struct limiter_options *o) MUST_CHECK;
 void limiter_free(struct limiter *l);
 
-/* What a table may: of its definition only provisioned, units, warm and scaling count. -1: no memory. */
+/* Sets the capacity of a table from its definition, of which provisioned, units, warm and scaling
+ * count. -1: no memory. */
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
                    const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
 
-/* A thread that shares the limiter reads the clock under the lock with which it calls this. A reading
- * that is older than the newest is ignored. */
+/* A thread that shares the limiter reads the clock under the same lock under which it calls this
+ * function. A reading older than the newest one is ignored. */
 void limiter_set_time(struct limiter *l, struct limit_time at);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
-/* What a request has taken, and when (wall time of its admission): of what it was over, be it let
- * through, nothing was. v NULL: it was over nothing. */
+/* Records from which meters an admitted request has taken, and when (wall time of its admission). A
+ * meter that the request exceeded, and that let it pass, was not drawn from. v NULL: no limit was
+ * exceeded. */
 struct limit_took {
     bool of_limits, of_guidance;
     int64_t at_us;
@@ -135,8 +139,9 @@ const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
-/* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the
- * last time; what it gets is restored before the table is defined. -1: no memory. */
+/* The state that is kept across restarts (limit_state.h). limiter_save calls fn for each table that
+ * has changed since the last call; limiter_restore takes those bytes before the table is defined.
+ * -1: no memory. */
 typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
 int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;

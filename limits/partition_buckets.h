@@ -1,7 +1,7 @@
-/* Buckets of partitions, in bounded memory: those that were used last. A bucket of a partition
- * holds a second's worth, so one that was not used for a second is full, and may be forgotten. When
- * more than PARTITION_BUCKETS partitions are used within a second, those are forgotten that were
- * used longest ago: they are not limited. A hot partition never is.
+/* Buckets of the most recently used partitions, in bounded memory. A bucket of a partition holds a
+ * second's worth, so a bucket that was not used for a second is full, and may be evicted. When more
+ * than PARTITION_BUCKETS partitions are used within a second, the least recently used buckets are
+ * evicted, and their partitions are not limited. The bucket of a hot partition is never evicted.
  *
  * Not thread-safe.
  */
@@ -26,7 +26,7 @@ struct partition_buckets {
 
 int partition_buckets_init(struct partition_buckets *p) MUST_CHECK;
 void partition_buckets_fini(struct partition_buckets *p);
-/* NULL: it is forgotten, and as good as full. */
+/* NULL: the bucket was evicted, which is equivalent to a full one. */
 struct partition_bucket *partition_bucket_find(const struct partition_buckets *p, uint32_t object, int64_t token);
 /* NULL: this ask has used up all places of the set. */
 struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token,

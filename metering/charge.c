@@ -19,12 +19,13 @@ static inline void model_add(struct charge *c, enum size_model model, const stru
 
 /* ---- reads ---- */
 
-/* What a read of one row, which was not passed over, does not have. */
+/* Nonzero when a read is more than one returned row: static data, or rows that were processed but
+ * not returned. */
 static uint64_t special(const struct op_read *r) {
     return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
 }
 
-/* Bytes of its static data. */
+/* Adds the rules of such a read. Returns the bytes of its static data. */
 SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
     if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
@@ -58,13 +59,13 @@ uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency cons
                               consistency);
 }
 
-/* One row that was read, and nothing beside it: what nearly all requests are. */
+/* The request is a single read without the extras above, as nearly all requests are. */
 static bool is_one_read(const struct op_cost *cost) {
     return cost->reads &&
            !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system | special(cost->reads));
 }
 
-/* What else charge_reads would say of it. */
+/* Fills in the charge that charge_reads would compute for the same request. */
 static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves,
                           struct charge *c) {
     const struct size_parts *row = &cost->reads->rows;
@@ -84,7 +85,7 @@ SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consiste
     if (UNLIKELY(n)) rule_add(c, RULE_SCAN_EMPTY);
     for (struct op_read *r = cost->reads; r; r = r->next) {
         uint64_t k = read_steps(cost, r, c);
-        /* The empty storage partitions of a scan that met no row are its minimum already. */
+        /* A scan that met no row has its minimum already: the empty storage partitions. */
         if (!k && !cost->empty_partitions) {
             k = 1;
             rule_add(c, RULE_READ_MINIMUM);
@@ -102,7 +103,8 @@ SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consiste
 
 /* ---- writes ---- */
 
-/* The condition was false: what is paid for is the row that was there. Nothing was written in other Regions. */
+/* The condition was false. The charge is for the row that existed, in one Region, because nothing
+ * was written. */
 static void charge_failed(const struct op_cost *cost, const struct op_write *w, struct charge *c) {
     uint64_t rows = 0, statics = 0;
     if (w->row_existed && w->row.rows) rows = size_row_bytes(cost->size_model, w->n_columns, &w->row);
@@ -121,12 +123,14 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     c->read_units += (double)at_least_1(size_read_steps(rows + statics));
 }
 
-/* Sized as the setting says. What stands is not known where nothing was read for it: then what was written counts. */
+/* The write is sized by the row as it stands. Without a read the row is unknown, and the written
+ * columns count. */
 static bool by_row(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND;
 }
 
-/* Nothing was read for it either, for what stands is what it wrote. A null that is written leaves no column. */
+/* The row as it stands is exactly the written columns, so no read was needed. A written null leaves
+ * no column. */
 static bool is_as_written(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->stood.known == STOOD_AS_WRITTEN;
 }
@@ -173,7 +177,8 @@ static void charge_write(const struct op_cost *cost, const struct op_write *w, e
         factor *= 2;
     }
     if (w->has_row) charge_row(cost, w, by, factor, c);
-    /* The static row of a partition that is deleted goes as its rows do, by an operation of its own. */
+    /* Deleting a partition deletes its static row by an operation of its own, like each of its
+     * rows. */
     if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) charge_static(w, by, factor, c);
 }
 
@@ -182,7 +187,7 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
     else charge_write(cost, w, by, c);
 }
 
-/* The same, and the write is told its part. */
+/* Adds the charge of one write, and stores the difference in the write. */
 static void tell_write(const struct op_cost *cost, struct op_write *w, struct charge *c) {
     struct charge before = *c;
     charge_any(cost, w, cost->write_size, c);

@@ -1,4 +1,4 @@
-/* What is counted of a request: its outcome and its units, once, when the outcome is known. */
+/* The account of a request: its outcome and its units, counted once, when the outcome is known. */
 #pragma once
 
 #include "ledger/shard.h"
@@ -9,11 +9,11 @@
 struct np_account {
     uint8_t opcode;
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
-    bool failed; /* it was answered this error, but what it did stands and is charged: a fault that comes after */
+    bool failed; /* answered with failure by a fault after apply: its writes stand and are charged */
     enum err_code failure;
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
-    uint64_t trace; /* of the session that tells of it (catalog_trace_add); 0: it is not traced */
-    struct ledger_claim claim; /* of a write whose answer waits: should it fail */
+    uint64_t trace; /* number of its trace session (catalog_trace_add); 0: it is not traced */
+    struct ledger_claim claim; /* to reverse the posting of a waiting write if it fails */
     struct limit_took took;    /* of it */
 };
 
@@ -22,6 +22,6 @@ static inline struct np_account np_account_of(uint8_t opcode, const struct charg
     return (struct np_account){.opcode = opcode, .read_halves = (uint64_t)(c->read_units * 2),
                                .write_halves = (uint64_t)((c->write_units + c->static_write_units) * 2)};
 }
-/* e NULL or not set: it succeeded. What failed is free: it has no result, and leaves no trace in
- * the data. The loop's thread. */
+/* Counts a request; e NULL or not set: it succeeded. A failed request is free, because it has no
+ * result and has not changed the data. The loop's thread. */
 void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e);

@@ -20,7 +20,7 @@ static void put_failure(struct np_call *call) {
     bool with_charge = call->reply.has_charge;
     struct np_reply *r = &call->reply;
     if (r->out) np_reply_cancel(r);
-    else { /* it never ran on the worker that it went to */
+    else { /* a call that never ran on its worker has no reply yet */
         r->out = &call->out;
         with_charge = call->conn->loop->o->capacity_payload != NP_CAPACITY_OFF;
     }
@@ -28,7 +28,8 @@ static void put_failure(struct np_call *call) {
     np_put_error(r->out, call->env.version, &call->err);
 }
 
-/* What the client is told of a verdict: what it was refused for, else what it would have been. */
+/* The limit that the client is shown: the one that refused the request, else one that would
+ * have. */
 static const struct limit_over *decisive(const struct limit_verdict *v) {
     return v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced) ? &v->over : &v->guidance;
 }

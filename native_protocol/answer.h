@@ -8,9 +8,11 @@
 
 #include "native_protocol/call.h"
 
-/* Of rows in the connection's output to which nothing but their charge is added (plain_read.h): all of it. */
+/* Completes the answer of a plain read (plain_read.h), whose rows lack only their charge. */
 void npi_answer_plain(struct np_call *call);
-/* -1: not even an error could be written. An error on the way becomes the call's. */
+/* Encodes the answer, or the error that occurs meanwhile. -1: not even an error could be
+ * written. */
 int npi_answer_encode(struct np_call *call) MUST_CHECK;
-/* 1: held, the loop sends and accounts it; 0: sent; -1: no memory, the connection is to be closed. */
+/* 1: the answer is held, and the loop sends and accounts it later; 0: sent; -1: no memory, close
+ * the connection. */
 int npi_answer_deliver(struct np_call *call) MUST_CHECK;

@@ -19,7 +19,7 @@ struct np_audit {
     struct clock *clock;
     pthread_mutex_t lock;
     int fd;        /* under the lock */
-    bool complained; /* under the lock: of lines that could not be written since the last that could */
+    bool complained; /* under the lock: an error was logged since the last line that was written */
 };
 
 struct entry {
@@ -85,8 +85,8 @@ static enum np_audit_category category_of(enum stmt_kind kind) {
 
 /* ---- lines ---- */
 
-/* Names and statements come from the wire, and may be cut: what is no UTF-8 then, and would be no
- * JSON, shows as question marks. */
+/* Names and statements come from the wire, and may be cut. In text that is not valid UTF-8, and so
+ * not valid JSON, every byte above 127 becomes a question mark. */
 static void put_text(struct buf *out, struct slice text) {
     struct err e = {0};
     struct buf plain;
@@ -106,7 +106,7 @@ static void put_member(struct buf *out, const char *name, const char *value) {
     put_text(out, slice_of((const uint8_t *)value, strnlen(value, TEXT_MAX)));
 }
 
-/* Words about a statement that is wrong quote it, values and passwords too. */
+/* The text of these errors may quote the statement, with its values and passwords. */
 static bool shows_values(enum err_code code) {
     return code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER;
 }
@@ -183,7 +183,7 @@ void npi_audit_call(struct np_call *call) {
     const struct np_conn *c = call->conn;
     struct np_audit *a = c->loop->o->audit;
     bool prepares = call->env.opcode == NP_PREPARE;
-    /* the driver prepares it again, and then it is told */
+    /* the driver prepares the statement again; that retry is audited */
     if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
     enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(call->r.stmt_kind);
     if (!wanted(a, category, &call->err)) return;

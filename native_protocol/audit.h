@@ -1,11 +1,11 @@
-/* The audit log: who did what, from where, and how it ended: one JSON object a line, in a file that
- * is nobody else's to read. Values are nowhere in it: a statement stands there as what it has in
- * common with those that differ in their values.
+/* The audit log: one JSON object a line with the role, the statement, the client's address and the
+ * outcome, in a file that only its owner can read. The log contains no values: a statement appears
+ * without its literals (cql/fingerprint.h).
  *
- * A line is one write to the file, before the answer leaves the server, so that a killed server has
- * told of every answer; a power cut can take the last seconds. What cannot be written (a full disk)
- * is counted in tally_audit_lost_total and logged, and the request goes on: the log pays. Any
- * thread but for open and close.
+ * Each line is written to the file before the answer leaves the server, so the log of a killed
+ * server covers every answer; a power cut can lose the last seconds. A line that cannot be written
+ * (a full disk) is counted in tally_audit_lost_total and logged, and the request continues. All
+ * functions may be called on any thread, except open and close.
  */
 #pragma once
 
@@ -24,11 +24,11 @@ struct np_audit;
 int np_audit_parse(const char *categories, unsigned *out, struct err *e) MUST_CHECK;
 /* NULL and ERR_CONFIG: the file cannot be written. */
 struct np_audit *np_audit_open(const char *path, unsigned categories, struct clock *clock, struct err *e) MUST_CHECK;
-/* The file may have been moved away. -1: lines go where they went. */
+/* Opens the file anew, after it was moved away. -1: the old file stays in use. */
 int np_audit_reopen(struct np_audit *a, struct err *e) MUST_CHECK;
 void np_audit_close(struct np_audit *a);
 
-/* A request whose outcome is known; and a login, e not set when it succeeded. Where nothing is
- * audited they do nothing. The loop's thread. */
+/* Audit a request whose outcome is known, and a login (e is not set when it succeeded). Without an
+ * audit log both do nothing. The loop's thread. */
 void npi_audit_call(struct np_call *call);
 void npi_audit_login(struct np_conn *c, const char *role, const struct err *e);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* SMALL: what is copied rather than queued on its own. */
+/* SMALL: a buffer up to this size is copied into a common block. */
 enum { SMALL = 16 << 10 };
 
 struct np_block {
@@ -22,7 +22,8 @@ static int append(struct np_blocks *q, struct buf b) {
     return 0;
 }
 
-/* Behind the last block, or in one that is large enough for more of its kind. */
+/* Appends to the last block if it has room, else to a new one that has room for further small
+ * buffers. */
 static int append_copy(struct np_blocks *q, struct buf *b) {
     if (!q->last || q->last->b.cap - q->last->b.n < b->n) {
         struct buf fresh;

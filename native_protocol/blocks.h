@@ -1,5 +1,5 @@
-/* A queue of byte blocks: large answers are made, queued and sent block by block, each freed when
- * it is done with, none copied. */
+/* A queue of byte blocks. Large answers are encoded, queued and sent block by block, without
+ * copies; each block is freed once it is sent. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,11 +12,12 @@ struct np_blocks { /* zeroed: empty */
     size_t held; /* memory of the blocks */
 };
 
-/* Takes over what b owns; b is empty afterwards. Small ones are joined, and their memory given
- * back. -1: no memory, b as it was. */
+/* Takes over the memory of b, which is empty afterwards. Small buffers are copied into a common
+ * block instead. -1: no memory; b is unchanged. */
 int np_blocks_push(struct np_blocks *q, struct buf *b) MUST_CHECK;
-/* The first block, whose memory is the caller's then. false: there is none. */
+/* Takes the first block, whose memory belongs to the caller afterwards. False: the queue is
+ * empty. */
 bool np_blocks_pop(struct np_blocks *q, struct buf *b);
-/* All of more goes behind q. */
+/* Moves all blocks of more behind those of q. */
 void np_blocks_join(struct np_blocks *q, struct np_blocks *more);
 void np_blocks_fini(struct np_blocks *q);

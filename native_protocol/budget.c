@@ -43,7 +43,7 @@ static struct np_share *top_making(const struct np_budget *b) {
     return heap_top(&b->making) ? HEAP_OBJECT(heap_top(&b->making), struct np_share, making_node) : NULL;
 }
 
-/* When it is spared no longer, unless it moves. */
+/* The end of the share's grace, if its bytes do not move again. */
 static int64_t grace_ends_us(const struct np_share *s) {
     const struct np_budget_options *o = &s->budget->o;
     int64_t still_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed) + o->still_us;
@@ -56,7 +56,7 @@ static void enter_grace(struct np_share *s) {
     heap_insert(&s->budget->in_grace, &s->grace_node);
 }
 
-/* A share leaves the heaps before what orders it changes, and enters them again behind it. */
+/* A share leaves the heaps before its order fields change, and enters them again afterwards. */
 static void leave_heaps(struct np_share *s) {
     struct np_budget *b = s->budget;
     heap_remove(&b->held, &s->held_node);
@@ -71,7 +71,7 @@ static void enter_heaps(struct np_share *s) { /* B2 */
     if (s->making) heap_insert(&b->making, &s->making_node);
     if (s->bytes <= s->making) return;
     heap_insert(&b->held, &s->held_node);
-    enter_grace(s); /* it may have ended: most_still looks */
+    enter_grace(s); /* its end may have passed already: most_still checks */
 }
 
 /* ---- the budget ---- */
@@ -99,7 +99,8 @@ size_t npi_budget_total(struct np_budget *b) {
 
 /* ---- who goes ---- */
 
-/* Looks at the shares whose recorded grace has ended: they have moved since, or are still. */
+/* Checks the shares whose recorded grace has ended. A share that has moved since gets a new grace;
+ * the others count as still. */
 static void end_graces(struct np_budget *b, int64_t now_us) {
     for (struct np_share *s; (s = top_in_grace(b)) && s->grace_us <= now_us; b->looked++) {
         heap_remove(&b->in_grace, &s->grace_node);
@@ -108,7 +109,7 @@ static void end_graces(struct np_budget *b, int64_t now_us) {
     }
 }
 
-/* Of the shares that are not spared the one that holds the most. */
+/* The largest of the shares that are not spared. */
 static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
     struct np_share *s;
     end_graces(b, now_us);
@@ -119,11 +120,12 @@ static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
     return s;
 }
 
-/* Whose bytes may go: of those with something that is made and waits to be read, of those that make. */
+/* Selects the shares that may be evicted (they hold finished bytes) or revoked (they make
+ * answers). */
 struct payers {
-    struct np_share *but; /* stays; NULL: anyone may go */
-    size_t holds;         /* who holds more than this */
-    size_t makes;         /* who makes more than this; SIZE_MAX: no maker */
+    struct np_share *but; /* this share stays; NULL: every share may go */
+    size_t holds;         /* evict only shares that hold more */
+    size_t makes;         /* revoke only shares that make more; SIZE_MAX: none */
     bool spare;
 };
 
@@ -144,8 +146,8 @@ static void revoke(struct np_share *s) {
     s->budget->leaving += s->making;
 }
 
-/* The share that gives back the most goes: all that it holds, or what it makes; of two alike the one
- * that has held it longer. False: none may. */
+/* Evicts or revokes the share that gives back the most bytes; of two alike, the one that has held
+ * them longer. False: no share qualifies. */
 static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_us) {
     struct np_share *holder = who->spare ? most_still(b, now_us) : top_held(b), *maker = top_making(b);
     if (holder && holder->bytes <= who->holds) holder = NULL;
@@ -182,7 +184,7 @@ static void begin(struct np_share *s) {
     npi_share_moved(s, s->since_us);
 }
 
-/* Holds n bytes more, of which so many are in the making. */
+/* Adds n bytes to the share, `making` of them in the making. */
 static void put(struct np_share *s, size_t n, size_t making) {
     struct np_budget *b = s->budget;
     leave_heaps(s);
@@ -244,12 +246,13 @@ bool npi_share_is_behind(struct np_share *s) {
 
 static bool is_small(size_t size) { return size <= NP_SHARE_OWN; }
 
-/* Large answers leave the last quarter to small ones, and to the one of them whose turn it is. */
+/* Large answers may use three quarters of the limit, so that the rest serves small ones; the large
+ * answer whose turn it is may use all of it. */
 static size_t limit_of(const struct np_budget *b, const void *maker, size_t size) {
     return is_small(size) || b->turn == maker ? b->o.limit : b->o.limit - b->o.limit / 4;
 }
 
-/* Room for n bytes more of an answer that is of this size then. */
+/* Makes room for n more bytes of an answer; size: the answer's size with them. */
 static bool find_room(struct np_share *s, const void *maker, size_t size, size_t n) {
     struct np_budget *b = s->budget;
     size_t limit = limit_of(b, maker, size);
@@ -300,7 +303,7 @@ enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_
     enum np_may may = NP_MAY_GO_ON;
     pthread_mutex_lock(&b->lock);
     if (s->revoked && so_far) may = NP_MAY_GIVE_UP;
-    else if (!is_small(so_far)) /* its own answers wait until it reads: that is no reason to close it */
+    else if (!is_small(so_far)) /* waiting for its own reader is no reason to close it */
         make_room(b, soft, &(struct payers){.but = s, .holds = NP_SHARE_OWN, .makes = SIZE_MAX, .spare = true});
     if (may == NP_MAY_GO_ON && !is_small(so_far) && over(b, soft)) {
         if (!b->turn && s->bytes - s->making <= NP_SHARE_OWN) b->turn = maker;

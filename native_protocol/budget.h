@@ -1,38 +1,38 @@
-/* Memory of one kind that all connections together may make the server hold: bytes of unfinished
- * requests, bytes of unread answers.
+/* A budget bounds memory of one kind over all connections: bytes of unfinished requests, or bytes
+ * of unread answers.
  *
- * A connection's share says how much of it the connection holds. When all together hold more than
- * the limit, the share that holds the most is named (evicted), its owner is told, and the owner
- * closes the connection: who pays is who holds the most, not who comes next. A budget may spare
- * those whose bytes still move: whose peer took some a moment ago, unless they have held bytes for
- * long; nobody is spared above nine eighths of the limit.
+ * Each connection has a share, which counts the bytes that the connection holds. When all shares
+ * together hold more than the limit, the share that holds the most is evicted: the budget notifies
+ * its owner, and the owner closes the connection. So the largest holder loses its connection, not
+ * the next client. A budget may spare shares whose bytes still move: their peer took some a moment
+ * ago, and they have not held bytes for long. Above nine eighths of the limit no share is spared.
  *
- * What is still being made (an answer on a worker) is charged before it is made, and is no reason
- * to evict. The maker of a large answer waits above half of the limit, but for one at a time whose
- * turn it is, and gives up above three quarters; the rest is for small ones. Whoever waits there
- * has others evicted that hold large answers and do not read, never the connection that it makes
- * the answer for.
+ * Bytes in the making (an answer on a worker) are charged before they are made, and are no reason
+ * to evict. The maker of a large answer waits above half of the limit and gives up above three
+ * quarters; one maker at a time has the turn and continues. The last quarter serves small answers.
+ * A waiting maker has other shares evicted that hold large answers and do not read, never the share
+ * of its own connection.
  *
- * Large answers begin small, and many of them may fill the rest, too. Who wants to make a small one
- * then has the share revoked that makes the most, if that is more than its own: the makers of that
- * share give up when they next ask. Where nobody makes more it waits for room, and gives up what it
- * holds: it is never refused for what others hold.
+ * Large answers begin small, and many of them may fill the last quarter, too. The maker of a small
+ * answer then revokes the share that makes the most, if that share makes more than its own: the
+ * makers of a revoked share give up at their next call. If no share makes more, the maker of the
+ * small answer drops its bytes and waits for room; it is never refused because of other shares.
  *
  *   B1  the budget's total is the sum of its shares' bytes
- *   B2  a share is in the heaps exactly while it is neither evicted nor revoked: by held bytes
- *       while some of them are made, by what it makes while it makes some
- *   B3  a share is evicted once, and only while it holds bytes that are made; until it gives them
- *       back they count as leaving
- *   B4  of a share's bytes at most all are in the making
- *   B5  while a share is revoked, what it has in the making counts as leaving; it is revoked until
- *       nothing of it is in the making
+ *   B2  a share is in the heaps exactly while it is neither evicted nor revoked: in the heap of
+ *       held bytes while some of them are made, in the heap of makers while it makes some
+ *   B3  a share is evicted once, and only while it holds finished bytes; its bytes count as leaving
+ *       until it gives them back
+ *   B4  a share's bytes in the making are at most all its bytes
+ *   B5  while a share is revoked, its bytes in the making count as leaving; it stays revoked until
+ *       it has none
  *
- * Heaps keep the shares in order, so that nothing walks all of them: the work of a call grows with
- * the logarithm of their number. Shares with made bytes that were spared when they were last looked
- * at are ordered by the end of their grace. A share's last move is read when that time has come, so
- * a peer that takes bytes does not touch a heap.
+ * Heaps keep the shares in order, so the work of a call grows with the logarithm of their number.
+ * Shares with finished bytes that were spared at the last check are ordered by the end of their
+ * grace. A share's last move is read only at that time, so a peer that takes bytes does not change
+ * a heap.
  *
- * Any thread, each function as a whole; under one lock, so owners keep small change to themselves
+ * Any thread; each function takes the budget's one lock, so owners do not report small amounts
  * (NP_SHARE_SMALL).
  */
 #pragma once
@@ -47,27 +47,30 @@
 #include "base/compiler.h"
 #include "base/heap.h"
 
-/* SMALL: below it a connection does not count what it holds; the bound is the limit and this much for each connection.
- * OWN: what a maker may make without waiting for others; more than that is a large answer. */
+/* SMALL: below it a connection does not count what it holds; the bound is the limit and this much
+ * for each connection. OWN: a maker may make this much without waiting for others; a larger answer
+ * is a large one. */
 enum { NP_SHARE_SMALL = 16 << 10, NP_SHARE_OWN = 2 << 20 };
 
 struct np_budget_options {
     struct clock *clock;
     size_t limit;
-    /* evicted is who has not moved for still_us or has held bytes for long_us; 0 and 0: anyone */
+    /* a share may be evicted when it has not moved for still_us, or has held bytes for long_us; 0
+     * and 0: always */
     int64_t still_us, long_us;
-    void (*tell)(void *owner); /* a share of the owner is evicted; under the lock, on any thread */
+    void (*tell)(void *owner); /* notifies the owner of an evicted share; called under the lock, on any thread */
 };
 
 struct np_budget {
     struct np_budget_options o;
     pthread_mutex_t lock;
     size_t total, leaving;
-    /* Shares that may go. held: those with made bytes, by what they hold; each of them is in still,
-     * too, in the same order, or in in_grace, by its end. making: those that make, by how much. */
+    /* Shares that may be evicted or revoked. held: shares with finished bytes, ordered by held
+     * bytes; each of them is also in still, in the same order, or in in_grace, ordered by the end
+     * of its grace. making: shares with bytes in the making, ordered by their number. */
     struct heap held, still, in_grace, making;
-    uint64_t looked; /* shares whose grace was looked at, so far */
-    const void *turn; /* the maker of a large answer that need not wait; NULL: none asked */
+    uint64_t looked; /* number of checks of a share's grace, so far */
+    const void *turn; /* the maker of a large answer that has the turn; NULL: none */
 };
 
 struct np_share {
@@ -75,9 +78,9 @@ struct np_share {
     void *owner;
     struct heap_node held_node, still_node, grace_node, making_node;
     size_t bytes, making, leaving;
-    int64_t grace_us; /* in in_grace: not spared later than this, unless it has moved */
+    int64_t grace_us; /* in in_grace: end of the grace as of the last check */
     int64_t since_us; /* when it began to hold bytes */
-    _Atomic int64_t moved_us; /* when the peer last took some of them, or it began */
+    _Atomic int64_t moved_us; /* when the peer last took bytes, or the share began to hold some */
     _Atomic bool evicted;
     bool revoked;
 };
@@ -87,28 +90,31 @@ void npi_budget_fini(struct np_budget *b);
 size_t npi_budget_total(struct np_budget *b);
 
 void npi_share_init(struct np_share *s, struct np_budget *b, void *owner);
-/* Holds n bytes more, or fewer. Adding may evict any share, this one, too. */
+/* Adds n bytes to the share, or takes them away. Adding may evict any share, also this one. */
 void npi_share_add(struct np_share *s, size_t n);
 void npi_share_sub(struct np_share *s, size_t n);
 size_t npi_share_bytes(struct np_share *s);
-/* More than a little of what it holds is made and only waits to be read. */
+/* More than NP_SHARE_OWN of its bytes are finished and only wait to be read. */
 bool npi_share_is_behind(struct np_share *s);
-/* The peer took bytes, as of this time. */
+/* Records that the peer took bytes at this time. */
 static inline void npi_share_moved(struct np_share *s, int64_t at_us) {
     atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed);
 }
 
-/* Whether a maker may go on. WAIT: it asks again later. GIVE_UP: what it holds is needed for others. */
+/* Whether a maker may continue. WAIT: ask again later. GIVE_UP: drop the answer, others need its
+ * room. */
 enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
-/* The maker, which holds so_far already, is going to make n bytes more. But for GO_ON there is no
- * room for them, and nobody to go for them; WAIT: the answer is small so far, gives up what it
- * holds and starts over when there is (npi_share_has_room). */
+/* Charges n more bytes to a maker that holds so_far already. GO_ON: they are charged. Otherwise
+ * there is no room, and no share to evict or revoke for them. WAIT: the answer is small so far; the
+ * caller drops it and starts over once npi_share_has_room returns true. */
 enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
-/* n of those are made, or given up: they are still held. */
+/* n bytes are no longer in the making (finished, or given up); they still count as held. */
 void npi_share_made(struct np_share *s, size_t n);
-/* The maker asks whether it may go on now. Who gets the turn so gives it back at its end; a
- * connection that has not read what it was given before gets none. */
+/* Asks whether the maker may continue now. A maker may get the turn here and gives it back at its
+ * end (npi_budget_end_turn). The makers of a connection that has not read its earlier answers do
+ * not get it. */
 enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
-/* For a small answer that has not begun; who makes more than one may be revoked for it. */
+/* Whether there is room for a small answer that has not begun. A share that makes more may be
+ * revoked for it. */
 bool npi_share_has_room(struct np_share *s);
 void npi_budget_end_turn(struct np_budget *b, const void *maker);

@@ -9,5 +9,5 @@ void npi_call_forget(struct np_call *call) {
 
 void npi_call_unplan(struct np_call *call) {
     npi_call_forget(call);
-    call->cost = (struct op_cost){.arena = &call->arena}; /* what it names may go meanwhile */
+    call->cost = (struct op_cost){.arena = &call->arena}; /* the cost names objects that may be freed meanwhile */
 }

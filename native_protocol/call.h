@@ -1,10 +1,10 @@
-/* One query request from its envelope to its response: what dispatch, the loop and the workers hand
- * to each other.
+/* A call is one query request from its envelope to its response. Dispatch, the loop and the workers
+ * hand it to each other.
  *
- * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its
- * body is copied, it runs once more on a worker and comes back to the loop to be finished. Then it
- * goes back to the spare ones with its arena. It belongs to one thread at a time: the loop, or the
- * worker that has it.
+ * Life: a call is taken from the loop's spare calls, decoded, and run on the loop. It is finished
+ * there; or its body is copied, it runs again on a worker, and it returns to the loop to be
+ * finished. Then the call and its arena go back to the spare calls. It belongs to one thread at a
+ * time: the loop, or the worker that has it.
  */
 #pragma once
 
@@ -16,8 +16,8 @@
 struct fault_rule;
 struct np_conn;
 
-/* Those of sequence.h that a trace tells of; number: of OFFLOAD the class of workers, of WORKER the
- * microseconds in the queue, of PART which. */
+/* The steps of sequence.h that a trace records. number: for OFFLOAD the class of workers, for
+ * WORKER the microseconds in the queue, for PART the number of the part. */
 enum np_trace_step {
     NP_TRACE_OFFLOAD,
     NP_TRACE_WORKER,
@@ -30,7 +30,8 @@ enum np_trace_step {
     NP_TRACE_APPLIED,
 };
 
-/* When what happened to a traced request; of many parts the first ones are told. */
+/* The steps of a traced request with their times; of many parts only the first ones are
+ * recorded. */
 enum { NP_TRACE_STEPS = 24 };
 struct np_trace {
     uint32_t n;
@@ -43,12 +44,13 @@ struct np_trace {
     } steps[NP_TRACE_STEPS];
 };
 
-/* What a fault of system_control.faults does to a call (fault.h). */
+/* The effect of a fault of system_control.faults on a call (fault.h). */
 struct np_call_fault {
-    bool asked;                    /* the faults were asked */
-    const struct fault_rule *rule; /* that hits it, in the arena; NULL: none */
-    bool begun;                    /* what it does before the call is applied is done */
-    /* the call is applied, and the fault came after: what it did stands, whatever it answers */
+    bool asked;                    /* the faults were checked for one that hits it */
+    const struct fault_rule *rule; /* the fault that hits it, in the arena; NULL: none */
+    bool begun;                    /* its effect before apply has taken place */
+    /* the call was applied before the fault took effect: its writes stand, whatever the answer
+     * is */
     bool applied;
     int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
 };
@@ -71,7 +73,7 @@ struct np_call {
     struct np_reply reply;
     struct np_rows rows;
     enum cql_outcome outcome;
-    bool broken; /* it could not be answered, or is not to be: the connection goes */
+    bool broken; /* it could not be answered, or must not be: the connection is closed */
     struct np_call_fault fault;
     uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
     struct slice statement_text;
@@ -92,14 +94,14 @@ enum { NP_PLAIN_READS = 32 };
 struct np_plain {
     unsigned n;
     const struct np_conn *conn;
-    uint8_t id[2 + 16]; /* what their bodies begin with: the statement, as [short bytes] */
+    uint8_t id[2 + 16]; /* the beginning of their bodies: the statement's id, as [short bytes] */
     uint64_t statement_id; /* as the ledger knows it; 0: not at all */
     struct shard *in; /* the ledger's, where they stand; NULL: in none */
     int64_t began_us;
     uint64_t read_halves;
 };
 
-/* Drops the references a run took. */
+/* Drops the references that running the call took. */
 void npi_call_forget(struct np_call *call);
-/* The same of a run that is to start over: its plan goes, and what it holds. */
+/* Drops the plan of a call that is to start over, with its references. */
 void npi_call_unplan(struct np_call *call);

@@ -1,12 +1,12 @@
-/* Batches that the store did not take at once: one thread commits them in their order and waits
- * while the store flushes and compacts.
+/* The committer: one thread that commits, in order, the batches that the store did not take at
+ * once, and waits while the store flushes and compacts.
  *
- * Life of a batch here: a loop tries its commit, the store wants writers to wait, and the loop
- * hands batch and answers over and goes on with another batch; while any batch is here, those of
- * all loops come here, so that no loop waits for a lock that a waiting commit holds. Done, it comes
- * back to its loop (npi_loop_give_late), which sends the answers when they are durable. How much a
- * loop may have here is bounded (NP_LATE_MAX): then those connections of it that wait for such
- * answers are not read.
+ * Life of a batch here: a loop tries its commit and finds that the store wants writers to wait; the
+ * loop hands the batch and its answers over and continues with another batch. While the committer
+ * has any batch, all loops hand theirs over, so that no loop waits for a lock that a waiting commit
+ * holds. A committed batch returns to its loop (npi_loop_give_late), which sends the answers once
+ * they are durable. The bytes that a loop may have here are bounded (NP_LATE_MAX): above the bound
+ * it stops reading its connections that wait for such answers.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct np_late {
 
 struct np_committer;
 struct np_committer *npi_committer_new(struct err *e) MUST_CHECK;
-/* Commits what is here, then ends. */
+/* Commits the queued batches, then ends the thread. */
 void npi_committer_stop(struct np_committer *c);
 void npi_committer_free(struct np_committer *c);
 /* Any thread. */

@@ -137,11 +137,11 @@ static void may_read_again(struct np_conn *c);
 static void all_sent(struct np_conn *c) {
     c->taken_us = 0;
     ev_io_stop(c->loop->ev, &c->write_io);
-    /* the peer reads our last words, then closes; what it still sends is thrown away meanwhile */
+    /* the peer reads the last answer, then closes; its input is discarded meanwhile */
     if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
 }
 
-/* The peer took n bytes, and some are left. */
+/* The peer took n bytes, and some are still unsent. */
 static void some_sent(struct np_conn *c, size_t n) {
     if (n || !c->taken_us) c->taken_us = c->loop->tick_us;
     if (n) npi_share_moved(&c->output.share, c->loop->tick_us);
@@ -203,7 +203,7 @@ void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const stru
 
 static bool over(const struct np_conn *c) {
     return c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX || npi_conn_unsent(c) > NP_OUT_HIGH ||
-           (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: who has written waits */
+           (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
 }
 
 static void pause_reading(struct np_conn *c) {
@@ -221,19 +221,19 @@ static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
-    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer asks again */
+    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
-    if (c->begun_us) c->begun_us = c->loop->tick_us; /* that it did not go on was our doing */
+    if (c->begun_us) c->begun_us = c->loop->tick_us; /* the pause was ours, so the request gets its full time again */
     if (!c->in.n && !np_transport_pending(&c->transport)) return;
     ev_feed_event(c->loop->ev, &c->read_io, EV_CUSTOM);
-    npi_loop_wake(c->loop); /* what it answers must not wait for the next input */
+    npi_loop_wake(c->loop); /* its answers must not wait for the next input */
 }
 
 void npi_conn_answered(struct np_conn *c) {
     c->in_flight--;
     np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, -1);
-    if (c->paused && c->state != NP_CONN_CLOSED) npi_conn_out(c); /* flushed, and then perhaps read again */
+    if (c->paused && c->state != NP_CONN_CLOSED) npi_conn_out(c); /* the flush checks whether to read again */
 }
 
 /* ---- input ---- */
@@ -252,7 +252,8 @@ static void refuse(struct np_conn *c, const struct np_envelope *env, const struc
     npi_conn_fail(c, version, spoken ? env->stream : 0, e);
 }
 
-/* One envelope of v3, v4, or v5 before STARTUP is answered, or of a segment. Bytes consumed, NP_NEED_MORE or NP_BAD. */
+/* Takes one envelope: of v3 or v4, of v5 before STARTUP is answered, or of a segment. Returns bytes
+ * consumed, NP_NEED_MORE or NP_BAD. */
 static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     struct np_envelope env;
     struct err e;
@@ -281,7 +282,7 @@ static void bad_segment(struct np_conn *c, const char *why) {
     npi_conn_fail(c, 5, 0, &e);
 }
 
-/* Whole envelopes; nothing may be left over. */
+/* Takes the whole envelopes of a self-contained segment, which must end with the last of them. */
 static void take_self_contained(struct np_conn *c, struct slice in) {
     while (in.n && active(c)) {
         ssize_t n = take_envelope(c, in);
@@ -291,7 +292,7 @@ static void take_self_contained(struct np_conn *c, struct slice in) {
     }
 }
 
-/* A part of an envelope that is larger than a segment. */
+/* Takes one segment's part of an envelope that is larger than a segment. */
 static void take_part(struct np_conn *c, struct slice in) {
     size_t passed = pass_over(c, in.n);
     if (passed) return;
@@ -322,15 +323,15 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     return n;
 }
 
-/* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next
- * one is still in the cache. */
+/* Sends large answers before the end of the wake-up, so that their buffer stays small and in the
+ * processor's cache. */
 static void send_early(struct np_conn *c) {
     if (c->output.open.n < SEND_EARLY) return;
     settle(c);
     if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
 }
 
-/* Runs what is complete; returns the bytes that are done with. */
+/* Runs the complete requests of the input; returns the bytes consumed. */
 static size_t consume(struct np_conn *c, struct slice in) {
     size_t done = 0;
     while (done < in.n && active(c)) {
@@ -353,7 +354,8 @@ static size_t consume(struct np_conn *c, struct slice in) {
     return done;
 }
 
-/* After the input of one event: what is kept is charged, and has a time. */
+/* Runs after the input of one event: charges the kept bytes, and records when their request began
+ * to arrive. */
 static void count_input(struct np_conn *c) {
     if (!active(c)) {
         drop_input(c);
@@ -390,8 +392,8 @@ static void ended(struct np_conn *c, ssize_t n) {
     npi_conn_close(c);
 }
 
-/* May it go on shaking hands in this wake-up? If not, its socket says at the next one that there is
- * still something to do. */
+/* Whether the connection may take a step of its TLS handshake in this wake-up. If not, its socket
+ * is still readable or writable at the next one. */
 static bool its_turn(struct np_conn *c) {
     if (!np_transport_shakes_hands(&c->transport) || c->loop->handshakes++ < NP_HANDSHAKES_MAX) return true;
     if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
@@ -457,7 +459,7 @@ static void on_writable(struct ev_loop *ev, ev_io *w, int revents) {
 
 /* ---- out of time, out of bounds ---- */
 
-/* The client hears why, and what it sent so far goes at once. */
+/* Answers an error, closes the connection, and drops its input so far. */
 static void expel(struct np_conn *c, enum np_metric why, enum err_code code, const char *text) {
     struct err e = {0};
     err_set(&e, code, "%s", text);
@@ -467,11 +469,12 @@ static void expel(struct np_conn *c, enum np_metric why, enum err_code code, con
 }
 
 static bool past(const struct np_conn *c, int64_t since_us, int64_t limit_us) {
-    enum { TICK_US = 1000000 }; /* since is known to a tick */
+    enum { TICK_US = 1000000 }; /* since_us has the resolution of a tick */
     return since_us && limit_us && c->loop->tick_us - since_us > limit_us + TICK_US;
 }
 
-/* A slow reader empties the socket's own buffer for long before it makes room in it. */
+/* A slow reader can take bytes from the socket's own buffer for a long time before the socket
+ * accepts more. So the bytes queued in the socket show its progress, too. */
 static void note_taken(struct np_conn *c) {
     if (!c->taken_us) return;
     size_t queued = np_transport_queued(&c->transport);
@@ -521,7 +524,7 @@ static void note_addresses(struct np_conn *c, int fd) {
     n = sizeof(a);
     if (getpeername(fd, (struct sockaddr *)&a, &n)) return;
     c->peer_n = a.ss_family == AF_INET6 ? 16 : 4;
-    c->account.client.port = ntohs(((struct sockaddr_in *)&a)->sin_port); /* both kinds have it in the same place */
+    c->account.client.port = ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port has the same offset */
     if (c->peer_n == 16) memcpy(c->peer, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
     else memcpy(c->peer, &((struct sockaddr_in *)&a)->sin_addr, 4);
 }

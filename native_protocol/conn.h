@@ -2,20 +2,20 @@
  *
  *   NEW --STARTUP--> [AUTH --login-->] READY --error that ends it--> CLOSING --sent, or time out--> CLOSED
  *
- * A connection lives on one loop and one thread. It is counted by references: the loop's (until
- * CLOSED), and one for each request that waits for durability or runs on a worker, so that those
+ * A connection lives on one loop and one thread. Its references are counted: the loop's (until
+ * CLOSED), and one for each request that waits for durability or runs on a worker, because these
  * may outlive the socket. An idle connection owns no buffer: input goes through the loop's window,
- * output through buffers that are lent while there is something to send.
+ * output through buffers that the loop lends while there are bytes to send.
  *
  * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are
- * with workers, or more than NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a
- * client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. While a connection
- * holds NP_OUT_MAX unsent its requests get an error.
+ * with workers, or more than NP_OUT_HIGH bytes are unsent, and resumes at half of the bound. A
+ * client that asks for THROW_ON_OVERLOAD gets an error instead of the pause. While a connection has
+ * more than NP_OUT_MAX unsent bytes, its requests get an error.
  *
- * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken
- * in time (request_us, send_us of the options): else the connection is closed. All unfinished
- * requests of the server have one budget, all unread answers another: who holds the most goes when
- * it is used up (budget.h).
+ * A request that has begun to arrive must be complete in time (request_us of the options), and the
+ * peer must take the answers in time (send_us); otherwise the connection is closed. All unfinished
+ * requests of the server share one budget, all unread answers another. When a budget is used up,
+ * the connection that holds the most of it is closed (budget.h).
  */
 #pragma once
 
@@ -72,12 +72,13 @@ struct np_conn {
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
     struct np_share unfinished; /* in and large, of the server's budget */
     int64_t heard_us; /* when bytes last arrived, as of the loop's tick */
-    /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
+    /* when the unfinished request in `in` or `large` began to arrive, as of the loop's tick; 0:
+     * there is none */
     int64_t begun_us;
     int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
-    size_t queued;    /* of what was sent, not taken by the peer at the last tick */
+    size_t queued;    /* sent bytes that the peer had not taken at the last tick */
     struct np_output output;
-    _Atomic bool gone; /* closed; for workers, which need not run what nobody waits for */
+    _Atomic bool gone; /* closed; workers skip the calls of a closed connection */
     struct np_work_client work; /* what waits for workers; under the lock of their queue */
 };
 
@@ -85,35 +86,37 @@ struct np_conn {
 struct np_conn *npi_conn_new(struct np_loop *loop, int fd, struct np_tls *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
-/* What STARTUP said: for the ledger's list of connections. */
+/* Enters the values of STARTUP into the ledger's list of connections. */
 void npi_conn_introduce(struct np_conn *c, const struct np_startup *s);
 void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
 /* From AUTH to READY, as this role. -1: no memory. */
 int npi_conn_log_in(struct np_conn *c, const char *role) MUST_CHECK;
 /* Closes the socket at once, and drops the loop's reference. */
 void npi_conn_close(struct np_conn *c);
-/* Ends the reply, which was begun in npi_conn_out. */
+/* Ends a reply that was begun in npi_conn_out. */
 void npi_conn_reply(struct np_conn *c, struct np_reply *r);
-/* Only the response; the connection is open. */
+/* Sends an error response without accounting it; the connection must be open. */
 void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
-/* One error response for what never became a call, and its account. */
+/* Sends and accounts an error response to a request that did not become a call. */
 void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e);
 /* Answers an error on the stream, then closes once it is sent. */
 void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
-/* The same for what breaks the protocol, which is counted. */
+/* Like npi_conn_end, for a violation of the protocol, which is counted. */
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
 
 /* The buffer to append responses to; flushed at the end of the wake-up. */
 struct buf *npi_conn_out(struct np_conn *c);
 void npi_conn_flush(struct np_conn *c);
-/* An answer that was written elsewhere: front, then the reply's blocks. Both are empty afterwards. */
+/* Appends an answer that was encoded elsewhere: front, then the reply's blocks. Both are empty
+ * afterwards. */
 void npi_conn_append(struct np_conn *c, struct buf *front, struct np_reply *reply);
 /* A request is answered: in_flight goes down, and reading may go on. */
 void npi_conn_answered(struct np_conn *c);
 static inline size_t npi_conn_unsent(const struct np_conn *c) { return np_output_unsent(&c->output); }
 static inline bool npi_conn_framed(const struct np_conn *c) { return c->output.framed; }
 void npi_conn_stop_reading(struct np_conn *c);
-/* A second has passed: closes what is out of time. c may be gone from the loop's list afterwards. */
+/* Runs every second: closes the connection if it is out of time. c may be off the loop's list
+ * afterwards. */
 void npi_conn_tick(struct np_conn *c);
 /* Closes it if a budget chose it. */
 void npi_conn_check_evicted(struct np_conn *c);

@@ -20,7 +20,7 @@ static void answer_empty(struct np_conn *c, const struct np_envelope *env, enum 
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }
 
-/* Drivers look for a class that they know; none looks further. */
+/* Drivers compare the authenticator's class with those that they know, and ignore the rest. */
 static void ask_to_log_in(struct np_conn *c, const struct np_envelope *env) {
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTHENTICATE, false);
@@ -121,7 +121,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     go_on(call);
 }
 
-/* One of which npi_plain_may says so. */
+/* Handles a request for which npi_plain_may returned true. */
 static void on_plain(struct np_conn *c, const struct np_envelope *env) {
     struct np_call *call = take(c, env, env->body);
     if (!call) return;
@@ -153,7 +153,7 @@ static handler_fn handler_of(uint8_t opcode) {
     }
 }
 
-/* What is wrong with the envelope where the connection stands; 0: nothing. */
+/* Checks the envelope against the state of the connection. 0: valid. */
 static int check_envelope(const struct np_conn *c, const struct np_envelope *env, struct err *e) {
     const char *name = np_opcode_name(env->opcode);
     if (c->version && env->version != c->version)

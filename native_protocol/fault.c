@@ -4,7 +4,7 @@
 
 static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
 
-/* Once in a call, on whatever thread and in which part it is planned first. */
+/* Chooses the call's fault, once: on the thread and in the part that plans it first. */
 static const struct fault_rule *fault_of(struct np_call *call) {
     struct faults *all = call->conn->loop->o->faults;
     if (call->fault.asked) return call->fault.rule;
@@ -43,7 +43,7 @@ bool npi_fault_before(struct np_call *call) {
     bool waits = rule->delay_ms && !call->fault.until_us;
     call->fault.begun = rule->after || !waits;
     if (waits && !rule->after) return start_over(call, now_us(call) + rule->delay_ms * 1000);
-    if (waits && !call->offloaded) return start_over(call, 0); /* for a worker, which it can wait with */
+    if (waits && !call->offloaded) return start_over(call, 0); /* on a worker, which can put it aside */
     if (rule->after) return false;
     set_error(call, rule);
     return call->err.set && fail(call);

@@ -1,15 +1,16 @@
-/* Where faults (faults/faults.h) meet requests: two steps of the sequence, around apply.
+/* Applies faults (faults/faults.h) to requests, in two steps of the sequence: before apply and
+ * after it.
  *
- * A fault that delays has the call start over on a worker, which puts it aside until then, so that
- * no thread and no lock waits with it: delayed before, it is planned anew when its time has come;
- * delayed after, it is applied there, and its answer waits.
+ * A delayed call starts over on a worker, which puts it aside until its time, so that no thread and
+ * no lock waits. A call that is delayed before apply is then planned again; a call that is delayed
+ * after apply is applied on the worker, and only its answer waits.
  */
 #pragma once
 
 #include "faults/faults.h"
 #include "native_protocol/loop.h"
 
-/* Whether any fault could hit it, or one has. */
+/* Whether a fault could hit the call, or one has. */
 static inline bool npi_fault_may(const struct np_call *call) {
     const struct faults *all = call->conn->loop->o->faults;
     return UNLIKELY(all != NULL) && (faults_count(all) || call->fault.rule);
@@ -18,15 +19,16 @@ static inline bool npi_fault_may(const struct np_call *call) {
 static inline bool npi_fault_any(const struct np_options *o) {
     return UNLIKELY(o->faults != NULL) && faults_count(o->faults);
 }
-/* A call that is planned and sized. True: it goes no further, and its outcome says why: FAILED, or
- * OFFLOAD to start over. Whichever thread has the call. */
+/* Applies the fault to a call that is planned and sized. True: the call stops here with the outcome
+ * FAILED, or OFFLOAD to start over. The thread that has the call. */
 bool npi_fault_before(struct np_call *call);
-/* A call that is planned and sized. True: a fault lets only a part of it be applied; the rest is
- * dropped, and the call is to be sized again. */
+/* Drops a part of the writes of a planned and sized call if its fault applies only a part. True:
+ * the caller sizes the call again. */
 bool npi_fault_cut(struct np_call *call);
-/* The call is applied: what it did stands, whatever the fault answers. */
+/* Applies the fault to a call after apply: its writes stand, whatever the fault answers. */
 void npi_fault_after(struct np_call *call);
-/* Whether it is to wait; on a worker. */
+/* Whether the call must still wait. On a worker. */
 bool npi_fault_delays(struct np_call *call);
-/* The connection is to be closed without an answer: what was begun of one is dropped. The loop's thread. */
+/* True: the fault closes the connection without an answer, and a begun answer was dropped. The
+ * loop's thread. */
 bool npi_fault_hangs_up(struct np_call *call);

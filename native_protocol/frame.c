@@ -7,7 +7,8 @@ bool np_speaks(uint8_t newest, const struct np_envelope *env) {
     return env->version >= NP_VERSION_MIN && env->version <= newest;
 }
 
-/* A client of the beta version without the flag is told so in that version, as Cassandra does. */
+/* A client that uses the beta version without the flag gets the error in that version, as from
+ * Cassandra. */
 static int check_version(uint8_t newest, const struct np_envelope *env, struct err *e) {
     if (np_speaks(newest, env)) return 0;
     if (env->version == NP_VERSION_BETA && speaks_beta(newest))

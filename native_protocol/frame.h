@@ -38,17 +38,17 @@ struct np_envelope {
 
 enum { NP_NEED_MORE = 0, NP_BAD = -1, NP_TOO_BIG = -2 };
 
-/* newest: the newest version that the server speaks, 4 or 5. Bytes consumed (header and body), or
- * NP_NEED_MORE, or NP_BAD with e: the stream cannot be followed any further (a version we do not
- * speak is found on the first byte alone, v6 with the flags behind it, and env->version says
- * which), or NP_TOO_BIG with e: the body is longer than max; env has the header, and the caller may
- * skip NP_HEADER + env->length bytes. */
+/* newest: the newest version that the server speaks, 4 or 5. Returns the bytes consumed (header and
+ * body); NP_NEED_MORE; NP_BAD with e when the stream cannot be decoded any further (an unknown
+ * version is detected on the first byte, v6 with the flags behind it, and env->version names it);
+ * NP_TOO_BIG with e when the body is longer than max: env has the header, and the caller may skip
+ * NP_HEADER + env->length bytes. */
 ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env,
                            struct err *e) MUST_CHECK;
 
 /* Writes a header; the length is patched by np_envelope_end. Returns where the header begins. */
 size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode);
-/* The header that it begins with, without a length yet, where there is room for it. */
+/* Stores a header of length 0 at p, which has room for it. */
 static inline void np_envelope_put(uint8_t *p, uint8_t version, uint8_t flags, int16_t stream, enum np_opcode opcode) {
     p[0] = version | NP_RESPONSE_BIT;
     p[1] = flags | (version == NP_VERSION_BETA ? NP_FLAG_BETA : 0);

@@ -22,7 +22,8 @@ enum {
     UNREAD_BYTES = 256 << 20,
     WORK_BYTES = 1024 << 20
 };
-/* Whose bytes move is spared, but not for ever: a client that takes a little now and then holds them as well. */
+/* A connection whose peer took bytes lately is spared, but not for ever: a client that takes a few
+ * bytes now and then holds memory, too. */
 enum { UNREAD_STILL_US = 2000000, UNREAD_LONG_US = 10000000 };
 
 struct np_front {
@@ -103,8 +104,8 @@ static uint16_t bound_port(int fd) {
     return ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port is at the same place */
 }
 
-/* SO_REUSEPORT would let a second server of the same user share our port without a word: a socket
- * without it goes first. */
+/* SO_REUSEPORT would let a second server of the same user share the port silently. So a socket
+ * without it tries the port first. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     int fd = open_listener(address, *port, false, e);
     if (fd < 0) return -1;
@@ -113,7 +114,8 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     return 0;
 }
 
-/* The loopback addresses that system.peers shows with `keyspaces` answer, too. One that is taken is shown only. */
+/* Listens on the loopback addresses that system.peers shows with `keyspaces`. An address in use is
+ * shown, but not listened on. */
 static void listen_on_peers(struct np_front *f, int slot, uint16_t port, struct np_tls *tls) {
     const struct node_info *node = catalog_node(f->o.catalog);
     bool wanted = strcmp(node->peers, "keyspaces") == 0 && strncmp(f->o.listen, "127.", 4) == 0;
@@ -150,8 +152,8 @@ static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls
 
 /* ---- bounds ---- */
 
-/* Connections are the descriptors that clients make us open: the store keeps enough for its files,
- * the log and the admin port. */
+/* Descriptors that connections may use; the rest is for the store's files, the log and the admin
+ * port. */
 static uint32_t descriptors_for_connections(void) {
     enum { STORE_FILES = 4096 };
     struct rlimit r;
@@ -166,7 +168,7 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
         log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's",
                  room, o->connections);
     if (!o->connections || o->connections > room) o->connections = room;
-    /* no one address may take all that there is */
+    /* a single address may not take all connections */
     if (!o->connections_each) o->connections_each = o->connections - o->connections / 4;
     if (!o->unfinished_bytes) o->unfinished_bytes = UNFINISHED_BYTES;
     npi_peers_init(&b->peers, o->connections, o->connections_each);
@@ -190,12 +192,12 @@ static void on_durable(void *arg) {
 
 static void on_change(void *arg, const struct schema_change *change) {
     struct np_front *f = arg;
-    if (change->kind == CHANGE_GONE) return; /* clients were told of the drop */
+    if (change->kind == CHANGE_GONE) return; /* clients got an event for the drop */
     for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
 }
 
 static int start_workers(struct np_front *f, struct err *e) {
-    enum { QUICK_US = 100 }; /* it has not waited for a disk */
+    enum { QUICK_US = 100 }; /* a quick read did not wait for a disk */
     struct np_workers_options o = {.ops = &npi_offload_ops,
                                    .eng = f->o.eng,
                                    .clock = f->o.clock,
@@ -254,7 +256,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     return open_all(f, e);
 }
 
-/* Loops that sleep stay asleep, or wait at their next wake-up. */
+/* A sleeping loop stays asleep, or waits for its lock at its next wake-up. */
 int np_front_pause(struct np_front *f, struct err *e) {
     enum { TRIES = 2000, EACH_US = 1000 };
     for (int i = 0; i < TRIES; i++) {

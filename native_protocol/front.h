@@ -1,9 +1,9 @@
 /* The front of the server: listeners, one event loop per thread, blocking workers, on one database.
  *
  * Life: np_front_start binds, starts the threads and returns; np_front_stop stops accepting, lets
- * what is in flight finish (bounded) and joins every thread; np_front_free comes after engine and
- * catalogue are closed, whose threads call back into the front until then. Start, stop and free on
- * one thread; the rest on any.
+ * the requests in flight finish (bounded) and joins every thread; np_front_free is called after the
+ * engine and the catalogue are closed, because their threads call back into the front until then.
+ * Start, stop and free are called on one thread; the rest on any.
  */
 #pragma once
 
@@ -14,20 +14,20 @@ struct np_front;
 
 /* The event loops that a front with this option threads has. */
 unsigned np_front_loops(unsigned threads);
-/* On -1, *out is still there to be stopped and freed, unless it is NULL. */
+/* On -1, the caller stops and frees *out, unless it is NULL. */
 int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) MUST_CHECK;
 void np_front_stop(struct np_front *f);
 void np_front_free(struct np_front *f);
 /* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
-/* By a worker that runs a statement: no other request runs until np_front_go_on, and none has begun
- * and not ended; connections stay. -1, ERR_OVERLOADED: some go on too long. */
+/* Called by a worker that runs a statement: waits until no other request runs, and holds all back
+ * until np_front_go_on. Connections stay open. -1, ERR_OVERLOADED: other requests run too long. */
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
 void np_front_go_on(struct np_front *f);
-/* What was bound. */
-uint16_t np_front_port(const struct np_front *f);     /* 0: none, likewise */
+/* The bound ports. */
+uint16_t np_front_port(const struct np_front *f);     /* 0: none */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
-/* Do all loops turn? One that has not for ten seconds hangs. Any thread. */
+/* Whether every loop has ticked within the last ten seconds. Any thread. */
 bool np_front_alive(const struct np_front *f);
 
 /* Sums over all loops. */

@@ -15,7 +15,7 @@
 
 enum { ADDRESSES = 4096, WAYS = 4, NAME_MAX_BYTES = ROLE_NAME_MAX, PASSWORD_MAX_BYTES = 1024 };
 
-/* An address and the slow checks that it may still have; one that has not asked for long has all. */
+/* The slow password checks that an address has left. An idle address gets all of them back. */
 struct allowance {
     uint8_t address[16];
     double left;
@@ -51,8 +51,8 @@ static void refill(struct allowance *a, int64_t now_us) {
     a->at_us = now_us;
 }
 
-/* Of the few places of an address: its own, or that of the one who has most left, who loses the
- * least by being forgotten. */
+/* Returns the allowance of the address. A new address takes a free entry of its set, or replaces
+ * the one that has the most checks left, which loses the least by that. */
 static struct allowance *allowance_of(struct np_logins *p, const uint8_t address[16], int64_t now_us) {
     struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS],
                      *best = NULL;
@@ -68,10 +68,10 @@ static struct allowance *allowance_of(struct np_logins *p, const uint8_t address
 
 static void address_of(const struct np_conn *c, uint8_t out[16]) {
     memset(out, 0, 16);
-    memcpy(out, c->peer, c->peer_n == 16 ? 8 : 4); /* a host owns its /64 */
+    memcpy(out, c->peer, c->peer_n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
 }
 
-/* Takes n from what the connection's address may have; false: there is nothing left. */
+/* Takes n slow checks from the allowance of the connection's address; false: fewer are left. */
 static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
     uint8_t address[16];
     address_of(c, address);
@@ -93,7 +93,7 @@ static void answer_success(struct np_conn *c, uint8_t version, int16_t stream) {
     np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
 }
 
-/* name: who it was said to be; NULL: nobody yet. */
+/* name: the role that the client named; NULL: none yet. */
 static void fail(struct np_conn *c, uint8_t version, int16_t stream, const char *name, const struct err *e) {
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS_FAILED, 1);
     npi_audit_login(c, name, e);
@@ -171,7 +171,7 @@ static void check_slowly(struct np_logins *p, struct login *l) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The token's parts: [who to act as] NUL name NUL password. */
+/* Splits the token: [authorization id] NUL name NUL password. */
 static int take_plain(struct slice token, struct login *l, struct err *e) {
     const uint8_t *name = memchr(token.p, 0, token.n), *end = token.p + token.n;
     const uint8_t *password = name ? memchr(name + 1, 0, (size_t)(end - name - 1)) : NULL;
@@ -189,8 +189,8 @@ static int take_plain(struct slice token, struct login *l, struct err *e) {
     return 0;
 }
 
-/* Leaves the role's hash as it is now in l. Whoever may not log in has none, as who does not exist:
- * both are checked as slowly and answered alike. */
+/* Copies the role's current hash to l. A role that may not log in gets no hash, like a role that
+ * does not exist: both are checked as slowly and get the same answer. */
 static bool may_log_in(struct np_logins *p, struct login *l) {
     const struct role_set *roles = access_roles(p->o.access);
     const struct role *r = role_find(roles, l->name);
@@ -249,7 +249,7 @@ static bool is_signed(struct np_logins *p, const struct np_conn *c, const struct
                       const struct access_key *key) {
     char due[SIGV4_SIGNATURE];
     int64_t at = sigv4_time(s->date), now = clock_wall_us(p->o.clock) / 1000000;
-    /* what is unknown takes as long as what is not */
+    /* an unknown key takes as long as a known one */
     int rc = sigv4_sign(s->date, s->access_key, key ? key->secret : "", p->o.region, c->login.nonce, due);
     bool same = !rc && !CRYPTO_memcmp(due, s->signature.p, SIGV4_SIGNATURE);
     bool in_time = at >= 0 && at - now <= SIGV4_SKEW_S && now - at <= SIGV4_SKEW_S;
@@ -264,7 +264,7 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
         return;
     }
     const struct access_key *key = access_key_find(p->o.keys, s.access_key);
-    c->login.challenged = false; /* a nonce is signed once */
+    c->login.challenged = false; /* a nonce is used once */
     if (is_signed(p, c, &s, key)) {
         enter(c, env->version, env->stream, key->role);
         return;

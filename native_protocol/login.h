@@ -1,12 +1,14 @@
-/* Logins: what AUTH_RESPONSE carries, until it is known whose connection it is.
+/* Logins: from the token of AUTH_RESPONSE to the role of the connection.
  *
- * SASL PLAIN is checked on a thread of its own, for a password's hash is slow on purpose; what was
- * right a moment ago needs no thread. AWS Signature Version 4 (access/sigv4.h) is a challenge and
- * its answer, both on the loop. The first token tells the two apart.
+ * SASL PLAIN is checked on a thread of its own, because a password's hash is slow on purpose; a
+ * password that was checked successfully a moment ago needs no second check. AWS Signature Version
+ * 4 (access/sigv4.h) is a challenge and its answer, both on the loop. The first token decides
+ * between the two.
  *
- * Who guesses pays: an address has NP_LOGIN_BURST slow checks, and gets NP_LOGIN_PER_SECOND more a
- * second; one that was right is given back. Beyond that its logins are refused at once, but for
- * those that need no slow check. Who waits for the thread is bounded so, too.
+ * Guessing passwords is rate-limited: an address has NP_LOGIN_BURST slow checks, and gets
+ * NP_LOGIN_PER_SECOND more a second; a successful check is given back. Beyond that its logins are
+ * refused at once, except those that need no slow check. This also bounds the logins that wait for
+ * the thread.
  */
 #pragma once
 
@@ -24,9 +26,9 @@ struct np_logins_options {
 };
 
 struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e) MUST_CHECK;
-/* No login is answered after it; what waits is dropped. The loops still stand. */
+/* Drops the waiting logins; none is answered afterwards. The loops must still exist. */
 void np_logins_stop(struct np_logins *p);
 void np_logins_free(struct np_logins *p);
 
-/* A token of the connection has come; answered now or later. The loop's thread. */
+/* Handles a token of the connection, which is answered now or later. The loop's thread. */
 void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token);

@@ -145,13 +145,14 @@ static void take_back(struct np_loop *l, const struct np_ack *a) {
     if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
 }
 
-/* The outcome is known now: it is told and counted, also when nobody hears it any more. */
+/* Sends and accounts the outcome, which is known now; it is accounted even when the connection has
+ * closed. */
 static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     struct np_conn *c = a->conn;
     if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
     else if (e) npi_send_error(c, a->version, a->stream, e);
     else if (h->rest.share) {
-        assert(h->n_acks == 1); /* the block is this answer's alone */
+        assert(h->n_acks == 1); /* the block has only this answer */
         npi_conn_append(c, &h->bytes, &h->rest);
     }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
@@ -166,7 +167,7 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     npi_conn_unref(c);
 }
 
-/* e NULL: the answers go out; else the error in their place. */
+/* Sends the answers of the block; with e set, the error in their place. */
 static void held_release(struct np_loop *l, struct np_held *h, const struct err *e) {
     for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
     held_give(l, h);
@@ -184,7 +185,8 @@ static void release_durable(struct np_loop *l) {
             err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
         } else if (l->held->seq > seq) {
             atomic_store(&l->waits, true);
-            /* else it was published between the look and the flag: nobody will wake us for it */
+            /* else it became durable before the flag was set, and no thread wakes this loop for
+             * it */
             if (!head_is_decided(l)) return;
             continue;
         }
@@ -198,7 +200,7 @@ static void release_durable(struct np_loop *l) {
 static void want_durable(struct np_loop *l, uint64_t seq, size_t n) {
     atomic_store(&l->waits, true);
     eng_want_durable(l->o->eng, seq, (uint32_t)n);
-    /* it may have become durable, for another loop, before the flag was seen */
+    /* another loop's sync may have made it durable before the flag was set */
     if (eng_failed(l->o->eng) || eng_durable_seq(l->o->eng) >= seq) npi_loop_wake(l);
 }
 
@@ -206,7 +208,8 @@ static void want_durable(struct np_loop *l, uint64_t seq, size_t n) {
 
 enum { OWN_WRITES_MAX = 16 };
 
-/* Whoever was heard lately waits for a sync, and so nobody for the loop while it makes one. */
+/* Whether every connection that sent bytes lately waits for a sync. Then no client waits for the
+ * loop while it syncs. */
 static bool all_wait(const struct np_loop *l) {
     enum { CONNS_MAX = 64, QUIET_US = 2000000 };
     unsigned conns = 0, writes = 0;
@@ -225,15 +228,16 @@ static void owe_nothing(struct np_loop *l) {
     ev_idle_stop(l->ev, &l->quiet);
 }
 
-/* Some writes of a wake-up are gathered here: as long as others are expected and do come, nobody is woken. */
+/* The few writes of a wake-up are gathered: while further writes are expected, neither this loop
+ * nor the commit thread syncs. */
 static void ask_durable(struct np_loop *l, uint64_t seq, size_t n) {
     eng_ask_durable(l->o->eng, seq, (uint32_t)n);
     l->owes = true;
 }
 
-/* Instead of sleeping. */
+/* Runs before the loop sleeps: syncs the gathered writes, or waits for more of them. */
 static void pay(struct np_loop *l) {
-    release_durable(l); /* what another thread has synced; the loop is woken from now on when one does */
+    release_durable(l); /* what another thread has synced; this sets waits, so a later sync wakes the loop */
     if (!l->held) {
         owe_nothing(l);
         return;
@@ -280,7 +284,7 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
 /* The batch is committed, or has failed. */
 static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq, const struct err *e) {
     np_metric_add(&l->metrics, NP_METRIC_COMMITS, 1);
-    if (!h) { /* nobody waits for it; others read it already */
+    if (!h) { /* no answer waits for this commit, but other requests read its rows already */
         if (!rc) eng_want_durable(l->o->eng, seq, 0);
         return;
     }
@@ -303,7 +307,8 @@ static struct eng_batch *batch_new(struct np_loop *l) {
     return b;
 }
 
-/* To the committer, which waits for the store; the loop goes on with another batch. */
+/* Hands the batch to the committer, which waits for the store; the loop continues with a new
+ * batch. */
 static int commit_late(struct np_loop *l, struct np_held *h, struct err *e) {
     assert(l->committer);
     struct np_late *late = calloc(1, sizeof(*late));
@@ -330,7 +335,7 @@ static void commit(struct np_loop *l) {
     if (!h && eng_batch_empty(l->batch)) return;
     bool late = l->committer && npi_committer_busy(l->committer);
     int rc = late ? ENG_BUSY : eng_batch_try_commit(l->batch, &seq, &e);
-    if (rc == ENG_MET) return; /* what is left goes with another wake-up (rows_are_free), and so do the answers */
+    if (rc == ENG_MET) return; /* the rest is committed at a later wake-up (rows_are_free) */
     l->held_now = NULL;
     if (rc != ENG_BUSY) committed(l, h, rc, seq, &e);
     else if (commit_late(l, h, &e)) committed(l, h, -1, 0, &e);
@@ -388,7 +393,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
         ev_break(ev, EVBREAK_ALL);
 }
 
-/* Behind the sleep, in front of every callback. */
+/* Runs after the sleep and before every other callback. */
 static void on_check(struct ev_loop *ev, ev_check *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
@@ -402,7 +407,7 @@ static void begin_stop(struct np_loop *l) {
     l->stop_us = clock_machine_us(l->o->clock);
     for (int i = 0; i < NP_LISTENERS; i++) {
         ev_io_stop(l->ev, &l->listeners[i].io);
-        /* who comes now is refused, and does not wait in a queue that nobody takes from */
+        /* closed, so that new clients are refused instead of waiting in the backlog */
         if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
         l->listeners[i].fd = -1;
     }
@@ -672,7 +677,7 @@ void npi_loop_close(struct np_loop *l) {
     l->inbox_late = NULL;
     l->inbox_errands = NULL;
     l->batch = NULL;
-    fall_asleep(l); /* one that was never run, but cranked by hand */
+    fall_asleep(l); /* for a loop that never ran on a thread, but was driven by a test */
 }
 
 void npi_loop_fini(struct np_loop *l) {

@@ -1,12 +1,12 @@
 /* One event loop: its connections, the write batch of the current wake-up, and the requests that
  * wait for durability.
  *
- * A wake-up: input callbacks run requests, whose writes gather in one batch and whose answers
- * gather in held_now; before the loop sleeps again (ev_prepare) the batch is committed, the answers
- * become one held block with the commit's sequence, and every connection with output is flushed
- * with one send. When a sequence is reported durable (ev_async), or the loop has synced itself, the
- * blocks up to it give their answers to the connections. Everything but the inbox belongs to the
- * loop's thread.
+ * A wake-up: input callbacks run requests, whose writes are collected in one batch and whose
+ * answers are collected in held_now. Before the loop sleeps again (ev_prepare) the batch is
+ * committed, the answers become one held block with the commit's sequence number, and every
+ * connection with output is flushed with one send. When a sequence number is reported durable
+ * (ev_async), or the loop has synced itself, the blocks up to it hand their answers to the
+ * connections. Everything except the inbox belongs to the loop's thread.
  */
 #pragma once
 
@@ -20,9 +20,11 @@
 #include "native_protocol/work_queue.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
-/* Of the batch of one wake-up: past it, it is committed at once. Of what waits for the store to take it. */
+/* BATCH_BYTES_MAX: a wake-up's batch that grows larger is committed at once. LATE_MAX: bytes that a
+ * loop may have with the committer. */
 enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
-/* Of a wake-up: however many clients shake hands, the others wait for two of them and no more. */
+/* Steps of TLS handshakes in one wake-up, so that the other clients wait for at most two of
+ * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 
 /* An answer that may be sent when its block is durable. */
@@ -38,7 +40,7 @@ struct np_held {
     struct np_held *next;
     uint64_t seq;
     struct buf bytes;
-    struct np_reply rest; /* of a call's answer, which is alone in its block: what goes behind bytes */
+    struct np_reply rest; /* further blocks behind bytes, for a call's answer, which has its held block for itself */
     struct np_ack *acks;
     size_t n_acks, cap_acks;
 };
@@ -64,7 +66,7 @@ struct np_listener {
     struct np_loop *loop;
 };
 
-/* What all loops share of the bounds on clients. */
+/* The bounds on clients, which all loops share. */
 struct np_bounds {
     struct np_peers peers;
     struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
@@ -75,13 +77,13 @@ struct np_bounds {
 struct np_workers;
 struct np_committer;
 
-/* What is done with what arrives: handed down, so that the loop and its connections do not know who
- * does it. The loop's thread. */
+/* The handlers of arriving requests, passed in, so that the loop and its connections do not depend
+ * on dispatch. The loop's thread. */
 struct np_loop_ops {
     /* An envelope has arrived; its body points into memory that may go when this returns. Answered
      * now or later, or the connection fails. */
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
-    /* The output is sent: what was answered is accounted now. */
+    /* The output is about to be sent: accounts the answered requests. */
     void (*settle)(struct np_loop *l);
     /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
     void (*finish)(struct np_call *call);
@@ -97,7 +99,7 @@ struct np_loop {
     const struct np_loop_ops *ops;
     struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
-    struct np_logins *logins; /* the same; NULL: nobody needs to log in */
+    struct np_logins *logins; /* the same; NULL: logins are not required */
     struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
@@ -109,11 +111,11 @@ struct np_loop {
     bool is_awake;
     ev_async wake;
     ev_timer tick, accept_again;
-    ev_idle quiet; /* runs while owes: nobody else has come */
+    ev_idle quiet; /* fires when a sync is due and the loop is otherwise idle */
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    /* wall clock, when a request of this wake-up ended last, or the first one began, which is when
-     * the next one begins; 0: none has */
+    /* wall clock: the end of the last request of this wake-up, or the beginning of its first one,
+     * which is taken as the beginning of the next one; 0: none has begun */
     int64_t now_us;
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
@@ -133,8 +135,9 @@ struct np_loop {
     struct np_held *held, *held_tail;  /* by sequence */
     struct np_held *held_spare;
     size_t late_bytes;                 /* given to the committer and not back */
-    _Atomic bool waits;                /* held is not empty: who syncs wakes the loop */
-    /* what was asked for in held is to be synced here, or the commit thread to be woken for it */
+    _Atomic bool waits;                /* held is not empty: a thread that syncs wakes the loop */
+    /* the loop still has to sync the newest blocks of held, or to wake the commit thread for
+     * them */
     bool owes;
 
     pthread_mutex_t inbox_lock;
@@ -152,7 +155,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
 /* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may
  * still wake the loop. */
 void npi_loop_close(struct np_loop *l);
-/* Nobody knows the loop any more. */
+/* Frees the rest; no other thread may use the loop any more. */
 void npi_loop_fini(struct np_loop *l);
 /* The thread's function; arg is the loop. */
 void *npi_loop_run(void *arg);
@@ -170,18 +173,19 @@ void npi_loop_stop(struct np_loop *l);
 void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
-/* What was posted of its requests is in the ledger for everybody: before an answer leaves, and
- * before a call goes to another thread. */
+/* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an
+ * answer leaves, and before a call goes to another thread. */
 static inline void npi_loop_settle(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
-/* What its timer does every second: closes what is out of time. Public for tests with a clock of their own. */
+/* Runs every second: closes the connections that are out of time. Public for tests with a clock of
+ * their own. */
 void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
-/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable; then they
- * are sent and accounted. 0, or -1: no memory, bytes still there. */
+/* Takes n bytes off the end of from and holds them until this wake-up's batch is durable; then they
+ * are sent and accounted. 0, or -1: no memory, and from is unchanged. */
 int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
              const struct np_account *account) MUST_CHECK;
-/* The same for a call that was committed elsewhere: its out until seq is durable. */
+/* The same for a call that was committed elsewhere: holds its out until seq is durable. */
 int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Counters of one loop: written by the loop's thread only, read by anybody (relaxed). Sums are made
- * where they are printed. */
+/* Counters of one loop: written by the loop's thread only, read by any thread (relaxed). The reader
+ * sums them over the loops. */
 #pragma once
 
 #include <stdatomic.h>

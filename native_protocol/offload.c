@@ -29,7 +29,8 @@ static void set_deadline(struct np_call *call, enum cql_work_class class) {
     if (o->timeout_us[class]) call->work.deadline_us = begins_us + o->timeout_us[class];
 }
 
-/* What is left of the request while it waits: enough to say why it did not run. */
+/* Reduces the request to the fields that a waiting call needs to report why it did not run. A run
+ * decodes the body again. */
 static void keep_request(struct np_call *call) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
@@ -76,9 +77,9 @@ void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers
 
 /* ---- on a worker ---- */
 
-/* An answer that would only wait here to be read is not made yet: while the connection has not read
- * what it was given before, or all connections together have not. Its own slowness is no reason to
- * let the request's time run out. */
+/* Holds an answer back that would only wait in memory: while the connection has not read its
+ * earlier answers, or all connections together hold too many unread bytes. The time that the client
+ * takes to read does not count against the request's deadline. */
 static enum np_may may_go_on(struct np_call *call) {
     struct np_share *unread = &call->conn->output.share;
     enum cql_work_class class = call->work.class;
@@ -111,7 +112,7 @@ static void start_over(struct np_call *call) {
     call->work.bytes = held_bytes(call);
 }
 
-/* Nothing of its answer is kept until there is room; its time goes on. */
+/* Drops the answer so far and starts over once there is room; the deadline stays. */
 static enum np_work_part wait_for_room(struct np_call *call) {
     int64_t deadline_us = call->work.deadline_us;
     npi_call_unplan(call);
@@ -129,7 +130,8 @@ static enum np_work_part give_up(struct np_call *call) {
     return NP_PART_LAST;
 }
 
-/* By a fault: before it is applied it starts over then, on some thread; after, only its answer waits. */
+/* Delays the call by its fault. A call that is not applied yet starts over at that time; after
+ * apply only the answer waits. */
 static enum np_work_part delay(struct np_call *call) {
     if (call->fault.applied) set_deadline(call, call->work.class);
     else start_over(call);
@@ -194,7 +196,7 @@ static void say_why(struct np_call *call, enum np_work_end why) {
 static void ended(struct np_work *w, enum np_work_end why) {
     struct np_call *call = call_of(w);
     if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
-    /* others may need what it holds before the loop comes to it */
+    /* frees the memory now: other requests may need it before the loop handles this call */
     if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply);
     npi_loop_give_call(call->conn->loop, call);
 }

@@ -1,4 +1,4 @@
-/* A call's way from its loop to the workers and back.
+/* Moves calls from their loop to the workers and back.
  *
  * Life: cql answers CQL_OFFLOAD on the loop; the call's body is copied, and at the end of the
  * wake-up it goes to the workers, with all others that have to, as a work of its class, with the
@@ -13,7 +13,7 @@
 /* The loop's thread. */
 void npi_offload(struct np_call *call);
 
-/* The connection has closed: its calls that wait need not any longer. */
+/* The connection has closed: its waiting calls are dropped. */
 void npi_offload_abandoned(struct np_conn *c);
 
 extern const struct np_work_ops npi_offload_ops;

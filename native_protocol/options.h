@@ -1,5 +1,5 @@
-/* How the front is to be: what it runs on, where it listens, how much of everything it allows. Read
- * by all of the room, changed by nobody. */
+/* Options of the front: its database, its addresses, its bounds. The whole folder reads them; they
+ * do not change after the start. */
 #pragma once
 
 #include "cql/cql.h"
@@ -20,7 +20,7 @@ struct np_options { /* what it points to must outlive the front */
     struct catalog *catalog;
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
-    struct { /* told of each write that was admitted and has failed; any thread. NULL: nobody is */
+    struct { /* called for each write that was admitted and has failed; any thread; may be NULL */
         void (*fn)(void *arg, const struct ledger_claim *claim, struct limit_took took);
         void *arg;
     } write_failed;
@@ -31,7 +31,7 @@ struct np_options { /* what it points to must outlive the front */
     uint32_t timestamp_size; /* as in struct op_cost */
     enum np_capacity_payload capacity_payload;
     bool unmetered; /* nothing is sized or charged: for measuring what that costs */
-    struct access_control *access;           /* whoever connects must log in; NULL: nobody */
+    struct access_control *access;           /* checks logins; NULL: no login is required */
     const struct access_keys *keys;  /* SigV4 logins; NULL: there are none */
     const char *region;              /* for which they are signed */
     const char *listen; /* numeric address */

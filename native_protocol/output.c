@@ -4,7 +4,8 @@
 
 #include "native_protocol/segment.h"
 
-/* STEP: what one connection sends before others have their turn. COPIED: answers that are not worth a block. */
+/* STEP: bytes that one connection sends before the others have their turn. COPIED: answers up to
+ * this size are copied instead of queued as a block. */
 enum { STEP = 4 << 20, COPIED = 16 << 10 };
 
 void np_output_init(struct np_output *o, struct np_spare *spare, struct np_budget *budget, void *owner) {
@@ -35,8 +36,8 @@ void np_output_drop(struct np_output *o) {
     count(o);
 }
 
-/* What was charged to the answer is counted as ours from here on: there is no moment at which it is
- * neither, or both (O2). */
+/* Moves the charge of an answer to this output. The share does not change, so at no moment the
+ * bytes are counted twice or not at all (O2). */
 static void adopt_charge(struct np_output *o, struct np_reply *reply) {
     assert(!reply->charged || reply->share == &o->share);
     npi_share_made(&o->share, reply->making);
@@ -77,7 +78,7 @@ int np_output_begin_framing(struct np_output *o, bool lz4) {
     return buf_failed(&o->sending) ? -1 : 0;
 }
 
-/* The next block, or what is open, becomes what is sending. 1, 0: there is nothing, -1: no memory. */
+/* Loads the next block, or else open, into sending. 1; 0: nothing is left; -1: no memory. */
 static int load(struct np_output *o) {
     struct buf b;
     o->sending.n = o->sent = 0;
@@ -98,7 +99,8 @@ static int load(struct np_output *o) {
     return buf_failed(&o->sending) ? -1 : 1;
 }
 
-/* What the peer has not taken: open moves behind the queue, so that it does not grow without end. */
+/* Keeps the unsent bytes: open moves to the end of the queue, so that it does not grow without
+ * bound. */
 static enum np_sent left_over(struct np_output *o) {
     if (o->open.n && np_blocks_push(&o->queue, &o->open)) return NP_SENT_BROKEN;
     count(o);

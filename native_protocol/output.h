@@ -1,22 +1,21 @@
-/* What a connection has still to send: responses as they are written, whole answers from workers,
- * then bytes on their way to the socket.
+/* The unsent output of a connection: responses as they are encoded, whole answers from workers, and
+ * bytes on their way to the socket.
  *
  *   open ──┐
  *          ├─> queue of blocks ──frame one──> sending ──> transport
  *   answer ┘
  *
- * open takes the responses of one wake-up; in the ordinary case it becomes sending as it is (v5:
- * framed) and is gone after one write. What the peer does not take waits in the queue, unframed,
- * and each block is framed only when its turn comes and freed when it is sent: nothing is copied
- * but into segments, and a reader that is slower than the server holds what it has not read, not
- * what was ever sent.
+ * open takes the responses of one wake-up; usually it becomes sending unchanged (v5: framed) and is
+ * sent with one write. Bytes that the peer does not take wait in the queue, unframed. Each block is
+ * framed only when its turn comes, and freed when it is sent. So bytes are copied only into
+ * segments, and the memory of a slow reader is bounded by what it has not read.
  *
- *   O1  counted is what queue, open and sending hold in memory, as of the last np_output_send;
- *       below NP_SHARE_SMALL it is 0
- *   O2  the share's bytes are counted and what answers in the making, and answers that wait for
- *       durability, were charged
+ *   O1  counted is the memory of queue, open and sending, as of the last np_output_send; below
+ *       NP_SHARE_SMALL it is 0
+ *   O2  the share's bytes are counted plus the charges of answers in the making and of answers that
+ *       wait for durability
  *
- * The loop's thread; only the share is everybody's.
+ * The loop's thread; only the share may be used by others.
  */
 #pragma once
 
@@ -32,7 +31,7 @@ struct np_output {
     struct np_blocks queue;
     struct buf sending;
     size_t sent;         /* of sending */
-    uint32_t large_left; /* v5: of an envelope that is cut over segments, what is still to be framed */
+    uint32_t large_left; /* v5: bytes of an envelope larger than a segment that are not framed yet */
     bool framed, lz4;    /* v5: in segments; these compressed */
     struct np_share share;
     size_t counted;
@@ -47,12 +46,12 @@ static inline struct buf *np_output_open(struct np_output *o) {
     if (!o->open.p) npi_spare_take(o->spare, &o->open);
     return &o->open;
 }
-/* An answer of its own: its beginning in front, and the reply's further blocks with their charge;
+/* Appends a whole answer: its beginning in front, and the reply's further blocks with their charge;
  * both are empty afterwards. -1: no memory. */
 int np_output_append(struct np_output *o, struct buf *front, struct np_reply *reply) MUST_CHECK;
-/* The further blocks of a reply whose beginning is the end of open. */
+/* Appends the further blocks of a reply whose beginning is the end of open. */
 int np_output_append_rest(struct np_output *o, struct np_reply *reply) MUST_CHECK;
-/* What is there goes out as it is; from here on in segments. */
+/* Sends the output so far unframed, and everything after it in segments. */
 int np_output_begin_framing(struct np_output *o, bool lz4) MUST_CHECK;
 
 static inline size_t np_output_unsent(const struct np_output *o) {
@@ -60,7 +59,7 @@ static inline size_t np_output_unsent(const struct np_output *o) {
 }
 
 /* ALL: nothing is left. SOME: the peer takes no more, or others should have their turn. BROKEN: the
- * connection is, or memory is out. */
+ * connection failed, or there is no memory. */
 enum np_sent { NP_SENT_ALL, NP_SENT_SOME, NP_SENT_BROKEN };
-/* Sends what may be sent now; *n: bytes. */
+/* Sends as much as possible now; *n: the bytes sent. */
 enum np_sent np_output_send(struct np_output *o, struct np_transport *t, size_t *n) MUST_CHECK;

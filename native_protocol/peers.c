@@ -22,7 +22,8 @@ void npi_peers_fini(struct np_peers *p) {
     pthread_mutex_destroy(&p->lock);
 }
 
-/* FNV-1a. Whoever owns the addresses to make this table slow owns enough to fill it. */
+/* FNV-1a. An attacker with enough addresses to make the lookups slow could fill the table as
+ * well. */
 static struct np_peer **slot_of(struct np_peers *p, const uint8_t key[KEY]) {
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < KEY; i++) h = (h ^ key[i]) * 16777619u;
@@ -50,7 +51,7 @@ static struct np_peer *enter(struct np_peers *p, const uint8_t key[KEY]) {
 }
 
 struct np_peer *npi_peers_enter(struct np_peers *p, const uint8_t *address, uint8_t n) {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* an IPv4 address as an IPv6 socket shows it */
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* prefix of an IPv4 address on an IPv6 socket */
     bool v4 = n == 4 || !memcmp(address, mapped, sizeof(mapped));
     uint8_t key[KEY] = {v4 ? 4 : 6};
     memcpy(key + 1, v4 ? address + n - 4 : address, v4 ? 4 : 8);

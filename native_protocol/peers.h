@@ -1,6 +1,7 @@
-/* How many connections there are, in all and of each address, and how many there may be. Any thread.
+/* Counts and bounds the connections, in all and of each address. Any thread.
  *
- * An address is an IPv4 address, or the first 64 bits of an IPv6 one: a host owns all that share them.
+ * An address is an IPv4 address, or the first 64 bits of an IPv6 one, because one host owns all
+ * addresses that share them.
  */
 #pragma once
 

@@ -16,7 +16,7 @@ static bool is_alike(const struct np_plain *p, const struct np_conn *c, const st
     return !p->n || (p->conn == c && !memcmp(env->body.p, p->id, sizeof(p->id)));
 }
 
-/* Whether each is to be looked at once it has ended. */
+/* Whether the audit log, the slow log or the capture needs each single request. */
 static bool is_watched(const struct np_options *o) { return o->audit || npi_post_slow_us(o) || npi_records(o); }
 
 bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
@@ -29,7 +29,7 @@ bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
     return is_alike(&c->loop->plain, c, env) && !npi_fault_any(o) && !cql_admits(o->db) && !is_watched(o);
 }
 
-/* Its rows are in the answer, and nothing is to be added but the charge. */
+/* Whether the rows are in the answer, and only the charge is missing. */
 static bool is_plain(const struct np_call *call) {
     const struct cql_request *r = &call->r;
     const struct np_reply *reply = &call->reply;
@@ -51,7 +51,8 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     return p->in != NULL;
 }
 
-/* To the ledger's queue, for the most part behind another one (Q1). False: it has to know more of it. */
+/* Posts the read to the ledger's queue, mostly behind another one of the same statement (Q1).
+ * False: the ledger needs the whole request. */
 static bool post(const struct np_call *call, struct np_plain *p) {
     return LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
 }

@@ -5,7 +5,8 @@
 #include "cql/fingerprint.h"
 #include "native_protocol/loop.h"
 
-/* After which drivers prepare the statement again: neither a request that succeeded nor anybody's error. */
+/* Drivers answer this error by preparing the statement again: it counts neither as a success of the
+ * statement nor as an error. */
 static bool is_unprepared(const struct err *e) { return e->set && e->code == ERR_UNPREPARED; }
 
 enum operation npi_operation_of(enum stmt_kind kind) {
@@ -30,8 +31,7 @@ static bool is_posted(const struct np_call *call) {
     return call->conn->loop->o->ledger && (call->r.kind != REQUEST_PREPARE || call->err.set);
 }
 
-/* A prepared statement is known by its id, another one by what it has in common with those that
- * differ in their values. */
+/* A prepared statement is named by its id, any other by a hash of its text without literals. */
 void npi_post_name(struct np_call *call) {
     const struct cql_request *r = &call->r;
     struct slice text = {0};
@@ -69,8 +69,8 @@ static uint32_t count_statements(const struct op_cost *c) {
     return n;
 }
 
-/* Values of rows are nowhere in it: statements are told apart from those that differ in values, and
- * text that could hold a password is not shown at all. */
+/* Logs a slow statement without values of rows: its text has no literals, and text that could
+ * contain a password is not shown at all. */
 static void tell_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind)
@@ -83,7 +83,7 @@ static void tell_slow(struct np_call *call, int64_t took_us) {
              SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
-/* A prepared SELECT of one read that went well, and nothing more to say. */
+/* A prepared SELECT of one read that succeeded, with nothing else to post. */
 static bool is_plain_read(const struct np_call *call) {
     bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) |
                 (call->r.kind != REQUEST_EXECUTE);

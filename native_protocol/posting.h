@@ -1,5 +1,4 @@
-/* A request whose outcome is known goes to the ledger: whose it was, what it did, what it was
- * charged or why it was refused. */
+/* Posts a request to the ledger once its outcome is known: connection, work, charge or refusal. */
 #pragma once
 
 #include "ledger/figure.h"
@@ -7,11 +6,12 @@
 
 struct np_options;
 
-/* What the ledger calls a statement. */
+/* The ledger's name for the kind of a statement. */
 enum operation npi_operation_of(enum stmt_kind kind);
-/* Before both that and the claim to what it posts: as which statement it is posted (call->statement_id). */
+/* Sets the statement that the call is posted as (call->statement_id). Called before npi_post and
+ * before the call's claim is made. */
 void npi_post_name(struct np_call *call);
-/* From how many microseconds on a request is logged; 0: none is. */
+/* Requests that take this many microseconds or more are logged; 0: none is. */
 int64_t npi_post_slow_us(const struct np_options *o);
-/* Once for every query request, before its memory goes. The loop's thread. */
+/* Called once for every query request, before its memory is freed. The loop's thread. */
 void npi_post(struct np_call *call);

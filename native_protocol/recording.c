@@ -7,7 +7,7 @@
 
 /* ---- statements that are named by their ids ---- */
 
-/* hashed: without its literals. */
+/* hashed: the text has no literals. */
 static struct capture_statement statement_of(struct np_call *call, const struct cql_prepared *p, bool hashed) {
     const char *keyspace = prepared_keyspace(p);
     return (struct capture_statement){

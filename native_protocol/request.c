@@ -123,7 +123,7 @@ static int read_timestamp(struct decode *d, struct cql_params *p) {
     return 0;
 }
 
-/* What BATCH and <query_parameters> end with alike. */
+/* Reads the common end of BATCH and <query_parameters>. */
 static int read_tail(struct decode *d, uint32_t flags, struct cql_params *p) {
     if (flags & QUERY_SERIAL) {
         p->serial_consistency = rd_u16(&d->rd);
@@ -202,7 +202,7 @@ static int decode_batch(struct decode *d, struct cql_request *r) {
     if (n > rd_left(&d->rd) / ITEM_MIN) return truncated(d);
     r->batch_kind = kinds[type];
     r->n_items = n;
-    /* of a request that is cut off the capture looks at all */
+    /* zeroed, because the capture reads all items even if decoding stops halfway */
     struct cql_batch_item *items = arena_zalloc(d->arena, n * sizeof(*items) + 1);
     if (!items) return err_nomem(d->err);
     r->items = items;

@@ -2,8 +2,8 @@
  * specification, section 4.1, and v3, v4).
  *
  * A decoded request points into the body it was decoded from; arrays are in the arena. Every length
- * is checked against what is left of the body before it is believed, so a lying count costs at most
- * what the body's own bytes can back. What follows the message in a body is ignored, as the
+ * is checked against the rest of the body before it is used, so a wrong count cannot allocate more
+ * than the body's own bytes justify. Bytes behind the message in a body are ignored, as the
  * specification asks.
  */
 #pragma once
@@ -12,15 +12,15 @@
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
 
-/* What a query request says beside what cql needs to know. */
+/* Options of a query request that concern only the response. */
 struct np_query_options {
     bool skip_metadata;
     bool wants_capacity; /* the request's custom payload has the key "capacity" */
 };
 
 /* Decodes QUERY, PREPARE, EXECUTE or BATCH into r: kind, params, query or prepared_id, batch items.
- * body: plain, the request payload (flag) still in front. ERR_PROTOCOL when it is no such message;
- * the connection may go on. */
+ * body: uncompressed, with the custom payload (flag) still in front. ERR_PROTOCOL when it is no
+ * such message; the connection may go on. */
 int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,
                     struct np_query_options *o, struct err *e) MUST_CHECK;
 

@@ -4,7 +4,8 @@
 
 #include "native_protocol/metadata.h"
 
-/* A [bytes map] of one: its number, the key, and as its value a double, which is filled in at the end. */
+/* A [bytes map] with one entry: the number of entries, the key, and as its value a double, which is
+ * filled in at the end. */
 #define CHARGE_KEY "RequestCharge"
 static const char charge_map[] = "\0\1" "\0\15" CHARGE_KEY "\0\0\0\10" "\0\0\0\0\0\0\0\0";
 enum { CHARGE_SLOT = sizeof(charge_map) - 1 };
@@ -77,10 +78,10 @@ int np_err_no_room(struct err *e) {
     return err_set(e, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
 }
 
-/* Charged before it is there. */
+/* Opens a new block, which is charged before it is allocated. */
 static int open_block(struct np_reply *r, size_t n, struct err *e) {
     size_t cap = NP_BLOCK;
-    while (cap < n) cap *= 2; /* what a buffer of n bytes will have */
+    while (cap < n) cap *= 2; /* the capacity of a buffer of n bytes */
     if (np_blocks_push(&r->more, &r->tail)) return err_nomem(e);
     if (r->share) {
         enum np_may may = npi_share_make(r->share, r, r->charged, cap);
@@ -99,7 +100,7 @@ struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
     return open_block(r, n, e) ? NULL : &r->tail;
 }
 
-/* What is at [at, at + old) becomes what; the rest moves. */
+/* Replaces the bytes [at, at + old) by what; the bytes behind them move. */
 static void replace(struct buf *out, size_t at, size_t old, struct slice what) {
     size_t tail = out->n - at - old;
     if (what.n > old && !buf_reserve(out, what.n - old)) return;
@@ -138,9 +139,9 @@ static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings and then
- * loses the connection; Cassandra never sends a payload that nobody asked for, so no driver of that
- * time met both. */
+/* Removes the charge from a response with warnings. Java's native-protocol up to 1.5.1 (driver
+ * 4.19.0) reads the payload before the warnings and then loses the connection. Cassandra sends a
+ * payload only on request, so no driver of that time received both. */
 static void drop_charge(struct np_reply *r) {
     replace(r->out, r->start + NP_HEADER, CHARGE_SLOT, slice_of((const uint8_t *)"", 0));
     r->out->p[r->start + 1] &= (uint8_t)~NP_FLAG_PAYLOAD;
@@ -170,8 +171,8 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 /* Every body is compressed when the client asked for compression, however small, as Cassandra does.
- * A body is compressed as a whole and so held twice for a moment: one above GATHER_MAX is sent as
- * it is, which each envelope may be (v4 specification, section 2.2). */
+ * A body is compressed as a whole, so it is in memory twice for a moment. A body above GATHER_MAX
+ * is sent uncompressed, as the specification allows for each envelope (v4, section 2.2). */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     enum { GATHER_MAX = 4 << 20 };
     size_t at = r->start + NP_HEADER;

@@ -2,12 +2,12 @@
  * 4.2, and v3, v4).
  *
  * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge
- * payload), the body is appended, np_reply_end fills in what is known only now: charge, tracing id,
- * warnings, capacity, length, compression. Or np_reply_cancel drops it all, to write something else
- * instead. A failed buffer stays failed until cancel.
+ * payload); the body is appended; np_reply_end fills in the parts that are known only at the end:
+ * charge, tracing id, warnings, capacity, length, compression. np_reply_cancel drops the response
+ * instead, so that another one can be written. A failed buffer stays failed until cancel.
  *
  * Rows beyond the first NP_BLOCK bytes go to blocks of their own, each charged to the connection's
- * share before it is written; who takes the blocks (output.h) takes over the charge with them.
+ * share before it is written. The charge moves with the blocks to the output (output.h).
  */
 #pragma once
 
@@ -31,27 +31,28 @@ struct np_reply {
     struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
     struct np_blocks more; /* what goes behind out; at the end the tail, too */
     struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
-    size_t charged, making; /* for blocks; of it, as of an answer in the making */
-    bool no_room;           /* the room that it was refused is one to wait for */
+    size_t charged, making; /* for blocks; the part of charged that is in the making */
+    bool no_room;           /* a block was refused, and waiting for room would help */
 };
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode,
                     bool with_charge);
 void np_reply_cancel(struct np_reply *r);
-/* Its blocks go, and their charge; what is in out stays. */
+/* Drops the blocks and their charge; out is unchanged. */
 void np_reply_drop(struct np_reply *r);
-/* All of from's blocks become those of to, which has none; with their charge. */
+/* Moves all blocks of from, with their charge, to to, which has none. */
 void np_reply_move(struct np_reply *to, struct np_reply *from);
 /* The blocks become part of out. -1: no memory. */
 int np_reply_gather(struct np_reply *r) MUST_CHECK;
-/* The end of one that is whole but for its charge, and stands in out alone; which has not failed. */
+/* Ends a reply that is complete except for its charge, and has no further blocks; out has not
+ * failed. */
 void np_reply_end_plain(struct np_reply *r, double charge);
-/* It is made: its blocks, and the memory of out when out is the reply's alone, count as the
- * connection's to take away. */
+/* The reply is finished: its blocks, and the memory of out when out belongs to the reply alone,
+ * count as held by the connection, no longer as in the making. */
 void np_reply_made(struct np_reply *r);
 /* Drops the message, not the envelope. */
 void np_reply_restart(struct np_reply *r);
-/* Where rows go, and how many bytes of them while nothing more is made. */
+/* The buffer for the next rows; *room: the bytes that fit without a new allocation. */
 static inline struct buf *np_reply_place(struct np_reply *r, size_t *room) {
     struct buf *b = r->tail.p ? &r->tail : r->out;
     size_t end = b->cap < b->limit ? b->cap : b->limit;
@@ -59,10 +60,10 @@ static inline struct buf *np_reply_place(struct np_reply *r, size_t *room) {
     *room = end > b->n && !b->failed ? end - b->n : 0;
     return b;
 }
-/* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room
- * for more answers, or no memory. */
+/* The buffer for the next n bytes of rows, in one piece; the caller reserves them. NULL and e: no
+ * room for more answers, or no memory. */
 struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) MUST_CHECK;
-/* That there is none. -1. */
+/* Sets the error that there is no room for the answer. -1. */
 int np_err_no_room(struct err *e);
 /* Bytes of the message so far. */
 static inline size_t np_reply_size(const struct np_reply *r) { return r->out->n - r->body + r->more.n + r->tail.n; }
@@ -71,7 +72,7 @@ struct np_reply_extras {
     const uint8_t *tracing_id; /* 16 bytes, or NULL */
     uint32_t n_warnings;       /* left out before v4 */
     const char *const *warnings;
-    bool asked;                /* for the payload, by the client: else it gives way to warnings */
+    bool asked;                /* the client asked for the payload: else it is left out when there are warnings */
     double charge;             /* payload RequestCharge, when begun with_charge */
     struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
     struct slice throttle;     /* payload throttle, likewise */

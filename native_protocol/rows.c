@@ -87,7 +87,8 @@ void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metada
     };
 }
 
-/* Whatever comes between the column count and what is there already. */
+/* Inserts the parts that stand between the column count and the column specs or rows written
+ * already. */
 static void insert_late(struct np_rows *r, const struct cql_result *result, bool changed) {
     struct buf *out = r->reply->out;
     size_t end = out->n;

@@ -92,8 +92,8 @@ static void encode_one(struct slice payload, bool self_contained, bool compress,
     out->n = end;
 }
 
-/* Bytes of the first envelopes that fit a segment together; more than a segment's when already the
- * first does not fit. */
+/* Bytes of the leading envelopes that fit a segment together. More than NP_SEGMENT_MAX when the
+ * first envelope alone does not fit. */
 static size_t take_whole(struct slice envelopes) {
     size_t n = 0;
     while (envelopes.n - n >= NP_HEADER) {
@@ -105,7 +105,7 @@ static size_t take_whole(struct slice envelopes) {
     return n;
 }
 
-/* As much of a large envelope as there is. */
+/* Encodes as much of a large envelope as part contains. */
 static size_t encode_part(struct slice part, bool compress, uint32_t *left, struct buf *out) {
     size_t n = part.n < *left ? part.n : *left;
     for (size_t at = 0; at < n; at += NP_SEGMENT_MAX)

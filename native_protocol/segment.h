@@ -21,12 +21,12 @@ struct np_segment {
 };
 
 /* Bytes consumed, NP_NEED_MORE, or NP_BAD with e (a checksum does not match, a length lies): the
- * connection cannot go on. scratch is cleared and used when the payload is compressed. */
+ * connection cannot continue. scratch is cleared and used when the payload is compressed. */
 ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch, struct np_segment *seg,
                           struct err *e) MUST_CHECK;
-/* Appends the segments that carry envelopes. All but the last are whole; a last one that is larger
- * than a segment may be cut anywhere behind its header, and then *left, 0 at first, says how many
- * of its bytes the next call begins with. */
+/* Appends the segments that carry envelopes. All envelopes but the last are whole. A last one that
+ * is larger than a segment may be cut anywhere behind its header; then *left, 0 at first, is the
+ * number of its bytes that the next call begins with. */
 void np_segment_encode(struct slice envelopes, bool compress, uint32_t *left, struct buf *out);
 
 uint32_t np_crc24(const uint8_t *p, size_t n);

@@ -11,7 +11,7 @@
 
 /* ---- plan ---- */
 
-/* The wall clock, read once for what begins and what ends. */
+/* The wall clock, read once for the end of a request and the beginning of the next one. */
 static int64_t loop_now(struct np_loop *l) {
     if (!l->now_us) l->now_us = clock_wall_us(l->o->clock);
     return l->now_us;
@@ -75,7 +75,7 @@ static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
 
 static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.admitted_us); }
 
-/* It was admitted, and could not be applied. */
+/* Reports an admitted write that could not be applied, so that the limits get its units back. */
 static void give_back(const struct np_call *call) {
     const struct np_options *o = call->conn->loop->o;
     if (!o->write_failed.fn) return;
@@ -92,8 +92,8 @@ static enum cql_outcome refuse(struct np_call *call) {
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
-/* A small answer that there is no room for waits for it on a worker, and holds nothing meanwhile:
- * the read starts over. */
+/* If there is no room for a small answer, the read starts over on a worker once there is room, and
+ * holds no memory meanwhile. */
 static enum cql_outcome wait_for_room(struct np_call *call, enum cql_outcome planned) {
     if (LIKELY(planned != CQL_FAILED) || !call->reply.no_room || call->r.stmt_kind != STMT_SELECT) return planned;
     npi_call_unplan(call);
@@ -176,12 +176,12 @@ static void fill_account(struct np_call *call) {
     }
 }
 
-/* Of a response that waits to be durable the loop does both, when it is. False: the connection
- * cannot be answered, or is not to be. */
+/* Sends and accounts the response; for a write that must become durable first, the loop does both
+ * then. False: the connection cannot be answered, or must not be. */
 static bool acknowledge_and_account(struct np_call *call) {
     fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
-        /* what was committed elsewhere; what the loop commits it asks for itself */
+        /* for a call that was committed elsewhere; the loop requests the sync of its own commits */
         eng_want_durable(call->conn->loop->o->eng, call->seq, 0);
         ledger_claim_fini(&call->account.claim);
         np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);

@@ -12,8 +12,8 @@
 
 enum { FILES = 3 };
 
-/* What a file was when it was read: one that takes its place has another number, one that is
- * written again another time. */
+/* Identifies a file as of its last read: a file that replaces it has another inode number, a
+ * rewritten file another time. */
 struct seen {
     ino_t number;
     struct timespec changed;
@@ -111,7 +111,7 @@ static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct er
                               reason());
     SSL_CTX_set_verify(
         ctx, SSL_VERIFY_PEER | (o->client_cert == NP_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-    /* a session that is taken up again has been checked under this name */
+    /* a resumed session was checked under this name */
     SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1);
     return 0;
 }

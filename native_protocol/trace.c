@@ -38,7 +38,7 @@ static const char *query_text(struct np_call *call) {
     return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
 }
 
-/* The words of an error may quote the statement. */
+/* The text of an error may quote the statement. */
 static const char *error_text(const struct np_call *call) {
     return cql_holds_password(call->r.stmt_kind, call->r.query) ? err_title(call->err.code) : call->err.text;
 }
@@ -65,7 +65,7 @@ static const char *class_name(enum cql_work_class class) {
 
 void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t number) {
     struct np_trace *t = &call->trace;
-    /* the last steps have room */
+    /* parts leave room for the last steps */
     if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return;
     t->steps[t->n].step = step;
     t->steps[t->n].on_worker = call->r.blocking;

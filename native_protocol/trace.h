@@ -4,11 +4,11 @@
 #include "metering/charge.h"
 #include "native_protocol/call.h"
 
-/* A step of a call; nothing where it is not traced. Whichever thread has the call. */
+/* Records a step of a traced call. The thread that has the call. */
 void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t number);
 static inline void npi_trace_step(struct np_call *call, enum np_trace_step step, int64_t number) {
     if (UNLIKELY(call->started_us != 0)) npi_trace_note(call, step, number);
 }
 /* Makes the session id (a timeuuid, 16 bytes), which the response carries, and stores the session.
- * -1: there is none. The loop's thread. */
+ * -1: no session was stored. The loop's thread. */
 int npi_trace(struct np_call *call, uint8_t id[16]) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Bytes in and out of a non-blocking socket, plain or TLS; the rest of the folder does not know which. */
+/* Reads and writes a non-blocking socket, plain or TLS; callers need not know which. */
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 struct np_transport {
     int fd;
     SSL *ssl; /* NULL: plain */
-    bool wants_write; /* TLS cannot go on reading before the socket takes bytes */
+    bool wants_write; /* TLS cannot continue to read until the socket accepts bytes */
 };
 
 enum { NP_IO_AGAIN = -1, NP_IO_ERROR = -2 };

@@ -64,7 +64,8 @@ static struct np_work_client *who_pays(const struct np_queue *q) {
     return most;
 }
 
-/* Takes out its newest, and a scan before anything else; what is aside last. */
+/* Removes the client's newest work: a scan first, then the other classes, and works put aside
+ * last. */
 static struct np_work *take_newest(struct np_queue *q, struct np_work_client *c) {
     static const enum cql_work_class order[WORK_CLASSES] = {WORK_SCAN, WORK_READ, WORK_UPDATE, WORK_DDL};
     struct np_work *w;
@@ -116,7 +117,7 @@ unsigned np_queue_resume(struct np_queue *q, int64_t now_us) {
     return classes;
 }
 
-/* ---- what nobody waits for any more ---- */
+/* ---- stale works ---- */
 
 bool np_work_is_stale(const struct np_work *w, int64_t now_us) {
     return (w->deadline_us && w->deadline_us <= now_us) ||

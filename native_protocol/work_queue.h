@@ -1,16 +1,16 @@
-/* What waits for a worker: a queue for every class of work, shared fairly by the clients whose work
- * it is.
+/* Queues of the works that wait for a worker: one for every class of work, shared fairly by the
+ * clients.
  *
- * Life of a work: put, taken by a worker of its class, and perhaps put again for its next part, or
- * put aside until a moment. Within a class the clients take turns, whatever each of them has
- * waiting; a client's own works go in the order they were put. So one client with a thousand scans
- * delays another's one scan by one part, not by a thousand.
+ * Life of a work: it is put, taken by a worker of its class, and perhaps put again for its next
+ * part, or put aside until a given time. Within a class the clients take turns, however many works
+ * each has; a client's own works run in the order they were put. So a client with a thousand scans
+ * delays another client's single scan by one part, not by a thousand.
  *
- * The queue is bounded in works and in bytes. When a bound is hit the client that holds the most of
- * it pays: its newest work comes back from np_queue_put, which need not be the one just put.
+ * The queue is bounded in works and in bytes. When a bound is exceeded, np_queue_put removes and
+ * returns the newest work of the client that has the most; this need not be the work just put.
  *
- * A work in a queue may become stale: its deadline passes, or its client goes. np_queue_stale finds
- * those. No locks, no clock: the owner (workers.c) has both.
+ * A work in a queue may become stale: its deadline passes, or its client disconnects.
+ * np_queue_stale removes those. The queue has no lock and no clock; its owner (workers.c) has both.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct np_work {
 };
 TAILQ_HEAD(np_works, np_work);
 
-/* A client's place in the turn of one class. */
+/* A client's turn in one class, with its waiting works. */
 struct np_turn {
     TAILQ_ENTRY(np_turn) entry;
     struct np_work_client *client;
@@ -58,19 +58,22 @@ struct np_queue {
 
 void np_work_client_init(struct np_work_client *c);
 void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max);
-/* NULL, or the work that has no room, which is out of the queue. */
+/* Returns NULL, or the work that has no room, which is no longer in the queue. */
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) MUST_CHECK;
-/* Until its not_before_us; counted like the rest, and it has room until somebody else needs it. */
+/* Puts a work aside until its not_before_us. It counts like the others, and loses its room only to
+ * a later np_queue_put. */
 void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us);
-/* The next of the class; NULL: none waits. */
+/* Takes the next work of the class; NULL: none waits. */
 struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class);
-/* Moves those whose moment has come from aside to their queues. Bit per class that got some. */
+/* Moves the works whose time has come from aside to their queues. Returns a bit per class that got
+ * some. */
 unsigned np_queue_resume(struct np_queue *q, int64_t now_us);
 /* Its deadline has passed, or its client is gone. */
 bool np_work_is_stale(const struct np_work *w, int64_t now_us);
-/* Takes out all that are stale and appends them to out. */
+/* Moves all stale works to the end of out. */
 void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out);
-/* Takes out everything, or only what is aside. */
+/* Moves all works, or only those aside, to the end of out. */
 void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out);
-/* The first moment at which a deadline passes or something aside goes on; INT64_MAX: none. Walks the queue. */
+/* The earliest time at which a deadline passes or a work aside resumes; INT64_MAX: none. Walks the
+ * queue. */
 int64_t np_queue_next_moment(const struct np_queue *q);

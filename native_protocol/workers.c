@@ -14,7 +14,7 @@ struct worker {
     enum cql_work_class class;
     struct eng_batch *batch;
     pthread_t thread;
-    struct np_works done; /* and not given back yet; they count as running */
+    struct np_works done; /* finished works that are not given back yet; they count as running */
     unsigned n_done;
 };
 
@@ -61,7 +61,7 @@ static void put_aside(struct np_workers *p, struct np_work *w) {
     if (refused) p->o.ops->ended(w, NP_WORK_STOPPING);
 }
 
-/* Under the lock. Who has no room goes to out. */
+/* Puts w into the queue, under the lock. A work that has no room goes to out. */
 static void put(struct np_workers *p, struct np_work *w, int64_t now_us, struct np_works *out) {
     int64_t deadline_us = w->deadline_us;
     struct np_work *no_room = np_queue_put(&p->queue, w, now_us);
@@ -69,7 +69,8 @@ static void put(struct np_workers *p, struct np_work *w, int64_t now_us, struct 
     look_by(p, deadline_us);
 }
 
-/* One thread for all: it wakes another when it leaves some (next_work). While stopping everybody is ended. */
+/* Wakes one thread of each class; a thread that leaves works wakes another (take). While stopping,
+ * all works are ended. */
 void np_workers_submit(struct np_workers *p, struct np_works *list) {
     struct np_works out = TAILQ_HEAD_INITIALIZER(out);
     int64_t now_us = clock_machine_us(p->o.clock);
@@ -103,7 +104,7 @@ static void give_back(struct worker *t) {
     t->n_done = 0;
 }
 
-/* NULL: none waits, and the thread ends, or has something to give back. */
+/* NULL: no work waits, and the thread ends, or has works to give back. */
 static struct np_work *take(struct worker *t) {
     struct np_workers *p = t->workers;
     struct np_work *w;
@@ -127,7 +128,8 @@ static struct np_work *next_work(struct worker *t) {
     return take(t);
 }
 
-/* A slow part says that the next one may be slow, too: nothing waits for that. */
+/* A finished work is given back at once after a slow part, because the next part may be slow, too;
+ * after quick ones several are given back together. */
 static void done(struct worker *t, struct np_work *w, int64_t since_us) {
     const struct np_workers *p = t->workers;
     TAILQ_INSERT_TAIL(&t->done, w, entry);
@@ -157,7 +159,8 @@ static void run_part(struct worker *t, struct np_work *w) {
 
 static void *work(void *arg) {
     struct worker *t = arg;
-    /* Linux: of this thread alone. Without the right to it scans are as important as the rest. */
+    /* Linux: this sets the priority of this thread alone. Without the right to do so scans run at
+     * normal priority. */
     if (t->class == WORK_SCAN) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), SCAN_NICE);
     for (struct np_work *w; (w = next_work(t));) run_part(t, w);
     eng_batch_free(t->batch);
@@ -204,7 +207,7 @@ static void *keep(void *arg) {
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
         int64_t now_us = clock_machine_us(p->o.clock), at_us = p->look_us;
-        /* a walk through the queue each time */
+        /* each round walks the queue */
         if (at_us < last_us + KEEP_AT_MOST_EVERY_US) at_us = last_us + KEEP_AT_MOST_EVERY_US;
         if (at_us > now_us) {
             sleep_until(p, at_us);
@@ -227,7 +230,8 @@ void np_workers_look(struct np_workers *p) {
 
 /* ---- life ---- */
 
-/* Reads and updates wait, for a disk or a lock, more than they work; a scan works; DDL is put aside while it waits. */
+/* Reads and updates mostly wait for a disk or a lock, so they get more threads than cores; a scan
+ * uses the processor; DDL is put aside while it waits. */
 static unsigned threads_of(const struct np_workers_options *o, enum cql_work_class class) {
     enum { DDL_THREADS = 2, MOST = 64 };
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

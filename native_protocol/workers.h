@@ -1,18 +1,19 @@
-/* The threads that run what may not run on a loop: some for every class of work, so that none waits
- * behind another's.
+/* The threads that run requests that may block a loop. Every class of work has threads of its own,
+ * so that no class waits behind another.
  *
  * Life of a work: np_workers_submit puts it into the queue of its class (work_queue.h); a thread of
- * that class runs a part of it; wanted again, it goes to the back of the queue, so that the next
- * one gets its part first; at its end, whatever that is, ended is called once. What is called short
- * and turns out long goes on as a scan.
+ * that class runs a part of it. An unfinished work goes to the back of the queue, so that the next
+ * one gets its part first. ended is called once at its end, however it ends. A short read that
+ * needs a second part continues as a scan.
  *
- * To wake a thread costs more than a short read whose blocks the operating system has. So works
- * come many at a time, and one thread of the class is woken; when it leaves some it wakes another.
- * And a thread that has more to do gives back what it has done together, while each part is quick.
+ * Waking a thread costs more than a short read whose blocks are in the operating system's cache. So
+ * a loop submits many works at a time and wakes one thread of the class; a thread that leaves works
+ * wakes another. A thread that has more to do gives finished works back together, while each part
+ * is quick.
  *
- * A keeper thread looks after those that wait: it ends what is stale (its deadline has passed, its
- * client is gone), though every thread of its class may be busy, and puts back what was put aside
- * for a while.
+ * A keeper thread watches the waiting works: it ends stale ones (past their deadline, or without
+ * their client) even while every thread of their class is busy, and puts works that were put aside
+ * back into their queues.
  *
  * Submit and look on any thread, the rest on one. Scans run at a lower priority than the loops and
  * the other classes.
@@ -28,14 +29,14 @@ enum np_work_end {
     NP_WORK_NO_ROOM,  /* too much waits, and its client has the most of it */
     NP_WORK_STOPPING, /* the server ends first */
 };
-/* What a part leaves behind. */
+/* How a part of a work ended. */
 enum np_work_part { NP_PART_LAST, NP_PART_MORE, NP_PART_LATER /* not before its not_before_us */ };
 
 struct np_work_ops {
     /* A part of the work, on a thread of its class, with that thread's own batch. */
     enum np_work_part (*run)(struct np_work *w, struct eng_batch *batch);
-    /* The last that is done with the work; on any thread, also within np_workers_submit; must not
-     * call back. Of short reads perhaps after other parts have run. */
+    /* The last call for the work; on any thread, also within np_workers_submit; must not call back.
+     * For short reads it may come after parts of other works have run. */
     void (*ended)(struct np_work *w, enum np_work_end why);
 };
 
@@ -46,24 +47,26 @@ struct np_workers_options {
     unsigned threads[WORK_CLASSES]; /* 0: by cores */
     unsigned queue_max;             /* works that wait; 0: default */
     size_t queue_bytes_max;         /* 0: NP_QUEUE_BYTES */
-    /* a short read that took less waits for the next ones to be given back; 0: none does */
+    /* a short read that took less is given back together with the next ones; 0: every one at
+     * once */
     unsigned quick_us;
 };
 enum { NP_QUEUE_BYTES = 256 << 20 };
 
 struct np_workers;
 struct np_workers *np_workers_new(const struct np_workers_options *o, struct err *e) MUST_CHECK;
-/* All of the list, which is empty then. */
+/* Submits all works of the list, which is empty afterwards. */
 void np_workers_submit(struct np_workers *p, struct np_works *list);
-/* Some work's client has gone: the keeper looks now. */
+/* A client has disconnected: the keeper checks the queue now. */
 void np_workers_look(struct np_workers *p);
-/* What the keeper does each time: ends what is stale, puts back what was put aside; when to look
- * again (INT64_MAX: no reason to). Public for tests with a clock of their own. */
+/* One round of the keeper: ends stale works, resumes works put aside. Returns the time of the next
+ * round (INT64_MAX: none needed). Public for tests with a clock of their own. */
 int64_t np_workers_keep(struct np_workers *p);
-/* The server is going to stop: nothing is put aside any more, and what is ends now. The rest runs on. */
+/* Called before the server stops: no work is put aside any more, and works aside end now. The
+ * others run on. */
 void np_workers_stop_waiting(struct np_workers *p);
-/* Nothing waits, and no part runs but one. */
+/* No work waits, and at most one part runs. */
 bool np_workers_alone(struct np_workers *p);
-/* Ends what waits, lets the parts that run finish, joins the threads. */
+/* Ends the waiting works, lets running parts finish, joins the threads. */
 void np_workers_stop(struct np_workers *p);
 void np_workers_free(struct np_workers *p);

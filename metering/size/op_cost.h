@@ -1,9 +1,9 @@
-/* What a request did, counted where it was done: the engine and cql fill it, metering charges from
- * it at the one exit.
+/* The recorded work of a request. The engine and cql count into it, and metering computes the
+ * charge from it once, at the end.
  *
- * It holds counts and sums, no prices and no rules, so that neither cql nor engine knows how a unit
- * is computed. One struct per request, owned by the request; the lists live in its arena. Not
- * thread-safe: a request is on one thread at a time.
+ * The structure holds counts and sums, no prices and no rules, so neither cql nor the engine knows
+ * how a unit is computed. One struct per request, owned by the request; the lists live in its
+ * arena. Not thread-safe: a request is on one thread at a time.
  */
 #pragma once
 
@@ -14,17 +14,17 @@ struct cql_type;
 /* How encoded sizes are computed (size.h). */
 enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 
-/* What a write is sized by: the row as it stands after it (a deletion: as it stood before), or the
- * key and the columns it writes. */
+/* The bytes of a write: those of its key and of the columns it writes, or those of the row as it
+ * stands after the write (for a deletion: before it). */
 enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
 
-/* From the narrowest to the widest; a request has the widest of its parts. */
+/* Ordered from the narrowest to the widest; a request has the widest class of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
 /* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static
  * rows, and the partition key that goes with them, are summed under SIZE_DOCUMENTED_2022 in both
- * models: the newer one says nothing of static data. Under that model, where all bytes weigh the
- * same, rows may be summed up in rows and column_bytes alone. */
+ * models, because the newer model does not describe static data. Under that model, where all bytes
+ * weigh the same, rows may be summed up in rows and column_bytes alone. */
 struct size_parts {
     uint64_t rows;                  /* rows (or static rows) summed here */
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
@@ -60,10 +60,11 @@ struct op_read {
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 
-/* The rows of a write as they stand: after it, or for a deletion before it. Nothing is there: its rows are 0. */
+/* The rows of a write as they stand after it, or for a deletion before it. rows is 0 when there is
+ * no row. */
 struct op_stood {
     enum op_stood_known {
-        STOOD_UNKNOWN,    /* what is not written was not looked at */
+        STOOD_UNKNOWN,    /* the columns that are not written were not read */
         STOOD_AS_WRITTEN, /* row and statics of the op_write without nulls: all was written, or nothing */
         STOOD_FOUND,
     } known;
@@ -125,9 +126,11 @@ struct op_cost {
 /* Appends an element; NULL when the arena is full. */
 struct op_read *op_cost_read(struct op_cost *c) MUST_CHECK;
 struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_CHECK;
-/* At the end of a read: rows_read is what it is charged by, and not what a deletion has taken away. */
+/* Called at the end of a read: sets rows_read to the rows that the read is charged by, without
+ * deleted ones. */
 void op_cost_count_rows(struct op_cost *c);
 void op_cost_class(struct op_cost *c, enum query_class class); /* widens */
-/* Rows that it scanned, or inserted, updated or deleted: entities, as Azure Table Storage counts them. */
+/* Rows that were scanned, inserted, updated or deleted: entities, as Azure Table Storage counts
+ * them. */
 uint64_t op_read_entities(const struct op_read *r);
 uint64_t op_write_entities(const struct op_write *w);

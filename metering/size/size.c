@@ -42,7 +42,8 @@ static uint64_t number_size(struct slice v) {
     return size;
 }
 
-/* By the number of fields, as a column's id is by the number of columns. */
+/* A field's id grows with the number of fields, as a column's id does with the number of
+ * columns. */
 static uint64_t field_id_size(const struct cql_type *t) { return t->n_args > 124 ? 3 : t->n_args > 62 ? 2 : 1; }
 
 /* A frozen collection inside a UDT is 4 bytes an element and its bytes: its wire form without the count. */

@@ -2,8 +2,8 @@
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html).
  *
  * The size models differ in how a value is measured (size.c) and in what a row adds (size_row.c).
- * What cql adds up while it works are struct size_parts; they are turned into bytes by metering,
- * and by cql where a page ends after so many bytes.
+ * cql sums struct size_parts while it works. Metering turns them into bytes; so does cql where a
+ * page ends after a number of bytes.
  */
 #pragma once
 
@@ -20,8 +20,8 @@ static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model 
     return LIKELY(as_sent) ? (uint64_t)v.n : cqlt_value_size(t, model, v);
 }
 
-/* A collection or UDT item by item: what the value adds around its items, and what item i adds
- * (keys and values of a map take turns). */
+/* Sizes a collection or UDT item by item: cql_items_size is the overhead of the value around its
+ * items, cql_item_size the bytes of item i (keys and values of a map alternate). */
 uint64_t cql_items_size(enum size_model model);
 uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item);
 
@@ -53,22 +53,23 @@ static inline uint64_t size_write_steps(uint64_t bytes) { return (bytes + SIZE_W
 enum { SIZE_READ_STEP = 4096 };
 static inline uint64_t size_read_steps(uint64_t bytes) { return (bytes + SIZE_READ_STEP - 1) / SIZE_READ_STEP; }
 
-/* What a table comes to as it is stored. */
+/* Rows and bytes of a stored table. */
 struct table_size {
     uint64_t rows, static_rows, bytes;
 };
 
-/* Of a value that is set to null, under SIZE_CURRENT ("Estimate row size"). */
+/* Bytes of a value that is set to null, under SIZE_CURRENT ("Estimate row size"). */
 enum { SIZE_CURRENT_NULL = 1 };
-/* What a row and its key columns add under SIZE_DOCUMENTED_2022 (the reference on Amazon Keyspaces,
- * section 0, generation 1). */
+/* Overhead of a row and of its key columns under SIZE_DOCUMENTED_2022 (the reference on Amazon
+ * Keyspaces, section 0, generation 1). */
 enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
 /* Encoded bytes of what the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-/* What of the parts stands after a write of all of them: a null is not stored, and static data of nulls
- * alone is none. */
+/* The parts that remain stored after a write of all of them. A null is not stored, and static data
+ * of nulls alone leaves nothing. */
 struct size_parts size_row_without_nulls(enum size_model model, const struct size_parts *p);
 struct size_parts size_statics_without_nulls(const struct size_parts *p);
-/* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */
+/* Encoded bytes of static data: alike in both models; the parts are summed under
+ * SIZE_DOCUMENTED_2022. */
 uint64_t size_static_bytes(const struct size_parts *p);
