@@ -27,10 +27,6 @@ int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
     return greatest(rate < maximum ? rate : maximum, 1);
 }
 
-static int64_t within(int64_t n, const struct scaling *s) {
-    return n < s->minimum ? s->minimum : n > s->maximum ? s->maximum : n;
-}
-
 static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
     int64_t current = capacity_rate(c, INT64_MAX);
     bool out = wanted > current;
@@ -48,14 +44,10 @@ static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
     double percent = 100.0 * (double)mean / (double)capacity_rate(c, INT64_MAX);
     c->minutes_above = percent > c->scaling.target_percent ? c->minutes_above + 1 : 0;
     c->minutes_below = percent < c->scaling.target_percent - BELOW_PERCENT ? c->minutes_below + 1 : 0;
-    int64_t wanted = within((int64_t)ceil(100.0 * (double)mean / c->scaling.target_percent), &c->scaling);
+    int64_t wanted = (int64_t)ceil(100.0 * (double)mean / c->scaling.target_percent);
+    if (wanted < c->scaling.minimum) wanted = c->scaling.minimum;
+    else if (wanted > c->scaling.maximum) wanted = c->scaling.maximum;
     if (c->minutes_above >= ABOVE_MINUTES || c->minutes_below >= BELOW_MINUTES) scale_to(c, now_s, wanted);
-}
-
-static void end_window(struct capacity *c, int64_t window) {
-    if (c->window_best > c->peak) c->peak = c->window_best;
-    c->window_best = 0;
-    c->window = window;
 }
 
 /* A minute without requests, or many of them, only matter to auto scaling. */
@@ -78,7 +70,10 @@ void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_
     if (!c->minute) c->minute = minute;
     if (!c->window) c->window = window;
     if (minute != c->minute) end_minutes(c, minute, scales); /* also when the clock was set back */
-    if (window > c->window) end_window(c, window);
+    if (window > c->window) {
+        c->peak = greatest(c->peak, c->window_best);
+        c->window_best = 0;
+    }
     c->window = window;
     c->in_minute += n;
 }

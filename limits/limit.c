@@ -32,12 +32,6 @@ static bool next_pair(const char **text, struct slice *left, struct slice *right
     return true;
 }
 
-static int limit_of(struct slice name) {
-    for (int i = 0; i < LIMITS; i++)
-        if (slice_is(name, infos[i].name)) return i;
-    return -1;
-}
-
 static int parse_value(struct slice text, int64_t *out) {
     enum { DIGITS = 12 };
     char copy[DIGITS + 1], *end;
@@ -52,8 +46,9 @@ int limit_values_parse(const char *text, struct limit_values *out, struct err *e
     struct slice name, value;
     for (int i = 0; i < LIMITS; i++) out->of[i] = infos[i].value;
     while (next_pair(&text, &name, &value)) {
-        int id = limit_of(name);
-        if (id < 0) return err_set(e, ERR_CONFIG, "--limit-values: there is no limit '%.*s'", SLICE_FMT(name));
+        int id = 0;
+        while (id < LIMITS && !slice_is(name, infos[id].name)) id++;
+        if (id == LIMITS) return err_set(e, ERR_CONFIG, "--limit-values: there is no limit '%.*s'", SLICE_FMT(name));
         if (parse_value(value, &out->of[id]))
             return err_set(e, ERR_CONFIG, "--limit-values: %s must be a number from 1 to %lld, not '%.*s'",
                            infos[id].name, (long long)LIMIT_VALUE_MAX, SLICE_FMT(value));

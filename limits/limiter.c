@@ -144,23 +144,19 @@ const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object) {
 
 /* ---- what outlives a restart ---- */
 
-/* Encodes the state with the times of its buckets as wall times. */
-static void put_state(const struct limiter *l, const struct limit_table *t, struct buf *out) {
-    struct limit_table copy = *t;
-    struct bucket *all[] = {&copy.read_bucket, &copy.write_bucket, &copy.read_most, &copy.write_most, &copy.entities};
-    for (size_t i = 0; i < ARRAY_LEN(all) && !t->restored; i++)
-        if (all[i]->at_us) all[i]->at_us += l->time.wall_us - l->time.now_us;
-    limit_state_put(&copy, out);
-}
-
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) {
     struct buf state;
     buf_init(&state, 0);
     for (uint32_t i = 0; i < l->tables.n && !buf_failed(&state); i++) {
         struct limit_table *t = table_at(l, i);
         if (!t->touched) continue;
+        struct limit_table copy = *t; /* with the times of its buckets as wall times */
+        struct bucket *all[] = {&copy.read_bucket, &copy.write_bucket, &copy.read_most, &copy.write_most,
+                                &copy.entities};
+        for (size_t k = 0; k < ARRAY_LEN(all) && !t->restored; k++)
+            if (all[k]->at_us) all[k]->at_us += l->time.wall_us - l->time.now_us;
         state.n = 0;
-        put_state(l, t, &state);
+        limit_state_put(&copy, &state);
         t->touched = buf_failed(&state);
         if (!t->touched) fn(arg, t, buf_slice(&state));
     }
@@ -206,11 +202,6 @@ static void say_over(const struct asking *a, const struct draw *d, const struct 
     snprintf(a->over->table, sizeof(a->over->table), "%s", p->table);
 }
 
-static void note_taken(struct limiter *l, struct bucket *b, int64_t n) {
-    assert(l->n_taken < l->cap_taken);
-    l->taken[l->n_taken++] = (struct taken){b, n};
-}
-
 /* 0: taken; -1: over. */
 static int draw(const struct asking *a, const struct draw *d, const struct limit_part *p) {
     if (!d->n) return 0;
@@ -221,12 +212,15 @@ static int draw(const struct asking *a, const struct draw *d, const struct limit
         return -1;
     }
     bucket_take(d->bucket, d->n);
-    if (!d->stays) note_taken(a->l, d->bucket, d->n);
+    if (d->stays) return 0;
+    assert(a->l->n_taken < a->l->cap_taken);
+    a->l->taken[a->l->n_taken++] = (struct taken){d->bucket, d->n};
     return 0;
 }
 
-static void give_back(struct limiter *l) {
-    while (l->n_taken) {
+/* Gives back what was taken, except the first n_kept draws. */
+static void give_back(struct limiter *l, uint32_t n_kept) {
+    while (l->n_taken > n_kept) {
         struct taken *t = &l->taken[--l->n_taken];
         bucket_take(t->bucket, -t->n);
     }
@@ -286,14 +280,6 @@ static void of_partition(const struct limiter *l, struct partition_bucket *b, co
     draws[1] = second(l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false);
 }
 
-static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
-    struct draw draws[OF_TABLE];
-    of_table(a->l, t, p, draws);
-    for (size_t i = 0; i < OF_TABLE; i++)
-        if (draw(a, &draws[i], p)) return -1;
-    return 0;
-}
-
 static int draw_partition(const struct asking *a, const struct limit_part *p) {
     struct partition_bucket *b = partition_bucket_open(&a->l->partitions, p->object, p->token, a->l->ask);
     struct draw draws[OF_PARTITION];
@@ -333,43 +319,27 @@ static int draw_account(const struct asking *a) {
     return 0;
 }
 
-/* Sums the parts from here on that are of one table; *n: their number. */
-static struct limit_part sum_of_table(const struct limit_ask *ask, uint32_t from, uint32_t *n) {
-    struct limit_part sum = ask->parts[from];
-    uint32_t to = from + 1;
-    for (; to < ask->n_parts && ask->parts[to].object == sum.object; to++) {
-        sum.read_halves += ask->parts[to].read_halves;
-        sum.write_units += ask->parts[to].write_units;
-    }
-    *n = to - from;
-    return sum;
-}
-
 /* Draws from all buckets until one is short. Returns the mode of the limit that is exceeded. */
 static enum limit_mode ask_limits(const struct asking *a) {
     struct limiter *l = a->l;
     if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
-    for (uint32_t i = 0, n; i < a->ask->n_parts; i += n) {
-        struct limit_part sum = sum_of_table(a->ask, i, &n);
+    const struct limit_part *parts = a->ask->parts;
+    for (uint32_t i = 0, next; i < a->ask->n_parts; i = next) {
+        struct limit_part sum = parts[i]; /* of all parts of the table */
+        for (next = i + 1; next < a->ask->n_parts && parts[next].object == sum.object; next++) {
+            sum.read_halves += parts[next].read_halves;
+            sum.write_units += parts[next].write_units;
+        }
         struct limit_table *t = table_open(l, sum.object);
         if (!t || t->mode == LIMITS_OFF) continue;
-        if (draw_table(a, t, &sum)) return t->mode;
-        for (const struct limit_part *p = &a->ask->parts[i]; p < &a->ask->parts[i + n]; p++)
+        struct draw draws[OF_TABLE];
+        of_table(l, t, &sum, draws);
+        for (size_t k = 0; k < OF_TABLE; k++)
+            if (draw(a, &draws[k], &sum)) return t->mode;
+        for (const struct limit_part *p = &parts[i]; p < &parts[next]; p++)
             if (p->one_partition && draw_partition(a, p)) return t->mode;
     }
     return LIMITS_OFF;
-}
-
-/* Counts an admitted request for peaks and auto scaling. */
-static void note_use(const struct asking *a) {
-    struct limiter *l = a->l;
-    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
-        const struct limit_part *p = &a->ask->parts[i];
-        struct limit_table *t = table_open(l, p->object);
-        if (!t || t->mode == LIMITS_OFF) continue;
-        capacity_add(&t->read, l->time.wall_us, p->read_halves, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-        capacity_add(&t->write, l->time.wall_us, p->write_units, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-    }
 }
 
 /* ---- the partition guidance ---- */
@@ -379,13 +349,6 @@ static int group_over(const struct asking *a, enum limit_id limit, int64_t n) {
     if (n <= most) return 0;
     say_over(a, &(struct draw){.limit = limit, .rate = most, .n = n, .per_unit = 1}, a->ask->parts, 0);
     return -1;
-}
-
-static int ask_group(const struct asking *a) {
-    if (!a->ask->group_operations) return 0;
-    if (group_over(a, LIMIT_GROUP_OPERATIONS, a->ask->group_operations)) return -1;
-    if (group_over(a, LIMIT_GROUP_BYTES, a->ask->group_bytes)) return -1;
-    return group_over(a, LIMIT_GROUP_SAME_ROW, a->ask->group_same_row);
 }
 
 static int ask_entities(const struct asking *a) {
@@ -410,7 +373,10 @@ static int ask_entities(const struct asking *a) {
 static void ask_guidance(struct asking *a) {
     struct limiter *l = a->l;
     struct limit_connection *c = a->ask->connection;
-    if (!ask_group(a) && !ask_entities(a)) {
+    bool group_is_over = a->ask->group_operations && (group_over(a, LIMIT_GROUP_OPERATIONS, a->ask->group_operations) ||
+                                                      group_over(a, LIMIT_GROUP_BYTES, a->ask->group_bytes) ||
+                                                      group_over(a, LIMIT_GROUP_SAME_ROW, a->ask->group_same_row));
+    if (!group_is_over && !ask_entities(a)) {
         c->refused_in_row = 0;
         return;
     }
@@ -436,20 +402,16 @@ static void count(struct limiter *l, const struct limit_over *o) {
     c->last_retry_us = o->retry_us;
 }
 
-static int reserve_taken(struct limiter *l, uint32_t n_parts) {
-    enum { OF_PART = 7, OF_ASK = 4 };
-    uint32_t need = OF_PART * n_parts + OF_ASK;
-    if (need <= l->cap_taken) return 0;
-    struct taken *taken = realloc(l->taken, need * sizeof(*taken));
-    if (!taken) return -1;
-    l->taken = taken;
-    l->cap_taken = need;
-    return 0;
-}
-
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out) {
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
-    if (reserve_taken(l, ask->n_parts)) return; /* without memory nothing is limited */
+    enum { OF_PART = 7, OF_ASK = 4 };
+    uint32_t need = OF_PART * ask->n_parts + OF_ASK;
+    if (need > l->cap_taken) {
+        struct taken *taken = realloc(l->taken, need * sizeof(*taken));
+        if (!taken) return; /* without memory nothing is limited */
+        l->taken = taken;
+        l->cap_taken = need;
+    }
     struct asking a = {.l = l, .ask = ask, .over = &out->over};
     l->ask++;
     l->n_taken = 0;
@@ -458,7 +420,7 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
     bool over = out->over.limit != LIMITS;
     if (over) {
         count(l, &out->over);
-        give_back(l);
+        give_back(l, 0);
         if (out->over.enforced) return;
     }
     if (l->o.guidance != GUIDANCE_OFF) {
@@ -467,15 +429,19 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
         ask_guidance(&a);
         if (out->guidance.limit != LIMITS) {
             count(l, &out->guidance);
-            if (out->guidance.enforced) of_limits = 0;
-            while (l->n_taken > of_limits) {
-                struct taken *t = &l->taken[--l->n_taken];
-                bucket_take(t->bucket, -t->n);
-            }
+            give_back(l, out->guidance.enforced ? 0 : of_limits);
             if (out->guidance.enforced) return;
         }
     }
-    if (!over) note_use(&a);
+    if (over) return;
+    /* An admitted request counts for peaks and auto scaling. */
+    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
+    for (uint32_t i = 0; i < ask->n_parts; i++) {
+        struct limit_table *t = table_open(l, ask->parts[i].object);
+        if (!t || t->mode == LIMITS_OFF) continue;
+        capacity_add(&t->read, wall_us, ask->parts[i].read_halves, window, l->o.scales);
+        capacity_add(&t->write, wall_us, ask->parts[i].write_units, window, l->o.scales);
+    }
 }
 
 /* ---- giving back ---- */
@@ -505,19 +471,15 @@ static void refill_limits(struct limiter *l, struct limit_table *t, struct parti
     for (size_t i = 0; i < n; i++) refill(l, &draws[i]);
 }
 
-/* Runs before any other call that looks at the capacity, because that would end a minute that is
- * over. */
-static void forget_use(struct limit_table *t, const struct limit_part *p, int64_t asked_us) {
-    capacity_take_back(&t->read, asked_us, p->read_halves);
-    capacity_take_back(&t->write, asked_us, p->write_units);
-}
-
 void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took) {
     struct limit_table *t = table_open(l, p->object);
     struct partition_bucket *b = p->one_partition ? partition_bucket_find(&l->partitions, p->object, p->token) : NULL;
     l->account->touched = true;
     if (t && t->mode != LIMITS_OFF && took.of_limits) {
-        forget_use(t, p, took.at_us);
+        /* Runs before any other call that looks at the capacity, because that would end a minute that is
+         * over. */
+        capacity_take_back(&t->read, took.at_us, p->read_halves);
+        capacity_take_back(&t->write, took.at_us, p->write_units);
         refill_limits(l, t, b, p);
     }
     if (l->o.guidance == GUIDANCE_OFF || !took.of_guidance) return;
@@ -526,15 +488,6 @@ void limiter_give_back(struct limiter *l, const struct limit_part *p, struct lim
     if (!b) return;
     struct draw of_entities = second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, false);
     refill(l, &of_entities);
-}
-
-/* Checks a bucket like draw does, without taking anything. */
-static bool is_in_debt(const struct asking *a, const struct draw *d, const struct limit_part *p) {
-    bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);
-    int64_t needs = bucket_needs(0, d->cap, true);
-    if (bucket_has(d->bucket, needs)) return false;
-    say_over(a, d, p, bucket_wait_us(d->bucket, needs, d->rate));
-    return true;
 }
 
 bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
@@ -551,7 +504,11 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
         of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
     };
     for (size_t i = l->o.mode != LIMITS_ENFORCE || !t->read.provisioned; i < ARRAY_LEN(draws); i++) {
-        if (!is_in_debt(&a, &draws[i], &part)) continue;
+        const struct draw *d = &draws[i]; /* looked at like in draw, without taking anything */
+        int64_t needs = bucket_needs(0, d->cap, true);
+        bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
+        if (bucket_has(d->bucket, needs)) continue;
+        say_over(&a, d, &part, bucket_wait_us(d->bucket, needs, d->rate));
         const struct draw statement = of_connection(l, connection, 1);
         if (l->o.mode == LIMITS_ENFORCE && draw(&a, &statement, &part)) assert(out->over.limit == LIMIT_CONNECTION);
         out->over.enforced = true;

@@ -41,28 +41,11 @@ SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     return statics;
 }
 
-static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, struct charge *c) {
-    uint64_t bytes = 0;
-    if (r->rows.rows) {
-        bytes = size_row_bytes(cost->size_model, cost->n_columns, &r->rows);
-        c->row_bytes += bytes;
-        model_add(c, cost->size_model, &r->rows);
-    }
-    if (UNLIKELY(r->rows.rows > 1 || special(r))) bytes += special_add(r, c);
-    return size_read_steps(bytes);
-}
-
 uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency) {
     struct op_read *r = cost->reads;
     if ((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions) return 0;
     return charge_tell_halves(r, size_read_steps(size_row_bytes(cost->size_model, cost->n_columns, &r->rows)),
                               consistency);
-}
-
-/* The request is a single read without the extras above, as nearly all requests are. */
-static bool is_one_read(const struct op_cost *cost) {
-    return cost->reads &&
-           !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system | special(cost->reads));
 }
 
 /* Fills in the charge that charge_reads would compute for the same request. */
@@ -84,7 +67,14 @@ SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consiste
     uint64_t step = consistency == CHARGE_EVENTUAL ? 1 : 2; /* in halves */
     if (UNLIKELY(n)) rule_add(c, RULE_SCAN_EMPTY);
     for (struct op_read *r = cost->reads; r; r = r->next) {
-        uint64_t k = read_steps(cost, r, c);
+        uint64_t bytes = 0;
+        if (r->rows.rows) {
+            bytes = size_row_bytes(cost->size_model, cost->n_columns, &r->rows);
+            c->row_bytes += bytes;
+            model_add(c, cost->size_model, &r->rows);
+        }
+        if (UNLIKELY(r->rows.rows > 1 || special(r))) bytes += special_add(r, c);
+        uint64_t k = size_read_steps(bytes);
         /* A scan that met no row has its minimum already: the empty storage partitions. */
         if (!k && !cost->empty_partitions) {
             k = 1;
@@ -152,17 +142,11 @@ static void charge_row(const struct op_cost *cost, const struct op_write *w, enu
     c->write_units += (double)(factor * at_least_1(units));
 }
 
-static void charge_static(const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
-    struct size_parts statics = by_row(w, by) ? w->stood.statics : w->statics;
-    if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
-    uint64_t bytes = size_static_bytes(&statics);
-    rule_add(c, RULE_WRITE_STATIC);
-    rule_add(c, RULE_SIZE_STATIC);
-    c->static_bytes += bytes;
-    c->static_write_units += (double)(factor * at_least_1(size_write_steps(bytes)));
-}
-
-static void charge_write(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
+static void charge_any(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
+    if (w->conditional && !w->applied) {
+        charge_failed(cost, w, c);
+        return;
+    }
     uint64_t factor = w->regions;
     rule_add(c, RULE_WRITE_1K);
     rule_add(c, sized_by(w, by));
@@ -179,21 +163,15 @@ static void charge_write(const struct op_cost *cost, const struct op_write *w, e
     if (w->has_row) charge_row(cost, w, by, factor, c);
     /* Deleting a partition deletes its static row by an operation of its own, like each of its
      * rows. */
-    if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) charge_static(w, by, factor, c);
-}
-
-static void charge_any(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
-    if (w->conditional && !w->applied) charge_failed(cost, w, c);
-    else charge_write(cost, w, by, c);
-}
-
-/* Adds the charge of one write, and stores the difference in the write. */
-static void tell_write(const struct op_cost *cost, struct op_write *w, struct charge *c) {
-    struct charge before = *c;
-    charge_any(cost, w, cost->write_size, c);
-    w->read_halves = (uint32_t)((c->read_units - before.read_units) * 2);
-    w->write_units = (uint32_t)(c->write_units - before.write_units);
-    w->static_units = (uint32_t)(c->static_write_units - before.static_write_units);
+    if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) {
+        struct size_parts statics = by_row(w, by) ? w->stood.statics : w->statics;
+        if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
+        uint64_t bytes = size_static_bytes(&statics);
+        rule_add(c, RULE_WRITE_STATIC);
+        rule_add(c, RULE_SIZE_STATIC);
+        c->static_bytes += bytes;
+        c->static_write_units += (double)(factor * at_least_1(size_write_steps(bytes)));
+    }
 }
 
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) {
@@ -207,11 +185,6 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
     return true;
 }
 
-static void charge_writes(const struct op_cost *cost, struct charge *c) {
-    for (struct op_write *w = cost->writes; w; w = w->next) tell_write(cost, w, c);
-    if (cost->writes->next) rule_add(c, RULE_WRITE_BATCH);
-}
-
 SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
     *out = (struct charge){0};
     if (cost->is_system) {
@@ -219,13 +192,23 @@ SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistenc
         return;
     }
     charge_reads(cost, consistency, out);
-    if (cost->writes) charge_writes(cost, out);
+    for (struct op_write *w = cost->writes; w; w = w->next) {
+        struct charge before = *out;
+        charge_any(cost, w, cost->write_size, out);
+        w->read_halves = (uint32_t)((out->read_units - before.read_units) * 2);
+        w->write_units = (uint32_t)(out->write_units - before.write_units);
+        w->static_units = (uint32_t)(out->static_write_units - before.static_write_units);
+    }
+    if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->one_read = cost->reads && !cost->reads->next && !cost->writes;
     out->total = out->read_units + out->write_units + out->static_write_units;
 }
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    uint32_t halves = is_one_read(cost) ? charge_row_read(cost, consistency) : 0;
+    /* The request is a single read without the extras above, as nearly all requests are. */
+    const struct op_read *r = cost->reads;
+    bool one_read = r && !((uintptr_t)r->next | (uintptr_t)cost->writes | cost->is_system | special(r));
+    uint32_t halves = one_read ? charge_row_read(cost, consistency) : 0;
     if (LIKELY(halves)) tell_row_read(cost, consistency, halves, out);
     else charge_all(cost, consistency, out);
 }

@@ -38,18 +38,6 @@ static void put_units(struct buf *out, const char *key, double units) {
     buf_put_str(out, ",");
 }
 
-static void put_table(struct buf *out, const struct op_cost *cost) {
-    buf_put_str(out, "\"table\":");
-    if (!cost->table) {
-        buf_put_str(out, "null,");
-        return;
-    }
-    char name[256];
-    snprintf(name, sizeof name, "%s.%s", cost->keyspace ? cost->keyspace : "", cost->table);
-    buf_json_str(out, slice_str(name));
-    buf_put_str(out, ",");
-}
-
 static void put_write_size(struct buf *out, const struct op_cost *cost, enum write_size by) {
     struct charge_write_size s;
     buf_printf(out, "\"%s\":", write_size_name(by));
@@ -59,13 +47,6 @@ static void put_write_size(struct buf *out, const struct op_cost *cost, enum wri
     }
     buf_printf(out, "{\"row_bytes\":%llu,\"static_bytes\":%llu,\"units\":%llu},", (unsigned long long)s.row_bytes,
                (unsigned long long)s.static_bytes, (unsigned long long)s.units);
-}
-
-static void put_write_sizes(struct buf *out, const struct op_cost *cost) {
-    buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
-    put_write_size(out, cost, WRITE_SIZE_ROW);
-    put_write_size(out, cost, WRITE_SIZE_WRITTEN);
-    put_count(out, "regions", cost->writes->regions);
 }
 
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {
@@ -79,8 +60,19 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
     put_count(out, "rows_read", cost->rows_read);
     put_count(out, "rows_returned", cost->rows_returned);
     buf_printf(out, "\"query_class\":\"%s\",", query_class_name(cost->query_class));
-    put_table(out, cost);
-    if (cost->writes) put_write_sizes(out, cost);
+    buf_put_str(out, "\"table\":");
+    if (cost->table) {
+        char name[256];
+        snprintf(name, sizeof name, "%s.%s", cost->keyspace ? cost->keyspace : "", cost->table);
+        buf_json_str(out, slice_str(name));
+    } else buf_put_str(out, "null");
+    buf_put_str(out, ",");
+    if (cost->writes) {
+        buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
+        put_write_size(out, cost, WRITE_SIZE_ROW);
+        put_write_size(out, cost, WRITE_SIZE_WRITTEN);
+        put_count(out, "regions", cost->writes->regions);
+    }
     buf_put_str(out, "\"rules\":[");
     bool first = true;
     for (unsigned id = 0; id < RULES; id++) {

@@ -42,34 +42,22 @@ static uint64_t number_size(struct slice v) {
     return size;
 }
 
-/* A field's id grows with the number of fields, as a column's id does with the number of
- * columns. */
-static uint64_t field_id_size(const struct cql_type *t) { return t->n_args > 124 ? 3 : t->n_args > 62 ? 2 : 1; }
-
-/* A frozen collection inside a UDT is 4 bytes an element and its bytes: its wire form without the count. */
-static uint64_t field_size(const struct cql_type *t, struct value v) {
-    return t->frozen && cql_type_is_collection(t) && v.n >= 4 ? (uint64_t)v.n - 4 : cql_value_size(t, SIZE_CURRENT, v);
-}
-
 uint64_t cql_items_size(enum size_model model) { return model == SIZE_CURRENT ? 3 : 0; }
 
 uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item) {
     bool current = model == SIZE_CURRENT;
     if (t->id == CQL_UDT) {
         if (i >= t->n_args) return 0;
-        return current ? field_id_size(t) + field_size(t->args[i], item) + 1 : cql_value_size(t->args[i], model, item);
+        const struct cql_type *field = t->args[i];
+        if (!current) return cql_value_size(field, model, item);
+        /* A field's id grows with the number of fields, as a column's id does with the number of columns. */
+        uint64_t id = t->n_args > 124 ? 3 : t->n_args > 62 ? 2 : 1;
+        /* A frozen collection inside a UDT is 4 bytes an element and its bytes: its wire form without the count. */
+        bool without_count = field->frozen && cql_type_is_collection(field) && item.n >= 4;
+        return id + 1 + (without_count ? (uint64_t)item.n - 4 : cql_value_size(field, SIZE_CURRENT, item));
     }
     bool map_value = t->id == CQL_MAP && i % 2;
     return cql_value_size(t->args[map_value], model, item) + (current && !map_value);
-}
-
-static uint64_t items_size(const struct cql_type *t, enum size_model model, struct slice v) {
-    struct cql_elems it;
-    struct value item;
-    uint64_t size = cql_items_size(model);
-    if (cql_elems_open(t, v, &it) < 0) return v.n;
-    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) size += cql_item_size(t, model, i, item);
-    return size;
 }
 
 uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v) {
@@ -77,7 +65,12 @@ uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct
     struct slice s = value_slice(v);
     if (cql_type_is_collection(t) || t->id == CQL_UDT) {
         if (model == SIZE_CURRENT && t->frozen) return s.n;
-        return items_size(t, model, s);
+        struct cql_elems it;
+        struct value item;
+        uint64_t size = cql_items_size(model);
+        if (cql_elems_open(t, s, &it) < 0) return s.n;
+        for (uint32_t i = 0; cql_elems_next(&it, &item); i++) size += cql_item_size(t, model, i, item);
+        return size;
     }
     if (model != SIZE_CURRENT) return s.n;
     switch (t->id) {

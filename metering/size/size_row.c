@@ -10,24 +10,15 @@ enum {
     COLUMNS_PER_ID_BYTE = 62,
 };
 
-/* 1 byte in a table of up to 62 columns, and one more for each further 62. */
-static uint64_t column_id_bytes(uint16_t table_columns) {
-    return table_columns ? (uint64_t)(table_columns - 1) / COLUMNS_PER_ID_BYTE + 1 : 1;
-}
-
-static uint64_t size_current(uint16_t table_columns, const struct size_parts *p) {
-    uint64_t id = column_id_bytes(table_columns);
+uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
+    if (model == SIZE_DOCUMENTED_2022) {
+        uint64_t around = SIZE_2022_ROW * p->rows + SIZE_2022_PK_COLUMN * p->n_pk + SIZE_2022_CK_COLUMN * p->n_ck;
+        return around + p->pk_bytes + p->ck_bytes + p->column_bytes + p->timestamp_bytes;
+    }
+    /* A column's id has 1 byte in a table of up to 62 columns, and one more for each further 62. */
+    uint64_t id = table_columns ? (uint64_t)(table_columns - 1) / COLUMNS_PER_ID_BYTE + 1 : 1;
     return 2 * p->pk_bytes + (id + PK_COLUMN_CURRENT) * p->n_pk + 2 * p->ck_bytes + p->ck_fifths + id * p->n_ck +
            p->column_bytes + id * p->n_columns + p->timestamp_bytes + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
-}
-
-static uint64_t size_2022(const struct size_parts *p) {
-    uint64_t around = SIZE_2022_ROW * p->rows + SIZE_2022_PK_COLUMN * p->n_pk + SIZE_2022_CK_COLUMN * p->n_ck;
-    return around + p->pk_bytes + p->ck_bytes + p->column_bytes + p->timestamp_bytes;
-}
-
-uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
-    return model == SIZE_CURRENT ? size_current(table_columns, p) : size_2022(p);
 }
 
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
