@@ -205,7 +205,7 @@ SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistenc
 }
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    /* The request is a single read without the extras above, as nearly all requests are. */
+    /* Nearly all requests are a single read without the extras that special looks for. */
     const struct op_read *r = cost->reads;
     bool one_read = r && !((uintptr_t)r->next | (uintptr_t)cost->writes | cost->is_system | special(r));
     uint32_t halves = one_read ? charge_row_read(cost, consistency) : 0;

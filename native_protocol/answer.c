@@ -28,52 +28,6 @@ static void put_failure(struct np_call *call) {
     np_put_error(r->out, call->env.version, &call->err);
 }
 
-/* The limit that the client is shown: the one that refused the request, else one that would
- * have. */
-static const struct limit_over *decisive(const struct limit_verdict *v) {
-    return v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced) ? &v->over : &v->guidance;
-}
-
-/* Fills in the rest of the response. -1: not even an error could be written. */
-static int complete(struct np_call *call) {
-    const struct charge *charge = &call->charge;
-    struct np_conn *c = call->conn;
-    struct np_loop *l = c->loop;
-    uint8_t tracing_id[16];
-    struct buf json, throttle;
-    buf_init(&json, 0);
-    buf_init(&throttle, 0);
-    struct np_reply_extras x = {
-        .n_warnings = call->r.n_warnings,
-        .warnings = call->r.warnings,
-        .asked = call->options.wants_capacity || c->capacity_full,
-        .charge = charge->total,
-        .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
-        .scratch = &l->packed,
-    };
-    if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
-        charge_json(&call->cost, charge, &json);
-        x.capacity = buf_slice(&json);
-    }
-    if (UNLIKELY(call->reply.has_charge && call->r.verdict)) {
-        limit_over_json(decisive(call->r.verdict), &throttle);
-        x.throttle = buf_slice(&throttle);
-    }
-    if (call->env.flags & NP_FLAG_TRACING) {
-        if (!npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
-    }
-    int rc = np_reply_end(&call->reply, &x);
-    if (rc) {
-        x = (struct np_reply_extras){.charge = charge->total};
-        err_set(&call->err, ERR_SERVER, "No memory for the response");
-        put_failure(call);
-        rc = np_reply_end(&call->reply, &x);
-    }
-    buf_fini(&json);
-    buf_fini(&throttle);
-    return rc;
-}
-
 int npi_answer_deliver(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
@@ -101,5 +55,43 @@ void npi_answer_plain(struct np_call *call) {
 int npi_answer_encode(struct np_call *call) {
     if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
     else put_result(call);
-    return complete(call);
+    const struct charge *charge = &call->charge;
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    uint8_t tracing_id[16];
+    struct buf json, throttle;
+    buf_init(&json, 0);
+    buf_init(&throttle, 0);
+    struct np_reply_extras x = {
+        .n_warnings = call->r.n_warnings,
+        .warnings = call->r.warnings,
+        .asked = call->options.wants_capacity || c->capacity_full,
+        .charge = charge->total,
+        .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
+        .scratch = &l->packed,
+    };
+    if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
+        charge_json(&call->cost, charge, &json);
+        x.capacity = buf_slice(&json);
+    }
+    if (UNLIKELY(call->reply.has_charge && call->r.verdict)) {
+        /* the limit that refused the request, else one that would have */
+        const struct limit_verdict *v = call->r.verdict;
+        bool by_limit = v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced);
+        limit_over_json(by_limit ? &v->over : &v->guidance, &throttle);
+        x.throttle = buf_slice(&throttle);
+    }
+    if (call->env.flags & NP_FLAG_TRACING) {
+        if (!npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
+    }
+    int rc = np_reply_end(&call->reply, &x);
+    if (rc) {
+        x = (struct np_reply_extras){.charge = charge->total};
+        err_set(&call->err, ERR_SERVER, "No memory for the response");
+        put_failure(call);
+        rc = np_reply_end(&call->reply, &x);
+    }
+    buf_fini(&json);
+    buf_fini(&throttle);
+    return rc;
 }

@@ -38,19 +38,14 @@ static const char *const names[NP_AUDIT_CATEGORIES] = {
 
 /* ---- categories ---- */
 
-static int category_named(struct slice name) {
-    for (int c = 0; c < NP_AUDIT_CATEGORIES; c++)
-        if (slice_is(name, names[c])) return c;
-    return -1;
-}
-
 int np_audit_parse(const char *text, unsigned *out, struct err *e) {
     *out = strcmp(text, "all") ? 0 : (1u << NP_AUDIT_CATEGORIES) - 1;
     if (*out) return 0;
     for (const char *at = text;; at++) {
         struct slice name = slice_of((const uint8_t *)at, strcspn(at, ","));
-        int c = category_named(name);
-        if (c < 0)
+        int c = 0;
+        while (c < NP_AUDIT_CATEGORIES && !slice_is(name, names[c])) c++;
+        if (c == NP_AUDIT_CATEGORIES)
             return err_set(e, ERR_CONFIG,
                            "--audit-categories must be all, or some of QUERY, DML, DDL, DCL, AUTH, PREPARE, ERROR and "
                            "OTHER, not '%.*s'",
@@ -106,11 +101,6 @@ static void put_member(struct buf *out, const char *name, const char *value) {
     put_text(out, slice_of((const uint8_t *)value, strnlen(value, TEXT_MAX)));
 }
 
-/* The text of these errors may quote the statement, with its values and passwords. */
-static bool shows_values(enum err_code code) {
-    return code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER;
-}
-
 static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     time_t seconds = (time_t)(now_us / 1000000);
     struct tm tm;
@@ -131,8 +121,11 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     }
     buf_printf(out, ",\"ok\":%s", x->err->set ? "false" : "true");
     if (x->err->set) {
-        buf_printf(out, ",\"code\":\"0x%04x\"", (unsigned)x->err->code);
-        put_member(out, "error", shows_values(x->err->code) ? err_title(x->err->code) : x->err->text);
+        enum err_code code = x->err->code;
+        /* the text of these errors may quote the statement, with its values and passwords */
+        bool quotes = code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER;
+        buf_printf(out, ",\"code\":\"0x%04x\"", (unsigned)code);
+        put_member(out, "error", quotes ? err_title(code) : x->err->text);
     }
     buf_put_str(out, "}\n");
 }
@@ -147,19 +140,15 @@ static int write_line(int fd, struct slice line) {
     return 0;
 }
 
-static void lose(struct np_audit *a, struct np_loop *l) {
-    np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
-    if (!a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(errno));
-    a->complained = true;
-}
-
 static void put(struct np_audit *a, struct np_loop *l, const struct entry *x) {
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
     put_entry(&line, x, clock_wall_us(a->clock));
     pthread_mutex_lock(&a->lock);
-    if (buf_failed(&line) || write_line(a->fd, buf_slice(&line))) lose(a, l);
-    else a->complained = false;
+    bool lost = buf_failed(&line) || write_line(a->fd, buf_slice(&line));
+    if (lost) np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
+    if (lost && !a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(errno));
+    a->complained = lost;
     pthread_mutex_unlock(&a->lock);
     buf_fini(&line);
 }

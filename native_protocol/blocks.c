@@ -22,28 +22,24 @@ static int append(struct np_blocks *q, struct buf b) {
     return 0;
 }
 
-/* Appends to the last block if it has room, else to a new one that has room for further small
- * buffers. */
-static int append_copy(struct np_blocks *q, struct buf *b) {
+int np_blocks_push(struct np_blocks *q, struct buf *b) {
+    if (!b->n) {
+        buf_fini(b);
+        return 0;
+    }
+    if (b->n > SMALL) {
+        if (append(q, *b)) return -1;
+        buf_init(b, 0);
+        return 0;
+    }
     if (!q->last || q->last->b.cap - q->last->b.n < b->n) {
-        struct buf fresh;
+        struct buf fresh; /* has room for further small buffers */
         buf_init(&fresh, 0);
         if (!buf_reserve(&fresh, SMALL) || append(q, fresh)) return buf_fini(&fresh), -1;
     }
     buf_put_slice(&q->last->b, buf_slice(b));
     q->n += b->n;
     buf_fini(b);
-    return 0;
-}
-
-int np_blocks_push(struct np_blocks *q, struct buf *b) {
-    if (!b->n) {
-        buf_fini(b);
-        return 0;
-    }
-    if (b->n <= SMALL) return append_copy(q, b);
-    if (append(q, *b)) return -1;
-    buf_init(b, 0);
     return 0;
 }
 

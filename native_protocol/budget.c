@@ -27,21 +27,8 @@ static bool by_making(const struct heap_node *a, const struct heap_node *b) {
     return s->making > t->making || (s->making == t->making && s->since_us < t->since_us);
 }
 
-static struct np_share *top_held(const struct np_budget *b) {
-    return heap_top(&b->held) ? HEAP_OBJECT(heap_top(&b->held), struct np_share, held_node) : NULL;
-}
-
-static struct np_share *top_still(const struct np_budget *b) {
-    return heap_top(&b->still) ? HEAP_OBJECT(heap_top(&b->still), struct np_share, still_node) : NULL;
-}
-
-static struct np_share *top_in_grace(const struct np_budget *b) {
-    return heap_top(&b->in_grace) ? HEAP_OBJECT(heap_top(&b->in_grace), struct np_share, grace_node) : NULL;
-}
-
-static struct np_share *top_making(const struct np_budget *b) {
-    return heap_top(&b->making) ? HEAP_OBJECT(heap_top(&b->making), struct np_share, making_node) : NULL;
-}
+/* The first share of a heap; NULL: the heap is empty. */
+#define TOP(heap, node) (heap_top(heap) ? HEAP_OBJECT(heap_top(heap), struct np_share, node) : NULL)
 
 /* The end of the share's grace, if its bytes do not move again. */
 static int64_t grace_ends_us(const struct np_share *s) {
@@ -99,21 +86,16 @@ size_t npi_budget_total(struct np_budget *b) {
 
 /* ---- who goes ---- */
 
-/* Checks the shares whose recorded grace has ended. A share that has moved since gets a new grace;
- * the others count as still. */
-static void end_graces(struct np_budget *b, int64_t now_us) {
-    for (struct np_share *s; (s = top_in_grace(b)) && s->grace_us <= now_us; b->looked++) {
+/* The largest of the shares that are not spared. */
+static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
+    struct np_share *s;
+    /* A share whose recorded grace has ended gets a new one if it has moved since; else it is still. */
+    for (; (s = TOP(&b->in_grace, grace_node)) && s->grace_us <= now_us; b->looked++) {
         heap_remove(&b->in_grace, &s->grace_node);
         if (grace_ends_us(s) > now_us) enter_grace(s);
         else heap_insert(&b->still, &s->still_node);
     }
-}
-
-/* The largest of the shares that are not spared. */
-static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
-    struct np_share *s;
-    end_graces(b, now_us);
-    for (; (s = top_still(b)) && grace_ends_us(s) > now_us; b->looked++) {
+    for (; (s = TOP(&b->still, still_node)) && grace_ends_us(s) > now_us; b->looked++) {
         heap_remove(&b->still, &s->still_node);
         enter_grace(s);
     }
@@ -129,33 +111,28 @@ struct payers {
     bool spare;
 };
 
-static void evict(struct np_share *s) {
-    struct np_budget *b = s->budget;
-    assert(s->bytes > s->making && !s->leaving); /* B3 */
-    leave_heaps(s);
-    s->leaving = s->bytes;
-    b->leaving += s->leaving;
-    atomic_store(&s->evicted, true);
-    b->o.tell(s->owner);
-}
-
-static void revoke(struct np_share *s) {
-    assert(s->making && !s->leaving); /* B5 */
-    leave_heaps(s);
-    s->revoked = true;
-    s->budget->leaving += s->making;
-}
-
 /* Evicts or revokes the share that gives back the most bytes; of two alike, the one that has held
  * them longer. False: no share qualifies. */
 static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_us) {
-    struct np_share *holder = who->spare ? most_still(b, now_us) : top_held(b), *maker = top_making(b);
+    struct np_share *holder = who->spare ? most_still(b, now_us) : TOP(&b->held, held_node);
+    struct np_share *maker = TOP(&b->making, making_node);
     if (holder && holder->bytes <= who->holds) holder = NULL;
     if (maker && maker->making <= who->makes) maker = NULL;
     if (!holder && !maker) return false;
     bool older = holder && maker && holder->bytes == maker->making && holder->since_us <= maker->since_us;
-    if (holder && (!maker || holder->bytes > maker->making || older)) evict(holder);
-    else revoke(maker);
+    if (holder && (!maker || holder->bytes > maker->making || older)) {
+        assert(holder->bytes > holder->making && !holder->leaving); /* B3 */
+        leave_heaps(holder);
+        holder->leaving = holder->bytes;
+        b->leaving += holder->leaving;
+        atomic_store(&holder->evicted, true);
+        b->o.tell(holder->owner);
+    } else {
+        assert(maker->making && !maker->leaving); /* B5 */
+        leave_heaps(maker);
+        maker->revoked = true;
+        b->leaving += maker->making;
+    }
     return true;
 }
 
@@ -169,26 +146,20 @@ static void make_room(struct np_budget *b, size_t limit, const struct payers *wh
     if (who->but) enter_heaps(who->but);
 }
 
-static bool has_room(const struct np_budget *b, size_t limit, size_t n) {
-    return !over(b, limit > n ? limit - n : 0) && n <= limit;
-}
-
 /* ---- shares ---- */
 
 void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) {
     *s = (struct np_share){.budget = b, .owner = owner};
 }
 
-static void begin(struct np_share *s) {
-    s->since_us = clock_machine_us(s->budget->o.clock);
-    npi_share_moved(s, s->since_us);
-}
-
 /* Adds n bytes to the share, `making` of them in the making. */
 static void put(struct np_share *s, size_t n, size_t making) {
     struct np_budget *b = s->budget;
     leave_heaps(s);
-    if (!s->bytes) begin(s);
+    if (!s->bytes) {
+        s->since_us = clock_machine_us(b->o.clock);
+        npi_share_moved(s, s->since_us);
+    }
     s->bytes += n;
     s->making += making;
     b->total += n;
@@ -196,19 +167,6 @@ static void put(struct np_share *s, size_t n, size_t making) {
     if (!s->leaving) return;
     s->leaving += n;
     b->leaving += n;
-}
-
-static void take(struct np_share *s, size_t n) {
-    struct np_budget *b = s->budget;
-    assert(n <= s->bytes && n <= b->total); /* B1 */
-    leave_heaps(s);
-    s->bytes -= n;
-    b->total -= n;
-    assert(s->making <= s->bytes); /* B4 */
-    enter_heaps(s);
-    size_t left = s->leaving < n ? s->leaving : n;
-    s->leaving -= left;
-    b->leaving -= left;
 }
 
 void npi_share_add(struct np_share *s, size_t n) {
@@ -222,10 +180,19 @@ void npi_share_add(struct np_share *s, size_t n) {
 }
 
 void npi_share_sub(struct np_share *s, size_t n) {
+    struct np_budget *b = s->budget;
     if (!n) return;
-    pthread_mutex_lock(&s->budget->lock);
-    take(s, n);
-    pthread_mutex_unlock(&s->budget->lock);
+    pthread_mutex_lock(&b->lock);
+    assert(n <= s->bytes && n <= b->total); /* B1 */
+    leave_heaps(s);
+    s->bytes -= n;
+    b->total -= n;
+    assert(s->making <= s->bytes); /* B4 */
+    enter_heaps(s);
+    size_t left = s->leaving < n ? s->leaving : n;
+    s->leaving -= left;
+    b->leaving -= left;
+    pthread_mutex_unlock(&b->lock);
 }
 
 size_t npi_share_bytes(struct np_share *s) {
@@ -261,7 +228,7 @@ static bool find_room(struct np_share *s, const void *maker, size_t size, size_t
                                .makes = small ? s->making + n : SIZE_MAX,
                                .spare = true};
     if (n < limit) make_room(b, limit - n, &who);
-    return has_room(b, limit, n);
+    return n <= limit && !over(b, limit - n);
 }
 
 enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) {

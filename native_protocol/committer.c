@@ -14,24 +14,20 @@ struct np_committer {
     pthread_t thread;
 };
 
-static struct np_late *next_late(struct np_committer *c) {
-    pthread_mutex_lock(&c->lock);
-    while (!c->queue && !c->stopping) pthread_cond_wait(&c->wake, &c->lock);
-    struct np_late *late = c->queue;
-    if (late) c->queue = late->next;
-    if (!c->queue) c->tail = &c->queue;
-    pthread_mutex_unlock(&c->lock);
-    return late;
-}
-
 static void *work(void *arg) {
     struct np_committer *c = arg;
-    for (struct np_late *late; (late = next_late(c));) {
+    for (;;) {
+        pthread_mutex_lock(&c->lock);
+        while (!c->queue && !c->stopping) pthread_cond_wait(&c->wake, &c->lock);
+        struct np_late *late = c->queue;
+        if (late) c->queue = late->next;
+        if (!c->queue) c->tail = &c->queue;
+        pthread_mutex_unlock(&c->lock);
+        if (!late) return NULL;
         late->rc = eng_batch_commit(late->batch, &late->seq, &late->err);
         atomic_fetch_sub(&c->n, 1);
         npi_loop_give_late(late->loop, late);
     }
-    return NULL;
 }
 
 struct np_committer *npi_committer_new(struct err *e) {

@@ -87,14 +87,6 @@ static void drop_input(struct np_conn *c) {
     c->begun_us = 0;
 }
 
-static void unlink_dirty(struct np_conn *c) {
-    if (!c->dirty) return;
-    struct np_conn **at = &c->loop->dirty;
-    while (*at != c) at = &(*at)->dirty_next;
-    *at = c->dirty_next;
-    c->dirty = false;
-}
-
 void npi_conn_close(struct np_conn *c) {
     if (c->state == NP_CONN_CLOSED) return;
     struct np_loop *l = c->loop;
@@ -103,7 +95,12 @@ void npi_conn_close(struct np_conn *c) {
     if (c->offloaded) l->ops->abandoned(c);
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
-    unlink_dirty(c);
+    if (c->dirty) {
+        struct np_conn **at = &l->dirty;
+        while (*at != c) at = &(*at)->dirty_next;
+        *at = c->dirty_next;
+        c->dirty = false;
+    }
     np_transport_fini(&c->transport);
     drop_input(c);
     np_output_drop(&c->output);
@@ -134,20 +131,6 @@ void npi_conn_append(struct np_conn *c, struct buf *front, struct np_reply *repl
 
 static void may_read_again(struct np_conn *c);
 
-static void all_sent(struct np_conn *c) {
-    c->taken_us = 0;
-    ev_io_stop(c->loop->ev, &c->write_io);
-    /* the peer reads the last answer, then closes; its input is discarded meanwhile */
-    if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
-}
-
-/* The peer took n bytes, and some are still unsent. */
-static void some_sent(struct np_conn *c, size_t n) {
-    if (n || !c->taken_us) c->taken_us = c->loop->tick_us;
-    if (n) npi_share_moved(&c->output.share, c->loop->tick_us);
-    ev_io_start(c->loop->ev, &c->write_io);
-}
-
 void npi_conn_flush(struct np_conn *c) {
     size_t n;
     if (c->state == NP_CONN_CLOSED) return;
@@ -156,8 +139,17 @@ void npi_conn_flush(struct np_conn *c) {
     enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
     np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
     switch (sent) {
-    case NP_SENT_ALL: all_sent(c); break;
-    case NP_SENT_SOME: some_sent(c, n); break;
+    case NP_SENT_ALL:
+        c->taken_us = 0;
+        ev_io_stop(c->loop->ev, &c->write_io);
+        /* the peer reads the last answer, then closes; its input is discarded meanwhile */
+        if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
+        break;
+    case NP_SENT_SOME:
+        if (n || !c->taken_us) c->taken_us = c->loop->tick_us;
+        if (n) npi_share_moved(&c->output.share, c->loop->tick_us);
+        ev_io_start(c->loop->ev, &c->write_io);
+        break;
     case NP_SENT_BROKEN: npi_conn_close(c); return;
     }
     may_read_again(c);
@@ -215,8 +207,6 @@ void npi_conn_stop_reading(struct np_conn *c) {
     if (active(c)) pause_reading(c);
 }
 
-static void consume_kept(struct np_conn *c);
-
 static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
@@ -245,21 +235,20 @@ static uint32_t frame_max(const struct np_conn *c) {
     return c->state < NP_CONN_READY && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
 }
 
-static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
-    uint8_t newest = c->loop->o->newest_version;
-    bool spoken = np_speaks(newest, env), beta = newest == NP_VERSION_MAX && env->version == NP_VERSION_BETA;
-    uint8_t version = npi_conn_framed(c) ? c->version : spoken || beta ? env->version : 4;
-    npi_conn_fail(c, version, spoken ? env->stream : 0, e);
-}
-
 /* Takes one envelope: of v3 or v4, of v5 before STARTUP is answered, or of a segment. Returns bytes
  * consumed, NP_NEED_MORE or NP_BAD. */
 static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     struct np_envelope env;
     struct err e;
     err_clear(&e);
-    ssize_t n = np_envelope_decode(in, c->loop->o->newest_version, frame_max(c), &env, &e);
-    if (n == NP_BAD) return refuse(c, &env, &e), NP_BAD;
+    uint8_t newest = c->loop->o->newest_version;
+    ssize_t n = np_envelope_decode(in, newest, frame_max(c), &env, &e);
+    if (n == NP_BAD) {
+        bool spoken = np_speaks(newest, &env), beta = newest == NP_VERSION_MAX && env.version == NP_VERSION_BETA;
+        uint8_t version = npi_conn_framed(c) ? c->version : spoken || beta ? env.version : 4;
+        npi_conn_fail(c, version, spoken ? env.stream : 0, &e);
+        return NP_BAD;
+    }
     if (n == NP_TOO_BIG) {
         np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
         npi_answer_error(c, env.version, env.stream, env.opcode, &e);
@@ -323,14 +312,6 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     return n;
 }
 
-/* Sends large answers before the end of the wake-up, so that their buffer stays small and in the
- * processor's cache. */
-static void send_early(struct np_conn *c) {
-    if (c->output.open.n < SEND_EARLY) return;
-    settle(c);
-    if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
-}
-
 /* Runs the complete requests of the input; returns the bytes consumed. */
 static size_t consume(struct np_conn *c, struct slice in) {
     size_t done = 0;
@@ -348,7 +329,10 @@ static size_t consume(struct np_conn *c, struct slice in) {
         if (n <= 0) break;
         done += (size_t)n;
         c->begun_us = 0;
-        send_early(c);
+        if (c->output.open.n < SEND_EARLY) continue;
+        /* A large answer leaves before the end of the wake-up, so that its buffer stays small and in the cache. */
+        settle(c);
+        if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
     }
     settle(c);
     return done;
@@ -370,11 +354,6 @@ static void count_input(struct np_conn *c) {
     else if (held < c->unfinished.bytes) npi_share_sub(&c->unfinished, c->unfinished.bytes - held);
 }
 
-static void keep(struct np_conn *c, struct slice rest) {
-    if (rest.n) buf_put_slice(&c->in, rest); /* an empty put would allocate */
-    if (buf_failed(&c->in)) npi_conn_close(c);
-}
-
 static void consume_kept(struct np_conn *c) {
     size_t done = consume(c, buf_slice(&c->in));
     /* a large frame comes in hundreds of pieces: no sanitizer looks at all of it at each */
@@ -384,42 +363,25 @@ static void consume_kept(struct np_conn *c) {
     if (!c->in.n) buf_fini(&c->in);
 }
 
-static void ended(struct np_conn *c, ssize_t n) {
-    if (n == NP_IO_AGAIN) {
-        if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
-        return;
-    }
-    npi_conn_close(c);
-}
-
-/* Whether the connection may take a step of its TLS handshake in this wake-up. If not, its socket
- * is still readable or writable at the next one. */
-static bool its_turn(struct np_conn *c) {
-    if (!np_transport_shakes_hands(&c->transport) || c->loop->handshakes++ < NP_HANDSHAKES_MAX) return true;
-    if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
-    return false;
-}
-
-static void count_handshake(struct np_conn *c, bool shook, ssize_t n) {
-    bool failed = n == 0 || n == NP_IO_ERROR;
-    if (!shook) return;
-    if (!np_transport_shakes_hands(&c->transport)) np_metric_add(&c->loop->metrics, NP_METRIC_HANDSHAKES, 1);
-    else if (failed) np_metric_add(&c->loop->metrics, NP_METRIC_HANDSHAKES_FAILED, 1);
-}
-
 static void read_more(struct np_conn *c) {
     struct np_loop *l = c->loop;
-    if (!its_turn(c)) return;
+    bool shakes = np_transport_shakes_hands(&c->transport);
+    if (shakes && l->handshakes++ >= NP_HANDSHAKES_MAX) {
+        /* The socket is still readable or writable at the next wake-up. */
+        if (c->transport.wants_write) ev_io_start(l->ev, &c->write_io);
+        return;
+    }
     uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->window;
     if (!to) {
         npi_conn_close(c);
         return;
     }
-    bool shook = np_transport_shakes_hands(&c->transport);
     ssize_t n = np_transport_read(&c->transport, to, c->in.n ? READ_STEP : NP_WINDOW);
-    count_handshake(c, shook, n);
+    if (shakes && !np_transport_shakes_hands(&c->transport)) np_metric_add(&l->metrics, NP_METRIC_HANDSHAKES, 1);
+    else if (shakes && (n == 0 || n == NP_IO_ERROR)) np_metric_add(&l->metrics, NP_METRIC_HANDSHAKES_FAILED, 1);
     if (n <= 0) {
-        ended(c, n);
+        if (n != NP_IO_AGAIN) npi_conn_close(c);
+        else if (c->transport.wants_write) ev_io_start(l->ev, &c->write_io);
         return;
     }
     c->heard_us = l->tick_us;
@@ -431,7 +393,9 @@ static void read_more(struct np_conn *c) {
         return;
     }
     size_t done = consume(c, slice_of(l->window, (size_t)n));
-    if (active(c)) keep(c, slice_of(l->window + done, (size_t)n - done));
+    if (!active(c) || done == (size_t)n) return; /* an empty put would allocate */
+    buf_put(&c->in, l->window + done, (size_t)n - done);
+    if (buf_failed(&c->in)) npi_conn_close(c);
 }
 
 static void on_readable(struct ev_loop *ev, ev_io *w, int revents) {
@@ -473,21 +437,18 @@ static bool past(const struct np_conn *c, int64_t since_us, int64_t limit_us) {
     return since_us && limit_us && c->loop->tick_us - since_us > limit_us + TICK_US;
 }
 
-/* A slow reader can take bytes from the socket's own buffer for a long time before the socket
- * accepts more. So the bytes queued in the socket show its progress, too. */
-static void note_taken(struct np_conn *c) {
-    if (!c->taken_us) return;
-    size_t queued = np_transport_queued(&c->transport);
-    if (queued < c->queued) {
-        c->taken_us = c->loop->tick_us;
-        npi_share_moved(&c->output.share, c->taken_us);
-    }
-    c->queued = queued;
-}
-
 void npi_conn_tick(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
-    note_taken(c);
+    if (c->taken_us) {
+        /* A slow reader can take bytes from the socket's own buffer for a long time before the socket
+         * accepts more. So the bytes queued in the socket show its progress, too. */
+        size_t queued = np_transport_queued(&c->transport);
+        if (queued < c->queued) {
+            c->taken_us = c->loop->tick_us;
+            npi_share_moved(&c->output.share, c->taken_us);
+        }
+        c->queued = queued;
+    }
     int64_t age = clock_machine_us(o->clock) - c->state_us;
     bool mute = c->state < NP_CONN_READY && o->handshake_us && age > o->handshake_us;
     bool stuck = past(c, c->taken_us, o->send_us);
@@ -538,18 +499,14 @@ static void set_options(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-/* -1: there are too many already. */
-static int enter(struct np_conn *c, struct np_loop *l) {
-    c->counted_as = npi_peers_enter(&l->bounds->peers, c->peer, c->peer_n);
-    if (c->counted_as) return 0;
-    np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
-    return -1;
-}
-
 struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     struct np_conn *c = calloc(1, sizeof(*c));
-    if (c) note_addresses(c, fd);
-    if (!c || enter(c, l)) {
+    if (c) {
+        note_addresses(c, fd);
+        c->counted_as = npi_peers_enter(&l->bounds->peers, c->peer, c->peer_n);
+        if (!c->counted_as) np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
+    }
+    if (!c || !c->counted_as) {
         free(c);
         close(fd);
         return NULL;

@@ -20,15 +20,6 @@ static void answer_empty(struct np_conn *c, const struct np_envelope *env, enum 
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }
 
-/* Drivers compare the authenticator's class with those that they know, and ignore the rest. */
-static void ask_to_log_in(struct np_conn *c, const struct np_envelope *env) {
-    struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTHENTICATE, false);
-    np_put_string(r.out, "org.apache.cassandra.auth.PasswordAuthenticator");
-    npi_conn_reply(c, &r);
-    np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
-}
-
 static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct np_startup s;
     struct err e = {0};
@@ -41,8 +32,14 @@ static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct 
         c->throw_on_overload = s.throw_on_overload;
         c->capacity_full = s.capacity_full;
         /* the answer to STARTUP is the last envelope outside of segments, and is never compressed */
-        if (c->loop->logins) ask_to_log_in(c, env);
-        else answer_empty(c, env, NP_READY);
+        if (c->loop->logins) {
+            struct np_reply r;
+            np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTHENTICATE, false);
+            /* drivers compare this class with those that they know, and ignore the rest */
+            np_put_string(r.out, "org.apache.cassandra.auth.PasswordAuthenticator");
+            npi_conn_reply(c, &r);
+            np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
+        } else answer_empty(c, env, NP_READY);
         c->compression = s.compression;
         if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4))
             npi_conn_close(c);
@@ -83,13 +80,11 @@ static void on_AUTH_RESPONSE(struct np_conn *c, const struct np_envelope *env, s
 
 /* ---- query requests ---- */
 
-static bool overloaded(const struct np_conn *c) {
-    return npi_conn_unsent(c) > NP_OUT_MAX || (c->throw_on_overload && c->in_flight >= NP_IN_FLIGHT_MAX - 1);
-}
-
 /* NULL: it is answered. */
 static struct np_call *take(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct np_call *call = overloaded(c) ? NULL : npi_call_take(c->loop);
+    bool overloaded = npi_conn_unsent(c) > NP_OUT_MAX ||
+                      (c->throw_on_overload && c->in_flight >= NP_IN_FLIGHT_MAX - 1);
+    struct np_call *call = overloaded ? NULL : npi_call_take(c->loop);
     if (!call) {
         struct err e = {0};
         npi_plain_settle(c->loop);

@@ -4,16 +4,6 @@
 
 static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
 
-/* Chooses the call's fault, once: on the thread and in the part that plans it first. */
-static const struct fault_rule *fault_of(struct np_call *call) {
-    struct faults *all = call->conn->loop->o->faults;
-    if (call->fault.asked) return call->fault.rule;
-    call->fault.asked = true;
-    call->fault.rule = faults_hit(all, &call->r, call->conn->account.id);
-    if (call->fault.rule) npi_trace_step(call, NP_TRACE_FAULT, 0);
-    return call->fault.rule;
-}
-
 static bool start_over(struct np_call *call, int64_t until_us) {
     struct cql_request *r = &call->r;
     bool reads = r->stmt_kind == STMT_SELECT, writes = r->stmt_kind == STMT_INSERT || r->stmt_kind == STMT_UPDATE ||
@@ -37,7 +27,12 @@ static void set_error(struct np_call *call, const struct fault_rule *rule) {
 }
 
 bool npi_fault_before(struct np_call *call) {
-    const struct fault_rule *rule = fault_of(call);
+    if (!call->fault.asked) { /* once in a call, on the thread and in the part that plans it first */
+        call->fault.asked = true;
+        call->fault.rule = faults_hit(call->conn->loop->o->faults, &call->r, call->conn->account.id);
+        if (call->fault.rule) npi_trace_step(call, NP_TRACE_FAULT, 0);
+    }
+    const struct fault_rule *rule = call->fault.rule;
     if (call->err.set) return fail(call);
     if (!rule || call->fault.begun) return false;
     bool waits = rule->delay_ms && !call->fault.until_us;

@@ -7,23 +7,19 @@ bool np_speaks(uint8_t newest, const struct np_envelope *env) {
     return env->version >= NP_VERSION_MIN && env->version <= newest;
 }
 
-/* A client that uses the beta version without the flag gets the error in that version, as from
- * Cassandra. */
-static int check_version(uint8_t newest, const struct np_envelope *env, struct err *e) {
-    if (np_speaks(newest, env)) return 0;
-    if (env->version == NP_VERSION_BETA && speaks_beta(newest))
-        return err_set(e, ERR_PROTOCOL, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
-    return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)",
-                   env->version, newest < NP_VERSION_MAX ? "3/v3, 4/v4" : "3/v3, 4/v4, 5/v5");
-}
-
 ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env, struct err *e) {
     *env = (struct np_envelope){0};
     if (!in.n) return NP_NEED_MORE;
     env->version = in.p[0] & 0x7f;
     if (env->version == NP_VERSION_BETA && speaks_beta(newest) && in.n < 2) return NP_NEED_MORE;
     env->flags = in.n > 1 ? in.p[1] : 0;
-    if (check_version(newest, env, e)) return NP_BAD;
+    if (!np_speaks(newest, env)) {
+        if (env->version == NP_VERSION_BETA && speaks_beta(newest))
+            return err_set(e, ERR_PROTOCOL,
+                           "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
+        return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)",
+                       env->version, newest < NP_VERSION_MAX ? "3/v3, 4/v4" : "3/v3, 4/v4, 5/v5");
+    }
     if (in.n < NP_HEADER) return NP_NEED_MORE;
     env->stream = (int16_t)load_u16(in.p + 2);
     env->opcode = in.p[4];

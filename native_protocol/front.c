@@ -196,21 +196,17 @@ static void on_change(void *arg, const struct schema_change *change) {
     for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
 }
 
-static int start_workers(struct np_front *f, struct err *e) {
+static int start_threads(struct np_front *f, struct err *e) {
     enum { QUICK_US = 100 }; /* a quick read did not wait for a disk */
-    struct np_workers_options o = {.ops = &npi_offload_ops,
+    struct np_workers_options workers = {.ops = &npi_offload_ops,
                                    .eng = f->o.eng,
                                    .clock = f->o.clock,
                                    .queue_max = f->o.queue_max,
                                    .queue_bytes_max = f->o.queue_bytes_max,
                                    .quick_us = QUICK_US};
-    memcpy(o.threads, f->o.workers, sizeof(o.threads));
-    f->workers = np_workers_new(&o, e);
-    return f->workers ? 0 : -1;
-}
-
-static int start_threads(struct np_front *f, struct err *e) {
-    if (start_workers(f, e)) return -1;
+    memcpy(workers.threads, f->o.workers, sizeof(workers.threads));
+    f->workers = np_workers_new(&workers, e);
+    if (!f->workers) return -1;
     f->committer = npi_committer_new(e);
     if (!f->committer) return -1;
     const struct np_logins_options logins = {.access = f->o.access,
@@ -229,16 +225,6 @@ static int start_threads(struct np_front *f, struct err *e) {
     return 0;
 }
 
-static int open_all(struct np_front *f, struct err *e) {
-    for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], &f->o, &npi_dispatch_ops, &f->bounds, e)) return -1;
-    if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
-    if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
-    eng_on_durable(f->o.eng, on_durable, f);
-    catalog_on_change(f->o.catalog, on_change, f);
-    return start_threads(f, e);
-}
-
 unsigned np_front_loops(unsigned threads) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return threads ? threads : cores > 0 ? (unsigned)cores : 1;
@@ -253,7 +239,13 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     for (unsigned i = 0; i < n; i++) f->loops[i].number = i;
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
     set_bounds(&f->o, &f->bounds);
-    return open_all(f, e);
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (npi_loop_init(&f->loops[i], &f->o, &npi_dispatch_ops, &f->bounds, e)) return -1;
+    if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
+    if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
+    eng_on_durable(f->o.eng, on_durable, f);
+    catalog_on_change(f->o.catalog, on_change, f);
+    return start_threads(f, e);
 }
 
 /* A sleeping loop stays asleep, or waits for its lock at its next wake-up. */

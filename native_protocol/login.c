@@ -45,19 +45,17 @@ struct np_logins {
 
 /* ---- who guesses ---- */
 
-static void refill(struct allowance *a, int64_t now_us) {
-    double more = (double)(now_us - a->at_us) * 1e-6 * NP_LOGIN_PER_SECOND;
-    a->left = a->left + more < NP_LOGIN_BURST ? a->left + more : NP_LOGIN_BURST;
-    a->at_us = now_us;
-}
-
 /* Returns the allowance of the address. A new address takes a free entry of its set, or replaces
  * the one that has the most checks left, which loses the least by that. */
 static struct allowance *allowance_of(struct np_logins *p, const uint8_t address[16], int64_t now_us) {
     struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS],
                      *best = NULL;
     for (int i = 0; i < WAYS; i++) {
-        if (set[i].at_us) refill(&set[i], now_us);
+        if (set[i].at_us) {
+            double left = set[i].left + (double)(now_us - set[i].at_us) * 1e-6 * NP_LOGIN_PER_SECOND;
+            set[i].left = left < NP_LOGIN_BURST ? left : NP_LOGIN_BURST;
+            set[i].at_us = now_us;
+        }
         if (set[i].at_us && !memcmp(set[i].address, address, 16)) return &set[i];
         if (!best || !set[i].at_us || (best->at_us && set[i].left > best->left)) best = &set[i];
     }
@@ -66,15 +64,10 @@ static struct allowance *allowance_of(struct np_logins *p, const uint8_t address
     return best;
 }
 
-static void address_of(const struct np_conn *c, uint8_t out[16]) {
-    memset(out, 0, 16);
-    memcpy(out, c->peer, c->peer_n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
-}
-
 /* Takes n slow checks from the allowance of the connection's address; false: fewer are left. */
 static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
-    uint8_t address[16];
-    address_of(c, address);
+    uint8_t address[16] = {0};
+    memcpy(address, c->peer, c->peer_n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
     pthread_mutex_lock(&p->lock);
     struct allowance *a = allowance_of(p, address, clock_machine_us(p->o.clock));
     bool may = a->left >= n;
@@ -84,14 +77,6 @@ static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
 }
 
 /* ---- answers ---- */
-
-static void answer_success(struct np_conn *c, uint8_t version, int16_t stream) {
-    struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_AUTH_SUCCESS, false);
-    buf_u32(r.out, UINT32_MAX); /* no token */
-    npi_conn_reply(c, &r);
-    np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
-}
 
 /* name: the role that the client named; NULL: none yet. */
 static void fail(struct np_conn *c, uint8_t version, int16_t stream, const char *name, const struct err *e) {
@@ -110,13 +95,11 @@ static void enter(struct np_conn *c, uint8_t version, int16_t stream, const char
     }
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS, 1);
     npi_audit_login(c, role, &e);
-    answer_success(c, version, stream);
-}
-
-static void wrong(struct np_conn *c, uint8_t version, int16_t stream, const char *name) {
-    struct err e = {0};
-    err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
-    fail(c, version, stream, name, &e);
+    struct np_reply r;
+    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_AUTH_SUCCESS, false);
+    buf_u32(r.out, UINT32_MAX); /* no token */
+    npi_conn_reply(c, &r);
+    np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
 }
 
 /* ---- PLAIN ---- */
@@ -134,7 +117,9 @@ static void login_done(struct np_errand *x) {
         allow(l->loop->logins, c, -1);
         enter(c, l->version, l->stream, l->name);
     } else if (c->state == NP_CONN_AUTH) {
-        wrong(c, l->version, l->stream, l->name);
+        struct err e = {0};
+        err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", l->name);
+        fail(c, l->version, l->stream, l->name, &e);
     }
     npi_conn_unref(c);
     login_free(l);
