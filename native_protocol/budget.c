@@ -89,7 +89,7 @@ size_t npi_budget_total(struct np_budget *b) {
 /* The largest of the shares that are not spared. */
 static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
     struct np_share *s;
-    /* A share whose recorded grace has ended gets a new one if it has moved since; else it is still. */
+    /* A share whose recorded grace has ended gets a new one if it moved since; else it is still. */
     for (; (s = TOP(&b->in_grace, grace_node)) && s->grace_us <= now_us; b->looked++) {
         heap_remove(&b->in_grace, &s->grace_node);
         if (grace_ends_us(s) > now_us) enter_grace(s);

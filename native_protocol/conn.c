@@ -330,7 +330,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         done += (size_t)n;
         c->begun_us = 0;
         if (c->output.open.n < SEND_EARLY) continue;
-        /* A large answer leaves before the end of the wake-up, so that its buffer stays small and in the cache. */
+        /* A large answer leaves now, so that its buffer stays small and in the processor's cache. */
         settle(c);
         if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
     }
@@ -440,8 +440,8 @@ static bool past(const struct np_conn *c, int64_t since_us, int64_t limit_us) {
 void npi_conn_tick(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     if (c->taken_us) {
-        /* A slow reader can take bytes from the socket's own buffer for a long time before the socket
-         * accepts more. So the bytes queued in the socket show its progress, too. */
+        /* A slow reader can take bytes from the socket's own buffer for a long time before the
+         * socket accepts more. So the bytes queued in the socket show its progress, too. */
         size_t queued = np_transport_queued(&c->transport);
         if (queued < c->queued) {
             c->taken_us = c->loop->tick_us;

@@ -72,19 +72,6 @@ static void held_free(struct np_held *h) {
     free(h);
 }
 
-static void held_give(struct np_loop *l, struct np_held *h) {
-    enum { ACKS_KEPT = 4096 };
-    if (l->held_spare || h->cap_acks > ACKS_KEPT) {
-        held_free(h);
-        return;
-    }
-    np_reply_drop(&h->rest);
-    h->rest = (struct np_reply){0};
-    npi_spare_give(&l->spare, &h->bytes);
-    h->n_acks = 0;
-    l->held_spare = h;
-}
-
 static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env,
                     const struct np_account *account) {
     if (h->n_acks == h->cap_acks) {
@@ -136,15 +123,6 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
     }
 }
 
-static void take_back(struct np_loop *l, const struct np_ack *a) {
-    const struct np_options *o = l->o;
-    struct np_conn *c = a->conn;
-    if (o->ledger)
-        ledger_take_back(o->ledger, l->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
-                         c->state != NP_CONN_CLOSED);
-    if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
-}
-
 /* Sends and accounts the outcome, which is known now; it is accounted even when the connection has
  * closed. */
 static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
@@ -161,7 +139,10 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     if (!e && a->account.trace)
         catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
                            "event-loop");
-    if (e) take_back(c->loop, a);
+    if (e && o->ledger)
+        ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
+                         c->state != NP_CONN_CLOSED);
+    if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
     ledger_claim_fini(&a->account.claim);
     npi_conn_answered(c);
     npi_conn_unref(c);
@@ -170,11 +151,16 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
 /* Sends the answers of the block; with e set, the error in their place. */
 static void held_release(struct np_loop *l, struct np_held *h, const struct err *e) {
     for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
-    held_give(l, h);
-}
-
-static bool head_is_decided(const struct np_loop *l) {
-    return eng_failed(l->o->eng) || l->held->seq <= eng_durable_seq(l->o->eng);
+    enum { ACKS_KEPT = 4096 };
+    if (l->held_spare || h->cap_acks > ACKS_KEPT) {
+        held_free(h);
+        return;
+    }
+    np_reply_drop(&h->rest);
+    h->rest = (struct np_reply){0};
+    npi_spare_give(&l->spare, &h->bytes);
+    h->n_acks = 0;
+    l->held_spare = h;
 }
 
 static void release_durable(struct np_loop *l) {
@@ -187,7 +173,7 @@ static void release_durable(struct np_loop *l) {
             atomic_store(&l->waits, true);
             /* else it became durable before the flag was set, and no thread wakes this loop for
              * it */
-            if (!head_is_decided(l)) return;
+            if (!eng_failed(l->o->eng) && l->held->seq > eng_durable_seq(l->o->eng)) return;
             continue;
         }
         struct np_held *h = l->held;
@@ -226,13 +212,6 @@ static bool all_wait(const struct np_loop *l) {
 static void owe_nothing(struct np_loop *l) {
     l->owes = false;
     ev_idle_stop(l->ev, &l->quiet);
-}
-
-/* The few writes of a wake-up are gathered: while further writes are expected, neither this loop
- * nor the commit thread syncs. */
-static void ask_durable(struct np_loop *l, uint64_t seq, size_t n) {
-    eng_ask_durable(l->o->eng, seq, (uint32_t)n);
-    l->owes = true;
 }
 
 /* Runs before the loop sleeps: syncs the gathered writes, or waits for more of them. */
@@ -295,8 +274,11 @@ static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq
     h->seq = seq;
     held_insert(l, h);
     if (eng_durable_seq(l->o->eng) >= seq) release_durable(l);
-    else if (h->n_acks <= OWN_WRITES_MAX) ask_durable(l, seq, h->n_acks);
-    else want_durable(l, seq, h->n_acks);
+    else if (h->n_acks > OWN_WRITES_MAX) want_durable(l, seq, h->n_acks);
+    else { /* while further writes are expected, neither this loop nor the commit thread syncs these few */
+        eng_ask_durable(l->o->eng, seq, (uint32_t)h->n_acks);
+        l->owes = true;
+    }
 }
 
 static void rows_are_free(void *arg) { npi_loop_wake(arg); }
@@ -341,13 +323,6 @@ static void commit(struct np_loop *l) {
     else if (commit_late(l, h, &e)) committed(l, h, -1, 0, &e);
 }
 
-static void take_late(struct np_loop *l, struct np_late *late) {
-    l->late_bytes -= late->bytes;
-    committed(l, late->held, late->rc, late->seq, &late->err);
-    eng_batch_free(late->batch);
-    free(late);
-}
-
 /* ---- one wake-up ---- */
 
 static void flush_dirty(struct np_loop *l) {
@@ -359,20 +334,9 @@ static void flush_dirty(struct np_loop *l) {
     }
 }
 
-static bool all_answered(const struct np_loop *l) {
-    for (const struct np_conn *c = l->conns; c; c = c->next)
-        if (c->in_flight || npi_conn_unsent(c)) return false;
-    return true;
-}
-
 static void fall_asleep(struct np_loop *l) {
     if (l->is_awake) pthread_mutex_unlock(&l->awake);
     l->is_awake = false;
-}
-
-static void send_answers(struct np_loop *l) {
-    npi_loop_settle(l);
-    flush_dirty(l);
 }
 
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
@@ -385,12 +349,16 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     flush_dirty(l);
     if (l->owes) {
         pay(l);
-        send_answers(l);
+        npi_loop_settle(l);
+        flush_dirty(l);
     }
     if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
     fall_asleep(l);
-    if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US))
-        ev_break(ev, EVBREAK_ALL);
+    if (!l->stopping) return;
+    bool all_answered = true;
+    for (const struct np_conn *c = l->conns; c && all_answered; c = c->next)
+        all_answered = !c->in_flight && !npi_conn_unsent(c);
+    if (all_answered || clock_machine_us(l->o->clock) - l->stop_us > STOP_US) ev_break(ev, EVBREAK_ALL);
 }
 
 /* Runs after the sleep and before every other callback. */
@@ -413,20 +381,6 @@ static void begin_stop(struct np_loop *l) {
     }
     ev_timer_stop(l->ev, &l->accept_again);
     for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
-}
-
-static void tell_event(struct np_loop *l, const struct schema_change *change) {
-    for (struct np_conn *c = l->conns; c; c = c->next)
-        if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
-            np_event_schema(npi_conn_out(c), c->version, change);
-}
-
-static void evict(struct np_loop *l) {
-    if (!atomic_exchange(&l->evicts, false)) return;
-    for (struct np_conn *c = l->conns, *next; c; c = next) {
-        next = c->next;
-        npi_conn_check_evicted(c);
-    }
 }
 
 static void run_errands(struct np_errand *x) {
@@ -462,17 +416,26 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     while (lates) {
         struct np_late *late = lates;
         lates = late->next;
-        take_late(l, late);
+        l->late_bytes -= late->bytes;
+        committed(l, late->held, late->rc, late->seq, &late->err);
+        eng_batch_free(late->batch);
+        free(late);
     }
     run_errands(errands);
     while (events) {
         struct np_event_note *n = events;
         events = n->next;
-        tell_event(l, &n->change);
+        for (struct np_conn *c = l->conns; c; c = c->next)
+            if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
+                np_event_schema(npi_conn_out(c), c->version, &n->change);
         free(n);
     }
     release_durable(l);
-    evict(l);
+    if (atomic_exchange(&l->evicts, false))
+        for (struct np_conn *c = l->conns, *next; c; c = next) {
+            next = c->next;
+            npi_conn_check_evicted(c);
+        }
     if (stop && !l->stopping) begin_stop(l);
 }
 
@@ -630,20 +593,6 @@ void *npi_loop_run(void *arg) {
     return NULL;
 }
 
-static void drop_calls(struct np_loop *l) {
-    for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
-        next = c->next;
-        l->ops->forget(c);
-        np_reply_drop(&c->reply);
-        npi_conn_unref(c->conn);
-        call_free(c);
-    }
-    for (struct np_call *c = l->calls, *next; c; c = next) {
-        next = c->next;
-        call_free(c);
-    }
-}
-
 static void drop_held(struct np_held *h) {
     for (struct np_held *next; h; h = next) {
         next = h->next;
@@ -655,23 +604,29 @@ static void drop_held(struct np_held *h) {
     }
 }
 
-static void drop_late(struct np_late *late) {
-    for (struct np_late *next; late; late = next) {
-        next = late->next;
-        drop_held(late->held);
-        eng_batch_free(late->batch);
-        free(late);
-    }
-}
-
 void npi_loop_close(struct np_loop *l) {
     npi_loop_settle(l);
     while (l->conns) npi_conn_close(l->conns);
     drop_held(l->held);
     drop_held(l->held_now);
-    drop_late(l->inbox_late);
+    for (struct np_late *late = l->inbox_late, *next; late; late = next) {
+        next = late->next;
+        drop_held(late->held);
+        eng_batch_free(late->batch);
+        free(late);
+    }
     run_errands(l->inbox_errands);
-    drop_calls(l);
+    for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
+        next = c->next;
+        l->ops->forget(c);
+        np_reply_drop(&c->reply);
+        npi_conn_unref(c->conn);
+        call_free(c);
+    }
+    for (struct np_call *c = l->calls, *next; c; c = next) {
+        next = c->next;
+        call_free(c);
+    }
     if (l->batch) eng_batch_free(l->batch);
     l->held = l->held_now = NULL;
     l->inbox_late = NULL;

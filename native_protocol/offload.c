@@ -10,18 +10,6 @@ static struct np_call *call_of(struct np_work *w) {
     return (struct np_call *)((char *)w - offsetof(struct np_call, work));
 }
 
-static void count(struct np_call *call) {
-    static const enum np_metric metrics[WORK_CLASSES] = {
-        [WORK_READ] = NP_METRIC_OFFLOADED_READS,
-        [WORK_UPDATE] = NP_METRIC_OFFLOADED_UPDATES,
-        [WORK_SCAN] = NP_METRIC_OFFLOADED_SCANS,
-        [WORK_DDL] = NP_METRIC_OFFLOADED_DDL,
-    };
-    struct np_metrics *m = &call->conn->loop->metrics;
-    np_metric_add(m, NP_METRIC_IN_FLIGHT, 1);
-    np_metric_add(m, metrics[call->work.class], 1);
-}
-
 static void set_deadline(struct np_call *call, enum cql_work_class class) {
     const struct np_options *o = call->conn->loop->o;
     int64_t now_us = clock_machine_us(o->clock),
@@ -52,6 +40,12 @@ static void keep_request(struct np_call *call) {
 static size_t held_bytes(const struct np_call *call) { return sizeof(*call) + call->arena.used + call->out.cap; }
 
 void npi_offload(struct np_call *call) {
+    static const enum np_metric metrics[WORK_CLASSES] = {
+        [WORK_READ] = NP_METRIC_OFFLOADED_READS,
+        [WORK_UPDATE] = NP_METRIC_OFFLOADED_UPDATES,
+        [WORK_SCAN] = NP_METRIC_OFFLOADED_SCANS,
+        [WORK_DDL] = NP_METRIC_OFFLOADED_DDL,
+    };
     struct np_conn *c = call->conn;
     np_reply_cancel(&call->reply);
     cql_request_fini(&call->r);
@@ -62,7 +56,8 @@ void npi_offload(struct np_call *call) {
     call->reply = (struct np_reply){0};
     c->offloaded++;
     c->in_flight++;
-    count(call);
+    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
+    np_metric_add(&c->loop->metrics, metrics[call->work.class], 1);
     if (!call->body.p) {
         err_nomem(&call->err);
         call->outcome = CQL_FAILED;
@@ -123,23 +118,6 @@ static enum np_work_part wait_for_room(struct np_call *call) {
     return wait(call);
 }
 
-static enum np_work_part give_up(struct np_call *call) {
-    if (call->reply.charged <= NP_SHARE_OWN) return wait_for_room(call);
-    call->outcome = CQL_FAILED;
-    np_err_no_room(&call->err);
-    return NP_PART_LAST;
-}
-
-/* Delays the call by its fault. A call that is not applied yet starts over at that time; after
- * apply only the answer waits. */
-static enum np_work_part delay(struct np_call *call) {
-    if (call->fault.applied) set_deadline(call, call->work.class);
-    else start_over(call);
-    call->work.bytes = held_bytes(call);
-    call->work.not_before_us = call->fault.until_us;
-    return NP_PART_LATER;
-}
-
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     struct np_call *call = call_of(w);
     if (UNLIKELY(npi_fault_delays(call))) {
@@ -148,8 +126,13 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     }
     if (call->fault.applied) return NP_PART_LAST;
     enum np_may may = may_go_on(call);
-    if (may == NP_MAY_GIVE_UP) return give_up(call);
     if (may == NP_MAY_WAIT) return wait(call);
+    if (may == NP_MAY_GIVE_UP) {
+        if (call->reply.charged <= NP_SHARE_OWN) return wait_for_room(call);
+        call->outcome = CQL_FAILED;
+        np_err_no_room(&call->err);
+        return NP_PART_LAST;
+    }
     call->n_parts++;
     if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
     else npi_call_run(call, batch);
@@ -162,7 +145,14 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         w->not_before_us = call->r.again_us;
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
-    if (UNLIKELY(npi_fault_delays(call))) return delay(call);
+    if (UNLIKELY(npi_fault_delays(call))) {
+        /* Before apply the call starts over at that time; after it only the answer waits. */
+        if (call->fault.applied) set_deadline(call, call->work.class);
+        else start_over(call);
+        w->bytes = held_bytes(call);
+        w->not_before_us = call->fault.until_us;
+        return NP_PART_LATER;
+    }
     if (call->outcome == CQL_OFFLOAD && call->reply.no_room) return wait_for_room(call);
     if (call->outcome == CQL_OFFLOAD) {
         call->outcome = CQL_FAILED;

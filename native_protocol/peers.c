@@ -22,16 +22,12 @@ void npi_peers_fini(struct np_peers *p) {
     pthread_mutex_destroy(&p->lock);
 }
 
-/* FNV-1a. An attacker with enough addresses to make the lookups slow could fill the table as
- * well. */
-static struct np_peer **slot_of(struct np_peers *p, const uint8_t key[KEY]) {
+static struct np_peer **find(struct np_peers *p, const uint8_t key[KEY]) {
+    /* FNV-1a. An attacker with enough addresses to make the lookups slow could fill the table as
+     * well. */
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < KEY; i++) h = (h ^ key[i]) * 16777619u;
-    return &p->slots[h % NP_PEER_SLOTS];
-}
-
-static struct np_peer **find(struct np_peers *p, const uint8_t key[KEY]) {
-    struct np_peer **at = slot_of(p, key);
+    struct np_peer **at = &p->slots[h % NP_PEER_SLOTS];
     while (*at && memcmp((*at)->key, key, KEY)) at = &(*at)->next;
     return at;
 }

@@ -12,13 +12,6 @@
 #include "native_protocol/recording.h"
 #include "native_protocol/sequence.h"
 
-static bool is_alike(const struct np_plain *p, const struct np_conn *c, const struct np_envelope *env) {
-    return !p->n || (p->conn == c && !memcmp(env->body.p, p->id, sizeof(p->id)));
-}
-
-/* Whether the audit log, the slow log or the capture needs each single request. */
-static bool is_watched(const struct np_options *o) { return o->audit || npi_post_slow_us(o) || npi_records(o); }
-
 bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
     const struct np_options *o = c->loop->o;
     bool plain = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->plain.id) &&
@@ -26,7 +19,10 @@ bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
     bool answered_plainly = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL &&
                             (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
     if (!plain || !answered_plainly || c->state != NP_CONN_READY || env->version != c->version) return false;
-    return is_alike(&c->loop->plain, c, env) && !npi_fault_any(o) && !cql_admits(o->db) && !is_watched(o);
+    const struct np_plain *p = &c->loop->plain;
+    if (p->n && (p->conn != c || memcmp(env->body.p, p->id, sizeof(p->id)))) return false;
+    if (npi_fault_any(o) || cql_admits(o->db)) return false;
+    return !o->audit && !npi_post_slow_us(o) && !npi_records(o); /* these need each single request */
 }
 
 /* Whether the rows are in the answer, and only the charge is missing. */
@@ -42,6 +38,7 @@ static void charge(struct np_call *call) {
     if (UNLIKELY(!charge_row_read(&call->cost, npi_call_consistency(call)))) npi_call_size(call);
 }
 
+/* False: the ledger needs the whole request. */
 SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
@@ -51,29 +48,23 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     return p->in != NULL;
 }
 
-/* Posts the read to the ledger's queue, mostly behind another one of the same statement (Q1).
- * False: the ledger needs the whole request. */
-static bool post(const struct np_call *call, struct np_plain *p) {
-    return LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
-}
-
-static void begin(struct np_plain *p, const struct np_call *call) {
-    p->conn = call->conn;
-    p->in = NULL;
-    p->began_us = call->r.now_us;
-    p->statement_id = call->r.fingerprint.p ? load_u64(call->r.prepared_id.p) : 0;
-    memcpy(p->id, call->body.p, sizeof(p->id));
-}
-
 bool npi_plain_answer(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     struct np_plain *p = &l->plain;
     if (UNLIKELY(!is_plain(call))) return false;
-    if (!p->n) begin(p, call);
+    if (!p->n) {
+        p->conn = call->conn;
+        p->in = NULL;
+        p->began_us = call->r.now_us;
+        p->statement_id = call->r.fingerprint.p ? load_u64(call->r.prepared_id.p) : 0;
+        memcpy(p->id, call->body.p, sizeof(p->id));
+    }
     assert(p->began_us == call->r.now_us); /* Q1 */
     if (LIKELY(!call->cost.unmetered)) {
         charge(call);
-        if (UNLIKELY(!post(call, p))) return false;
+        /* to the ledger's queue, mostly behind another read of the same statement (Q1) */
+        bool posted = LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
+        if (UNLIKELY(!posted)) return false;
     }
     npi_answer_plain(call);
     p->read_halves += call->cost.reads->halves;

@@ -5,10 +5,6 @@
 #include "cql/fingerprint.h"
 #include "native_protocol/loop.h"
 
-/* Drivers answer this error by preparing the statement again: it counts neither as a success of the
- * statement nor as an error. */
-static bool is_unprepared(const struct err *e) { return e->set && e->code == ERR_UNPREPARED; }
-
 enum operation npi_operation_of(enum stmt_kind kind) {
     switch (kind) {
     case STMT_SELECT: return OPERATION_SELECT;
@@ -53,22 +49,6 @@ void npi_post_name(struct np_call *call) {
     if (text.p) call->statement_id = murmur3_hash(text);
 }
 
-static void note_verdict(const struct limit_verdict *v, const struct op_cost *cost, struct ledger_request *q) {
-    const struct limit_over *o = v->over.limit != LIMITS ? &v->over : &v->guidance;
-    q->guidance = v->guidance.limit != LIMITS;
-    q->throttled = v->over.limit != LIMITS || v->guidance.enforced;
-    q->read_throttled = !cost->writes || limit_is_of_reads(o->limit);
-    q->by_connection = o->limit == LIMIT_CONNECTION;
-    q->by_partition = o->limit == LIMIT_PARTITION_READ || o->limit == LIMIT_PARTITION_WRITE;
-}
-
-static uint32_t count_statements(const struct op_cost *c) {
-    uint32_t n = 0;
-    if (LIKELY(!c->reads || !c->reads->next)) return 1;
-    for (const struct op_read *r = c->reads; r; r = r->next) n++;
-    return n;
-}
-
 /* Logs a slow statement without values of rows: its text has no literals, and text that could
  * contain a password is not shown at all. */
 static void tell_slow(struct np_call *call, int64_t took_us) {
@@ -83,32 +63,37 @@ static void tell_slow(struct np_call *call, int64_t took_us) {
              SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
-/* A prepared SELECT of one read that succeeded, with nothing else to post. */
-static bool is_plain_read(const struct np_call *call) {
-    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) |
-                (call->r.kind != REQUEST_EXECUTE);
-    return call->charge.one_read & !more & (call->statement_id != 0);
-}
-
 static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
+    const struct limit_verdict *v = call->r.verdict;
+    uint32_t statements = call->cost.reads ? 0 : 1;
+    for (const struct op_read *r = call->cost.reads; r; r = r->next) statements++;
     struct ledger_request q = {
         .cost = &call->cost,
         .operation = npi_operation_of(call->r.stmt_kind),
         .outcome = outcome_of(&call->err, call->r.verdict),
         .stands = call->fault.applied,
-        .statements = count_statements(&call->cost),
+        .statements = statements,
         .now_us = call->r.now_us,
         .took_us = took_us,
         .connection = call->r.kind == REQUEST_PREPARE ? NULL : &c->account,
         .statement_id = call->statement_id,
         .text = call->statement_text,
     };
-    if (is_unprepared(&call->err)) {
+    /* Drivers answer this error by preparing the statement again: it counts neither as a success of
+     * the statement nor as an error. */
+    if (call->err.set && call->err.code == ERR_UNPREPARED) {
         q.operation = OPERATION_OTHER;
         q.outcome = LEDGER_OK;
     }
-    if (call->r.verdict) note_verdict(call->r.verdict, &call->cost, &q);
+    if (v) {
+        enum limit_id limit = v->over.limit != LIMITS ? v->over.limit : v->guidance.limit;
+        q.guidance = v->guidance.limit != LIMITS;
+        q.throttled = v->over.limit != LIMITS || v->guidance.enforced;
+        q.read_throttled = !call->cost.writes || limit_is_of_reads(limit);
+        q.by_connection = limit == LIMIT_CONNECTION;
+        q.by_partition = limit == LIMIT_PARTITION_READ || limit == LIMIT_PARTITION_WRITE;
+    }
     ledger_post(c->loop->o->ledger, c->loop->number, &q);
 }
 
@@ -122,7 +107,11 @@ void npi_post(struct np_call *call) {
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
-    bool posted = LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account,
+    /* A prepared SELECT of one read that succeeded, with nothing else to post. */
+    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) |
+                (call->r.kind != REQUEST_EXECUTE);
+    bool plain = call->charge.one_read & !more & (call->statement_id != 0);
+    bool posted = LIKELY(plain) && ledger_post_read(l->o->ledger, l->number, &call->conn->account,
                                                                   call->statement_id, &call->cost, begun_us, took_us);
     if (UNLIKELY(!posted)) post(call, took_us);
 }

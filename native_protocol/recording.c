@@ -62,18 +62,6 @@ static void put_digest(struct np_call *call, const struct capture_key *k, struct
 
 static uint32_t outcome_of(const struct err *e) { return e->set ? (uint32_t)e->code : 0; }
 
-static void fill_charge(struct capture_request *q, const struct np_call *call) {
-    const struct charge *c = &call->charge;
-    if (call->err.set && !call->fault.applied) return; /* what failed is free */
-    q->read_halves = (uint64_t)(c->read_units * 2);
-    q->write_halves = (uint64_t)(c->write_units * 2);
-    q->static_halves = (uint64_t)(c->static_write_units * 2);
-    q->row_bytes = c->row_bytes;
-    q->static_bytes = c->static_bytes;
-    q->rows_read = call->cost.rows_read;
-    q->rows_returned = call->cost.rows_returned;
-}
-
 static void record(struct np_call *call, struct capture_recorder *to) {
     struct np_conn *c = call->conn;
     const struct capture_switch *is = capture_switch_of(to);
@@ -96,7 +84,16 @@ static void record(struct np_call *call, struct capture_recorder *to) {
     };
     struct buf digest;
     buf_init(&digest, 0);
-    fill_charge(&q, call);
+    const struct charge *charge = &call->charge;
+    if (!call->err.set || call->fault.applied) { /* a failed request is free */
+        q.read_halves = (uint64_t)(charge->read_units * 2);
+        q.write_halves = (uint64_t)(charge->write_units * 2);
+        q.static_halves = (uint64_t)(charge->static_write_units * 2);
+        q.row_bytes = charge->row_bytes;
+        q.static_bytes = charge->static_bytes;
+        q.rows_read = call->cost.rows_read;
+        q.rows_returned = call->cost.rows_returned;
+    }
     if (digested) {
         const struct capture_key k = capture_key_of(to);
         put_digest(call, &k, &digest);

@@ -60,20 +60,17 @@ static size_t ascii_run(const uint8_t *p, size_t left) {
     return n;
 }
 
-static bool utf8_valid(struct slice s) {
-    for (size_t at = ascii_run(s.p, s.n), n; at < s.n; at += n) {
-        if (!(n = utf8_sequence(s.p + at, s.n - at))) return false;
-        if (n > 1) n += ascii_run(s.p + at + n, s.n - at - n);
-    }
-    return true;
-}
-
 static int read_query(struct decode *d, struct slice *out) {
     int32_t n = (int32_t)rd_u32(&d->rd);
     if (d->rd.bad || n < 0) return truncated(d);
     *out = rd_bytes(&d->rd, (size_t)n);
     if (check(d)) return -1;
-    if (!utf8_valid(*out)) return err_set(d->err, ERR_PROTOCOL, "Cannot decode string as UTF8");
+    for (size_t at = ascii_run(out->p, out->n); at < out->n;) {
+        size_t c = utf8_sequence(out->p + at, out->n - at);
+        if (!c) return err_set(d->err, ERR_PROTOCOL, "Cannot decode string as UTF8");
+        at += c;
+        if (c > 1) at += ascii_run(out->p + at, out->n - at);
+    }
     return 0;
 }
 
@@ -114,22 +111,19 @@ static int read_values(struct decode *d, bool named, uint32_t *n_out, const stru
     return 0;
 }
 
-static int read_timestamp(struct decode *d, struct cql_params *p) {
-    p->has_timestamp = true;
-    p->timestamp = (int64_t)rd_u64(&d->rd);
-    if (p->timestamp == INT64_MIN)
-        return err_set(d->err, ERR_PROTOCOL, "Out of bound timestamp, must be in [%lld, %lld] (got %lld)",
-                       (long long)INT64_MIN + 1, (long long)INT64_MAX, (long long)INT64_MIN);
-    return 0;
-}
-
 /* Reads the common end of BATCH and <query_parameters>. */
 static int read_tail(struct decode *d, uint32_t flags, struct cql_params *p) {
     if (flags & QUERY_SERIAL) {
         p->serial_consistency = rd_u16(&d->rd);
         if (check_consistency(d, p->serial_consistency)) return -1;
     }
-    if (flags & QUERY_TIMESTAMP && read_timestamp(d, p)) return -1;
+    if (flags & QUERY_TIMESTAMP) {
+        p->has_timestamp = true;
+        p->timestamp = (int64_t)rd_u64(&d->rd);
+        if (p->timestamp == INT64_MIN)
+            return err_set(d->err, ERR_PROTOCOL, "Out of bound timestamp, must be in [%lld, %lld] (got %lld)",
+                           (long long)INT64_MIN + 1, (long long)INT64_MAX, (long long)INT64_MIN);
+    }
     if (d->version >= 5 && flags & QUERY_KEYSPACE) p->keyspace = read_string(&d->rd);
     if (d->version >= 5 && flags & QUERY_NOW) {
         p->has_now = true;
@@ -139,10 +133,6 @@ static int read_tail(struct decode *d, uint32_t flags, struct cql_params *p) {
 }
 
 static uint32_t read_flags(struct decode *d) { return d->version >= 5 ? rd_u32(&d->rd) : rd_u8(&d->rd); }
-
-static void params_default(struct cql_params *p) {
-    *p = (struct cql_params){.serial_consistency = CL_SERIAL};
-}
 
 static int read_params(struct decode *d, struct cql_params *p, struct np_query_options *o) {
     p->consistency = rd_u16(&d->rd);
@@ -158,11 +148,6 @@ static int read_params(struct decode *d, struct cql_params *p, struct np_query_o
     return read_tail(d, flags, p);
 }
 
-static int decode_query(struct decode *d, struct cql_request *r, struct np_query_options *o) {
-    r->kind = REQUEST_QUERY;
-    return read_query(d, &r->query) || read_params(d, &r->params, o) ? -1 : 0;
-}
-
 static int decode_prepare(struct decode *d, struct cql_request *r) {
     r->kind = REQUEST_PREPARE;
     if (read_query(d, &r->query)) return -1;
@@ -171,13 +156,6 @@ static int decode_prepare(struct decode *d, struct cql_request *r) {
         if (flags & 0x01) r->params.keyspace = read_string(&d->rd);
     }
     return check(d);
-}
-
-static int decode_execute(struct decode *d, struct cql_request *r, struct np_query_options *o) {
-    r->kind = REQUEST_EXECUTE;
-    r->prepared_id = read_string(&d->rd);
-    if (d->version >= 5) r->params.result_metadata_id = read_string(&d->rd);
-    return check(d) || read_params(d, &r->params, o) ? -1 : 0;
 }
 
 static int read_batch_item(struct decode *d, struct cql_batch_item *item) {
@@ -228,32 +206,31 @@ int np_query_decode(const struct np_envelope *env, struct slice body, struct are
                     struct np_query_options *o, struct err *e) {
     struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
     *o = (struct np_query_options){0};
-    params_default(&r->params);
+    r->params = (struct cql_params){.serial_consistency = CL_SERIAL};
     if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD && read_payload(&d, o)) return -1;
     switch (env->opcode) {
-    case NP_QUERY: return decode_query(&d, r, o);
+    case NP_QUERY:
+        r->kind = REQUEST_QUERY;
+        return read_query(&d, &r->query) || read_params(&d, &r->params, o) ? -1 : 0;
     case NP_PREPARE: return decode_prepare(&d, r);
-    case NP_EXECUTE: return decode_execute(&d, r, o);
+    case NP_EXECUTE:
+        r->kind = REQUEST_EXECUTE;
+        r->prepared_id = read_string(&d.rd);
+        if (env->version >= 5) r->params.result_metadata_id = read_string(&d.rd);
+        return check(&d) || read_params(&d, &r->params, o) ? -1 : 0;
     case NP_BATCH: return decode_batch(&d, r);
     default: return err_set(e, ERR_PROTOCOL, "Unknown opcode %u", env->opcode);
     }
 }
 
-/* "3.0.0": major, minor, patch; -1: no version. */
-static int parse_version(struct slice s, unsigned *major) {
-    char text[32], tail;
-    unsigned minor, patch;
-    if (s.n >= sizeof(text)) return -1;
-    memcpy(text, s.p, s.n);
-    text[s.n] = 0;
-    int n = sscanf(text, "%u.%u.%u%c", major, &minor, &patch, &tail);
-    return n == 3 || (n == 4 && (tail == '-' || tail == '+' || tail == '.')) ? 0 : -1;
-}
-
 static int check_cql_version(struct slice s, struct err *e) {
-    unsigned major;
+    char text[32] = "", tail = 0;
+    unsigned major, minor, patch;
     if (!s.p) return err_set(e, ERR_PROTOCOL, "Missing value CQL_VERSION in STARTUP message");
-    if (parse_version(s, &major)) return err_set(e, ERR_PROTOCOL, "Invalid version value: %.*s", SLICE_FMT(s));
+    if (s.n < sizeof(text)) memcpy(text, s.p, s.n);
+    int n = sscanf(text, "%u.%u.%u%c", &major, &minor, &patch, &tail); /* "3.0.0", "3.0.0-beta" */
+    if (n < 3 || (n == 4 && tail != '-' && tail != '+' && tail != '.'))
+        return err_set(e, ERR_PROTOCOL, "Invalid version value: %.*s", SLICE_FMT(s));
     if (major < 3)
         return err_set(e, ERR_PROTOCOL,
                        "CQL version %.*s is not supported by the binary protocol (supported version are >= 3.0.0)",

@@ -139,14 +139,6 @@ static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* Removes the charge from a response with warnings. Java's native-protocol up to 1.5.1 (driver
- * 4.19.0) reads the payload before the warnings and then loses the connection. Cassandra sends a
- * payload only on request, so no driver of that time received both. */
-static void drop_charge(struct np_reply *r) {
-    replace(r->out, r->start + NP_HEADER, CHARGE_SLOT, slice_of((const uint8_t *)"", 0));
-    r->out->p[r->start + 1] &= (uint8_t)~NP_FLAG_PAYLOAD;
-}
-
 /* [tracing id][warnings] go before the payload. */
 static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     bool warn = warns(r, x);
@@ -193,7 +185,13 @@ void np_reply_end_plain(struct np_reply *r, double charge) {
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
     if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
     if (LIKELY(r->has_charge && (x->asked || !warns(r, x)))) fill_charge(r, x);
-    else if (r->has_charge) drop_charge(r);
+    else if (r->has_charge) {
+        /* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings
+         * and then loses the connection. Cassandra sends a payload only on request, so no driver of
+         * that time received both. */
+        replace(r->out, r->start + NP_HEADER, CHARGE_SLOT, slice_of((const uint8_t *)"", 0));
+        r->out->p[r->start + 1] &= (uint8_t)~NP_FLAG_PAYLOAD;
+    }
     if (!buf_failed(r->out)) fill_front(r, x);
     if (!buf_failed(r->out)) compress(r, x);
     np_envelope_end(r->out, r->start, r->more.n);
@@ -240,16 +238,10 @@ static const char *write_type(const struct err *e, enum err_code code) {
     return e->detail.write_type[0] ? e->detail.write_type : "SIMPLE";
 }
 
-static void put_write_timeout(struct buf *out, uint8_t version, const struct err *e, enum err_code code) {
-    const char *type = write_type(e, code);
-    put_answers(out, &e->detail);
-    np_put_string(out, type);
-    if (version >= 5 && !strcmp(type, "CAS")) buf_u16(out, e->detail.contentions);
-}
-
 void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
     enum err_code code = code_for(version, e);
     const struct err_detail *d = &e->detail;
+    const char *type = write_type(e, code);
     buf_u32(out, code);
     np_put_string(out, e->text);
     switch (code) {
@@ -258,7 +250,11 @@ void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
         buf_u32(out, (uint32_t)d->required);
         buf_u32(out, (uint32_t)d->received);
         break;
-    case ERR_WRITE_TIMEOUT: put_write_timeout(out, version, e, code); break;
+    case ERR_WRITE_TIMEOUT:
+        put_answers(out, d);
+        np_put_string(out, type);
+        if (version >= 5 && !strcmp(type, "CAS")) buf_u16(out, d->contentions);
+        break;
     case ERR_READ_TIMEOUT:
         put_answers(out, d);
         buf_u8(out, d->data_present);
@@ -271,7 +267,7 @@ void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
     case ERR_WRITE_FAILURE:
         put_answers(out, d);
         put_failures(out, version, d);
-        np_put_string(out, write_type(e, code));
+        np_put_string(out, type);
         break;
     case ERR_FUNCTION_FAILURE:
         np_put_string(out, d->keyspace);

@@ -35,16 +35,6 @@ static void put_le(struct buf *out, uint64_t v, size_t n) {
     for (size_t i = 0; i < n; i++) buf_u8(out, (uint8_t)(v >> 8 * i));
 }
 
-static int unpack(struct slice packed, uint32_t plain, struct buf *scratch, struct np_segment *seg, struct err *e) {
-    buf_clear(scratch, NP_SEGMENT_MAX + 1);
-    uint8_t *to = buf_reserve(scratch, plain);
-    if (!to) return err_nomem(e);
-    if (np_block_decompress(packed, plain, to)) return err_set(e, ERR_PROTOCOL, "Damaged LZ4 block in a segment");
-    buf_advance(scratch, plain);
-    seg->payload = buf_slice(scratch);
-    return 0;
-}
-
 ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch, struct np_segment *seg,
                           struct err *e) {
     size_t head = compressed ? COMPRESSED_HEADER : PLAIN_HEADER;
@@ -62,7 +52,14 @@ ssize_t np_segment_decode(struct slice in, bool compressed, struct buf *scratch,
     want = np_crc32(seg->payload);
     if (crc != want)
         return err_set(e, ERR_PROTOCOL, "Corrupt segment payload: checksum %08x, computed %08x", crc, want);
-    if (plain && unpack(seg->payload, plain, scratch, seg, e)) return NP_BAD;
+    if (!plain) return (ssize_t)total;
+    buf_clear(scratch, NP_SEGMENT_MAX + 1);
+    uint8_t *to = buf_reserve(scratch, plain);
+    if (!to) return err_nomem(e);
+    if (np_block_decompress(seg->payload, plain, to))
+        return err_set(e, ERR_PROTOCOL, "Damaged LZ4 block in a segment");
+    buf_advance(scratch, plain);
+    seg->payload = buf_slice(scratch);
     return (ssize_t)total;
 }
 
@@ -105,21 +102,18 @@ static size_t take_whole(struct slice envelopes) {
     return n;
 }
 
-/* Encodes as much of a large envelope as part contains. */
-static size_t encode_part(struct slice part, bool compress, uint32_t *left, struct buf *out) {
-    size_t n = part.n < *left ? part.n : *left;
-    for (size_t at = 0; at < n; at += NP_SEGMENT_MAX)
-        encode_one(slice_of(part.p + at, n - at < NP_SEGMENT_MAX ? n - at : NP_SEGMENT_MAX), false, compress, out);
-    *left -= (uint32_t)n;
-    return n;
-}
-
 void np_segment_encode(struct slice envelopes, bool compress, uint32_t *left, struct buf *out) {
     while (envelopes.n && !buf_failed(out)) {
         size_t n = *left ? *left : take_whole(envelopes);
         if (*left || n > NP_SEGMENT_MAX) {
+            /* As much of a large envelope as there is. */
             *left = (uint32_t)n;
-            n = encode_part(envelopes, compress, left, out);
+            if (n > envelopes.n) n = envelopes.n;
+            for (size_t at = 0; at < n; at += NP_SEGMENT_MAX) {
+                size_t part = n - at < NP_SEGMENT_MAX ? n - at : NP_SEGMENT_MAX;
+                encode_one(slice_of(envelopes.p + at, part), false, compress, out);
+            }
+            *left -= (uint32_t)n;
         } else {
             assert(n && n <= envelopes.n); /* only a large envelope may be cut */
             encode_one(slice_of(envelopes.p, n), true, compress, out);

@@ -11,15 +11,13 @@
 
 /* ---- plan ---- */
 
-/* The wall clock, read once for the end of a request and the beginning of the next one. */
-static int64_t loop_now(struct np_loop *l) {
-    if (!l->now_us) l->now_us = clock_wall_us(l->o->clock);
-    return l->now_us;
-}
-
-static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) {
+/* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
+static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
     struct np_conn *c = call->conn;
-    const struct np_options *o = c->loop->o;
+    struct np_loop *l = c->loop;
+    const struct np_options *o = l->o;
+    /* the loop reads the clock once for the end of a request and the beginning of the next one */
+    if (!blocking && !l->now_us) l->now_us = clock_wall_us(o->clock);
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
                                   .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
     call->charge = (struct charge){0};
@@ -31,7 +29,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .cost = &call->cost,
         .sink = &call->rows.sink,
         .batch = batch,
-        .now_us = blocking ? clock_wall_us(o->clock) : loop_now(c->loop),
+        .now_us = blocking ? clock_wall_us(o->clock) : l->now_us,
         .blocking = blocking,
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
@@ -42,11 +40,6 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
                    NP_RESULT, o->capacity_payload != NP_CAPACITY_OFF);
     call->reply.share = &c->output.share;
-}
-
-/* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
-static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
-    begin(call, batch, blocking);
     if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
     return cql_run(&call->r);
@@ -64,31 +57,7 @@ void npi_call_size(struct np_call *call) {
     charge_compute(&call->cost, npi_call_consistency(call), &call->charge);
 }
 
-static bool admit(struct np_call *call) { return cql_admit(&call->r) == 0; }
-
-static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
-    enum cql_outcome outcome = cql_apply(&call->r, planned);
-    if (outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
-    call->seq = call->r.commit_seq;
-    return outcome;
-}
-
 static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.admitted_us); }
-
-/* Reports an admitted write that could not be applied, so that the limits get its units back. */
-static void give_back(const struct np_call *call) {
-    const struct np_options *o = call->conn->loop->o;
-    if (!o->write_failed.fn) return;
-    struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), 0);
-    o->write_failed.fn(o->write_failed.arg, &claim, took(call));
-    ledger_claim_fini(&claim);
-}
-
-static enum cql_outcome refuse(struct np_call *call) {
-    npi_trace_step(call, NP_TRACE_REFUSED, 0);
-    cql_abandon(&call->r);
-    return CQL_FAILED;
-}
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
@@ -116,10 +85,22 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
         if (npi_fault_before(call)) return;
         if (npi_fault_cut(call)) npi_call_size(call);
     }
-    bool admitted = admit(call);
-    if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);
-    call->outcome = admitted ? apply(call, planned) : refuse(call);
-    if (UNLIKELY(admitted && call->outcome == CQL_FAILED)) give_back(call);
+    if (cql_admit(&call->r)) {
+        npi_trace_step(call, NP_TRACE_REFUSED, 0);
+        cql_abandon(&call->r);
+        call->outcome = CQL_FAILED;
+        return;
+    }
+    npi_trace_step(call, NP_TRACE_ADMITTED, 0);
+    call->outcome = cql_apply(&call->r, planned);
+    call->seq = call->r.commit_seq;
+    if (call->outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
+    const struct np_options *o = call->conn->loop->o;
+    if (UNLIKELY(call->outcome == CQL_FAILED) && o->write_failed.fn) { /* the limits get its units back */
+        struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), 0);
+        o->write_failed.fn(o->write_failed.arg, &claim, took(call));
+        ledger_claim_fini(&claim);
+    }
     if (UNLIKELY(call->fault.rule != NULL) && is_planned(call->outcome)) npi_fault_after(call);
 }
 
@@ -139,11 +120,6 @@ void npi_call_more(struct np_call *call, struct eng_batch *batch) {
 
 /* ---- durable, acknowledge, account ---- */
 
-static void adopt_session(struct np_call *call) {
-    if (call->offloaded && !call->err.set && call->r.result.kind == RESULT_SET_KEYSPACE)
-        memcpy(call->conn->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
-}
-
 static void check_outcome(struct np_call *call) {
     if (call->outcome != CQL_FAILED) return;
     if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
@@ -156,14 +132,9 @@ static void check_outcome(struct np_call *call) {
     call->charge = (struct charge){0};
 }
 
-static void count_work(const struct np_call *call) {
-    struct np_metrics *m = &call->conn->loop->metrics;
-    if (!call->offloaded) return;
-    np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);
-    np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
-}
-
-static void fill_account(struct np_call *call) {
+/* Sends and accounts the response; for a write that must become durable first, the loop does both
+ * then. False: the connection cannot be answered, or must not be. */
+static bool acknowledge_and_account(struct np_call *call) {
     call->account = np_account_of(call->env.opcode, &call->charge);
     call->account.throttled = call->r.verdict && limit_refuses(call->r.verdict);
     call->account.prepared = call->r.result.kind == RESULT_PREPARED;
@@ -174,12 +145,6 @@ static void fill_account(struct np_call *call) {
         call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), call->statement_id);
         call->account.took = took(call);
     }
-}
-
-/* Sends and accounts the response; for a write that must become durable first, the loop does both
- * then. False: the connection cannot be answered, or must not be. */
-static bool acknowledge_and_account(struct np_call *call) {
-    fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
         /* for a call that was committed elsewhere; the loop requests the sync of its own commits */
         eng_want_durable(call->conn->loop->o->eng, call->seq, 0);
@@ -195,8 +160,13 @@ static bool acknowledge_and_account(struct np_call *call) {
 
 static void answer(struct np_call *call) {
     check_outcome(call);
-    adopt_session(call);
-    count_work(call);
+    if (call->offloaded) {
+        struct np_metrics *m = &call->conn->loop->metrics;
+        np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);
+        np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
+        if (!call->err.set && call->r.result.kind == RESULT_SET_KEYSPACE)
+            memcpy(call->conn->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
+    }
     npi_post_name(call);
     call->broken = !acknowledge_and_account(call);
 }

@@ -38,14 +38,6 @@ static void see(const struct np_tls_options *o, struct seen seen[FILES]) {
     }
 }
 
-static bool same(const struct seen a[FILES], const struct seen b[FILES]) {
-    for (int i = 0; i < FILES; i++)
-        if (a[i].number != b[i].number || a[i].size != b[i].size || a[i].changed.tv_sec != b[i].changed.tv_sec ||
-            a[i].changed.tv_nsec != b[i].changed.tv_nsec)
-            return false;
-    return true;
-}
-
 /* ---- contexts ---- */
 
 static const char *reason(void) {
@@ -116,36 +108,28 @@ static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct er
     return 0;
 }
 
-static bool take_key(SSL_CTX *ctx, BIO *bio) {
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
-    bool fine = key && SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
-    EVP_PKEY_free(key);
-    return fine;
-}
-
 static int take_files(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
     struct buf cert_text, key_text;
     BIO *cert = read_pem(o->cert, &cert_text, e), *key = read_pem(o->key, &key_text, e);
-    bool fine = cert && key && each_certificate(cert, take_own, ctx) && take_key(ctx, key);
+    bool fine = cert && key && each_certificate(cert, take_own, ctx);
+    EVP_PKEY *pair = fine ? PEM_read_bio_PrivateKey(key, NULL, no_passphrase, NULL) : NULL;
+    fine = pair && SSL_CTX_use_PrivateKey(ctx, pair) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+    EVP_PKEY_free(pair);
     drop_pem(key, &key_text);
     drop_pem(cert, &cert_text);
     return fine ? 0 : err_set(e, ERR_CONFIG, "cannot use the TLS certificate %s with the key %s: %s", o->cert, o->key,
                               reason());
 }
 
-static int fill(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
-    SSL_CTX_set_mode(ctx,
-                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    return take_files(ctx, o, e) || trust_clients(ctx, o, e) ? -1 : 0;
-}
-
 static SSL_CTX *context(const struct np_tls_options *o, struct err *e) {
     ERR_clear_error();
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (!ctx) return err_nomem(e), NULL;
-    if (!fill(ctx, o, e)) return ctx;
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
+    SSL_CTX_set_mode(ctx,
+                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    if (!take_files(ctx, o, e) && !trust_clients(ctx, o, e)) return ctx;
     SSL_CTX_free(ctx);
     return NULL;
 }
@@ -169,7 +153,12 @@ bool np_tls_changed(struct np_tls *t) {
     struct seen now[FILES];
     see(&t->o, now);
     pthread_mutex_lock(&t->lock);
-    bool changed = !same(now, t->seen);
+    bool changed = false;
+    for (int i = 0; i < FILES; i++) {
+        const struct seen *a = &now[i], *b = &t->seen[i];
+        changed |= a->number != b->number || a->size != b->size || a->changed.tv_sec != b->changed.tv_sec ||
+                   a->changed.tv_nsec != b->changed.tv_nsec;
+    }
     pthread_mutex_unlock(&t->lock);
     return changed;
 }

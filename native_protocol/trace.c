@@ -38,11 +38,6 @@ static const char *query_text(struct np_call *call) {
     return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
 }
 
-/* The text of an error may quote the statement. */
-static const char *error_text(const struct np_call *call) {
-    return cql_holds_password(call->r.stmt_kind, call->r.query) ? err_title(call->err.code) : call->err.text;
-}
-
 static uint32_t parameters(struct np_call *call, struct schema_option *out) {
     const struct cql_params *p = &call->r.params;
     uint32_t n = 0;
@@ -116,7 +111,11 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
         const char *thread = t->steps[i].on_worker ? arena_printf(a, "%s-worker", class_name(t->steps[i].class)) : loop;
         out[n++] = (struct trace_event){t->steps[i].at_us - call->started_us, step_text(call, i), thread};
     }
-    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", error_text(call)), loop};
+    if (call->err.set) { /* the text of an error may quote the statement */
+        bool secret = cql_holds_password(call->r.stmt_kind, call->r.query);
+        const char *text = secret ? err_title(call->err.code) : call->err.text;
+        out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", text), loop};
+    }
     if (call->r.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -56,14 +56,6 @@ static void take_aside(struct np_queue *q, struct np_work *w) {
 
 /* ---- bounds ---- */
 
-static struct np_work_client *who_pays(const struct np_queue *q) {
-    bool by_bytes = q->bytes > q->bytes_max;
-    struct np_work_client *most = NULL, *c;
-    TAILQ_FOREACH(c, &q->clients, entry)
-        if (!most || (by_bytes ? c->bytes > most->bytes : c->n > most->n)) most = c;
-    return most;
-}
-
 /* Removes the client's newest work: a scan first, then the other classes, and works put aside
  * last. */
 static struct np_work *take_newest(struct np_queue *q, struct np_work_client *c) {
@@ -84,7 +76,12 @@ static struct np_work *take_newest(struct np_queue *q, struct np_work_client *c)
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) {
     append(q, w);
     count_in(q, w, now_us);
-    return q->n > q->n_max || q->bytes > q->bytes_max ? take_newest(q, who_pays(q)) : NULL;
+    bool by_bytes = q->bytes > q->bytes_max;
+    if (q->n <= q->n_max && !by_bytes) return NULL;
+    struct np_work_client *most = NULL, *c;
+    TAILQ_FOREACH(c, &q->clients, entry)
+        if (!most || (by_bytes ? c->bytes > most->bytes : c->n > most->n)) most = c;
+    return take_newest(q, most);
 }
 
 /* ---- turns ---- */

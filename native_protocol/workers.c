@@ -89,12 +89,6 @@ void np_workers_submit(struct np_workers *p, struct np_works *list) {
     end_all(p, &out, NP_WORK_NO_ROOM);
 }
 
-static void submit_one(struct np_workers *p, struct np_work *w) {
-    struct np_works one = TAILQ_HEAD_INITIALIZER(one);
-    TAILQ_INSERT_TAIL(&one, w, entry);
-    np_workers_submit(p, &one);
-}
-
 /* ---- a worker ---- */
 
 static void give_back(struct worker *t) {
@@ -152,7 +146,9 @@ static void run_part(struct worker *t, struct np_work *w) {
     else if (part == NP_PART_LATER) put_aside(p, w);
     else {
         if (w->class == WORK_READ) w->class = WORK_SCAN;
-        submit_one(p, w);
+        struct np_works one = TAILQ_HEAD_INITIALIZER(one);
+        TAILQ_INSERT_TAIL(&one, w, entry);
+        np_workers_submit(p, &one);
     }
     atomic_fetch_sub(&p->running, 1);
 }
@@ -242,15 +238,6 @@ static unsigned threads_of(const struct np_workers_options *o, enum cql_work_cla
     return n < MOST ? n : MOST;
 }
 
-static void init_conditions(struct np_workers *p) {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->keep, &attr);
-    pthread_condattr_destroy(&attr);
-    for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_init(&p->wake[i], NULL);
-}
-
 static int start_class(struct np_workers *p, enum cql_work_class class, unsigned n, const pthread_attr_t *attr) {
     for (; n; n--) {
         struct worker *t = &p->threads[p->n_threads];
@@ -290,7 +277,12 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX,
                   o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
     pthread_mutex_init(&p->lock, NULL);
-    init_conditions(p);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->keep, &attr);
+    pthread_condattr_destroy(&attr);
+    for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_init(&p->wake[i], NULL);
     if (!start(p, threads)) return p;
     err_set(e, ERR_SERVER, "cannot start the blocking workers");
     np_workers_stop(p);
