@@ -130,22 +130,17 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
     buf_put_str(out, "}\n");
 }
 
-static int write_line(int fd, struct slice line) {
-    while (line.n) {
-        ssize_t n = write(fd, line.p, line.n);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return -1;
-        line = slice_of(line.p + n, line.n - (size_t)n);
-    }
-    return 0;
-}
-
 static void put(struct np_audit *a, struct np_loop *l, const struct entry *x) {
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
     put_entry(&line, x, clock_wall_us(a->clock));
     pthread_mutex_lock(&a->lock);
-    bool lost = buf_failed(&line) || write_line(a->fd, buf_slice(&line));
+    bool lost = buf_failed(&line);
+    for (struct slice rest = buf_slice(&line); rest.n && !lost;) {
+        ssize_t n = write(a->fd, rest.p, rest.n);
+        if (n > 0) rest = slice_of(rest.p + n, rest.n - (size_t)n);
+        else lost = n == 0 || errno != EINTR;
+    }
     if (lost) np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
     if (lost && !a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(errno));
     a->complained = lost;

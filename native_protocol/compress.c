@@ -72,28 +72,25 @@ int np_body_decompress(enum np_compression how, struct slice body, uint32_t max,
     return err_set(e, ERR_PROTOCOL, "Compressed frame on a connection without compression");
 }
 
-static bool lz4_append(struct slice body, struct buf *out) {
-    if (body.n > LZ4_MAX_INPUT_SIZE) return false;
-    int most = LZ4_compressBound((int)body.n);
-    buf_u32(out, (uint32_t)body.n);
-    uint8_t *to = buf_reserve(out, (size_t)most);
-    int n = to ? LZ4_compress_default((const char *)body.p, (char *)to, (int)body.n, most) : 0;
-    if (n > 0) buf_advance(out, (size_t)n);
-    return n > 0;
-}
-
-static bool snappy_append(struct slice body, struct buf *out) {
-    size_t n = snappy_max_compressed_length(body.n);
-    uint8_t *to = buf_reserve(out, n);
-    if (!to || snappy_compress((const char *)body.p, body.n, (char *)to, &n) != SNAPPY_OK) return false;
-    buf_advance(out, n);
-    return true;
-}
-
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out) {
     size_t start = out->n;
-    if (how == NP_COMPRESS_LZ4 ? lz4_append(body, out) : how == NP_COMPRESS_SNAPPY && snappy_append(body, out))
-        return true;
+    if (how == NP_COMPRESS_LZ4 && body.n <= LZ4_MAX_INPUT_SIZE) {
+        int most = LZ4_compressBound((int)body.n);
+        buf_u32(out, (uint32_t)body.n);
+        uint8_t *to = buf_reserve(out, (size_t)most);
+        int n = to ? LZ4_compress_default((const char *)body.p, (char *)to, (int)body.n, most) : 0;
+        if (n > 0) {
+            buf_advance(out, (size_t)n);
+            return true;
+        }
+    } else if (how == NP_COMPRESS_SNAPPY) {
+        size_t n = snappy_max_compressed_length(body.n);
+        uint8_t *to = buf_reserve(out, n);
+        if (to && snappy_compress((const char *)body.p, body.n, (char *)to, &n) == SNAPPY_OK) {
+            buf_advance(out, n);
+            return true;
+        }
+    }
     out->n = start;
     return false;
 }

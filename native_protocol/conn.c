@@ -193,11 +193,6 @@ void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const stru
 
 /* ---- back-pressure ---- */
 
-static bool over(const struct np_conn *c) {
-    return c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX || npi_conn_unsent(c) > NP_OUT_HIGH ||
-           (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
-}
-
 static void pause_reading(struct np_conn *c) {
     c->paused = true;
     ev_io_stop(c->loop->ev, &c->read_io);
@@ -271,16 +266,6 @@ static void bad_segment(struct np_conn *c, const char *why) {
     npi_conn_fail(c, 5, 0, &e);
 }
 
-/* Takes the whole envelopes of a self-contained segment, which must end with the last of them. */
-static void take_self_contained(struct np_conn *c, struct slice in) {
-    while (in.n && active(c)) {
-        ssize_t n = take_envelope(c, in);
-        if (n == NP_NEED_MORE || c->skip) bad_segment(c, "Incomplete envelope in a self-contained segment");
-        if (n <= 0 || c->skip) return;
-        in = slice_of(in.p + n, in.n - (size_t)n);
-    }
-}
-
 /* Takes one segment's part of an envelope that is larger than a segment. */
 static void take_part(struct np_conn *c, struct slice in) {
     size_t passed = pass_over(c, in.n);
@@ -308,7 +293,15 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     if (n <= 0) return n;
     if (!seg.self_contained) take_part(c, seg.payload);
     else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
-    else take_self_contained(c, seg.payload);
+    else {
+        /* Whole envelopes: the segment must end with the last of them. */
+        for (struct slice rest = seg.payload; rest.n && active(c);) {
+            ssize_t taken = take_envelope(c, rest);
+            if (taken == NP_NEED_MORE || c->skip) bad_segment(c, "Incomplete envelope in a self-contained segment");
+            if (taken <= 0 || c->skip) break;
+            rest = slice_of(rest.p + taken, rest.n - (size_t)taken);
+        }
+    }
     return n;
 }
 
@@ -316,7 +309,10 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
 static size_t consume(struct np_conn *c, struct slice in) {
     size_t done = 0;
     while (done < in.n && active(c)) {
-        if (over(c) && !c->loop->stopping) {
+        bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
+                    npi_conn_unsent(c) > NP_OUT_HIGH ||
+                    (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
+        if (over && !c->loop->stopping) {
             pause_reading(c);
             break;
         }

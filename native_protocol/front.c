@@ -64,30 +64,23 @@ bool np_front_alive(const struct np_front *f) {
 
 /* ---- listeners ---- */
 
-static int address_of(const char *text, uint16_t port, struct sockaddr_storage *a, socklen_t *n) {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)a;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)a;
-    memset(a, 0, sizeof(*a));
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        *n = sizeof(*v4);
-        return 0;
-    }
-    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1) return -1;
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(port);
-    *n = sizeof(*v6);
-    return 0;
-}
-
 /* share: other sockets of this process listen on the same port already or will. */
 static int open_listener(const char *address, uint16_t port, bool share, struct err *e) {
     struct sockaddr_storage a;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&a;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a;
     socklen_t n;
     int on = 1;
-    if (address_of(address, port, &a, &n))
-        return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
+    memset(&a, 0, sizeof(a));
+    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        n = sizeof(*v4);
+    } else if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        n = sizeof(*v6);
+    } else return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
     int fd = socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd >= 0 && share) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
@@ -152,18 +145,16 @@ static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls
 
 /* ---- bounds ---- */
 
-/* Descriptors that connections may use; the rest is for the store's files, the log and the admin
- * port. */
-static uint32_t descriptors_for_connections(void) {
-    enum { STORE_FILES = 4096 };
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == RLIM_INFINITY || r.rlim_cur > INT32_MAX) return INT32_MAX;
-    uint32_t all = (uint32_t)r.rlim_cur;
-    return all / 2 > STORE_FILES ? all - STORE_FILES : all / 2;
-}
-
 static void set_bounds(struct np_options *o, struct np_bounds *b) {
-    uint32_t room = descriptors_for_connections();
+    /* Descriptors that connections may use; the rest is for the store's files, the log and the
+     * admin port. */
+    enum { STORE_FILES = 4096 };
+    uint32_t room = INT32_MAX;
+    struct rlimit r;
+    if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur != RLIM_INFINITY && r.rlim_cur <= INT32_MAX) {
+        uint32_t all = (uint32_t)r.rlim_cur;
+        room = all / 2 > STORE_FILES ? all - STORE_FILES : all / 2;
+    }
     if (o->connections > room)
         log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's",
                  room, o->connections);

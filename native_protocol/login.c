@@ -145,17 +145,6 @@ static void *run_thread(void *arg) {
     return NULL;
 }
 
-static void check_slowly(struct np_logins *p, struct login *l) {
-    npi_conn_ref(l->conn);
-    l->conn->login.pending = true;
-    pthread_mutex_lock(&p->lock);
-    l->next = NULL;
-    *p->last = l;
-    p->last = &l->next;
-    pthread_cond_signal(&p->more);
-    pthread_mutex_unlock(&p->lock);
-}
-
 /* Splits the token: [authorization id] NUL name NUL password. */
 static int take_plain(struct slice token, struct login *l, struct err *e) {
     const uint8_t *name = memchr(token.p, 0, token.n), *end = token.p + token.n;
@@ -174,17 +163,6 @@ static int take_plain(struct slice token, struct login *l, struct err *e) {
     return 0;
 }
 
-/* Copies the role's current hash to l. A role that may not log in gets no hash, like a role that
- * does not exist: both are checked as slowly and get the same answer. */
-static bool may_log_in(struct np_logins *p, struct login *l) {
-    const struct role_set *roles = access_roles(p->o.access);
-    const struct role *r = role_find(roles, l->name);
-    bool may = r && r->login;
-    if (may) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
-    role_set_unref(roles);
-    return may;
-}
-
 static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_envelope *env, struct slice token) {
     struct err e = {0};
     struct login *l = calloc(1, sizeof(*l));
@@ -197,10 +175,24 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     l->errand.done = login_done;
     l->conn = c, l->loop = c->loop;
     l->stream = env->stream, l->version = env->version;
-    if (may_log_in(p, l) && password_is_remembered(l->hash, l->password)) {
+    /* A role that may not log in gets no hash, like a role that does not exist: both are checked as
+     * slowly and get the same answer. */
+    const struct role_set *roles = access_roles(p->o.access);
+    const struct role *r = role_find(roles, l->name);
+    bool may = r && r->login;
+    if (may) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
+    role_set_unref(roles);
+    if (may && password_is_remembered(l->hash, l->password)) {
         enter(c, env->version, env->stream, l->name);
     } else if (allow(p, c, 1)) {
-        check_slowly(p, l);
+        npi_conn_ref(l->conn);
+        l->conn->login.pending = true;
+        pthread_mutex_lock(&p->lock);
+        l->next = NULL;
+        *p->last = l;
+        p->last = &l->next;
+        pthread_cond_signal(&p->more);
+        pthread_mutex_unlock(&p->lock);
         return;
     } else {
         err_set(&e, ERR_BAD_CREDENTIALS,

@@ -32,27 +32,21 @@ static struct np_peer **find(struct np_peers *p, const uint8_t key[KEY]) {
     return at;
 }
 
-static struct np_peer *enter(struct np_peers *p, const uint8_t key[KEY]) {
-    if (p->n >= p->max) return NULL;
-    struct np_peer **at = find(p, key);
-    if (!*at) {
-        *at = calloc(1, sizeof(**at));
-        if (!*at) return NULL;
-        memcpy((*at)->key, key, KEY);
-    }
-    if ((*at)->n >= p->max_each) return NULL;
-    (*at)->n++;
-    p->n++;
-    return *at;
-}
-
 struct np_peer *npi_peers_enter(struct np_peers *p, const uint8_t *address, uint8_t n) {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* prefix of an IPv4 address on an IPv6 socket */
     bool v4 = n == 4 || !memcmp(address, mapped, sizeof(mapped));
     uint8_t key[KEY] = {v4 ? 4 : 6};
     memcpy(key + 1, v4 ? address + n - 4 : address, v4 ? 4 : 8);
     pthread_mutex_lock(&p->lock);
-    struct np_peer *peer = enter(p, key);
+    struct np_peer **at = find(p, key), *peer = NULL;
+    if (p->n < p->max) {
+        if (!*at && (*at = calloc(1, sizeof(**at)))) memcpy((*at)->key, key, KEY);
+        if (*at && (*at)->n < p->max_each) {
+            peer = *at;
+            peer->n++;
+            p->n++;
+        }
+    }
     pthread_mutex_unlock(&p->lock);
     return peer;
 }

@@ -25,15 +25,6 @@ bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
     return !o->audit && !npi_post_slow_us(o) && !npi_records(o); /* these need each single request */
 }
 
-/* Whether the rows are in the answer, and only the charge is missing. */
-static bool is_plain(const struct np_call *call) {
-    const struct cql_request *r = &call->r;
-    const struct np_reply *reply = &call->reply;
-    bool read = call->outcome == CQL_DONE && r->stmt_kind == STMT_SELECT && r->result.kind == RESULT_ROWS && !r->apply;
-    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->n_warnings;
-    return read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
-}
-
 static void charge(struct np_call *call) {
     if (UNLIKELY(!charge_row_read(&call->cost, npi_call_consistency(call)))) npi_call_size(call);
 }
@@ -51,7 +42,13 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
 bool npi_plain_answer(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     struct np_plain *p = &l->plain;
-    if (UNLIKELY(!is_plain(call))) return false;
+    const struct cql_request *r = &call->r;
+    const struct np_reply *reply = &call->reply;
+    /* the rows are in the answer, and only the charge is missing */
+    bool read = call->outcome == CQL_DONE && r->stmt_kind == STMT_SELECT && r->result.kind == RESULT_ROWS && !r->apply;
+    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->n_warnings;
+    bool plain = read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
+    if (UNLIKELY(!plain)) return false;
     if (!p->n) {
         p->conn = call->conn;
         p->in = NULL;

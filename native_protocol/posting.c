@@ -16,13 +16,6 @@ enum operation npi_operation_of(enum stmt_kind kind) {
     }
 }
 
-static enum ledger_outcome outcome_of(const struct err *e, const struct limit_verdict *v) {
-    if (!e->set) return LEDGER_OK;
-    if (v && limit_refuses(v)) return LEDGER_THROTTLED;
-    enum np_outcome o = np_outcome_of(e);
-    return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
-}
-
 static bool is_posted(const struct np_call *call) {
     return call->conn->loop->o->ledger && (call->r.kind != REQUEST_PREPARE || call->err.set);
 }
@@ -66,12 +59,16 @@ static void tell_slow(struct np_call *call, int64_t took_us) {
 static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
     const struct limit_verdict *v = call->r.verdict;
+    enum ledger_outcome outcome = LEDGER_OK;
+    if (call->err.set && v && limit_refuses(v)) outcome = LEDGER_THROTTLED;
+    else if (call->err.set)
+        outcome = np_outcome_of(&call->err) == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
     uint32_t statements = call->cost.reads ? 0 : 1;
     for (const struct op_read *r = call->cost.reads; r; r = r->next) statements++;
     struct ledger_request q = {
         .cost = &call->cost,
         .operation = npi_operation_of(call->r.stmt_kind),
-        .outcome = outcome_of(&call->err, call->r.verdict),
+        .outcome = outcome,
         .stands = call->fault.applied,
         .statements = statements,
         .now_us = call->r.now_us,

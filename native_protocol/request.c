@@ -148,27 +148,6 @@ static int read_params(struct decode *d, struct cql_params *p, struct np_query_o
     return read_tail(d, flags, p);
 }
 
-static int decode_prepare(struct decode *d, struct cql_request *r) {
-    r->kind = REQUEST_PREPARE;
-    if (read_query(d, &r->query)) return -1;
-    if (d->version >= 5 && rd_left(&d->rd)) {
-        uint32_t flags = rd_u32(&d->rd);
-        if (flags & 0x01) r->params.keyspace = read_string(&d->rd);
-    }
-    return check(d);
-}
-
-static int read_batch_item(struct decode *d, struct cql_batch_item *item) {
-    uint8_t kind = rd_u8(&d->rd);
-    if (check(d)) return -1;
-    if (kind > 1)
-        return err_set(d->err, ERR_PROTOCOL, "Invalid query kind in BATCH messages. Must be 0 or 1 but got %u", kind);
-    *item = (struct cql_batch_item){0};
-    if (kind == 0 && read_query(d, &item->query)) return -1;
-    if (kind == 1) item->prepared_id = read_string(&d->rd);
-    return check(d) || read_values(d, false, &item->n_values, &item->values, NULL) ? -1 : 0;
-}
-
 static int decode_batch(struct decode *d, struct cql_request *r) {
     static const enum ast_batch_kind kinds[] = {BATCH_LOGGED, BATCH_UNLOGGED, BATCH_COUNTER};
     enum { ITEM_MIN = 5 };
@@ -184,22 +163,19 @@ static int decode_batch(struct decode *d, struct cql_request *r) {
     struct cql_batch_item *items = arena_zalloc(d->arena, n * sizeof(*items) + 1);
     if (!items) return err_nomem(d->err);
     r->items = items;
-    for (uint32_t i = 0; i < n; i++)
-        if (read_batch_item(d, &items[i])) return -1;
+    for (struct cql_batch_item *item = items; item < items + n; item++) {
+        uint8_t kind = rd_u8(&d->rd);
+        if (check(d)) return -1;
+        if (kind > 1)
+            return err_set(d->err, ERR_PROTOCOL, "Invalid query kind in BATCH messages. Must be 0 or 1 but got %u",
+                           kind);
+        if (kind == 0 && read_query(d, &item->query)) return -1;
+        if (kind == 1) item->prepared_id = read_string(&d->rd);
+        if (check(d) || read_values(d, false, &item->n_values, &item->values, NULL)) return -1;
+    }
     r->params.consistency = rd_u16(&d->rd);
     if (check_consistency(d, r->params.consistency)) return -1;
     return read_tail(d, read_flags(d), &r->params);
-}
-
-/* [bytes map] in front of the message; looks only for the key that asks for the capacity payload. */
-static int read_payload(struct decode *d, struct np_query_options *o) {
-    uint32_t n = rd_u16(&d->rd);
-    for (uint32_t i = 0; i < n && !d->rd.bad; i++) {
-        struct slice key = read_string(&d->rd);
-        read_bytes(&d->rd);
-        if (key.p && slice_is(key, "capacity")) o->wants_capacity = true;
-    }
-    return check(d);
 }
 
 int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,
@@ -207,12 +183,28 @@ int np_query_decode(const struct np_envelope *env, struct slice body, struct are
     struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
     *o = (struct np_query_options){0};
     r->params = (struct cql_params){.serial_consistency = CL_SERIAL};
-    if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD && read_payload(&d, o)) return -1;
+    if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD) {
+        /* a [bytes map] in front of the message; only the key "capacity" matters */
+        uint32_t n = rd_u16(&d.rd);
+        for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
+            struct slice key = read_string(&d.rd);
+            read_bytes(&d.rd);
+            if (key.p && slice_is(key, "capacity")) o->wants_capacity = true;
+        }
+        if (check(&d)) return -1;
+    }
     switch (env->opcode) {
     case NP_QUERY:
         r->kind = REQUEST_QUERY;
         return read_query(&d, &r->query) || read_params(&d, &r->params, o) ? -1 : 0;
-    case NP_PREPARE: return decode_prepare(&d, r);
+    case NP_PREPARE:
+        r->kind = REQUEST_PREPARE;
+        if (read_query(&d, &r->query)) return -1;
+        if (env->version >= 5 && rd_left(&d.rd)) {
+            uint32_t flags = rd_u32(&d.rd);
+            if (flags & 0x01) r->params.keyspace = read_string(&d.rd);
+        }
+        return check(&d);
     case NP_EXECUTE:
         r->kind = REQUEST_EXECUTE;
         r->prepared_id = read_string(&d.rd);

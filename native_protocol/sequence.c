@@ -61,19 +61,16 @@ static struct limit_took took(const struct np_call *call) { return limit_took(ca
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
-/* If there is no room for a small answer, the read starts over on a worker once there is room, and
- * holds no memory meanwhile. */
-static enum cql_outcome wait_for_room(struct np_call *call, enum cql_outcome planned) {
-    if (LIKELY(planned != CQL_FAILED) || !call->reply.no_room || call->r.stmt_kind != STMT_SELECT) return planned;
-    npi_call_unplan(call);
-    err_clear(&call->err);
-    call->crowded_out = true;
-    call->r.work_class = WORK_READ;
-    return CQL_OFFLOAD;
-}
-
 static void go_on(struct np_call *call, enum cql_outcome planned) {
-    planned = wait_for_room(call, planned);
+    if (UNLIKELY(planned == CQL_FAILED) && call->reply.no_room && call->r.stmt_kind == STMT_SELECT) {
+        /* There is no room for a small answer: the read starts over on a worker once there is room,
+         * and holds no memory meanwhile. */
+        npi_call_unplan(call);
+        err_clear(&call->err);
+        call->crowded_out = true;
+        call->r.work_class = WORK_READ;
+        planned = CQL_OFFLOAD;
+    }
     call->outcome = planned;
     if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.work_class);
     if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
@@ -120,18 +117,6 @@ void npi_call_more(struct np_call *call, struct eng_batch *batch) {
 
 /* ---- durable, acknowledge, account ---- */
 
-static void check_outcome(struct np_call *call) {
-    if (call->outcome != CQL_FAILED) return;
-    if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
-    if (call->share.crowded && call->err.code == ERR_SERVER) {
-        err_clear(&call->err);
-        err_set(&call->err, ERR_OVERLOADED,
-                "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less at "
-                "once, or again later");
-    }
-    call->charge = (struct charge){0};
-}
-
 /* Sends and accounts the response; for a write that must become durable first, the loop does both
  * then. False: the connection cannot be answered, or must not be. */
 static bool acknowledge_and_account(struct np_call *call) {
@@ -159,7 +144,16 @@ static bool acknowledge_and_account(struct np_call *call) {
 }
 
 static void answer(struct np_call *call) {
-    check_outcome(call);
+    if (call->outcome == CQL_FAILED) {
+        if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
+        if (call->share.crowded && call->err.code == ERR_SERVER) {
+            err_clear(&call->err);
+            err_set(&call->err, ERR_OVERLOADED,
+                    "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less "
+                    "at once, or again later");
+        }
+        call->charge = (struct charge){0};
+    }
     if (call->offloaded) {
         struct np_metrics *m = &call->conn->loop->metrics;
         np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);

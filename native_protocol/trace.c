@@ -23,16 +23,6 @@ static int make_timeuuid(int64_t wall_us, uint8_t id[16]) {
     return 0;
 }
 
-static const char *request_title(const struct np_call *call) {
-    switch (call->r.kind) {
-    case REQUEST_QUERY: return "Execute CQL3 query";
-    case REQUEST_PREPARE: return "Preparing CQL3 query";
-    case REQUEST_EXECUTE: return "Execute CQL3 prepared query";
-    case REQUEST_BATCH: return "Execute batch of CQL3 queries";
-    }
-    return "";
-}
-
 static const char *query_text(struct np_call *call) {
     if (call->r.query.p) return (const char *)cql_shown(&call->arena, call->r.stmt_kind, call->r.query).p;
     return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
@@ -124,6 +114,10 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
 }
 
 int npi_trace(struct np_call *call, uint8_t id[16]) {
+    static const char *const titles[] = {[REQUEST_QUERY] = "Execute CQL3 query",
+                                         [REQUEST_PREPARE] = "Preparing CQL3 query",
+                                         [REQUEST_EXECUTE] = "Execute CQL3 prepared query",
+                                         [REQUEST_BATCH] = "Execute batch of CQL3 queries"};
     struct np_loop *l = call->conn->loop;
     struct trace_event ev[EVENTS];
     struct schema_option par[PARAMETERS];
@@ -133,7 +127,7 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
         .machine_us = call->started_us,
         .duration_us = took,
         .command = "QUERY",
-        .request = request_title(call),
+        .request = titles[call->r.kind],
         .client = slice_of(call->conn->peer, call->conn->peer_n),
         .parameters = par,
         .events = ev,

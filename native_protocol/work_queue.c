@@ -56,24 +56,8 @@ static void take_aside(struct np_queue *q, struct np_work *w) {
 
 /* ---- bounds ---- */
 
-/* Removes the client's newest work: a scan first, then the other classes, and works put aside
- * last. */
-static struct np_work *take_newest(struct np_queue *q, struct np_work_client *c) {
-    static const enum cql_work_class order[WORK_CLASSES] = {WORK_SCAN, WORK_READ, WORK_UPDATE, WORK_DDL};
-    struct np_work *w;
-    for (int i = 0; i < WORK_CLASSES; i++) {
-        struct np_turn *t = &c->turns[order[i]];
-        if (!(w = TAILQ_LAST(&t->works, np_works))) continue;
-        unlink_work(q, t, w);
-        return w;
-    }
-    TAILQ_FOREACH_REVERSE(w, &q->aside, np_works, entry) if (w->client == c) break;
-    assert(w);
-    take_aside(q, w);
-    return w;
-}
-
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) {
+    static const enum cql_work_class order[WORK_CLASSES] = {WORK_SCAN, WORK_READ, WORK_UPDATE, WORK_DDL};
     append(q, w);
     count_in(q, w, now_us);
     bool by_bytes = q->bytes > q->bytes_max;
@@ -81,7 +65,19 @@ struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_
     struct np_work_client *most = NULL, *c;
     TAILQ_FOREACH(c, &q->clients, entry)
         if (!most || (by_bytes ? c->bytes > most->bytes : c->n > most->n)) most = c;
-    return take_newest(q, most);
+    /* Removes the newest work of the client that has the most: a scan first, then the other
+     * classes, and works put aside last. */
+    struct np_work *out;
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        struct np_turn *t = &most->turns[order[i]];
+        if (!(out = TAILQ_LAST(&t->works, np_works))) continue;
+        unlink_work(q, t, out);
+        return out;
+    }
+    TAILQ_FOREACH_REVERSE(out, &q->aside, np_works, entry) if (out->client == most) break;
+    assert(out);
+    take_aside(q, out);
+    return out;
 }
 
 /* ---- turns ---- */

@@ -115,13 +115,6 @@ static struct np_work *take(struct worker *t) {
     return w;
 }
 
-static struct np_work *next_work(struct worker *t) {
-    struct np_work *w = take(t);
-    if (w || !t->n_done) return w;
-    give_back(t);
-    return take(t);
-}
-
 /* A finished work is given back at once after a slow part, because the next part may be slow, too;
  * after quick ones several are given back together. */
 static void done(struct worker *t, struct np_work *w, int64_t since_us) {
@@ -158,7 +151,15 @@ static void *work(void *arg) {
     /* Linux: this sets the priority of this thread alone. Without the right to do so scans run at
      * normal priority. */
     if (t->class == WORK_SCAN) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), SCAN_NICE);
-    for (struct np_work *w; (w = next_work(t));) run_part(t, w);
+    for (;;) {
+        struct np_work *w = take(t);
+        if (!w && t->n_done) {
+            give_back(t);
+            w = take(t);
+        }
+        if (!w) break;
+        run_part(t, w);
+    }
     eng_batch_free(t->batch);
     return NULL;
 }
