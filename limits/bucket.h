@@ -1,11 +1,11 @@
 /* A token bucket in whole numbers: the same trace gives the same answers, bit for bit.
  *
- * A bucket holds millionths of units, so that exactly the rate (units a second) times the passed
- * microseconds comes in. It may be in debt. Sums saturate at BUCKET_MOST, which is far above what
- * any request asks for, so that every setting that limit_values_parse takes is safe.
+ * A bucket holds millionths of units, so that the refill is exactly the rate (units a second) times
+ * the passed microseconds. A bucket may be in debt. Sums saturate at BUCKET_MOST, far above any
+ * request, so every setting that limit_values_parse accepts is safe.
  *
- *   T1  a bucket's time never goes back: it is filled by the limiter's time (limiter.h), which does
- *       not go back either. A bucket that took an older reading would be filled twice.
+ *   T1  a bucket's time never goes back, because the limiter's time (limiter.h) does not. A bucket
+ *       that took an older reading would be filled twice for the same time.
  *
  * Asserted in bucket_fill.
  */
@@ -36,8 +36,8 @@ static inline void bucket_take(struct bucket *b, int64_t n) {
     b->level = level < -BUCKET_MOST ? -BUCKET_MOST : level > BUCKET_MOST ? BUCKET_MOST : level;
 }
 
-/* Adds what comes in up to now_us: rate units a second, up to cap units. A new bucket begins with start
- * units. */
+/* Refills the bucket for the time up to now_us: rate units a second, up to cap units. A new bucket
+ * begins with start units. */
 static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, int64_t cap, int64_t start) {
     int64_t rim = bucket_times(cap, BUCKET_UNIT);
     assert(!b->at_us || b->at_us <= now_us); /* T1 */

@@ -50,16 +50,6 @@ static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
     if (c->minutes_above >= ABOVE_MINUTES || c->minutes_below >= BELOW_MINUTES) scale_to(c, now_s, wanted);
 }
 
-/* A minute without requests, or many of them, only matter to auto scaling. */
-static void end_minutes(struct capacity *c, int64_t minute, bool scales) {
-    int64_t mean = c->in_minute / MINUTE_S / c->per_unit, idle = minute - c->minute - 1;
-    if (mean > c->window_best) c->window_best = mean;
-    if (scales) scale(c, (c->minute + 1) * MINUTE_S, mean);
-    for (int64_t i = 0; scales && i < idle && i < 4 * BELOW_MINUTES; i++) scale(c, (c->minute + 2 + i) * MINUTE_S, 0);
-    c->minute = minute;
-    c->in_minute = 0;
-}
-
 void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n) {
     if (at_us / US / MINUTE_S != c->minute) return;
     c->in_minute -= n < c->in_minute ? n : c->in_minute;
@@ -69,7 +59,16 @@ void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_
     int64_t minute = now_us / US / MINUTE_S, window = now_us / US / window_s;
     if (!c->minute) c->minute = minute;
     if (!c->window) c->window = window;
-    if (minute != c->minute) end_minutes(c, minute, scales); /* also when the clock was set back */
+    if (minute != c->minute) { /* also when the clock was set back */
+        int64_t mean = c->in_minute / MINUTE_S / c->per_unit, idle = minute - c->minute - 1;
+        c->window_best = greatest(c->window_best, mean);
+        if (scales) scale(c, (c->minute + 1) * MINUTE_S, mean);
+        /* Minutes without requests matter to auto scaling only. */
+        for (int64_t i = 0; scales && i < idle && i < 4 * BELOW_MINUTES; i++)
+            scale(c, (c->minute + 2 + i) * MINUTE_S, 0);
+        c->minute = minute;
+        c->in_minute = 0;
+    }
     if (window > c->window) {
         c->peak = greatest(c->peak, c->window_best);
         c->window_best = 0;

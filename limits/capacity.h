@@ -23,15 +23,15 @@ struct capacity {
     /* set by the table's definition */
     bool provisioned;
     int64_t units; /* a second; provisioned */
-    int64_t warm;  /* a second: at least so much of an on-demand table */
+    int64_t warm;  /* a second: lower bound of an on-demand table */
     struct scaling scaling;
     int per_unit;  /* counts that make a unit: 2 of reads, which may cost a half */
     /* state */
     int64_t minute, in_minute;   /* of the clock; counts in it so far */
     int64_t window, window_best; /* of the clock; the highest mean of a minute in it, a second */
-    int64_t begins;              /* a second: what a new on-demand table can take; at least 1 */
+    int64_t begins;              /* a second: rate of a new on-demand table; at least 1 */
     int64_t peak;                /* of windows that are over */
-    int64_t scaled;              /* what auto scaling provides instead of units; 0: it did nothing yet */
+    int64_t scaled;              /* capacity set by auto scaling instead of units; 0: not scaled yet */
     int64_t scaled_at_s;
     uint32_t minutes_above, minutes_below; /* the target, in a row */
 };

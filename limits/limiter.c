@@ -20,7 +20,7 @@ struct limiter {
     struct object_list tables; /* struct limit_table */
     struct limit_table *last;  /* that was found */
     struct limit_table *account; /* of object 0 */
-    /* what the running ask has taken, to be given back */
+    /* units taken by the running limiter_ask, to be given back */
     uint32_t n_taken, cap_taken;
     struct taken {
         struct bucket *bucket;
@@ -86,7 +86,7 @@ struct limiter *limiter_new(const struct limiter_options *o) {
     if (!l) return NULL;
     l->o = *o;
     l->random.state = o->seed;
-    /* the first table stands for what is of none */
+    /* the first table holds the state of the account */
     if (!partition_buckets_init(&l->partitions) && (l->account = table_add(l, 0))) return l;
     limiter_free(l);
     return NULL;
@@ -142,7 +142,7 @@ const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object) {
     return t ? as_of_now(l, t) : NULL;
 }
 
-/* ---- what outlives a restart ---- */
+/* ---- restarts ---- */
 
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) {
     struct buf state;
@@ -218,7 +218,7 @@ static int draw(const struct asking *a, const struct draw *d, const struct limit
     return 0;
 }
 
-/* Gives back what was taken, except the first n_kept draws. */
+/* Gives back all draws of the running limiter_ask, except the first n_kept. */
 static void give_back(struct limiter *l, uint32_t n_kept) {
     while (l->n_taken > n_kept) {
         struct taken *t = &l->taken[--l->n_taken];

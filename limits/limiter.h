@@ -46,8 +46,9 @@ struct limit_part {
     int64_t read_halves, write_units, entities;
 };
 
-/* One moment of the service. Buckets fill by now_us, a monotonic clock. Minutes and windows are those of wall_us,
- * which may be set back: then the minute that was under way ends, and counting goes on in the earlier one. */
+/* A reading of both clocks. Buckets fill by now_us, a monotonic clock. Minutes and windows follow
+ * wall_us. When that clock is set back, the current minute ends, and counting continues in the
+ * earlier one. */
 struct limit_time {
     int64_t now_us, wall_us;
 };
@@ -56,7 +57,8 @@ struct limit_ask {
     struct limit_connection *connection;
     int64_t statements;
     uint32_t n_parts;
-    /* those of a table follow one another, and each partition is one part: a bucket is asked once, for the sum */
+    /* parts of a table are adjacent, and each partition is one part, so a bucket is checked once,
+     * for the sum */
     const struct limit_part *parts;
     /* The input of the group rules, for a batch that writes one partition; group_operations 0: the
      * rules are not checked. */
@@ -69,9 +71,9 @@ struct limit_over {
     bool enforced;     /* else it was only counted: shadow, or a warning */
     uint32_t object;   /* the table's; 0: of none */
     char keyspace[64], table[64];
-    int64_t rate;      /* of the limit: units a second, or what there may be of it */
+    int64_t rate;      /* of the limit: units a second, or its maximum */
     double asked;      /* 0: a read that has not run */
-    int64_t retry_us;  /* from now; 0: never, as it is */
+    int64_t retry_us;  /* from now; 0: a retry cannot succeed */
 };
 struct limit_verdict {
     struct limit_over over;     /* of the limits */
@@ -120,22 +122,22 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
                                .of_guidance = !v || v->guidance.limit == LIMITS,
                                .at_us = asked_us};
 }
-/* A part of a request that was let through has failed after all, and is free: what it took comes
- * back, and peaks and auto scaling go by what is left, unless the minute of the request is over.
- * That its connection made a statement stays. Buckets then hold what they would hold without it;
- * what ran over the rim while it was under way may be in them, too, up to what is given back. */
+/* Gives back the units of a part of an admitted request that has failed and is free. Peaks and auto
+ * scaling forget its counts, unless the minute of the request is over. The statement still counts
+ * for its connection. A bucket then holds as much as without the request, or more: units that would
+ * have overflowed meanwhile may remain, up to the amount given back. */
 void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
 
-/* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse
- * it, for the account or the table is in debt; *out says so, as limiter_ask would, and it is
- * counted, as one statement of the connection. Only where limits are enforced. */
+/* Checks a read of the table before it runs. False: the account or the table is in debt, so
+ * limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is counted,
+ * as one statement of the connection. Only enforced limits are checked. */
 bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) MUST_CHECK;
 
-/* For those who look: tables by object, with what they may now; i from 0, which is what is of no
- * one table; NULL at the end. Valid until the next call that changes the limiter. */
+/* Lists the tables, ordered by object, with their capacity as of now. Index 0 holds the state of
+ * the account; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
-/* One table, likewise; NULL: it is not defined. */
+/* The state of one table; NULL: the table is not defined. */
 const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 

@@ -113,14 +113,14 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     c->read_units += (double)at_least_1(size_read_steps(rows + statics));
 }
 
-/* The write is sized by the row as it stands. Without a read the row is unknown, and the written
- * columns count. */
+/* Whether the write is sized by the row as it stands. Without a read of the row the written columns
+ * count. */
 static bool by_row(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND;
 }
 
-/* The row as it stands is exactly the written columns, so no read was needed. A written null leaves
- * no column. */
+/* Whether the row as it stands is exactly the written columns, so that no read was needed. A
+ * written null leaves no column. */
 static bool is_as_written(const struct op_write *w, enum write_size by) {
     return by == WRITE_SIZE_ROW && w->stood.known == STOOD_AS_WRITTEN;
 }

@@ -84,7 +84,7 @@ size_t npi_budget_total(struct np_budget *b) {
     return n;
 }
 
-/* ---- who goes ---- */
+/* ---- eviction ---- */
 
 /* The largest of the shares that are not spared. */
 static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
@@ -202,7 +202,7 @@ size_t npi_share_bytes(struct np_share *s) {
     return n;
 }
 
-/* ---- what is being made ---- */
+/* ---- answers in the making ---- */
 
 bool npi_share_is_behind(struct np_share *s) {
     pthread_mutex_lock(&s->budget->lock);

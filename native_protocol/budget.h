@@ -47,9 +47,9 @@
 #include "base/compiler.h"
 #include "base/heap.h"
 
-/* SMALL: below it a connection does not count what it holds; the bound is the limit and this much
- * for each connection. OWN: a maker may make this much without waiting for others; a larger answer
- * is a large one. */
+/* SMALL: a connection that holds less does not count it, so the real bound is the limit plus this
+ * much for each connection. OWN: a maker may make this much without waiting for others; an answer
+ * above it is called large. */
 enum { NP_SHARE_SMALL = 16 << 10, NP_SHARE_OWN = 2 << 20 };
 
 struct np_budget_options {

@@ -63,7 +63,7 @@ struct np_call {
     struct np_envelope env;
     struct slice body; /* plain; in the loop's window, or in the arena once offloaded */
     struct arena arena;
-    struct arena_share share; /* of the arena and all that are made beside it */
+    struct arena_share share; /* of the arena and of all arenas that are made beside it */
     struct err err;
     struct op_cost cost;
     struct charge charge; /* for it, once it was sized; nothing when it failed */
@@ -78,7 +78,7 @@ struct np_call {
     uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
     struct slice statement_text;
     int64_t started_us; /* machine time; only when traced */
-    struct np_trace trace; /* its steps, likewise */
+    struct np_trace trace; /* its steps; only when traced */
     /* offloaded only */
     bool offloaded;
     struct np_work work;

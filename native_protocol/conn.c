@@ -29,7 +29,7 @@ static bool active(const struct np_conn *c) { return c->state >= NP_CONN_NEW && 
 
 void npi_conn_ref(struct np_conn *c) { c->refs++; }
 
-/* ---- its place in the ledger ---- */
+/* ---- its entry in the ledger ---- */
 
 static void enter_ledger(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
@@ -352,7 +352,7 @@ static void count_input(struct np_conn *c) {
 
 static void consume_kept(struct np_conn *c) {
     size_t done = consume(c, buf_slice(&c->in));
-    /* a large frame comes in hundreds of pieces: no sanitizer looks at all of it at each */
+    /* stops here while the frame is incomplete: a large one comes in hundreds of pieces */
     if (c->state == NP_CONN_CLOSED || !done) return;
     memmove(c->in.p, c->in.p + done, c->in.n - done);
     c->in.n -= done;
@@ -382,7 +382,7 @@ static void read_more(struct np_conn *c) {
     }
     c->heard_us = l->tick_us;
     np_metric_add(&l->metrics, NP_METRIC_BYTES_IN, n);
-    if (!active(c)) return; /* closing: thrown away */
+    if (!active(c)) return; /* closing: the input is discarded */
     if (c->in.n) {
         buf_advance(&c->in, (size_t)n);
         consume_kept(c);
@@ -417,7 +417,7 @@ static void on_writable(struct ev_loop *ev, ev_io *w, int revents) {
     npi_conn_unref(c);
 }
 
-/* ---- out of time, out of bounds ---- */
+/* ---- time-outs and eviction ---- */
 
 /* Answers an error, closes the connection, and drops its input so far. */
 static void expel(struct np_conn *c, enum np_metric why, enum err_code code, const char *text) {
@@ -466,7 +466,7 @@ void npi_conn_check_evicted(struct np_conn *c) {
               "The server holds too many unfinished requests, and most of that is this connection's");
 }
 
-/* ---- birth ---- */
+/* ---- creation ---- */
 
 static void note_addresses(struct np_conn *c, int fd) {
     struct sockaddr_storage a;

@@ -59,7 +59,7 @@ struct np_conn {
     struct limit_connection limit; /* for the admission, under its lock */
     struct ledger_connection account; /* in the ledger as long as the connection is there */
     char *role; /* that has logged in; session.role */
-    struct {    /* a login that goes on (login.h) */
+    struct {    /* a login in progress (login.h) */
         bool pending, challenged;
         char nonce[32];
     } login;
@@ -68,7 +68,7 @@ struct np_conn {
     struct np_peer *counted_as;
 
     struct buf in;    /* an incomplete envelope or segment */
-    struct buf large; /* v5: an envelope that comes in several segments */
+    struct buf large; /* v5: an envelope that arrives in several segments */
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
     struct np_share unfinished; /* in and large, of the server's budget */
     int64_t heard_us; /* when bytes last arrived, as of the loop's tick */
@@ -79,7 +79,7 @@ struct np_conn {
     size_t queued;    /* sent bytes that the peer had not taken at the last tick */
     struct np_output output;
     _Atomic bool gone; /* closed; workers skip the calls of a closed connection */
-    struct np_work_client work; /* what waits for workers; under the lock of their queue */
+    struct np_work_client work; /* its waiting works; under the lock of the workers' queue */
 };
 
 /* Takes over fd. NULL: no memory, or too many connections; fd is closed. */
@@ -110,7 +110,7 @@ void npi_conn_flush(struct np_conn *c);
 /* Appends an answer that was encoded elsewhere: front, then the reply's blocks. Both are empty
  * afterwards. */
 void npi_conn_append(struct np_conn *c, struct buf *front, struct np_reply *reply);
-/* A request is answered: in_flight goes down, and reading may go on. */
+/* A request is answered: decrements in_flight; reading may resume. */
 void npi_conn_answered(struct np_conn *c);
 static inline size_t npi_conn_unsent(const struct np_conn *c) { return np_output_unsent(&c->output); }
 static inline bool npi_conn_framed(const struct np_conn *c) { return c->output.framed; }

@@ -43,7 +43,7 @@ struct np_logins {
     struct allowance allowances[ADDRESSES];
 };
 
-/* ---- who guesses ---- */
+/* ---- rate limit of slow checks ---- */
 
 /* Returns the allowance of the address. A new address takes a free entry of its set, or replaces
  * the one that has the most checks left, which loses the least by that. */
@@ -250,7 +250,7 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
     fail(c, env->version, env->stream, key ? key->role : NULL, &e);
 }
 
-/* ---- the door ---- */
+/* ---- entry ---- */
 
 void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token) {
     struct np_logins *p = c->loop->logins;

@@ -13,7 +13,7 @@
 
 enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
 
-/* ---- what is lent ---- */
+/* ---- spare calls ---- */
 
 struct np_call *npi_call_take(struct np_loop *l) {
     struct np_call *c = l->calls;
@@ -216,7 +216,7 @@ static void owe_nothing(struct np_loop *l) {
 
 /* Runs before the loop sleeps: syncs the gathered writes, or waits for more of them. */
 static void pay(struct np_loop *l) {
-    release_durable(l); /* what another thread has synced; this sets waits, so a later sync wakes the loop */
+    release_durable(l); /* sends what is synced already; it sets waits, so a later sync wakes the loop */
     if (!l->held) {
         owe_nothing(l);
         return;

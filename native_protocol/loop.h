@@ -71,7 +71,7 @@ struct np_bounds {
     struct np_peers peers;
     struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
     struct np_budget unread;     /* bytes of answers that were not sent yet */
-    struct arena_pool work;      /* what requests that run or wait for workers hold */
+    struct arena_pool work;      /* memory of requests that run or wait for workers */
 };
 
 struct np_workers;
@@ -85,7 +85,7 @@ struct np_loop_ops {
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
     /* The output is about to be sent: accounts the answered requests. */
     void (*settle)(struct np_loop *l);
-    /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
+    /* A call has returned from a worker: sends its response and gives the call back to the loop. */
     void (*finish)(struct np_call *call);
     /* The connection has closed while calls of it are with workers. */
     void (*abandoned)(struct np_conn *c);

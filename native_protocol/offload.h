@@ -1,9 +1,10 @@
 /* Moves calls from their loop to the workers and back.
  *
- * Life: cql answers CQL_OFFLOAD on the loop; the call's body is copied, and at the end of the
- * wake-up it goes to the workers, with all others that have to, as a work of its class, with the
- * deadline of that class. It runs there part by part, commits what it wrote, and comes back through
- * the loop's inbox to be finished; so does one that could not run, with an error.
+ * Life: cql returns CQL_OFFLOAD on the loop; the call's body is copied, and at the end of the
+ * wake-up all such calls are submitted to the workers, each as a work of its class, with the
+ * deadline of that class. A call runs there part by part, commits its writes, and returns through
+ * the loop's inbox to be finished. A call that could not run returns in the same way, with an
+ * error.
  */
 #pragma once
 

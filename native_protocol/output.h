@@ -38,7 +38,7 @@ struct np_output {
 };
 
 void np_output_init(struct np_output *o, struct np_spare *spare, struct np_budget *budget, void *owner);
-/* Drops what is unsent. The share stays, for answers that are still on workers. */
+/* Drops the unsent bytes. The share stays, for answers that are still on workers. */
 void np_output_drop(struct np_output *o);
 
 /* The buffer to append responses to. */

@@ -5,7 +5,7 @@
 #include "cql/prepared.h"
 #include "native_protocol/loop.h"
 
-/* ---- statements that are named by their ids ---- */
+/* ---- prepared statements ---- */
 
 /* hashed: the text has no literals. */
 static struct capture_statement statement_of(struct np_call *call, const struct cql_prepared *p, bool hashed) {

@@ -200,7 +200,7 @@ int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
 
 /* ---- errors ---- */
 
-/* The code as the version knows it (v4 added the failures, v5 the last two). */
+/* Maps the code to one that the version has (v4 added the failures, v5 the last two). */
 static enum err_code code_for(uint8_t version, const struct err *e) {
     if (version < 5 && e->code == ERR_CAS_WRITE_UNKNOWN) return ERR_WRITE_TIMEOUT;
     if (version < 5 && e->code == ERR_CDC_WRITE_FAILURE) return ERR_INVALID;
@@ -321,7 +321,7 @@ static void put_change(struct buf *out, uint8_t version, const struct schema_cha
                                           [TARGET_FUNCTION] = "FUNCTION",
                                           [TARGET_AGGREGATE] = "AGGREGATE"};
     bool routine = c->target == TARGET_FUNCTION || c->target == TARGET_AGGREGATE;
-    /* v3 knows no functions: they are a change of their keyspace */
+    /* v3 has no functions: reported as a change of their keyspace */
     enum schema_change_target target = routine && version < 4 ? TARGET_KEYSPACE : c->target;
     np_put_string(out, kinds[routine && version < 4 ? CHANGE_UPDATED : c->kind]);
     np_put_string(out, targets[target]);

@@ -20,7 +20,7 @@
 
 enum {
     NP_BLOCK = 256 << 10,
-    NP_LATE = 4 << 10 /* what is inserted at the end should not make the buffer grow once more */
+    NP_LATE = 4 << 10 /* room for the parts inserted at the end, so that the buffer need not grow once more */
 };
 
 struct np_reply {
@@ -29,7 +29,7 @@ struct np_reply {
     uint8_t version;
     bool has_charge;
     struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
-    struct np_blocks more; /* what goes behind out; at the end the tail, too */
+    struct np_blocks more; /* blocks behind out; at the end the tail, too */
     struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
     size_t charged, making; /* for blocks; the part of charged that is in the making */
     bool no_room;           /* a block was refused, and waiting for room would help */

@@ -138,7 +138,7 @@ static SSL_CTX *context(const struct np_tls_options *o, struct err *e) {
 
 int np_tls_reload(struct np_tls *t, struct err *e) {
     struct seen seen[FILES];
-    see(&t->o, seen); /* first, so that what changes while they are read is seen to have changed */
+    see(&t->o, seen); /* before the files are read, so that a change meanwhile is detected */
     SSL_CTX *ctx = context(&t->o, e);
     pthread_mutex_lock(&t->lock);
     SSL_CTX *old = ctx ? t->ctx : NULL;

@@ -17,7 +17,7 @@ void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max) {
     TAILQ_INIT(&q->clients);
 }
 
-/* ---- what is in the queue is counted, for the queue and for its client ---- */
+/* ---- counts of the queue and of its clients ---- */
 
 static void count_in(struct np_queue *q, struct np_work *w, int64_t now_us) {
     struct np_work_client *c = w->client;

@@ -41,7 +41,7 @@ static void end_all(struct np_workers *p, struct np_works *list, enum np_work_en
     }
 }
 
-/* ---- into the queue ---- */
+/* ---- submitting ---- */
 
 static void look_by(struct np_workers *p, int64_t at_us) {
     if (!at_us || at_us >= p->look_us) return;

@@ -55,7 +55,7 @@ struct op_read {
     /* are markers of deletions alone, which a table with client-side timestamps keeps for some days */
     uint64_t markers;
     uint32_t object;     /* the table's, of the catalogue */
-    uint32_t halves;     /* of read units: what charge_compute made of it */
+    uint32_t halves;     /* half read units, as computed by charge_compute */
 };
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
@@ -72,7 +72,8 @@ struct op_stood {
     uint64_t row_steps;             /* each of which is rounded on its own (size_write_steps) */
 };
 
-/* One row write of a statement: what it wrote to the row and to the static row of the partition. */
+/* One row write of a statement: the columns it wrote to the row and to the static row of the
+ * partition. */
 struct op_write {
     struct op_write *next;
     enum op_write_kind kind;
@@ -95,7 +96,7 @@ struct op_write {
     /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
     struct slice row_key;
     uint32_t object;            /* the table's, of the catalogue */
-    uint32_t read_halves, write_units, static_units; /* what charge_compute made of it */
+    uint32_t read_halves, write_units, static_units; /* as computed by charge_compute */
 };
 
 struct op_cost {

@@ -1,7 +1,7 @@
 /* Encoded sizes of values, as capacity units are computed from ("Estimate row size",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html).
  *
- * The size models differ in how a value is measured (size.c) and in what a row adds (size_row.c).
+ * The size models differ in the size of a value (size.c) and in the overhead of a row (size_row.c).
  * cql sums struct size_parts while it works. Metering turns them into bytes; so does cql where a
  * page ends after a number of bytes.
  */
@@ -12,7 +12,7 @@
 
 /* Bytes of a value's data under a model: documented-2022 counts the data of the value (int 4, text
  * its UTF-8 bytes, a collection its elements); current counts numbers by their digits and adds 3
- * bytes a collection and 1 an element. Null counts as the model says. */
+ * bytes a collection and 1 an element. The bytes of a null depend on the model. */
 uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v);
 static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model model, struct value v) {
     bool as_sent = v.n >= 0 &&
@@ -63,7 +63,7 @@ enum { SIZE_CURRENT_NULL = 1 };
 /* Overhead of a row and of its key columns under SIZE_DOCUMENTED_2022 (the reference on Amazon
  * Keyspaces, section 0, generation 1). */
 enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
-/* Encoded bytes of what the parts sum up: for throughput, and for storage. */
+/* Encoded bytes of the rows that the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 /* The parts that remain stored after a write of all of them. A null is not stored, and static data
