@@ -109,7 +109,8 @@ static struct slice get_string(struct rd *in) {
     return rd_bytes(in, n);
 }
 
-/* Nothing that a server writes comes near; sums of what is read must not overflow. */
+/* Counters of a sound capture stay far below this limit. With it, sums of counters that a reader
+ * adds up cannot overflow. */
 enum { FIGURE_BITS = 48 };
 
 static uint64_t get_figure(struct rd *in) {

@@ -1,25 +1,25 @@
-/* A capture: what clients asked a server, what came of it and what it was charged, one record after
- * the other. All integers big-endian, or LEB128 where it says uvarint; a string is a uvarint length
- * and its bytes.
+/* The file format of a capture: the requests that a server answered, with their outcomes and their
+ * charges, one record after the other. Integers are big-endian; a uvarint is LEB128; a string is a
+ * uvarint length and its bytes. A field without a size is a uvarint, or a string where it is text.
  *
  *   header   "TALLYCAP" | version 2 | flags 2 (1 hashed, 2 strict, 4 cassandra mode) | size model 1
  *            | write size 1 | timestamp size 4 | started 8, microseconds since 1970 | part 4 |
  *            CRC-32C of it 4
  *   record   length 4 | CRC-32C of the length and the payload 4 | payload: kind 1 | ...
  *
- *     STATEMENT  id 16 | keyspace | text                what EXECUTEs and batches of this file name
- *                by its id; stands before the first that does
+ *     STATEMENT  id 16 | keyspace | text
+ *                a prepared statement; precedes the first request of this file that names its id
  *     REQUEST    began, after the header's moment | took, microseconds | connection | version 1 |
  *                flags of its envelope 1 | opcode 1 | marks 1 |
  *                outcome (0, or the code of its error) | read units x 2 | write units x 2 | static
  *                write units x 2 | bytes of rows | of static data |
  *                rows read | rows returned | keyspace of its session | body
- *     DROPPED    how many requests are missing here: they came faster than they could be written
+ *     DROPPED    how many requests are missing here: the recorder's buffer had no room for them
  *     END        why it ends
  *
  * The body is the request's, as the native protocol has it (v3 to v5; with its custom payload when
- * the flags say so). In a capture with hashed values (flag 1), and of a statement that holds a
- * password, it is instead what capture/digest.h says.
+ * the flags say so). A digest (capture/digest.h) replaces it in a capture with hashed values (flag
+ * 1), and for a statement that holds a password.
  */
 #pragma once
 
@@ -37,12 +37,12 @@ enum {
 };
 
 struct capture_header {
-    /* strict: what Amazon Keyspaces refuses was refused; cassandra: the server was in cassandra mode */
+    /* strict: the server ran with --compatibility strict; cassandra: in cassandra mode */
     bool hashed, strict, cassandra;
     uint8_t size_model, write_size; /* of the server (metering/size/size.h) */
     uint32_t timestamp_size;
     int64_t started_us;
-    uint32_t part; /* from 0: a capture that goes on in new files numbers them */
+    uint32_t part; /* from 0; a capture that rotates its files numbers them */
 };
 
 enum capture_kind { CAPTURE_STATEMENT = 1, CAPTURE_REQUEST, CAPTURE_DROPPED, CAPTURE_END };
@@ -74,11 +74,12 @@ struct capture_record {
 };
 
 void capture_put_header(struct buf *out, const struct capture_header *h);
-/* One record; header: of the file that it goes to. */
+/* Appends one record. header is the one of the file that the record goes to. */
 void capture_put_record(struct buf *out, const struct capture_header *header, const struct capture_record *r);
 
-/* -1 and ERR_CONFIG: it is no capture, of a later version, or damaged. */
+/* -1 and ERR_CONFIG: the file is no capture, has another version, or is damaged. */
 int capture_get_header(struct slice file, struct capture_header *out, struct err *e) MUST_CHECK;
-/* The record that stands at the offset: its bytes, or -1 and ERR_CONFIG with what is wrong. It points into the file. */
+/* Reads the record at the offset. Returns its length in bytes, or -1 and ERR_CONFIG with what is
+ * wrong. The record points into the file. */
 ssize_t capture_get_record(struct slice file, uint64_t at, const struct capture_header *header,
                            struct capture_record *out, struct err *e) MUST_CHECK;

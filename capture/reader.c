@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The reason with the file in front. */
+/* Puts the file's name before the reason. */
 static int name_file(const char *path, const struct err *why, struct err *e) {
     return err_set(e, ERR_CONFIG, "%s: %s", path, why->text);
 }

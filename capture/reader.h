@@ -1,5 +1,5 @@
-/* Reads a capture from its file, record by record. What is damaged ends it, with file, offset and
- * reason; the records before it are sound. One thread. */
+/* Reads a capture from its file, record by record. Reading ends at the first damage, with file,
+ * offset and reason; the records before it are sound. One thread. */
 #pragma once
 
 #include "capture/format.h"
@@ -16,9 +16,10 @@ struct capture_reader {
 
 /* -1: ERR_CONFIG, which names the file. */
 int capture_reader_open(struct capture_reader *r, const char *path, struct err *e) MUST_CHECK;
-/* Of bytes that the caller keeps; path is what errors name. */
+/* Reads a capture from memory, which the caller keeps. Errors name path. */
 int capture_reader_of(struct capture_reader *r, const char *path, struct slice file, struct err *e) MUST_CHECK;
 void capture_reader_close(struct capture_reader *r);
-/* A record points into the file until the reader is closed. END: behind the record of that kind,
- * which is given, too; a file that ends without one is damaged: cut off, or still being written. */
+/* A record points into the file and is valid until the reader is closed. The record of kind
+ * CAPTURE_END is returned like any other; CAPTURE_GOT_END comes after it. A file without that
+ * record counts as damaged: it was cut off, or a server is still writing it. */
 enum capture_got capture_reader_next(struct capture_reader *r, struct capture_record *out, struct err *e);

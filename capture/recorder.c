@@ -9,26 +9,27 @@
 
 #include "base/log.h"
 
-/* Ids of statements that stand in the current file: open addressing, 0 is free. Emptied when it is
- * half full: a statement may stand in a file twice. */
+/* Size of the table of statements that the current file has: open addressing by the first 8
+ * bytes of the id, 0 is free. The table is emptied when it is half full, so that a statement may
+ * be in a file twice. */
 enum { KNOWN = 1 << 14 };
 
 struct capture_recorder {
     struct capture_options o;
     struct capture_switch is;
-    pthread_mutex_t turn; /* of those who start and stop */
+    pthread_mutex_t turn; /* serialises starting and stopping */
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects the fields below, down to known */
     pthread_cond_t more, idle;
     struct buf pending;   /* records for the file */
     uint64_t dropped_now; /* since the last record */
     struct capture_status status;
     struct capture_header header;
     struct capture_key key;
-    bool stopping, failed; /* failed: the writer has ended by itself */
+    bool stopping, failed; /* failed: the writer has ended after an error of the disk */
     uint32_t n_known;
     uint64_t known[KNOWN];
-    /* the writer's */
+    /* used by the writer's thread only while it runs */
     int fd;
     uint64_t file_bytes;
     struct buf writing;
@@ -37,19 +38,20 @@ struct capture_recorder {
 const struct capture_switch *capture_switch_of(const struct capture_recorder *r) { return r ? &r->is : NULL; }
 
 static size_t queue_of(const struct capture_recorder *r) { return r->o.queue_bytes ? r->o.queue_bytes : CAPTURE_QUEUE; }
-/* Of each file. */
+/* Bytes that one file may have. A capture that rotates keeps two files. */
 static uint64_t file_max(const struct capture_recorder *r) {
     return r->status.rotates ? r->status.max_bytes / 2 : r->status.max_bytes;
 }
-/* What may wait for the file: so little that the bound of the file holds whatever arrives. */
+/* Bytes that may wait in the buffer: at most a quarter of a file, so that the file keeps its
+ * bound at any rate of requests. */
 static size_t pending_max(const struct capture_recorder *r) {
     size_t a = queue_of(r), b = (size_t)(file_max(r) / 4);
     return a < b ? a : b;
 }
 
-/* ---- those who have finished a request ---- */
+/* ---- posting a request ---- */
 
-/* false: it stands in the file already. */
+/* Returns false when the current file has the statement already. */
 static bool learn(struct capture_recorder *r, struct slice id) {
     uint64_t key = load_u64(id.p);
     if (r->n_known >= KNOWN / 2) {
@@ -132,7 +134,7 @@ static int open_file(const char *path, struct err *e) {
                            : err_set(e, ERR_INVALID, "cannot make the capture %s: %s", path, strerror(errno));
 }
 
-/* What stands in pending becomes what is written; under the lock. */
+/* Hands the pending records to the writer and empties the buffer. Under the lock. */
 static void swap_buffers(struct capture_recorder *r) {
     struct buf empty = r->writing;
     r->writing = r->pending;
@@ -141,7 +143,8 @@ static void swap_buffers(struct capture_recorder *r) {
     buf_clear(&r->pending, CAPTURE_QUEUE);
 }
 
-/* What comes from now on is for the next file; under the lock, with nothing pending. */
+/* Begins the next file's header: later records go to that file. Under the lock, with nothing
+ * pending. */
 static void begin_part(struct capture_recorder *r) {
     r->n_known = 0;
     memset(r->known, 0, sizeof(r->known));
@@ -149,7 +152,7 @@ static void begin_part(struct capture_recorder *r) {
     capture_put_header(&r->pending, &r->header);
 }
 
-/* The file that is whole makes room for the next one. */
+/* Renames the finished file to FILE.1 and opens the next one. */
 static int rotate_file(struct capture_recorder *r, struct err *e) {
     char before[CAPTURE_PATH_MAX + 2];
     snprintf(before, sizeof(before), "%s.1", r->status.path);
@@ -163,7 +166,7 @@ static int rotate_file(struct capture_recorder *r, struct err *e) {
     return 0;
 }
 
-/* Ends the file with its reason; under the lock. */
+/* Puts the last record, with the reason. Under the lock. */
 static void finish(struct capture_recorder *r, const char *reason) {
     put_dropped(r);
     put(r, &(struct capture_record){.kind = CAPTURE_END, .reason = slice_str(reason)});
@@ -184,7 +187,8 @@ static bool is_full(const struct capture_recorder *r) {
     return r->file_bytes + r->pending.n + pending_max(r) > file_max(r);
 }
 
-/* Waits for records, and takes them. true: they are the last ones of this file, or of all. */
+/* Waits for records, at most 100 ms, and hands them to the writer. Returns true when they are
+ * the capture's last; *rotates: they are the last of this file, and a next one follows. */
 static bool take(struct capture_recorder *r, bool *rotates) {
     struct timespec until;
     pthread_mutex_lock(&r->lock);
@@ -246,7 +250,7 @@ struct capture_recorder *capture_recorder_new(const struct capture_options *o, s
     return r;
 }
 
-/* With the turn: the thread ends, and the file is closed. */
+/* Waits for the thread's end and closes the file. The caller holds the turn. */
 static void join(struct capture_recorder *r) {
     if (r->fd < 0) return;
     pthread_join(r->thread, NULL);

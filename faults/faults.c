@@ -91,7 +91,8 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
 
 /* ---- what a request is on ---- */
 
-/* Whether a request on this table, of those it is on, is what the rule is for. name NULL: of a keyspace alone. */
+/* Does the rule name this keyspace and table, or leave them open? name NULL: only a keyspace is
+ * known. */
 static bool is_on(const struct fault_rule *r, const char *keyspace, const char *name) {
     if (*r->keyspace_name && strcmp(r->keyspace_name, keyspace)) return false;
     return !*r->table_name || (name && !strcmp(r->table_name, name));
@@ -106,13 +107,16 @@ static const struct catalog_change *change_of(const struct cql_request *q) {
     }
 }
 
-/* The tables that a statement was compiled for; of a batch of the protocol, those that it writes. */
+/* The tables that a statement was compiled for. A BATCH request has none here: its tables are
+ * among the writes of its cost. */
 static const struct table_use *tables_of(const struct cql_request *q) {
     if (q->result.kind == RESULT_PREPARED) return prepared_statement(q->result.prepared)->tables;
     return q->compiled && q->kind != REQUEST_BATCH ? q->compiled->tables : NULL;
 }
 
-struct places { /* what of the rule's keyspace and table was found in the request */
+/* The tables of a request, compared with a rule. any: there is a table or keyspace at all;
+ * meant: one of them is the rule's. */
+struct places {
     bool system, control, any, meant;
 };
 
@@ -159,7 +163,7 @@ static bool matches(const struct fault_rule *r, const struct cql_request *q, uin
     if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->stmt_kind) return false;
     if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
     if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
-    /* nobody else could make anything of it */
+    /* A driver can handle UNPREPARED only for a request that names a prepared statement. */
     if (r->fails && r->code == ERR_UNPREPARED && !uses_prepared(q)) return false;
     if (r->partly && !may_be_applied_partly(q)) return false;
     return is_where(r, q);

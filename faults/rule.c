@@ -67,7 +67,7 @@ int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *byt
 
 /* ---- words ---- */
 
-/* What the protocol calls its requests that run statements. */
+/* The protocol's names of requests that run statements. */
 static const char *const kinds[] = {
     [REQUEST_QUERY] = "QUERY", [REQUEST_PREPARE] = "PREPARE", [REQUEST_EXECUTE] = "EXECUTE", [REQUEST_BATCH] = "BATCH"};
 
@@ -148,7 +148,7 @@ static int find_moment(struct fault_rule *r, struct err *e) {
                           "or partly (a part of an unlogged batch is)");
 }
 
-/* ---- together ---- */
+/* ---- columns that must fit each other ---- */
 
 static int check_answer(const struct fault_rule *r, struct err *e) {
     static const struct { enum fault_column column; char letter; } carried[] = {
@@ -207,9 +207,9 @@ int fault_rule_check(struct fault_rule *r, struct err *e) {
                : 0;
 }
 
-/* ---- which, and what ---- */
+/* ---- hits, and the error ---- */
 
-/* From 0 to 1, of the seed and the number alone. */
+/* A number from 0 to 1 that depends on the seed and n alone. */
 static double draw(uint64_t seed, uint64_t n) {
     uint8_t bytes[16];
     store_u64(bytes, seed);
@@ -232,7 +232,7 @@ static const char *write_type_of(const struct fault_rule *r, const struct cql_re
     return q->stmt_kind != STMT_BATCH ? "SIMPLE" : unlogged ? "UNLOGGED_BATCH" : "BATCH";
 }
 
-/* The statement that is not known any more: of a batch, the first that is prepared. */
+/* The id that an UNPREPARED error names: in a batch, that of the first prepared statement. */
 static struct slice prepared_id_of(const struct cql_request *q) {
     if (q->prepared_id.n) return q->prepared_id;
     for (uint32_t i = 0; i < q->n_items; i++)

@@ -1,9 +1,9 @@
-/* A fault that people's tests inject: which requests it matches, which of those it hits, and what
- * it does to them. A row of system_control.faults.
+/* A fault that users' tests inject: which requests it matches, which of these it hits, and what it
+ * does to them. Each is a row of system_control.faults.
  *
- * Life: columns are set one by one from their CQL values (fault_rule_set); fault_rule_check says
- * whether they make a fault together and resolves its words. Texts are empty and numbers 0 where
- * the row has none (has).
+ * Life: fault_rule_set sets columns one by one from their CQL values; fault_rule_check then checks
+ * them together and resolves the words (opcode, statement, error and so on). A column without a
+ * value is an empty text or 0, and its flag in has is false.
  */
 #pragma once
 
@@ -34,26 +34,28 @@ struct fault_rule {
 #define FAULT_BOOL(column) bool column;
 #define FAULT_TELLS(column) int64_t column;
 #include "faults/column.def"
-    /* of fault_rule_check */
+    /* set by fault_rule_check */
     int kind;                 /* an enum cql_request_kind; -1: any but PREPARE */
     enum stmt_kind stmt_kind; /* STMT_KINDS: any */
     bool after;
-    bool partly;              /* after, of an unlogged batch of which only a part is applied */
+    bool partly;              /* after is set, too: only a part of an unlogged batch is applied */
     bool fails;
-    enum err_code code;       /* when it fails */
-    uint16_t level;           /* of consistency, when it has one */
+    enum err_code code;       /* when fails */
+    uint16_t level;           /* the number of consistency, when that is given */
 };
 
 const char *fault_column_name(enum fault_column c);
 enum fault_type fault_column_type(enum fault_column c);
-/* Where the column's value stands in a rule. */
+/* Points to the column's value in a rule. */
 const void *fault_column_at(const struct fault_rule *r, enum fault_column c);
-/* The value of a column as CQL has it; n < 0: none. -1, ERR_INVALID: no value of the column. */
+/* Sets a column from its encoded CQL value; n < 0: null. -1, ERR_INVALID: not a value of the
+ * column. */
 int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *bytes, int32_t n,
                    struct err *e) MUST_CHECK;
-/* ERR_INVALID: it is no fault. Its counts begin anew. */
+/* Checks a rule and sets its counts to 0. ERR_INVALID: the columns do not make a fault. */
 int fault_rule_check(struct fault_rule *r, struct err *e) MUST_CHECK;
-/* Whether it hits the request that it matched as the n-th (from 1): the same for the same seed. */
+/* Does the rule hit the request that it matched as number matched (from 1)? The same seed gives the
+ * same hits. */
 bool fault_rule_hits(const struct fault_rule *r, int64_t matched);
 /* Fills e with what the fault answers. */
 void fault_rule_fail(const struct fault_rule *r, const struct cql_request *q, struct err *e);

@@ -13,7 +13,7 @@ struct http_certificate {
     gnutls_certificate_credentials_t current; /* under the lock; holds one chain and its key */
 };
 
-/* GnuTLS checks here that the key is the certificate's. */
+/* gnutls_certificate_set_x509_key_mem also checks that the key belongs to the certificate. */
 static int parse(const struct http_certificate *c, struct buf *cert, struct buf *key,
                  gnutls_certificate_credentials_t *out, struct err *e) {
     const gnutls_datum_t cert_text = {cert->p, (unsigned)cert->n}, key_text = {key->p, (unsigned)key->n};

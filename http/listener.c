@@ -13,21 +13,22 @@
 
 #include "http/certificate.h"
 
-/* Connections that stay open at once; a few more while those sent off are being closed. */
+/* VISITORS: connections open at once. A few more may exist while libmicrohttpd closes those that
+ * were shut down. */
 enum { VISITORS = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
 
-/* A connection, from its first moment to its last. Made and freed on the daemon's thread; in the
- * list, and its time, under the listener's lock. */
+/* A connection. The daemon's thread makes and frees it; its place in the list and its deadline are
+ * protected by the listener's lock. */
 struct visitor {
     TAILQ_ENTRY(visitor) entry;
     int fd;
     bool listed;
-    time_t until; /* of the monotonic clock; 0: its request is being answered */
+    time_t until; /* the deadline, on the monotonic clock; 0: none, its request is being answered */
 };
 
 struct http_listener {
     struct MHD_Daemon *daemon;
-    pthread_t usher; /* sends off who takes too long */
+    pthread_t usher; /* closes connections that are past their deadline */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stopping, has_usher;
@@ -77,11 +78,11 @@ static time_t now_s(void) {
     return now.tv_sec;
 }
 
-/* From the end of a request to that of the next, of which the first half may pass without a byte;
- * and for taking an answer. */
+/* Seconds from the end of one request to the end of the next; the client may use the first half
+ * of them to send nothing. The same time bounds the reading of an answer. */
 static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.request_s; }
 
-/* 0: as long as it takes. */
+/* Sets the connection's deadline. seconds 0: no deadline. */
 static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct visitor *v = info ? info->socket_context : NULL;
@@ -104,7 +105,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_a
     return rc;
 }
 
-/* True: the request comes from a web page that is not the server's own, and the answer refuses it. */
+/* Returns true when the request comes from a foreign web page; the answer then refuses it. */
 static bool refuse_foreign(const struct http_listener *l, const struct http_request *q, struct http_answer *a) {
     const struct http_caller caller = {.host = http_header(q, "Host"), .origin = http_header(q, "Origin"),
                                        .fetch_site = http_header(q, "Sec-Fetch-Site")};
@@ -175,7 +176,7 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_R
 
 /* ---- visitors ---- */
 
-/* Under the lock. */
+/* Removes the connection from the list. Under the lock. */
 static void unlist(struct http_listener *l, struct visitor *v) {
     TAILQ_REMOVE(&l->visitors, v, entry);
     l->n_visitors--;
@@ -184,7 +185,7 @@ static void unlist(struct http_listener *l, struct visitor *v) {
 
 static void send_off(struct http_listener *l, struct visitor *v) {
     unlist(l, v);
-    shutdown(v->fd, SHUT_RDWR); /* which the daemon sees, and closes */
+    shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
 
 static void leave(struct http_listener *l, struct visitor *v) {
@@ -213,7 +214,8 @@ static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Whose bytes come one by one is not idle, and so not the daemon's to end. */
+/* Once a second: closes the connections that are past their deadline. A connection that sends one
+ * byte at a time never counts as idle in libmicrohttpd, so the daemon itself would keep it open. */
 static void *usher(void *arg) {
     struct http_listener *l = arg;
     pthread_mutex_lock(&l->lock);
@@ -235,7 +237,7 @@ static void *usher(void *arg) {
 
 /* ---- life ---- */
 
-/* GnuTLS asks for the certificate of a handshake. on_visitor has put the listener into the
+/* GnuTLS calls this for the certificate of a handshake. on_visitor has put the listener into the
  * session. */
 static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_st *info, gnutls_pcert_st **chain,
                         unsigned *n, gnutls_ocsp_data_st **ocsp, unsigned *n_ocsp,

@@ -1,13 +1,14 @@
 /* A port that answers HTTP. libmicrohttpd's thread reads a request whole and hands it to one
  * function; a second thread closes connections that take too long.
  *
- * Life of a request: the listener gathers its body up to a bound; refuses it when a browser sends
- * it for a foreign web page (http/origin.h); else the function fills the answer; the listener
- * sends it. A body above the bound is answered 413 at once. A connection is closed when the body
- * of its request is not whole after request_s seconds, after as many seconds without a byte, and
- * when twice as many pass from the end of one request to the end of the next, however its bytes
- * come. With many connections open, the eldest is closed, whatever it still wants: connections
- * that ask nothing keep no others out.
+ * Life of a request: the listener reads its body up to a bound. It refuses a request that a browser
+ * sends for a foreign web page (http/origin.h). For any other request the function fills the
+ * answer, and the listener sends it. A body above the bound is answered 413.
+ *
+ * A connection is closed when the body of its request is not complete after request_s seconds,
+ * after request_s seconds without a byte, and when the next request has not ended 2 * request_s
+ * seconds after the one before. When too many connections are open, the listener closes the oldest,
+ * so that idle connections cannot lock out new ones.
  */
 #pragma once
 
@@ -22,10 +23,10 @@ struct http_request {
     struct slice body;
     void *connection; /* libmicrohttpd's */
 };
-/* NULL: there is none. */
+/* The value of a header, or NULL. */
 const char *http_header(const struct http_request *q, const char *name);
 const char *http_argument(const struct http_request *q, const char *name); /* of the query string */
-/* Calls take for each argument of the query string, as it was sent but for its escapes; value may be "". */
+/* Calls take for each argument of the query string, with its escapes decoded; value may be "". */
 void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
                         void *arg);
 
@@ -40,26 +41,26 @@ struct http_answer {
     } headers[HTTP_HEADERS];
 };
 
-/* On the listener's thread; fills what is zeroed. */
+/* Fills the answer. status is 413 and type "text/plain" before the call, the body is empty, and the
+ * rest is zero. On the listener's thread. */
 typedef void (*http_handler_fn)(void *arg, const struct http_request *q, struct http_answer *out);
 
 struct http_options {
     uint16_t port; /* of 127.0.0.1; 0: any free one */
-    const char *what; /* of errors: "the admin port" */
-    size_t body_max;  /* 0: no request has a body */
-    /* seconds that a request's body may take, and a connection without a byte; at most ten, or (0) ten */
-    int request_s;
+    const char *what; /* the port's name in errors: "the admin port" */
+    size_t body_max;  /* bytes; 0: requests with a body are refused */
+    int request_s;    /* see above; 0: ten, which is also the most */
     const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
     struct http_hosts hosts;        /* its texts must outlive the listener */
     http_handler_fn handle;
-    /* Fills the answer to a request that is refused for its origin, with status 403, in the form
-     * that the port's clients read. NULL: the words as plain text. */
+    /* Fills the answer to a request that is refused for its origin; its status is 403 already.
+     * NULL: the answer is the words as plain text. */
     void (*refuse)(void *arg, const struct http_request *q, const char *words, struct http_answer *out);
     void *arg;
 };
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) MUST_CHECK;
 void http_stop(struct http_listener *l);
-/* Reads the certificate's files again, for connections from now on. -1: they are of no use, and
- * the certificate stays as it was. 0 without TLS, too. */
+/* Reads the certificate's files again; new connections use the result. -1: the files cannot be read
+ * or do not fit, and the current certificate stays. Without TLS it returns 0. */
 int http_reload_certificate(struct http_listener *l, struct err *e) MUST_CHECK;
 uint16_t http_port(const struct http_listener *l);

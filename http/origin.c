@@ -8,7 +8,8 @@ enum { HOST_MAX = 255 };
 
 /* ---- addresses ---- */
 
-/* IPv4 addresses as IPv6 has them (::ffff:a.b.c.d), so that equal addresses have equal bytes. */
+/* Parses an address. An IPv4 address becomes ::ffff:a.b.c.d, so that equal addresses have equal
+ * bytes. */
 static bool address_of(const char *host, struct in6_addr *out) {
     struct in_addr v4;
     if (inet_pton(AF_INET6, host, out) == 1) return true;
@@ -24,7 +25,7 @@ static bool is_loopback_address(const struct in6_addr *a) {
 
 /* ---- names ---- */
 
-/* Copies the host without its port, brackets and final dot. False: the text has not the form of a
+/* Copies the host without its port, brackets and final dot. Returns false when the text is not a
  * host with or without a port. */
 static bool host_of(const char *text, size_t n, char host[HOST_MAX + 1]) {
     bool in_brackets = n && text[0] == '[';
@@ -55,7 +56,7 @@ static bool is_loopback(const char *host) {
     return !strcasecmp(host, name) || (n > sizeof(suffix) - 1 && !strcasecmp(host + n - (sizeof(suffix) - 1), suffix));
 }
 
-/* An IPv6 address of the list may stand without brackets. */
+/* Copies a host of the list. There an IPv6 address needs no brackets, and a port is not allowed. */
 static bool listed_host(const char *text, size_t n, char host[HOST_MAX + 1]) {
     struct in6_addr address;
     if (n && n <= HOST_MAX) {

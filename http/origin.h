@@ -18,13 +18,13 @@ struct http_hosts {
     const char *names;  /* names and addresses without ports, separated by commas; NULL: none */
 };
 
-/* Headers of a request; NULL: it has none of the name. */
+/* Headers of a request; NULL: the request has no such header. */
 struct http_caller {
     const char *host, *origin, *fetch_site;
 };
 
-/* ERR_CONFIG: the names of http_hosts have another form. */
+/* Checks the form of http_hosts.names. -1, ERR_CONFIG: the form is wrong. */
 int http_hosts_check(const char *names, struct err *e) MUST_CHECK;
 /* Returns false and writes the reason, for the user, when the request is to be refused. A request
- * without a Host (HTTP/1.0) is none of a browser's. */
+ * without a Host header (HTTP/1.0) does not come from a browser. */
 bool http_origin_allows(const struct http_hosts *hosts, const struct http_caller *c, struct buf *why);

@@ -15,7 +15,9 @@ static int say_no(enum refusal_id id, struct err *e, va_list ap) {
     return rc;
 }
 
-/* Without memory for a note it goes to the report at once, and may be counted twice. */
+/* Keeps the use as a note of the request. Without a list of notes, or memory for one, the use
+ * goes to the report at once; it is then counted twice if the request begins anew on another
+ * thread. */
 static void note(struct compat *c, enum refusal_id id, const char *words) {
     struct compat_note *n = c->notes ? ARENA_NEW(c->notes->arena, struct compat_note) : NULL;
     if (!n) {

@@ -1,10 +1,10 @@
-/* Whether something that Amazon Keyspaces refuses may be: one function, asked where a statement is
- * compiled or admitted.
+/* Decides whether a statement may use something that Amazon Keyspaces refuses. Code that compiles
+ * or admits statements calls one function, compat_refuse.
  *
- * Life: the server makes one struct compat for its mode, which cql_db_options carries. Whoever
- * compiles a statement copies it, and writes into the copy whose use it is: the statement's text
- * and its table. compat_refuse() says no in mode strict; in mode report it notes the use (report.h)
- * and says yes; in mode off it says yes. So code that asks knows nothing of modes.
+ * Life: the server makes one struct compat for its mode, which cql_db_options carries. Each
+ * compilation copies it, and writes the statement's text and its table into the copy.
+ * compat_refuse() refuses in mode strict; in mode report it notes the use (report.h) and allows it;
+ * in mode off it allows it. So its callers need not know the mode.
  */
 #pragma once
 
@@ -22,13 +22,13 @@ struct refusal_set {
     uint64_t words[REFUSAL_WORDS];
 };
 
-/* The uses of one request, kept until it is known that it does not begin anew on another thread. */
+/* A use by one request. Notes are kept until the request cannot begin anew on another thread. */
 struct compat_note {
     struct compat_note *next;
     enum refusal_id id;
     const char *keyspace, *table;
     struct slice statement;
-    const char *words; /* as the refusal would say them; NULL: as at the first use */
+    const char *words; /* the refusal's text; NULL: the text of the first use */
 };
 struct compat_notes {
     struct arena *arena;
@@ -37,21 +37,20 @@ struct compat_notes {
 
 struct compat {
     enum compat_mode mode;
-    bool exempt;                  /* Tally's own: a table that Keyspaces does not have */
+    bool exempt;                  /* a table of Tally's own keyspaces, which Keyspaces does not have */
     struct compat_report *report; /* mode REPORT: shared by all threads */
     struct compat_notes *notes;   /* mode REPORT: where uses go first; NULL: to the report at once */
-    struct slice statement;       /* whose use it is; may be empty */
+    struct slice statement;       /* the statement's text; may be empty */
     const char *keyspace, *table; /* or NULL */
-    struct refusal_set uses;      /* mode REPORT: what was asked of this copy */
+    struct refusal_set uses;      /* mode REPORT: the rules that this copy's statement broke */
 };
 
-/* Asks one rule; further arguments are those of its words. 0: it may be (always when c is NULL).
- * -1: refused, e is set. Any thread, with a copy of its own. */
+/* Applies one rule; further arguments are those of its words. 0: the use is allowed (always when c
+ * is NULL). -1: refused, e is set. Any thread, with a copy of its own. */
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...);
-/* This copy is asked for a statement on that table: of a keyspace that Amazon Keyspaces does not
- * have, nothing is refused. */
+/* Sets the statement's keyspace and table. On Tally's own keyspaces nothing is refused. */
 void compat_is_of(struct compat *c, const char *keyspace, const char *table);
-/* Notes once more what this copy was asked: a prepared statement runs again. */
+/* Notes the uses of this copy once more, because its prepared statement runs again. */
 void compat_again(struct compat *c);
 /* Gives the notes to the report, once. */
 void compat_notes_give(struct compat_notes *n, struct compat_report *report);

@@ -10,7 +10,7 @@ enum {
 #undef QUOTA
 };
 
-/* The same as rows, for those who list them. */
+/* The same numbers as rows, for lists of them. */
 struct quota {
     const char *name; /* as in quota.def */
     long value;
@@ -19,5 +19,5 @@ struct quota {
 extern const unsigned n_quotas;
 struct quota quota_of(unsigned i);
 
-/* Whether AWS has a Region of that name. */
+/* Does AWS have a Region of that name? */
 bool quota_is_region(const char *name);

@@ -1,4 +1,5 @@
-/* What Amazon Keyspaces refuses: one table, refusal.def. compat.h asks it. */
+/* The uses of CQL that Amazon Keyspaces refuses, one row of refusal.def each. compat.h applies
+ * them. */
 #pragma once
 
 #include "base/err.h"

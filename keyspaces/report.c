@@ -48,7 +48,7 @@ void compat_report_free(struct compat_report *r) {
 
 static bool is_word(uint8_t c) { return isalnum(c) || c == '_' || c >= 0x80; }
 
-/* The end of a quoted text that begins at i, doubled quotes within it. */
+/* The end of a quoted text that begins at i. Doubled quotes do not end it. */
 static size_t after_quote(struct slice s, size_t i, uint8_t quote) {
     for (i++; i < s.n; i++) {
         if (s.p[i] != quote) continue;
@@ -58,13 +58,13 @@ static size_t after_quote(struct slice s, size_t i, uint8_t quote) {
     return s.n;
 }
 
-/* The end of a number, a blob, a UUID or a duration: of what begins with a digit. */
+/* The end of a number, a blob, a UUID or a duration that begins at i. */
 static size_t after_number(struct slice s, size_t i) {
     while (i < s.n && (is_word(s.p[i]) || s.p[i] == '.' || (s.p[i] == '-' && i + 1 < s.n && isalnum(s.p[i + 1])))) i++;
     return i;
 }
 
-/* 8-4-4-4-12 hexadecimal digits, which may begin with a letter. */
+/* Is there a UUID at i: 8-4-4-4-12 hexadecimal digits, the first of which may be a letter? */
 static bool is_uuid(struct slice s, size_t i) {
     enum { LENGTH = 36 };
     if (s.n - i < LENGTH) return false;
@@ -75,13 +75,13 @@ static bool is_uuid(struct slice s, size_t i) {
     return true;
 }
 
-/* The end of the value that begins at i; 0: none does. */
+/* The end of the value that begins at i, or 0 when no value begins there. */
 static size_t after_value(struct slice s, size_t i, bool in_word) {
     if (s.p[i] == '\'') return after_quote(s, i, '\'');
     return !in_word && (isdigit(s.p[i]) || is_uuid(s, i)) ? after_number(s, i) : 0;
 }
 
-/* to has room for REPORT_TEXT and a NUL. */
+/* Copies a statement with ? for each value. to has room for REPORT_TEXT bytes and a NUL. */
 static void without_values(struct slice s, char *to) {
     size_t n = 0, i = 0;
     bool in_word = false;
@@ -104,7 +104,8 @@ static void without_values(struct slice s, char *to) {
         in_word = is_word(c);
         i++;
     }
-    while (n && ((uint8_t)to[n - 1] & 0xC0) == 0x80 && i < s.n) n--; /* not inside a UTF-8 sequence */
+    /* Do not cut inside a UTF-8 sequence. */
+    while (n && ((uint8_t)to[n - 1] & 0xC0) == 0x80 && i < s.n) n--;
     if (n && i < s.n && (uint8_t)to[n - 1] >= 0xC0) n--;
     to[n] = 0;
 }
