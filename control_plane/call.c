@@ -1,4 +1,4 @@
-/* What the operations share: errors, names of resources, pages. */
+/* Functions that several operations use: errors, names of resources, pages. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdarg.h>

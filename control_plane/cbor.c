@@ -1,28 +1,28 @@
-/* Smithy RPC v2 CBOR: texts and containers of definite and of indefinite length are read, those
- * written are definite; a moment is seconds since 1970 behind tag 1
- * (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). libcbor decodes items one
- * by one; the tree is ours. */
+/* Smithy RPC v2 CBOR (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). The
+ * reader takes texts and containers of definite and of indefinite length; the writer makes definite
+ * ones. A moment is seconds since 1970 after tag 1. libcbor decodes single items and calls a
+ * function for each; these functions build the tree. */
 #include <cbor.h>
 
 #include "control_plane/document.h"
 
-/* One open container, or text that comes in pieces: how many items are still to come. */
+/* An open container, or an open text that comes in pieces. left: the items still to come. */
 struct level {
     bool indefinite, pieces;
-    uint64_t left; /* of a map, names count too */
+    uint64_t left; /* in a map, names count, too */
 };
 
 struct reader {
     struct doc_builder b;
     struct level levels[DOCUMENT_DEPTH + 1];
     uint32_t n_levels;
-    struct buf text; /* of pieces */
+    struct buf text; /* the pieces of an open text */
     bool bad;
 };
 
 static struct level *top(struct reader *r) { return r->n_levels ? &r->levels[r->n_levels - 1] : NULL; }
 
-/* Containers that are full end. */
+/* Closes the containers that are full. */
 static void settle(struct reader *r) {
     for (struct level *l; (l = top(r)) && !l->indefinite && !l->left;) {
         r->n_levels--;
@@ -31,7 +31,7 @@ static void settle(struct reader *r) {
     }
 }
 
-/* An item is whole. */
+/* Counts a complete item in its container. */
 static void count(struct reader *r) {
     if (top(r) && !top(r)->indefinite) top(r)->left--;
     settle(r);
@@ -39,7 +39,7 @@ static void count(struct reader *r) {
 
 static void check(struct reader *r, bool ok) { r->bad = r->bad || !ok; }
 
-/* Is a name due? Entries of a map begin with it. */
+/* Must the next text be a name? Each entry of a map begins with one. */
 static bool wants_name(const struct reader *r) {
     const struct doc *open = r->b.depth ? r->b.open[r->b.depth - 1] : NULL;
     return open && open->kind == DOC_MAP && !r->b.name.p;
@@ -144,10 +144,11 @@ static void on_null(void *arg) {
 
 static void on_bytes(void *arg, cbor_data p, size_t n) {
     (void)p, (void)n;
-    check(arg, false); /* nothing of the API is of bytes */
+    check(arg, false); /* no member of the API has bytes as its value */
 }
 static void on_byte_pieces(void *arg) { check(arg, false); }
-static void on_tag(void *arg, uint64_t tag) { (void)arg, (void)tag; } /* a moment's number is taken without it, too */
+/* Tags are ignored: a moment's number is accepted without its tag, too. */
+static void on_tag(void *arg, uint64_t tag) { (void)arg, (void)tag; }
 
 struct doc *cbor_read(struct arena *a, struct slice body, struct err *e) {
     static const struct cbor_callbacks calls = {.uint8 = on_u8,

@@ -15,7 +15,7 @@ enum { BODY_MAX = 1 << 20, ARENA_CHUNK = 16 << 10, ARENA_MAX = 64 << 20 };
 struct control_plane {
     struct control_plane_options o;
     struct http_listener *plain, *tls; /* NULL: off */
-    pthread_mutex_t lock;              /* one request at a time, and none while paused */
+    pthread_mutex_t lock;              /* held by the running request, and while paused */
 };
 
 /* ---- services and protocols ---- */
@@ -35,16 +35,17 @@ static const struct service {
 
 enum protocol { PROTOCOL_JSON, PROTOCOL_CBOR, PROTOCOL_QUERY };
 
-/* What a request is for, and in which protocol the answer goes. */
+/* The operation that a request names, and the protocol of its answer. */
 struct asked {
     enum protocol protocol;
     enum service_id service;
-    const char *operation; /* "" when it is for none of a service's */
+    const char *operation; /* "" when the request names no operation of a service */
 };
 
 static bool begins(const char *text, const char *with) { return text && !strncmp(text, with, strlen(with)); }
 
-/* "KeyspacesService", then between, then the operation: *asked says which. */
+/* Parses the name of a service ("KeyspacesService"), then the text between, then the operation.
+ * Sets *asked and returns true when the text has this form. */
 static bool names_operation(const char *text, const char *between, struct asked *asked) {
     for (size_t i = 0; i < ARRAY_LEN(services); i++) {
         size_t n = strlen(services[i].target);
@@ -56,8 +57,8 @@ static bool names_operation(const char *text, const char *between, struct asked 
     return false;
 }
 
-/* POST /service/KeyspacesService/operation/X; or POST / with X-Amz-Target: KeyspacesService.X, or
- * with a form that has Action=X. */
+/* Operation X comes as POST /service/KeyspacesService/operation/X (CBOR), as POST / with the header
+ * X-Amz-Target: KeyspacesService.X (JSON), or as POST / with a form that has Action=X. */
 static struct asked what_is_asked(struct arena *a, const struct http_request *q) {
     static const char path[] = "/service/";
     const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"),
@@ -135,7 +136,8 @@ static bool is_type(const char *given, const char *due) {
     return given && !strncasecmp(given, due, n) && (!given[n] || strchr("; \t", given[n]));
 }
 
-/* The types of JSON and CBOR are none that a web page may send without asking first (CORS). */
+/* Checks the Content-Type. A web page may not send the types of JSON and CBOR to another site
+ * without a preflight request (CORS). */
 static int check_type(const struct http_request *q, const struct asked *asked, struct call *c) {
     static const struct {
         const char *due, *or;
@@ -168,7 +170,8 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
 static const struct api_error_info {
     const char *name;
     unsigned status;
-    /* what the query protocol calls it; the same with who is to blame, for clients that used to speak it */
+    /* code: the query protocol's name of the error; of_query: that name with the side at fault, for
+     * clients that used to speak the query protocol */
     const char *code, *of_query;
 } errors[] = {
 #define API_ERROR(name_, status_, code_) \
@@ -202,7 +205,7 @@ static void header(struct http_answer *out, const char *name, const char *value)
 static const char *request_id(struct arena *a) {
     uint8_t r[16];
     struct err none = {0};
-    if (random_uuid(r, &none)) return ""; /* an answer without an id is one */
+    if (random_uuid(r, &none)) return ""; /* clients accept an answer without an id */
     const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1],
                                   r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14],
                                   r[15]);
@@ -214,7 +217,7 @@ static void write_doc(const struct asked *asked, const struct doc *d, struct buf
     else json_write(d, out);
 }
 
-/* "__type" tells clients of JSON and CBOR which error it is. */
+/* Writes an error. In JSON and CBOR the member "__type" has the error's name. */
 static void answer_error(struct call *c, const struct asked *asked, struct http_answer *out) {
     const struct service *service = &services[asked->service];
     if (c->err->set && c->err->no_memory) c->error = API_InternalServerException;
@@ -246,7 +249,7 @@ static const char *type_of(const struct asked *asked) {
     return asked->protocol == PROTOCOL_CBOR ? "application/cbor" : services[asked->service].json;
 }
 
-/* refusal: the words that refuse the request, whatever it asks for; NULL: it is run. */
+/* Answers a request. refusal: the text that refuses it; NULL: run its operation. */
 static void respond(struct control_plane *p, const struct http_request *q, const char *refusal,
                     struct http_answer *out) {
     struct arena arena;

@@ -88,7 +88,7 @@ struct doc *doc_add(struct doc_builder *b, enum doc_kind kind) {
     return d;
 }
 
-/* What a reader gives for a text may be none: half of a surrogate pair, say, which the next one would refuse. */
+/* Is it valid UTF-8? A reader may deliver a text that is not, such as half of a surrogate pair. */
 static bool is_text(struct slice s) {
     struct err not_utf8 = {0};
     return cql_value_validate(cql_type_scalar(CQL_TEXT), s, &not_utf8) == 0;

@@ -1,8 +1,8 @@
-/* What a request or an answer of the API holds, whichever protocol it comes in: a tree in an arena.
- * json.h and cbor.h read and write it.
+/* A document: the contents of a request or an answer of the API as a tree in an arena, the same for
+ * each protocol. json.c, cbor.c and form.c read and write it.
  *
- * Bounded: DOCUMENT_DEPTH levels, DOCUMENT_NODES nodes; who sends more gets the form of a body that
- * cannot be read.
+ * A document has at most DOCUMENT_DEPTH levels and DOCUMENT_NODES nodes. A larger body is
+ * refused like one that cannot be parsed.
  */
 #pragma once
 
@@ -22,57 +22,62 @@ struct doc {
     double real;
     struct slice text;
     uint32_t n;              /* LIST, MAP */
-    struct doc *first, *last; /* of these */
+    struct doc *first, *last; /* the items or entries */
     struct doc *next;         /* in its list or map */
 };
 
-/* A node without a place; NULL: no memory. */
+/* A node that is not in a tree yet; NULL: no memory. */
 struct doc *doc_new(struct arena *a, enum doc_kind kind) MUST_CHECK;
 void doc_append(struct doc *to, struct doc *d);
 
 /* ---- reading ---- */
 
-/* An entry of a map, the last of its name; NULL: there is none, it is null, or d is NULL or no map. */
+/* The last entry of the name in a map. NULL: there is no such entry, its value is null, or d is
+ * NULL or not a map. */
 const struct doc *doc_get(const struct doc *d, const char *name);
-/* The text of an entry, copied with a NUL; NULL: there is none, or no memory. */
+/* The text of an entry, copied with a NUL; NULL: there is no such entry, or no memory. */
 const char *doc_text(struct arena *a, const struct doc *d, const char *name);
 
-/* ---- making: each adds an entry to a map (name NULL: an item to a list) and gives it back. When
- * to is NULL nothing is done: without memory the root is NULL in the end, which doc_whole tells
- * ---- */
+/* ---- making ---- */
+
+/* doc_put adds an entry to a map, or with name NULL an item to a list, and returns it. When to is
+ * NULL the functions do nothing. When memory runs out doc_put returns NULL and sets failed, so that
+ * a caller may check once, at the end. */
 
 struct doc_maker {
     struct arena *arena;
     bool failed;
 };
 struct doc *doc_put(struct doc_maker *m, struct doc *to, const char *name, enum doc_kind kind);
-/* copied; NULL: nothing is put */
+/* Copies the text. text NULL: adds nothing. */
 void doc_put_text(struct doc_maker *m, struct doc *to, const char *name, const char *text);
 void doc_put_whole(struct doc_maker *m, struct doc *to, const char *name, int64_t n);
 void doc_put_real(struct doc_maker *m, struct doc *to, const char *name, double d);
 void doc_put_flag(struct doc_maker *m, struct doc *to, const char *name, bool b);
 void doc_put_moment(struct doc_maker *m, struct doc *to, const char *name, int64_t ms);
 
-/* ---- building while reading: a stack of what is open ---- */
+/* ---- building while reading, with a stack of the open containers ---- */
 
 struct doc_builder {
     struct arena *arena;
     struct doc *root, *open[DOCUMENT_DEPTH];
     uint32_t depth, n_nodes;
-    struct slice name; /* of the next entry of a map; p NULL: none yet */
+    struct slice name; /* of the next entry of a map; p NULL: not read yet */
     bool no_memory;
 };
-/* Puts a node where the reader is: NULL: too many, too deep, a second root, an entry without a name, or no memory. */
+/* Adds a node to the innermost open container. NULL: too many nodes, a second root, an entry
+ * without a name, or no memory. */
 struct doc *doc_add(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
-/* The same, and what follows goes into it. */
+/* Adds a list or map as doc_add does, and opens it. NULL: as doc_add, or too deep. */
 struct doc *doc_begin(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
 void doc_end(struct doc_builder *b);
-/* A text, copied. False: it is none, or as doc_add. */
+/* Adds a copy of a text. False: the text is not UTF-8, or as doc_add. */
 bool doc_add_text(struct doc_builder *b, struct slice text) MUST_CHECK;
-/* Copies. false: no map is open, it is no text, or no memory. */
+/* Sets the name of the next entry, copied. False: no map is open, it is not UTF-8, or no memory. */
 bool doc_name(struct doc_builder *b, struct slice name) MUST_CHECK;
 
-/* Bodies: the arena holds the tree. NULL and ERR_INVALID: it cannot be read. An empty body is an empty map. */
+/* Reads a body into a tree in the arena. NULL and ERR_INVALID: it cannot be parsed. An empty
+ * body is an empty map. */
 struct doc *json_read(struct arena *a, struct slice body, struct err *e) MUST_CHECK;
 void json_write(const struct doc *d, struct buf *out);
 struct doc *cbor_read(struct arena *a, struct slice body, struct err *e) MUST_CHECK;

@@ -22,7 +22,7 @@ static int hex_digit(uint8_t c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* + is a blank, %XX a byte; what comes out is UTF-8. */
+/* Decodes + as a blank and %XX as a byte. Returns false when the result is not UTF-8. */
 static bool decode(struct arena *a, struct slice s, struct slice *out) {
     struct err not_utf8 = {0};
     uint8_t *to = arena_alloc(a, s.n + 1);
@@ -40,7 +40,7 @@ static bool decode(struct arena *a, struct slice s, struct slice *out) {
     return !memchr(to, 0, n) && cql_value_validate(cql_type_scalar(CQL_TEXT), *out, &not_utf8) == 0;
 }
 
-/* Takes "name=value" off the front; false: there is nothing left. */
+/* Takes the next "name=value" off the front. Returns false when nothing is left. */
 static bool next_pair(struct slice *body, struct slice *name, struct slice *value) {
     if (!body->n) return false;
     const uint8_t *end = memchr(body->p, '&', body->n);
@@ -108,7 +108,8 @@ static struct doc *add(struct arena *a, struct doc *to, struct slice name, enum 
     return d;
 }
 
-/* What belongs to one map stands together. */
+/* Adds an entry to the tree, with the maps of its path. Entries are sorted, so that a map which
+ * this path needs and which exists already is the last of its parent. */
 static bool put_entry(struct arena *a, struct doc *root, const struct entry *x, uint32_t *n_nodes) {
     struct doc *at = root;
     struct slice path = x->path;
@@ -155,7 +156,7 @@ struct doc *form_read(struct arena *a, struct slice body, struct err *e) {
 
 /* ---- XML ---- */
 
-/* What XML cannot say at all is a question mark. */
+/* Writes a text. Bytes that XML cannot express become question marks. */
 static void put_escaped(struct slice s, struct buf *out) {
     for (size_t i = 0; i < s.n; i++) {
         uint8_t c = s.p[i];

@@ -1,19 +1,21 @@
-/* AWS's query protocol, which CloudWatch still speaks to older clients: a request is a form, an
- * answer XML (https://smithy.io/2.0/aws/protocols/aws-query-protocol.html).
+/* AWS's query protocol, which older clients of CloudWatch use: a request is a form, an answer is
+ * XML (https://smithy.io/2.0/aws/protocols/aws-query-protocol.html).
  *
- *   Action=GetMetricStatistics&Version=2010-08-01&Dimensions.member.1.Name=Keyspace&Dimensions.member.1.Value=shop
+ *   Action=GetMetricStatistics&Version=2010-08-01&Dimensions.member.1.Name=Keyspace
+ *   &Dimensions.member.1.Value=shop
  *
- * becomes {"Dimensions": {"member": {"1": {"Name": "Keyspace", "Value": "shop"}}}, ...}: what is
- * text, number or list there only the operation's shape knows (shape_settle_texts).
+ * becomes {"Dimensions": {"member": {"1": {"Name": "Keyspace", "Value": "shop"}}}, ...}. All values
+ * are texts; shape_settle_texts then makes the numbers and lists that the operation's shape asks
+ * for.
  */
 #pragma once
 
 #include "control_plane/document.h"
 
-/* NULL and ERR_INVALID: it cannot be read, or has too many entries. Numbered entries stand in the
- * order of their numbers. */
+/* NULL and ERR_INVALID: the form cannot be parsed, or has too many entries. Numbered entries are in
+ * the order of their numbers. */
 struct doc *form_read(struct arena *a, struct slice body, struct err *e) MUST_CHECK;
-/* An entry at the top, copied with a NUL; NULL: there is none. */
+/* The value of an entry of that name, copied with a NUL; NULL: there is no such entry. */
 const char *form_find(struct arena *a, struct slice body, const char *name);
 
 void form_write_answer(const struct doc *d, const char *xmlns, const char *operation, const char *request_id,

@@ -1,4 +1,4 @@
-/* AWS JSON 1.0: moments are seconds since 1970, with a fraction
+/* AWS JSON 1.0. A moment is a number: seconds since 1970, with a fraction
  * (https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html). */
 #include <inttypes.h>
 #include <math.h>

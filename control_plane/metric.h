@@ -1,4 +1,5 @@
-/* The metrics of CloudWatch's namespace AWS/Cassandra, as whoever counts them (the server's ledger) tells the API. */
+/* The interface through which the API gets the metrics of CloudWatch's namespace AWS/Cassandra. The
+ * server implements it on its ledger (server/metering_metrics.h). */
 #pragma once
 
 #include "base/err.h"
@@ -8,9 +9,9 @@ enum { METRIC_NAME = 64 };
 
 /* A minute of one metric. */
 struct metric {
-    const char *name, *unit; /* live on */
-    const char *operation;   /* "": has no such dimension; lives on */
-    char keyspace[METRIC_NAME], table[METRIC_NAME]; /* "": of no one table */
+    const char *name, *unit; /* constants, as is operation */
+    const char *operation;   /* "": the metric has no such dimension */
+    char keyspace[METRIC_NAME], table[METRIC_NAME]; /* "": the metric is of the account */
     uint32_t minute;         /* since 1970 */
     double sum, least, most;
     uint64_t samples;
@@ -18,15 +19,16 @@ struct metric {
 
 struct metric_want {
     const char *name;             /* NULL: all */
-    const char *keyspace, *table; /* "": what is of no one table; NULL: any */
-    bool names_only;              /* which there are, each once; values do not count */
-    bool without_sizes;           /* those that would have to be counted are not: they are 0 */
+    const char *keyspace, *table; /* "": metrics of the account; NULL: any */
+    bool names_only;              /* gives each metric once; its values mean nothing */
+    bool without_sizes;           /* does not count sizes of tables; they are 0 */
 };
 
 typedef int (*metric_fn)(void *arg, const struct metric *m);
 
-/* each calls fn with every minute that is kept of what is wanted, in no order; -1 of fn ends it and
- * is returned, or -1: err says why not. Waits for sizes of tables to be counted. */
+/* each calls fn for each minute that is kept of the metrics that are wanted, in no order, until fn
+ * returns -1; it then returns -1, too. -1 and err: it failed itself. It may take long, because it
+ * counts sizes of tables. */
 struct metric_source {
     void *arg;
     int (*each)(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn, void *fn_arg,

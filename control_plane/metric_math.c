@@ -17,7 +17,7 @@ struct parser {
     const struct math_scope *scope;
     struct err *err;
     uint32_t depth;
-    uint64_t points; /* made so far */
+    uint64_t points; /* datapoints made so far */
 };
 
 static int no_memory(struct parser *p) { return err_nomem(p->err); }
@@ -60,7 +60,7 @@ static struct math_series *new_series(struct parser *p, uint32_t n, uint32_t roo
     return s;
 }
 
-/* Points that are made are bounded, whatever an expression says. */
+/* Counts new datapoints, and refuses an expression that makes too many. */
 static int charge(struct parser *p, uint64_t points) {
     p->points += points;
     return p->points <= 10ULL * MATH_POINTS ? 0 : err_invalid(p->err, "it comes to too many datapoints");
@@ -89,7 +89,8 @@ static int with_number(struct parser *p, binary_fn fn, const struct math_series 
     return 0;
 }
 
-/* outer: a point of one alone counts, too. */
+/* Joins two series by time. outer: a point that only one of them has is kept; otherwise it is
+ * dropped. */
 static int join(struct parser *p, binary_fn fn, const struct math_series *x, const struct math_series *y, bool outer,
                 struct math_series *out) {
     struct math_series *made = charge(p, (uint64_t)x->n + y->n)
@@ -136,7 +137,7 @@ static int combine(struct parser *p, binary_fn fn, const struct operand *x, cons
 
 static int parse_sum(struct parser *p, struct operand *out);
 
-/* Of a list: a series; of a series: a number. */
+/* Combines a list of series into one series, or a series into a number. */
 static int aggregate(struct parser *p, binary_fn fn, bool mean, const struct operand *x, struct operand *out) {
     struct math_series all = {0}, counts = {0};
     if (x->kind == NUMBER) return err_invalid(p->err, "a number is given where a series is due");
@@ -245,7 +246,7 @@ static int parse_metrics(struct parser *p, struct operand *out) {
 static const struct {
     const char *name;
     int (*of)(struct parser *p, const struct operand *x, struct operand *out);
-    int (*parse)(struct parser *p, struct operand *out); /* its arguments itself */
+    int (*parse)(struct parser *p, struct operand *out); /* parses its own arguments */
 } functions[] = {
     {.name = "SUM", .of = sum_of},
     {.name = "AVG", .of = mean_of},

@@ -1,9 +1,10 @@
-/* Metric math of CloudWatch, the plain part of it: arithmetic, SUM, AVG, MIN, MAX, ABS, CEIL,
- * FLOOR, PERIOD, FILL with a number, METRICS
- * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html). What
- * else an expression may have there is refused by name. Pure.
+/* The basic part of CloudWatch's metric math
+ * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html):
+ * arithmetic, SUM, AVG, MIN, MAX, ABS, CEIL, FLOOR, PERIOD, FILL with a number, METRICS. Other
+ * functions are refused by name. Pure.
  *
- * Two series meet where both have a value; a division by zero has none.
+ * An operation on two series has a value at the times at which both have one. A division by zero
+ * gives no value.
  */
 #pragma once
 
@@ -22,16 +23,17 @@ struct math_series {
 
 enum { MATH_POINTS = 100800, MATH_DEPTH = 32 };
 
-/* What an expression can name. */
+/* The series that an expression can name. */
 struct math_scope {
     void *arg;
-    /* NULL: there is none, and err says so */
+    /* the series of that id; NULL: there is none, and err says so */
     const struct math_series *(*find)(void *arg, struct slice id, struct err *e);
-    /* the i-th that is no expression; NULL: there are no more */
+    /* the i-th series that is a metric and not an expression; NULL: there are no more */
     const struct math_series *(*metric)(void *arg, uint32_t i);
-    int64_t start, end; /* that FILL fills */
+    int64_t start, end; /* the time that FILL fills, seconds since 1970 */
 };
 
-/* One series in the arena. -1: err, which begins where the caller's text ends: "Error in expression 'e1': ". */
+/* Evaluates an expression to one series in the arena. -1: err; the caller puts its own words,
+ * such as "Error in expression 'e1': ", before the text. */
 int math_eval(struct arena *a, struct slice text, const struct math_scope *scope, struct math_series *out,
               struct err *e) MUST_CHECK;

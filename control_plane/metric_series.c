@@ -32,7 +32,7 @@ int metric_span_take(struct call *c, enum api_error invalid, struct metric_span 
     if (!(start < end))
         return call_fail(c, invalid, "The parameter StartTime must be less than the parameter EndTime.");
     out->start = (int64_t)floor(start / MINUTE) * MINUTE;
-    out->end = (int64_t)ceil(end / MINUTE) * MINUTE; /* a minute counts when it began before the end */
+    out->end = (int64_t)ceil(end / MINUTE) * MINUTE; /* a minute that begins before it counts */
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ".250" behind the seconds, when it is there. */
+/* Reads a fraction such as ".250" after the seconds; 0 when there is none. */
 static double fraction(const char **at) {
     char *end = NULL;
     if (**at != '.') return 0;
@@ -14,7 +14,7 @@ static double fraction(const char **at) {
     return part;
 }
 
-/* Nothing, Z, +HH:MM or +HHMM: seconds to be taken away. */
+/* Reads an offset: nothing, Z, +HH:MM or +HHMM. *seconds: to be subtracted from the local time. */
 static bool offset(const char *at, int *seconds) {
     static const char *const forms[] = {"dd:dd", "dddd"};
     *seconds = 0;

@@ -19,7 +19,7 @@ static struct ast_prop_value *regions_of(struct call *c, const struct doc *regio
     return map;
 }
 
-/* A specification says SINGLE_REGION or MULTI_REGION, the latter with a list. */
+/* A specification is SINGLE_REGION, or MULTI_REGION with a list of Regions. */
 static struct ast_prop_value *replication(struct call *c, const struct doc *spec) {
     const struct doc *strategy = doc_get(spec, "replicationStrategy"), *regions = doc_get(spec, "regionList");
     bool several = strategy && slice_is(strategy->text, "MULTI_REGION");
@@ -87,7 +87,8 @@ int op_update_keyspace(struct call *c) {
     return tree_run(c, s) ? -1 : answer_arn(c, name);
 }
 
-/* In the words by which Terraform knows that it is to try again (the same file). */
+/* Refuses while a table is being made or deleted, in the words after which Terraform tries again
+ * (terraform-provider-aws, internal/service/keyspaces/keyspace.go). */
 static int check_quiet(struct call *c, const char *keyspace, const struct schema_table *t) {
     if (t->status != SCHEMA_CREATING && t->status != SCHEMA_DELETING)
         return call_check_active(c, "table", t->name, t->status);
@@ -120,9 +121,10 @@ static void put_keyspace(struct call *c, struct doc *to, const struct schema_key
         doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
 }
 
-/* One without statuses of Regions is there once it can be used: that is how Terraform waits for it
- * (terraform-provider-aws, internal/service/keyspaces/keyspace.go), and when
- * system_schema_mcs.keyspaces has it. */
+/* Can GetKeyspace find the keyspace? A keyspace of one Region has no status in the answer.
+ * Terraform waits until GetKeyspace finds it (terraform-provider-aws,
+ * internal/service/keyspaces/keyspace.go), so it must not be found while it is being made.
+ * system_schema_mcs.keyspaces shows it from the same moment. */
 static bool is_usable(const struct schema_keyspace *ks) {
     return ks->status != SCHEMA_CREATING || schema_regions(ks) > 1;
 }

@@ -1,5 +1,5 @@
-/* GetMetricStatistics, ListMetrics: CloudWatch's, of the namespace AWS/Cassandra
- * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricStatistics.html). */
+/* GetMetricStatistics and ListMetrics of CloudWatch, for the namespace AWS/Cassandra (https://do
+ * cs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricStatistics.html). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ int op_get_metric_statistics(struct call *c) {
 
 /* ---- ListMetrics ---- */
 
-/* A metric's parts, one behind the other: what sorts, and what a token says. */
+/* key: the metric's parts, one after the other. Metrics are sorted by it, and page tokens
+ * contain it. */
 enum { KEY = 320 };
 struct listed {
     const char *name;
@@ -99,7 +100,7 @@ static int take(void *arg, const struct metric *m) {
     memcpy(x->keyspace, m->keyspace, sizeof(x->keyspace));
     memcpy(x->table, m->table, sizeof(x->table));
     snprintf(x->key, sizeof(x->key), "%s/%s/%s/%s", m->name, m->keyspace, m->table, m->operation);
-    l->n += !l->n || strcmp(x->key, x[-1].key); /* the next minute of the same */
+    l->n += !l->n || strcmp(x->key, x[-1].key); /* skips further minutes of the same metric */
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* GetMetricData: CloudWatch's, of the namespace AWS/Cassandra: metrics, and expressions of them (metric_math.h)
+/* GetMetricData of CloudWatch, for the namespace AWS/Cassandra: metrics, and expressions
+ * (metric_math.h)
  * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,16 +13,15 @@ struct query {
     const struct doc *d;
     const char *id, *label;
     bool returned;
-    /* of an expression that names itself, through others or not, it is still under way when it is asked */
+    /* An expression that names itself, directly or through others, finds itself UNDER_WAY. */
     enum { WAITING, UNDER_WAY, READ } state;
     struct math_series series;
 };
 
-/* A request under way. */
 struct request {
     struct call *c;
-    struct metric_span span; /* but for its period */
-    uint32_t n, depth; /* depth: expressions that need each other */
+    struct metric_span span; /* its period is not set */
+    uint32_t n, depth; /* depth: of expressions that name each other */
     struct query *queries;
 };
 
@@ -127,7 +127,7 @@ static int read_expression(struct request *r, struct query *q) {
     r->c->error = API_ValidationError;
     if (!q->label) q->label = q->id;
     if (!math_eval(r->c->arena, doc_get(q->d, "Expression")->text, &scope, &q->series, &why)) return 0;
-    if (r->c->err->set) return -1; /* that of another query, which this one needs */
+    if (r->c->err->set) return -1; /* the error of another query that this one names */
     if (why.no_memory) return call_nomem(r->c);
     return call_fail(r->c, API_ValidationError, "Error in expression '%s': %s", q->id, why.text);
 }
@@ -145,7 +145,7 @@ static int read_query(struct request *r, struct query *q) {
     return 0;
 }
 
-/* Metrics first, for METRICS() is all of them. */
+/* Reads metrics before expressions, because METRICS() needs all metrics. */
 static int read_all(struct request *r) {
     for (int expressions = false; expressions <= true; expressions++)
         for (uint32_t i = 0; i < r->n; i++)

@@ -1,13 +1,14 @@
-/* Application Auto Scaling, of the service namespace cassandra: RegisterScalableTarget,
+/* Application Auto Scaling, for the service namespace cassandra: RegisterScalableTarget,
  * DescribeScalableTargets, DeregisterScalableTarget, PutScalingPolicy, DescribeScalingPolicies,
  * DeleteScalingPolicy
  * (https://docs.aws.amazon.com/autoscaling/application/APIReference/Welcome.html).
  *
- * They are another way to say a table's AUTOSCALING_SETTINGS: a target is registered when there are
- * some and they are not disabled, its policy is their target value. So what is set here is in
- * system_schema_mcs, and the other way round. Beside them stands what only this service knows, as
- * settings of the table that CQL does not name: read_scaling.policy_name, and when target and
- * policy were made. The service is not the table's: the table stays ACTIVE meanwhile.
+ * These operations read and change a table's AUTOSCALING_SETTINGS. A target is registered when the
+ * table has such settings and they are not disabled; its policy is their target value. So
+ * system_schema_mcs shows changes made here, and the operations show changes made in CQL. Some
+ * values exist only in this service, such as the policy's name and the times at which target and
+ * policy were made. They are kept as settings of the table that CQL does not name
+ * (read_scaling.policy_name). The table's status stays ACTIVE during these changes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 #define POLICY "scaling_policy.target_tracking_scaling_policy_configuration."
 
-/* A table's reads, or its writes. */
+/* A scalable target: the read or the write capacity of a table. */
 struct target {
     const struct schema_table *t;
     bool write;
@@ -58,7 +59,7 @@ static bool is_registered(const struct target *x) {
 
 static bool has_policy(const struct target *x) { return is_registered(x) && setting(x, POLICY "target_value"); }
 
-/* That of a policy made otherwise is Tally's own. */
+/* The policy's name; a default when the policy was made in CQL. */
 static const char *policy_name(const struct target *x) {
     const char *name = beside(x, "policy_name");
     return name ? name : x->write ? "write-capacity-target-tracking" : "read-capacity-target-tracking";
@@ -90,7 +91,8 @@ static const struct schema_table *table_of(struct call *c, const char *resource)
     return t && !t->keyspace->is_system ? t : NULL;
 }
 
-/* *out's table is NULL when there is none. -1: nothing that this service can name. */
+/* Reads the target that a request names. Its table is NULL when there is no such table. -1: the
+ * names do not have the form of a target. */
 static int take_target(struct call *c, struct target *out) {
     struct err none = {0}, *err = c->err;
     const struct doc *dimension = doc_get(c->in, "ScalableDimension");
@@ -144,12 +146,12 @@ static const char *arn_of_policy(struct call *c, const struct target *x, const c
 
 /* ---- changes ---- */
 
-/* What a target is to be. */
+/* A target's settings after a change. */
 struct wanted {
-    const char *minimum, *maximum;                         /* NULL: it is registered no more */
-    /* target NULL: it has no policy; still: is not made less */
+    const char *minimum, *maximum;                         /* NULL: the target is not registered */
+    /* target NULL: there is no policy; still: the value of disable_scale_in */
     const char *target, *out_cooldown, *in_cooldown, *still;
-    const char *name;                                      /* of the policy; NULL: nobody gave one */
+    const char *name;                                      /* of the policy; NULL: the default name */
     const char *made, *policy_made;
 };
 
@@ -179,7 +181,8 @@ static struct ast_prop_value *policy_map(struct call *c, const struct wanted *w)
     return policy;
 }
 
-/* The settings are replaced as a whole; those of other Regions, which this service does not name here, stay. */
+/* ALTER TABLE replaces all settings of a kind. So the map also contains those of other Regions,
+ * which these operations do not change. */
 static struct ast_prop_value *settings_map(struct call *c, const struct target *x, const struct wanted *w) {
     struct ast_prop_value *map = tree_map(c), *all = tree_map(c);
     const char *group = kinds[x->write].group;
@@ -365,7 +368,7 @@ static void put_policy(struct call *c, struct doc *to, const struct target *x) {
 
 /* ---- lists ---- */
 
-/* A list that is not given names everything. */
+/* Is the name in the list? A list that is absent or empty matches every name. */
 static bool is_among(const struct doc *list, const char *name) {
     const struct doc *d = list ? list->first : NULL;
     while (d && !slice_is(d->text, name)) d = d->next;
@@ -380,7 +383,7 @@ static bool fits_policy(const struct call *c, const struct target *x) {
            is_among(doc_get(c->in, "PolicyNames"), policy_name(x));
 }
 
-/* Both kinds of every table, as far as they fit. */
+/* Lists the targets of all tables that fit the request, reads and writes. */
 static int list(struct call *c, const char *member, bool (*fits)(const struct call *c, const struct target *x),
                 void (*put_one)(struct call *c, struct doc *to, const struct target *x)) {
     enum { ROOM = 50 };

@@ -1,4 +1,5 @@
-/* CreateTable, GetTable, GetTableAutoScalingSettings, ListTables, UpdateTable, DeleteTable, RestoreTable. */
+/* CreateTable, GetTable, GetTableAutoScalingSettings, ListTables, UpdateTable, DeleteTable,
+ * RestoreTable. */
 #include "control_plane/moment.h"
 #include "control_plane/table_settings.h"
 
@@ -68,7 +69,7 @@ static int answer_arn(struct call *c, const char *member, const char *keyspace, 
     return 0;
 }
 
-/* One of the name that a new table is to have. */
+/* Checks that a new table may have the name. */
 static int check_new(struct call *c, const char *keyspace, const char *name) {
     const struct schema_space *space = call_space(c, keyspace);
     if (!space || call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace)) return -1;
@@ -94,7 +95,7 @@ int op_create_table(struct call *c) {
     return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
 }
 
-/* One that statements may change. */
+/* Finds a table that is ACTIVE, so that statements may change it. */
 static const struct schema_table *active_table(struct call *c, const char *keyspace, const char *name) {
     const struct schema_table *t = keyspace && name ? call_table(c, keyspace, name) : NULL;
     return t && call_check_active(c, "table", name, t->status) == 0 ? t : NULL;
@@ -127,7 +128,7 @@ int op_delete_table(struct call *c) {
     return tree_run(c, s);
 }
 
-/* Seconds since 1970, as ISO 8601. */
+/* A number of seconds since 1970 as ISO 8601. */
 static const char *moment_text(struct call *c, const struct doc *d) {
     double seconds = d->kind == DOC_REAL ? d->real : (double)d->whole;
     int64_t ms = seconds > 0 && seconds < 1e11 ? (int64_t)(seconds * 1000 + 0.5) : 0;
@@ -222,7 +223,7 @@ int op_get_table_auto_scaling_settings(struct call *c) {
     return 0;
 }
 
-/* Tables of every status, those that are being deleted too, in one order. */
+/* Merges live tables and tables that are being deleted, in the order of their names. */
 static void put_tables(struct call *c, const struct schema_space *space, struct page *p, struct doc *all) {
     struct schema_table_cursor live = schema_tables_begin(&space->tables), gone = schema_tables_begin(&space->deleting);
     const struct schema_table *t = schema_tables_next(&live), *d = schema_tables_next(&gone);

@@ -1,4 +1,4 @@
-/* TagResource, UntagResource, ListTagsForResource: of keyspaces and tables. */
+/* TagResource, UntagResource and ListTagsForResource, for keyspaces and tables. */
 #include <stdlib.h>
 
 #include "control_plane/tree.h"
@@ -12,7 +12,7 @@ static int no_resource(struct call *c, const char *arn) {
     return call_fail(c, API_ResourceNotFoundException, "The resource %s does not exist.", arn);
 }
 
-/* arn:aws:cassandra:REGION:ACCOUNT:/keyspace/NAME/ and, behind it, table/NAME. */
+/* Parses the ARN arn:aws:cassandra:REGION:ACCOUNT:/keyspace/NAME/, which table/NAME may follow. */
 static int find(struct call *c, struct resource_name *out) {
     static const char before[] = "/keyspace/", table[] = "/table/";
     const struct node_info *n = catalog_node(c->o->catalog);
@@ -31,7 +31,7 @@ static int find(struct call *c, struct resource_name *out) {
     return 0;
 }
 
-/* ALTER ... ADD TAGS or DROP TAGS. */
+/* Makes the statement ALTER ... ADD TAGS or DROP TAGS. */
 static struct ast_stmt *statement(struct call *c, const struct resource_name *r, bool add) {
     struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
     struct ast_stmt *s = tree_new(c, r->table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);

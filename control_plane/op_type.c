@@ -20,7 +20,7 @@ static int take_fields(struct call *c, struct ast_create_type *t) {
     return 0;
 }
 
-/* The one that goes may be there beside the one that comes. */
+/* Finds a type of any status: a type that is being deleted may still be there beside a new one. */
 static const struct schema_type *existing(const struct schema_space *space, const char *name) {
     for (uint32_t i = 0; i < space->n_types; i++)
         if (!strcmp(space->types[i]->type->name, name)) return space->types[i];

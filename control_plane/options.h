@@ -1,4 +1,4 @@
-/* What the control plane stands on, and where it listens. */
+/* The control plane's options: the parts of the server that it uses, and its ports. */
 #pragma once
 
 #include "access/credentials.h"
@@ -11,7 +11,7 @@ struct control_plane_options {
     struct catalog *catalog;
     struct clock *clock;
     enum size_model size_model;
-    const struct access_keys *keys; /* NULL: any signature, or none, will do */
+    const struct access_keys *keys; /* NULL: signatures are not checked */
     struct access_control *access;
     const char *region;
     struct metric_source metrics;

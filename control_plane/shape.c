@@ -15,10 +15,10 @@ struct shape {
     bool whole;
     int64_t least, most;
     const char *pattern, *values;
-    enum shape_id of, key; /* key: of a dictionary */
+    enum shape_id of, key; /* of: items or values; key: of a dictionary's names */
 };
 
-/* As the model writes them. */
+/* Patterns as the service model writes them. */
 #define XML_TEXT "[\\u0020-\\uD7FF\\uE000-\\uFFFD\\uD800\\uDC00-\\uDBFF\\uDFFF\\r\\n\\t]*"
 #define PRINTABLE "\\p{Print}+"
 
@@ -49,7 +49,7 @@ static const struct member members[] = {
 #include "control_plane/shape.def"
 };
 
-/* A check under way: where it is in the document, and what it has found. */
+/* A running check: its path in the document, and the breaches that it has found. */
 struct check {
     char path[512];
     struct buf found;
@@ -193,7 +193,7 @@ static void check_structure(struct check *c, enum shape_id id, const struct doc 
     }
 }
 
-/* As deep as the model is. */
+/* Checks a node and all below it. The recursion is as deep as the model, which is finite. */
 static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
     const struct shape *s = &shapes[id];
     if (!is_of_kind(s, d)) {
@@ -256,10 +256,10 @@ static void settle_text(const struct shape *s, struct doc *d) {
         d->flag = slice_is(d->text, "true");
         d->kind = DOC_FLAG;
     }
-    if (s->kind == LISTING && !d->text.n) d->kind = DOC_LIST; /* of nothing */
+    if (s->kind == LISTING && !d->text.n) d->kind = DOC_LIST; /* an empty list */
 }
 
-/* {"member": {"1": a, "2": b}}: a and b. They come in the order of their numbers, as every SDK writes them. */
+/* Turns {"member": {"1": a, "2": b}} into the list of a and b. form_read has sorted the numbers. */
 static void settle_list(struct doc *d) {
     const struct doc *numbered = doc_get(d, "member");
     if (d->kind != DOC_MAP || d->n != 1 || !numbered || numbered->kind != DOC_MAP) return;

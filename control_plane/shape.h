@@ -1,4 +1,4 @@
-/* The shapes of requests (shape.def), and whether a document has the shape that its operation asks for. */
+/* The shapes of requests (shape.def), and the check that a document has its operation's shape. */
 #pragma once
 
 #include "control_plane/document.h"
@@ -18,12 +18,13 @@ enum shape_id {
 
 enum shape_verdict { SHAPE_FITS, SHAPE_OF_OTHER_KIND, SHAPE_INVALID };
 
-/* Of a form, where everything is text (query.c): texts become what the shape has in their place,
- * where they can be read as that, and what is numbered a list. */
+/* For a form, in which all values are texts (form.h): turns texts into the numbers, flags and
+ * moments that the shape has in their place, if they can be parsed so, and numbered entries into
+ * lists. */
 void shape_settle_texts(enum shape_id shape, struct doc *d);
 
-/* OF_OTHER_KIND: a member is no text, number or whatever it should be: the body's form is wrong.
- * INVALID: every breach of the model's constraints is listed in the words of AWS's services: "1
+/* OF_OTHER_KIND: a member has another kind than the model, such as a number instead of a text.
+ * INVALID: e lists the breaches of the model's constraints in the words of AWS's services: "1
  * validation error detected: Value '' at 'keyspaceName' failed to satisfy constraint: ...". Members
- * that the model does not have are passed over, as AWS's services do. */
+ * that the model does not have are ignored, as AWS's services do. */
 enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct err *e) MUST_CHECK;

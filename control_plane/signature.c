@@ -7,7 +7,7 @@
 
 #include "access/sigv4.h"
 
-/* The Authorization header, taken apart; slices point into it. */
+/* The parts of the Authorization header; the slices point into it. */
 struct authorization {
     struct slice key, scope, headers, signature;
 };
@@ -36,7 +36,7 @@ static bool take_apart(const char *text, struct authorization *out) {
     return true;
 }
 
-/* "20260102T030405Z"; -1: it is none. */
+/* Parses "20260102T030405Z" to seconds since 1970; -1: the text has another form. */
 static int64_t time_of(const char *date) {
     static const char form[] = "ddddddddTddddddZ";
     struct tm tm = {0};
@@ -48,7 +48,7 @@ static int64_t time_of(const char *date) {
 
 /* ---- the canonical request ---- */
 
-/* Inner runs of blanks are one, those at the ends none. */
+/* Puts a value without blanks at its ends, and with one blank for each run of blanks within. */
 static void put_trimmed(struct buf *out, const char *value) {
     bool any = false, blank = false;
     for (; *value; value++) {
@@ -81,7 +81,7 @@ static bool put_headers(struct buf *out, const struct http_request *q, struct sl
     return true;
 }
 
-/* What an API is called with has no query string. */
+/* Builds the canonical request. Its query string is empty: requests to the API have none. */
 static bool put_canonical(struct buf *out, const struct http_request *q, struct slice headers) {
     char hash[SIGV4_SIGNATURE];
     buf_printf(out, "%s\n%s\n\n", q->method, q->path);
@@ -104,7 +104,7 @@ static bool is_signed(const struct http_request *q, const struct authorization *
 
 /* ---- the check ---- */
 
-/* date/region/service/aws4_request, of this Region and day. */
+/* Is it date/region/service/aws4_request, of this date, Region and service? */
 static bool is_scope(struct slice scope, const char *date, const char *region, const char *service, struct arena *a) {
     const char *due = arena_printf(a, "%.8s/%s/%s/aws4_request", date, region, service);
     return due && slice_is(scope, due);
@@ -131,7 +131,8 @@ static bool has_token(const struct access_key *key, const struct http_request *q
     return access_key_takes(key, slice_str(token ? token : ""));
 }
 
-/* A key that is not known takes as long as one that is. */
+/* An unknown key takes as long as a known one, so that the time does not reveal which keys
+ * exist. */
 const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
                                          const struct http_request *q, int64_t now_s, struct arena *a,
                                          enum api_error *error, struct err *e) {

@@ -9,7 +9,8 @@
 #include "control_plane/operation.h"
 #include "http/listener.h"
 
-/* The key that has signed the request for the service. NULL: *error and e say why not. now_s: since 1970. */
+/* Checks the request's signature for the service, and returns the key that signed it. NULL: *error
+ * and e give the reason. now_s: seconds since 1970. */
 const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
                                          const struct http_request *q, int64_t now_s, struct arena *a,
                                          enum api_error *error, struct err *e) MUST_CHECK;

@@ -1,4 +1,5 @@
-/* Settings of a table: specifications of a request as CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS, and back. */
+/* Settings of a table: turns the specifications of a request into CUSTOM_PROPERTIES and
+ * AUTOSCALING_SETTINGS, and back. */
 #include "control_plane/table_settings.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 /* ---- to properties ---- */
 
-/* A member's value under another name, when it is there. */
+/* Copies a member's value to the map under another name, if the member is there. */
 static void copy(struct call *c, const struct doc *from, const char *member, struct ast_prop_value *to,
                  const char *key) {
     const struct doc *d = doc_get(from, member);
@@ -29,7 +30,7 @@ static void put_group(struct call *c, struct ast_prop_value *properties, const c
     if (group && group->n) tree_put(c, properties, key, group);
 }
 
-/* CDC is on or off by an option of its own, and what it shows by a property. */
+/* The option cdc turns CDC on or off; a property says what its records contain. */
 static int put_stream(struct call *c, struct ast_props *props, struct ast_prop_value *properties,
                       const struct doc *spec) {
     static const struct pair pairs[] = {{"viewType", "view_type"}, {"propagateTags", "propagate_tags"}};
@@ -68,7 +69,7 @@ static const char *region_of(struct call *c, const struct doc *replica) {
     return doc_text(c->arena, replica, "region");
 }
 
-/* Read settings of other Regions stand below those of this one. */
+/* In CQL, the read settings of other Regions are inside the settings of this Region. */
 static void put_scaling(struct call *c, struct ast_props *props, const struct doc *in) {
     const struct doc *spec = doc_get(in, "autoScalingSpecification"), *replicas = doc_get(in, "replicaSpecifications");
     const struct doc *read = doc_get(spec, "readCapacityAutoScaling"),
@@ -93,7 +94,7 @@ static void put_replicas(struct call *c, struct ast_prop_value *properties, cons
     if (all && all->n) tree_put(c, properties, "replica_updates", all);
 }
 
-/* Of RestoreTable some members end with Override. */
+/* Some members have a name with the ending Override in RestoreTable. */
 static const struct doc *either(const struct doc *in, const char *name, const char *override) {
     const struct doc *d = doc_get(in, name);
     return d ? d : doc_get(in, override);

@@ -28,7 +28,7 @@ struct ast_prop_value *tree_map(struct call *c) {
     return v;
 }
 
-/* An array one item longer; what a request can ask for is short. */
+/* A copy of the array with room for one more item. Arrays in a request are short. */
 static void *longer(struct call *c, const void *items, uint32_t n, size_t size) {
     void *p = arena_array(c->arena, n + 1, size);
     if (p && n) memcpy(p, items, n * size);
@@ -102,7 +102,7 @@ static enum cql_outcome run(struct cql_request *r) {
     return outcome;
 }
 
-/* How CQL would say it: what reports and traces show. */
+/* The statement in CQL, for reports and traces. */
 static struct slice text_of(struct call *c, const struct ast_stmt *s) {
     struct buf b;
     buf_init(&b, 1 << 20);
@@ -112,7 +112,7 @@ static struct slice text_of(struct call *c, const struct ast_stmt *s) {
     return text;
 }
 
-/* In cassandra mode, too, the answer comes before the change is visible: the API's changes are asynchronous. */
+/* The API's changes are asynchronous: the answer comes before the change is visible. */
 int tree_run(struct call *c, struct ast_stmt *s) {
     struct row_sink sink = {no_rows, no_row, no_restart, no_bytes};
     struct cql_session session = {.protocol_version = 4, .role = c->role};

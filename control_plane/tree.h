@@ -1,8 +1,8 @@
-/* Statements as trees, made of what the API was asked, and run as CQL runs those that it has
- * parsed. Inside control_plane only.
+/* Makes the syntax trees of CQL statements from the API's requests, and runs them as CQL runs the
+ * trees that it has parsed. Inside control_plane only.
  *
- * Makers return NULL without memory, and take NULL: the statement is NULL in the end, which
- * tree_run tells.
+ * A function that makes a node returns NULL when memory runs out, and accepts NULL for other nodes.
+ * So a caller need not check each call; tree_run reports the error.
  */
 #pragma once
 
@@ -11,18 +11,19 @@
 
 struct ast_stmt *tree_new(struct call *c, enum stmt_kind kind) MUST_CHECK;
 
-/* Settings: texts, and maps of them. */
+/* Values of properties: texts, numbers, and maps of values. */
 struct ast_prop_value *tree_text(struct call *c, const char *text);
 struct ast_prop_value *tree_number(struct call *c, int64_t n);
 struct ast_prop_value *tree_map(struct call *c);
-/* An entry of a map; value NULL: nothing. */
+/* Adds an entry to a map. value NULL: adds nothing. */
 void tree_put(struct call *c, struct ast_prop_value *map, const char *key, struct ast_prop_value *value);
 void tree_add_prop(struct call *c, struct ast_props *p, const char *name, struct ast_prop_value *value);
-/* The same when the map has entries. */
+/* Adds a property whose value is a map, unless the map is empty. */
 void tree_add_map(struct call *c, struct ast_props *p, const char *name, struct ast_prop_value *map);
 
-/* Tags of a request; NULL: it has none. */
+/* The tags of a request as a map; tags NULL: returns NULL. */
 struct ast_prop_value *tree_tags(struct call *c, const struct doc *tags);
 
-/* Runs it for who has signed. -1: the catalogue, the rules of Keyspaces or the roles say no, in the API's terms. */
+/* Runs the statement with the signer's permissions. -1: the catalogue, the rules of Keyspaces or
+ * the permissions refuse it; the error is one of the API's. */
 int tree_run(struct call *c, struct ast_stmt *s) MUST_CHECK;

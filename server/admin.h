@@ -1,6 +1,6 @@
-/* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (and no event loop of it
- * hangs), /ready (it may be used), /version, and /metrics (Prometheus text; /metrics?per=table has
- * the ledger's figures table by table). */
+/* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (no event loop
+ * hangs), /ready (the storage engine accepts requests), /version, and /metrics (Prometheus text;
+ * /metrics?per=table has the ledger's figures by table). */
 #pragma once
 
 #include "http/origin.h"
@@ -9,9 +9,9 @@
 
 struct admin;
 
-/* port 0: off, *out is NULL. hosts: of http_options. */
+/* port 0: the port is off, and *out is NULL. hosts: as in http_options. */
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
                 struct eng *eng, struct system_metering *metering, struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
-/* The text of /metrics. */
+/* The part of /metrics that is not the ledger's. */
 void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out);

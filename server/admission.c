@@ -19,12 +19,12 @@ struct admission {
     struct catalog_scaling scaling;
 };
 
-/* Read with the lock held, so that the limiter gets readings in their order. */
+/* The lock must be held, so that the limiter gets the readings of the clock in order. */
 static struct limit_time limit_time_of(const struct admission *a) {
     return (struct limit_time){.now_us = clock_mono_us(a->clock), .wall_us = clock_wall_us(a->clock)};
 }
 
-/* ---- what tables may ---- */
+/* ---- the capacity of tables ---- */
 
 static struct scaling scaling_of(const struct schema_table *t, enum schema_capacity_kind of) {
     struct schema_autoscaling s;
@@ -38,7 +38,8 @@ static struct scaling scaling_of(const struct schema_table *t, enum schema_capac
                             .no_scale_in = s.disable_scale_in};
 }
 
-/* Warm throughput begins with what a new table can serve, which --limit-values may set, and can only be raised. */
+/* The units of warm throughput, or 0 when a table has no more than every new table can serve
+ * (begins; --limit-values may change it). Warm throughput can only be raised. */
 static int64_t raised(int64_t warm, enum limit_id begins) { return warm > limit_info(begins)->value ? warm : 0; }
 
 static int define(struct admission *a, const struct schema_table *t) {
@@ -56,7 +57,7 @@ static int define(struct admission *a, const struct schema_table *t) {
     return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &read, &write);
 }
 
-/* Without memory a table stays unlimited until the schema changes again. */
+/* When there is no memory for a table, it stays unlimited until the schema changes again. */
 static void define_all(struct admission *a, const struct schema *s) {
     for (uint32_t i = 0; i < s->n_spaces; i++) {
         if (s->spaces[i]->keyspace->is_system) continue;
@@ -65,7 +66,7 @@ static void define_all(struct admission *a, const struct schema *s) {
     }
 }
 
-/* With a keyspace. */
+/* Drops from the limiter the tables that the schema no longer has: a keyspace was dropped. */
 static void drop_gone(struct admission *a, const struct schema *s) {
     const struct limit_table *l;
     for (uint32_t i = 1; (l = limiter_table(a->limiter, i));) {
@@ -113,7 +114,7 @@ static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
     return scaled;
 }
 
-/* ---- what a request asks ---- */
+/* ---- the question of a request ---- */
 
 static void put_part(struct limit_ask *ask, struct limit_part *parts, const struct limit_part *p) {
     struct limit_part *last = ask->n_parts ? &parts[ask->n_parts - 1] : NULL;
@@ -158,7 +159,7 @@ static int by_partition(const void *a, const void *b) {
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* As limiter.h wants them. */
+/* Sorts the parts and merges those of one partition, as limiter.h requires. */
 static void order_parts(struct limit_ask *ask, struct limit_part *parts) {
     uint32_t n = ask->n_parts;
     if (n < 2) return;
@@ -186,7 +187,7 @@ static int by_row(const void *a, const void *b) {
     return slice_cmp(*x, *y);
 }
 
-/* The most writes of one and the same row. -1: no memory. */
+/* The largest number of writes to one row. -1: no memory. */
 static int64_t same_row(struct arena *arena, const struct op_cost *c, uint32_t n) {
     struct slice *rows = ARENA_ARRAY(arena, n, struct slice);
     int64_t most = 1, in_row = 1;
@@ -225,7 +226,8 @@ static const char *write_type_of(const struct cql_request *r) {
     return "SIMPLE";
 }
 
-/* A batch that breaks a group rule can never succeed. Retry policies repeat a timeout, and not what is invalid. */
+/* A batch that breaks a group rule can never succeed. Drivers retry after a timeout, and do not
+ * retry after Invalid. */
 static int refuse_group(const struct limit_over *o, struct err *e) {
     struct buf why;
     buf_init(&why, 0);
@@ -233,7 +235,7 @@ static int refuse_group(const struct limit_over *o, struct err *e) {
     return err_set_buf(e, ERR_INVALID, &why);
 }
 
-/* Received 0 of 2 at LOCAL_QUORUM, as Amazon Keyspaces tells it of a write. */
+/* The error of a write says 0 of 2 responses at LOCAL_QUORUM, as that of Amazon Keyspaces does. */
 static int refuse(const struct cql_request *r, const struct limit_over *o, struct err *e) {
     if (limit_is_group_rule(o->limit)) return refuse_group(o, e);
     bool write = r->cost->writes && !limit_is_of_reads(o->limit);
@@ -291,8 +293,9 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     return answer(r, &v, e);
 }
 
-/* What would be refused when it has run need not run: it is the refused client's time that is
- * spent, not the others'. */
+/* Before a read runs: refuses it when the table has no capacity left. A read's cost is known
+ * only afterwards; a read that would then be refused would have used the server's time for
+ * nothing. */
 static int begin(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e) {
     struct admission *a = arg;
     struct limit_verdict v;
@@ -323,7 +326,7 @@ void admission_give_back(void *arg, const struct ledger_claim *claim, struct lim
     pthread_mutex_unlock(&a->lock);
 }
 
-/* ---- what outlives a restart ---- */
+/* ---- the limiter's state in the ledger's file ---- */
 
 struct restoring {
     struct admission *a;

@@ -1,12 +1,13 @@
-/* Admission: the limiter of a server, asked once for every request when its cost is known
- * (cql_admission, native_protocol/sequence.c).
+/* Admission: connects the server's requests with its limiter. Each request passes it once, when its
+ * cost is known (cql_admission, native_protocol/sequence.c).
  *
- * It tells the limiter what each table may, now and whenever the schema changes; turns a request's
- * cost into what the limiter is asked; and a refusal into the error that Amazon Keyspaces answers
- * with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon
- * Keyspaces"), with the reason behind its text; a batch that breaks a group rule of the guidance is
- * Invalid, for no retry helps. One lock, held for the asking. What the limiter knows of tables it
- * finds in the ledger's file, and leaves there once a second.
+ * Admission gives the limiter the capacity of each table, at the start and after each change of
+ * the schema. It turns a request's cost into a question to the limiter. It turns a refusal into
+ * the error that Amazon Keyspaces answers with: a timeout that received 0 responses
+ * ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason after its text. A
+ * batch that breaks a group rule of the guidance gets Invalid instead, because a retry cannot
+ * help. One lock protects the limiter; it is held for each question. The limiter's state is read
+ * from the ledger's file at the start and saved there once a second.
  */
 #pragma once
 
@@ -16,21 +17,22 @@
 
 struct admission;
 
-/* NULL: err says why. */
+/* NULL: no memory. */
 struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock,
                                 struct ledger *ledger, struct err *e) MUST_CHECK;
-/* Before the catalogue and the ledger are closed. */
+/* Call it before the catalogue and the ledger are closed. */
 void admission_free(struct admission *a);
-/* How much tables may be provisioned with: the limits of tables and the account. */
+/* The limits of tables and of the account that the catalogue applies to DDL. */
 struct catalog_quota admission_quota(const struct limit_values *values);
-/* What cql_db_options gets: asks nobody when nothing is limited. */
+/* The callbacks for cql_db_options. They are NULL when neither limits nor guidance apply. */
 struct cql_admission admission_of(struct admission *a);
 
-/* A write that it let through has failed after all: what it took comes back. Any thread; arg is the
- * admission (np_options). */
+/* Returns to the limiter the capacity that an admitted write took, because the write failed. Any
+ * thread; arg is the admission (np_options). */
 void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took);
 
-/* Calls fn for each table under the lock; -1 ends it and is returned. Any thread. */
+/* Calls fn for each table, under the lock, until fn returns -1. Returns fn's last result. Any
+ * thread. */
 typedef int (*admission_table_fn)(void *arg, const struct limit_table *t);
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg);
 const struct limiter_options *admission_options(const struct admission *a);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "max", where there is no limit, is no number. */
+/* A file without a number, such as "max", sets no limit. */
 static size_t limit_in(const char *path) {
     unsigned long long limit = 0;
     FILE *f = fopen(path, "re");
@@ -15,8 +15,9 @@ static size_t limit_in(const char *path) {
     return got == 1 && limit ? (size_t)limit : SIZE_MAX;
 }
 
-/* A limit holds for all groups below it. What a container does not see of its own path lies above
- * the group that is mounted as its root. */
+/* The least limit of the group and of the groups above it, because a limit applies to all groups
+ * below. In a container the root of the mount is the container's own group, so the upper part of
+ * the path does not exist there and sets no limit. */
 static size_t least_upwards(const char *root, char *group, const char *file) {
     size_t least = SIZE_MAX;
     for (char *slash;; *slash = 0) {
@@ -35,7 +36,8 @@ static int names_memory(const char *controllers) {
     return 0;
 }
 
-/* Lines of "number:controllers:/path"; those of version 2 name no controllers (cgroups(7), /proc/PID/cgroup). */
+/* The file has lines of "number:controllers:/path"; a line of version 2 names no controllers
+ * (cgroups(7), /proc/PID/cgroup). */
 size_t cgroup_memory_limit(const char *root, const char *self) {
     char line[PATH_MAX], memory[PATH_MAX];
     size_t least = SIZE_MAX;

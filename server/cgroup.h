@@ -1,10 +1,10 @@
-/* What a process may take by its control group (cgroups(7)), as the container or the systemd unit
- * that it runs in sets it. */
+/* The limit of a process's memory by its control group (cgroups(7)), which a container or a systemd
+ * unit sets. */
 #pragma once
 
 #include <stddef.h>
 
-/* The least limit of memory, in bytes, of the group that self names (the text of /proc/PID/cgroup)
- * and those around it, below root (where they are mounted: /sys/fs/cgroup). Both hierarchies:
- * memory.max of version 2, memory.limit_in_bytes of version 1. SIZE_MAX: there is none. */
+/* The least limit, in bytes, of the process's group and of the groups above it. self: the file
+ * that names the group (/proc/PID/cgroup); root: where groups are mounted (/sys/fs/cgroup).
+ * Reads memory.max of version 2 and memory.limit_in_bytes of version 1. SIZE_MAX: no limit. */
 size_t cgroup_memory_limit(const char *root, const char *self);

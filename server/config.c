@@ -43,7 +43,7 @@ static int set_value(struct config *c, int o, const char *text, struct err *e) {
     return 0;
 }
 
-/* By flag; - and _ are the same. n: length of name. */
+/* Finds an option by its flag; - and _ are the same. n: length of name. */
 static int find_option(const char *name, size_t n) {
     for (int o = 0; o < CONFIG_OPTIONS; o++) {
         const char *flag = rows[o].flag;
@@ -54,7 +54,8 @@ static int find_option(const char *name, size_t n) {
     return -1;
 }
 
-/* " (did you mean --port?)", or nothing. prefix: of flags. */
+/* " (did you mean --port?)", or "" when no flag is similar. prefix: what precedes the flag,
+ * "--". */
 static const char *meant(const char *name, size_t n, const char *prefix, char *room, size_t size) {
     const char *flags[CONFIG_OPTIONS];
     for (int o = 0; o < CONFIG_OPTIONS; o++) flags[o] = rows[o].flag;
@@ -177,7 +178,8 @@ static int load_defaults(struct config *c, struct err *e) {
 
 int config_load(struct config *c, int argc, char **argv, struct err *e) {
     *c = (struct config){0};
-    /* environment and flags first only to learn the file; then again, because they go before it */
+    /* The first pass learns the file's name. After the file, environment and flags are read again,
+     * because they override it. */
     if (load_defaults(c, e) || load_environment(c, e) || load_flags(c, argc, argv, e)) return -1;
     if (!*c->values[CONFIG_CONFIG]) return 0;
     char *path = strdup(c->values[CONFIG_CONFIG]);

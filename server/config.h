@@ -1,5 +1,5 @@
-/* Settings as texts, from config.def: defaults, then the YAML file, then the environment, then
- * flags. settings.h makes values of them. */
+/* Settings as texts, one for each row of config.def: the default, overridden by the YAML file, then
+ * by the environment, then by flags. settings.h turns them into values. */
 #pragma once
 
 #include "base/err.h"
@@ -24,7 +24,7 @@ struct config {
 /* ERR_CONFIG: an unknown flag or key, a missing argument, an unreadable file. */
 int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHECK;
 void config_fini(struct config *c);
-/* Every setting as it is now, as a YAML file that says the same; each with its help. */
+/* Prints all settings with their help, as a YAML file that sets the same values. */
 void config_print(const struct config *c);
 /* Prints --help from config.def: as text, man page or completion for a shell. all: every setting in groups; otherwise
  * the common ones. */

@@ -9,13 +9,13 @@
 enum { NAME_MAX_BYTES = 64 };
 static const char suffix[] = ".tcap";
 
-/* ---- what runs ---- */
+/* ---- reading the table ---- */
 
 static struct capture_recorder *recorder_of(const struct schema_table *t) {
     return ((struct control_capture *)t->virt->owner)->recorder;
 }
 
-/* The name that it was begun under; of --capture, the path. */
+/* The name that started the capture; the path when --capture started it. */
 static const char *name_of(struct arena *a, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t n = strlen(name);
@@ -46,7 +46,7 @@ static int yield_capture(const struct virtual_context *ctx, const struct schema_
     return row_out_emit(&ro);
 }
 
-/* ---- what is asked for ---- */
+/* ---- writing the table ---- */
 
 static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
     return change->values[schema_column_find(t, column)->ordinal];

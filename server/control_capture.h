@@ -1,9 +1,10 @@
 /* system_control.capture: starts, shows and stops captures (capture/recorder.h) of a running
- * server; there with --control on, as all of that keyspace.
+ * server. Like the whole keyspace it exists with --control on.
  *
  * INSERT INTO system_control.capture (name) VALUES ('incident') begins captures/incident.tcap in
- * the data folder; DELETE ... WHERE name = 'incident' ends it. The file stays. The one row shows
- * what runs, or what ran last; --capture FILE is shown by its path.
+ * the data folder; DELETE ... WHERE name = 'incident' ends it. The file stays. The table has one
+ * row: the running capture, or else the last one. The name of a capture by --capture FILE is its
+ * path.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 
 struct control_capture {
     struct capture_recorder *recorder;
-    const char *data_dir; /* NULL: none; nothing can be begun then */
+    const char *data_dir; /* NULL: none, and then INSERT is refused */
 };
 
 /* c must outlive the catalogue that the table is given to. */

@@ -37,13 +37,13 @@ static int yield_faults(const struct virtual_context *ctx, const struct schema_t
     return faults_each(table->virt->owner, yield_rule, &ro);
 }
 
-/* ---- what is asked for ---- */
+/* ---- writing the table ---- */
 
 static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
     return change->values[schema_column_find(t, column)->ordinal];
 }
 
-/* What is not named stays as it was. */
+/* Columns that the statement does not set keep their values. */
 static int set_columns(const struct schema_table *t, const struct virtual_change *change, struct fault_rule *rule,
                        struct err *e) {
     for (int c = 0; c < FAULT_COLUMNS; c++) {

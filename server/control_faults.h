@@ -1,5 +1,6 @@
-/* system_control.faults: the faults (faults/faults.h) of a running server; there with --control on,
- * as all of that keyspace. In memory: a restart begins without. */
+/* system_control.faults: the faults (faults/faults.h) of a running server. Like the whole
+ * keyspace it exists with --control on. Faults are kept in memory, so that a restarted server
+ * has none. */
 #pragma once
 
 #include "faults/faults.h"

@@ -26,7 +26,7 @@ static int open_engine(struct instance *in, struct err *e) {
     return in->eng ? 0 : -1;
 }
 
-/* Before anything is asked, so that nothing is missing. */
+/* The capture opens before the ports do, so that it records every request. */
 static int open_capture(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     const struct capture_options o = {.clock = &in->clock.clock,
@@ -64,7 +64,9 @@ static int open_ledger(struct instance *in, struct err *e) {
 
 static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg)->catalog); }
 
-/* Cassandra begins with one role whose password is well known; Keyspaces has logins from elsewhere. */
+/* Roles and logins. As in Cassandra, a new database in cassandra mode has the role cassandra
+ * with the password cassandra, unless there is a credentials file. In keyspaces mode logins come
+ * from the credentials file. */
 static int open_access(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     bool first = s->mode == MODE_CASSANDRA && !*s->credentials;
@@ -169,7 +171,7 @@ static int open_front(struct instance *in, struct err *e) {
     return np_front_start(&in->options, &in->front, e);
 }
 
-/* It is Amazon Keyspaces': there is none in cassandra mode. */
+/* The API is that of Amazon Keyspaces, so cassandra mode has none. */
 static int open_control_plane(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     const struct control_plane_options o = {.db = in->db,
@@ -196,7 +198,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     *in = (struct instance){.settings = *s, .lock_fd = -1};
     atomic_store(&in->slow_us, s->slow_us);
     clock_control_init(&in->clock, &clock_real);
-    /* the port is known before the catalogue is, which shows it in system.local */
+    /* The port is chosen before the catalogue opens, because system.local shows it. */
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;

@@ -21,7 +21,7 @@ enum { CONTROL_TABLES = 2 }; /* capture, faults */
 struct instance {
     struct settings settings;
     struct np_options options;
-    struct clock_control clock; /* of everything */
+    struct clock_control clock; /* the clock of the whole server */
     int lock_fd;
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
@@ -31,7 +31,8 @@ struct instance {
     struct capture_recorder *capture;
     struct control_capture control_capture;
     struct faults *faults; /* --control on; NULL: off */
-    /* further system tables; system_control's; system_auth's and system_views' in cassandra mode */
+    /* system tables: of system_metering, system_control, system_auth and system_views, in this
+     * order */
     struct virtual_table tables[METERING_TABLES + CONTROL_TABLES + AUTH_TABLES + VIEWS_TABLES];
     struct system_views views;
     struct catalog *catalog;
@@ -41,7 +42,7 @@ struct instance {
     struct cql_db *db;
     struct np_tls *tls; /* NULL: none */
     struct np_audit *audit; /* NULL: none */
-    _Atomic int64_t slow_us; /* as in np_options */
+    _Atomic int64_t slow_us; /* np_options points to it */
     struct np_front *front;
     struct admin *admin;
     struct control_plane *control_plane; /* AWS's API; NULL: off */
@@ -49,7 +50,7 @@ struct instance {
     struct states states;
 };
 
-/* -1: what was opened is closed again. */
+/* -1: the parts that were opened are closed again. */
 int instance_open(struct instance *in, const struct settings *s, struct err *e) MUST_CHECK;
-/* Answers what is in flight, syncs, closes. */
+/* Answers the requests in flight, syncs and closes. */
 void instance_close(struct instance *in);

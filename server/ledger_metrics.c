@@ -37,7 +37,8 @@ static int take(void *arg, const struct book_table *t, uint32_t second) {
     return 0;
 }
 
-/* ConsumedReadCapacityUnits becomes aws_cassandra_consumed_read_capacity_units_total; gauges end with nothing. */
+/* ConsumedReadCapacityUnits becomes aws_cassandra_consumed_read_capacity_units_total. end:
+ * "_total" for counters, "" for gauges. */
 static void put_name(struct buf *out, const char *cloudwatch, const char *end) {
     buf_put_str(out, "aws_cassandra");
     for (const char *c = cloudwatch; *c; c++) {
@@ -92,7 +93,7 @@ static void put_all(const struct totals *all, struct buf *out) {
     }
 }
 
-/* What the limits refused, by limit. */
+/* The counts of refusals, by limit. */
 struct refusals {
     uint64_t refused[LIMITS], shadowed[LIMITS];
 };
@@ -121,7 +122,7 @@ static void put_refusals(struct system_metering *m, struct buf *out) {
     }
 }
 
-/* ---- what is no count (gauge.def) ---- */
+/* ---- gauges (gauge.def) ---- */
 
 static void put_gauge(struct buf *out, enum gauge_id id, const struct gauges *all, bool per_table) {
     const struct gauge_info *info = gauge_info(id);
@@ -142,8 +143,8 @@ static void put_gauge(struct buf *out, enum gauge_id id, const struct gauges *al
     }
 }
 
-/* Sizes as they were last counted, for whoever asked: nothing is counted here, where a scan would
- * keep everybody waiting. With each, how long ago that was. */
+/* Puts the billable size of each table as it was last counted, and how long ago that was. Sizes
+ * are not counted here: that may scan a table, and /metrics must answer at once. */
 static int take_sizes(const struct system_metering *m, struct gauges *all, struct buf *ages) {
     const struct schema *s = catalog_schema(m->catalog);
     int64_t now_us = clock_wall_us(m->clock);
@@ -183,7 +184,7 @@ static void put_gauges(const struct system_metering *m, bool per_table, struct b
 void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) {
     struct totals all = {.per_table = per_table};
     if (ledger_tables(m->ledger, take, &all)) out->failed = true;
-    if (!all.n && !per_table) { /* nothing was posted yet: zeros */
+    if (!all.n && !per_table) { /* nothing was posted yet: show zeros */
         struct book_table none = {0};
         if (take(&all, &none, 0)) out->failed = true;
     }

@@ -1,6 +1,6 @@
-/* The ledger's figures on /metrics: CloudWatch's names in Prometheus' manner
- * (aws_cassandra_consumed_read_capacity_units_total), over all tables, or by table when that is
- * asked. */
+/* The ledger's figures on /metrics: CloudWatch's names as Prometheus writes names
+ * (aws_cassandra_consumed_read_capacity_units_total), over all tables, or by table with
+ * per_table. */
 #pragma once
 
 #include "base/buf.h"

@@ -57,7 +57,8 @@ static void run_request(struct local_socket *s, char *line, struct buf *out) {
 
 /* ---- connections ---- */
 
-/* Waits for bytes, or for room; false: too long, or the server stops. */
+/* Waits until fd can be read or written. Returns false after patience_ms, or when the server
+ * stops. */
 static bool ready(struct local_socket *s, int fd, short what, int patience_ms) {
     struct pollfd p[2] = {{.fd = fd, .events = what}, {.fd = s->stop[0], .events = POLLIN}};
     int n;
@@ -106,11 +107,12 @@ static void *run(void *arg) {
 
 /* ---- life ---- */
 
-/* Through the folder's descriptor: the path of a folder may be longer than the address of a socket. */
+/* Binds through /proc/self/fd, because the folder's path may be longer than a socket's address
+ * may be. */
 static int bind_in(int folder, int fd) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
-    (void)unlinkat(folder, "tallyd.sock", 0); /* an earlier run's: the folder is locked */
+    (void)unlinkat(folder, "tallyd.sock", 0); /* left by an earlier run: the folder is locked */
     if (fchmod(fd, 0600)) return -1; /* the file that bind makes takes its mode from the socket */
     return bind(fd, (struct sockaddr *)&at, sizeof(at));
 }

@@ -1,14 +1,14 @@
-/* The local socket: how `tally backup` reaches a running server. <data folder>/tallyd.sock, which
- * only the folder's owner can open (0600 in a folder of 0700), so that whoever is answered there
- * may read the data anyway.
+/* The local socket, <data folder>/tallyd.sock: `tally backup` reaches a running server through it.
+ * Only the folder's owner can open it (0600 in a folder of 0700), and the owner can read the data
+ * anyway, so it needs no login.
  *
- * One request a connection: a line of words with blanks between them, the last one being the rest
- * of the line; the answer is one line of JSON and the end.
+ * A connection carries one request: a line of words separated by blanks, whose last word is the
+ * rest of the line. The answer is one line of JSON; then the server closes the connection.
  *
  *     backup KEEP FOLDER     {"ok":true,"backup":3,"made":1700000000,"files":12,"bytes":4096}
  *                            {"ok":false,"error":"..."}
  *
- * Connections are served one after the other, on a thread of its own.
+ * One thread serves the connections one after the other.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 
 struct local_socket;
 
-/* data_dir NULL: none, *out is NULL. */
+/* data_dir NULL: there is no socket, and *out is NULL. */
 int local_socket_start(struct local_socket **out, const char *data_dir, struct eng *eng, struct err *e) MUST_CHECK;
-/* What is under way is finished. */
+/* Waits for a running backup. */
 void local_socket_stop(struct local_socket *s);

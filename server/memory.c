@@ -15,7 +15,7 @@
 
 enum { CACHE_LEAST = 8 };
 
-/* std::set_new_handler of the C++ library that RocksDB brings. */
+/* std::set_new_handler, from the C++ library that RocksDB is linked with. */
 void *_ZSt15set_new_handlerPFvvE(void (*handler)(void));
 
 static size_t address_space(void) {
@@ -37,7 +37,8 @@ static unsigned cores(void) {
     return n > 0 ? (unsigned)n : 1;
 }
 
-/* A limit of address space counts what is only reserved, too: stacks, and the arenas of the C library. */
+/* Checks the limit of address space (ulimit -v). It also counts memory that is only reserved:
+ * stacks, and the arenas of the C library. */
 static int check_limit(const struct memory_wishes *w, size_t memory, struct err *e) {
     enum { BASE = 320, THREAD = 10, WORKERS = 24 };
     size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
@@ -65,7 +66,7 @@ static size_t least_of(const struct memory_wishes *w, int i) {
     return holds_requests && n < w->frame_max + w->frame_max / 2 ? w->frame_max + w->frame_max / 2 : n;
 }
 
-/* All parts as small as they may be. */
+/* The memory needed when each part is as small as allowed. */
 static size_t least_memory(const struct memory_wishes *w) {
     size_t n = w->parts[MEMORY_CACHE] ? w->parts[MEMORY_CACHE] : CACHE_LEAST * MB;
     for (int i = 0; i < MEMORY_CACHE; i++) n += w->parts[i] ? w->parts[i] : least_of(w, i);
@@ -74,12 +75,13 @@ static size_t least_memory(const struct memory_wishes *w) {
 
 static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
     size_t cache = plan->memory;
-    size_t spare = plan->memory - least_memory(w); /* what shares may take beyond the least */
+    size_t spare = plan->memory - least_memory(w); /* may be added to the least sizes of parts */
     for (int i = 0; i < MEMORY_CACHE; i++) {
         size_t low = least_of(w, i), share = plan->memory / 64 * parts[i].of_64;
         size_t more = share > low ? between(share, low, parts[i].most * MB > low ? parts[i].most * MB : low) - low : 0;
         if (more > spare) more = spare;
-        /* the other half is for blocks */
+        /* The row cache gets at most half of the spare memory; the cache of blocks gets the
+         * rest. */
         if (i == MEMORY_ROW_CACHE) more = w->no_row_cache ? 0 : least(more, spare / 2);
         plan->parts[i] = w->parts[i] ? w->parts[i] : low + more;
         if (!w->parts[i]) spare -= more;
@@ -100,7 +102,7 @@ int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct 
     return check_limit(w, plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES] + plan->parts[MEMORY_ROW_CACHE], e);
 }
 
-/* ---- when there is none left ---- */
+/* ---- when no memory is left ---- */
 
 static _Atomic(void *) reserve;
 
@@ -112,10 +114,10 @@ static void on_no_memory(void) {
     log_warn("memory runs out: the reserve is given back");
 }
 
-/* The C library maps large pieces, and gives them back once they are free; but whenever one is
- * freed, only what is larger than that is mapped from then on (mallopt(3), "dynamic mmap
- * threshold"), up to 32 MB, and each of its arenas keeps twice as much at its end. After a few rows
- * of 5 MB and more that is hundreds of MB. */
+/* Sets fixed thresholds, so that large allocations return to the system when they are freed. By
+ * default the C library raises its threshold for mmap to the size of each mapped block that is
+ * freed, up to 32 MB (mallopt(3), "dynamic mmap threshold"), and each of its arenas keeps up to
+ * twice the threshold. A few rows of 5 MB would then keep hundreds of MB in the process. */
 static void give_large_pieces_back(void) {
     enum { LARGE = 2, KEPT = 8 };
     mallopt(M_MMAP_THRESHOLD, (int)(LARGE * MB));

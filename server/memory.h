@@ -1,10 +1,9 @@
-/* How the machine's memory is shared out, and what happens when there is none left.
+/* How the machine's memory is divided, and what happens when none is left.
  *
- * RocksDB is C++: when an allocation of its own fails it throws on whatever thread that is, which
- * the C API cannot catch. So what it takes is bounded by settings that fit the limits the process
- * was started under; a reserve is given back once when memory runs out all the same; and after that
- * the process ends with a word and an exit code. What was acknowledged is on disk then as after
- * kill -9.
+ * RocksDB is C++: when an allocation of its own fails, it throws an exception, which the C API
+ * cannot catch. So memory_plan bounds the memory of RocksDB by settings that fit the process's
+ * limits. If memory runs out all the same, a reserve is freed, once. The next time, the process
+ * ends with a log line and an exit code. Acknowledged writes are on disk then, as after kill -9.
  */
 #pragma once
 
@@ -17,19 +16,20 @@ enum memory_part {
 #define PART(id, ...) MEMORY_##id,
 #include "server/memory.def"
 #undef PART
-    MEMORY_CACHE, /* of blocks of table files: the rest */
+    MEMORY_CACHE, /* the cache of blocks of table files, which gets the rest */
     MEMORY_PARTS
 };
 
-/* In bytes. */
+/* Sizes are in bytes. */
 struct memory_plan {
-    size_t memory; /* all parts together */
+    size_t memory; /* the sum of all parts */
     size_t parts[MEMORY_PARTS];
     unsigned background_jobs;
 };
 
-/* What is 0 (in bytes, and jobs) is decided by memory and cores. frame_max: of a request, which
- * must fit into what is unfinished, and what waits. */
+/* The settings. A size (in bytes) or number of jobs that is 0 is chosen by the machine's memory
+ * and cores. frame_max: the largest request, which must fit into the parts UNFINISHED and
+ * QUEUED. */
 struct memory_wishes {
     size_t memory, parts[MEMORY_PARTS], frame_max;
     bool no_row_cache;
@@ -38,5 +38,5 @@ struct memory_wishes {
 
 /* ERR_CONFIG: memory is less than its parts, or the limit of address space is too low for them. */
 int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) MUST_CHECK;
-/* Once, before other threads start. */
+/* Sets up the reserve and the C library's allocator. Call it once, before other threads start. */
 void memory_guard(void);

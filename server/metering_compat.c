@@ -1,4 +1,5 @@
-/* What Amazon Keyspaces refuses, the numbers that it publishes, and the migration report of --compatibility report. */
+/* system_metering.refusals, quotas and compatibility: the uses of CQL that Amazon Keyspaces
+ * refuses, the numbers that it publishes, and the migration report of --compatibility report. */
 #include "keyspaces/quota.h"
 #include "keyspaces/report.h"
 #include "server/system_metering.h"
@@ -41,7 +42,7 @@ YIELDS_METERING(quotas) {
     return 0;
 }
 
-/* Texts are copied: the report gives them for the length of the call. */
+/* Copies the texts, which are valid during this call only. */
 static int put_use(void *arg, const struct compat_use *u) {
     struct row_out *ro = arg;
     const struct refusal r = refusal_of(u->id);

@@ -29,24 +29,25 @@ int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const
     return 0;
 }
 
-/* ---- provisioned tables: what they have, and what they used of it ---- */
+/* ---- provisioned tables: their capacity and its use ---- */
 
-/* Of a table in the last whole minute. */
+/* The units that a table used in the last whole minute. */
 struct used {
     uint32_t object;
     double read, write; /* units a second */
 };
 
-/* Of reads, or of writes. */
+/* The use of provisioned capacity, for reads or for writes. */
 struct use {
-    double used, provisioned, highest; /* units a second of all tables; percent of one */
+    double used, provisioned; /* units a second of all tables */
+    double highest;           /* percent, of the table with the highest use */
 };
 
 struct taking {
     struct gauges *all;
-    uint32_t minute; /* the running one, by the ledger */
+    uint32_t minute; /* the ledger's current minute */
     size_t n, cap;
-    struct used *list; /* by object, as the ledger has them */
+    struct used *list; /* sorted by object, as the ledger's tables are */
     struct use read, write;
 };
 

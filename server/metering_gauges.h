@@ -1,6 +1,7 @@
-/* What stands now and is counted from nothing: capacities, quotas, the use of what is provisioned,
- * sizes of tables (gauge.def); for system_metering.metrics and /metrics, which put the sizes in
- * themselves: one has them counted, the other may not wait. */
+/* Gauges (gauge.def): metrics that are values of this moment and not sums of events, namely
+ * capacities, quotas, the use of provisioned capacity, and sizes of tables.
+ * system_metering.metrics and /metrics show them. Both add the sizes themselves: the first has
+ * them counted, the second must not wait for that. */
 #pragma once
 
 #include "server/system_metering.h"
@@ -20,16 +21,17 @@ const struct gauge_info *gauge_info(enum gauge_id id);
 
 struct gauge {
     enum gauge_id id;
-    char keyspace[BOOK_NAME], table[BOOK_NAME]; /* "": of the account */
-    uint32_t minute; /* that it is of: the running one, or of what was used the last whole one */
+    char keyspace[BOOK_NAME], table[BOOK_NAME]; /* "": the gauge is of the account */
+    uint32_t minute; /* since 1970; the current minute, or the one before for use of capacity */
     double value;
 };
 struct gauges {
     size_t n, cap;
-    struct gauge *list; /* of the caller to free */
+    struct gauge *list; /* the caller frees it */
 };
 
-/* All but the sizes. -1: no memory. Nothing is said of the use of what is provisioned while nothing is. */
+/* Takes all gauges except the sizes. There are gauges of use only when a table is provisioned.
+ * -1: no memory. */
 int gauges_take(struct gauges *all, const struct system_metering *m) MUST_CHECK;
 int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute,
                double value) MUST_CHECK;

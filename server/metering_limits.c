@@ -1,4 +1,5 @@
-/* system_metering.limits, throttles and capacity: what the limiter goes by, and what it has refused. */
+/* system_metering.limits, throttles and capacity: the limiter's limits, its refusals, and the
+ * capacity of tables. */
 #include <stdlib.h>
 
 #include "server/system_metering.h"

@@ -1,8 +1,8 @@
 /* system_metering.metrics: the ledger's minutes under the names and dimensions of CloudWatch's
  * namespace AWS/Cassandra ("Amazon Keyspaces metrics and dimensions",
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). A figure that has
- * none of its own least and most (ConsumedReadCapacityUnits has, and the latencies) was counted one
- * by one: each of its samples is 1. */
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). The ledger keeps
+ * the least and the largest sample of ConsumedReadCapacityUnits, ConsumedWriteCapacityUnits, the
+ * latencies and the rows returned. Each sample of the other figures is 1. */
 #include <stdlib.h>
 
 #include "server/metering_gauges.h"
@@ -32,7 +32,7 @@ static int put(struct metrics *all, const struct metric *m) {
     return 0;
 }
 
-/* span NULL: counted one by one. */
+/* span NULL: each sample is 1. */
 static int put_figure(struct metrics *all, const struct book_table *t, uint32_t minute, const struct figure_info *info,
                       const char *operation, uint64_t sum, const struct span *span) {
     bool known = span ? span->n > 0 : sum > 0;
@@ -60,7 +60,7 @@ static const struct span *span_of_operation(const struct book_minute *m, enum op
     return f == OF_RETURNED ? &m->cell.spans[SPAN_RETURNED + o] : NULL;
 }
 
-/* A file of the ledger's that an older server left has sums and no more. */
+/* A minute from the ledger file of an older server has sums only, and no samples in its spans. */
 static const struct span *known(const struct span *s) { return s && s->n ? s : NULL; }
 
 static int put_minute(struct metrics *all, const struct book_table *t, const struct book_minute *m) {
@@ -86,7 +86,7 @@ static int take_table(void *arg, const struct book_table *t, uint32_t second) {
     return all->want->names_only ? put_minute(all, t, &any) : 0;
 }
 
-/* ---- what is no count (gauge.def) ---- */
+/* ---- gauges (gauge.def) ---- */
 
 static int put_gauge(struct metrics *all, const struct gauge *g) {
     const struct gauge_info *info = gauge_info(g->id);
@@ -103,7 +103,8 @@ static int put_gauge(struct metrics *all, const struct gauge *g) {
     return put(all, &m);
 }
 
-/* Counts what has changed of each table since it was last counted. */
+/* Takes the billable sizes of tables. Counting one reads only the parts of the table that have
+ * changed since the last count. */
 static int take_sizes(const struct system_metering *m, const struct schema *schema,
                       const struct virtual_patience *patience, const struct metric_want *want, struct gauges *gauges,
                       struct err *e) {
@@ -124,7 +125,7 @@ static int take_sizes(const struct system_metering *m, const struct schema *sche
     return 0;
 }
 
-/* Everything that is wanted, to be freed. */
+/* Collects all metrics that are wanted; the caller frees the list. */
 static int gather(struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience,
                   struct metrics *all, struct err *e) {
     struct gauges gauges = {0};
@@ -143,7 +144,8 @@ int metering_each_metric(void *arg, const struct schema *schema, const struct me
     struct metrics all = {.want = want};
     const struct virtual_patience patience = {0};
     int rc = gather(arg, schema, &patience, &all, e);
-    for (size_t i = 0; !rc && i < all.n; i++) /* OTHER is Tally's own: CloudWatch has no such operation */
+    /* Skip OTHER, an operation that CloudWatch does not have. */
+    for (size_t i = 0; !rc && i < all.n; i++)
         if (strcmp(all.list[i].operation, operation_name(OPERATION_OTHER))) rc = fn(fn_arg, &all.list[i]);
     free(all.list);
     return rc;

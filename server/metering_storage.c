@@ -1,4 +1,4 @@
-/* system_metering.storage: what each table comes to as it is stored. */
+/* system_metering.storage: the stored size of each table. */
 #include "server/system_metering.h"
 
 static int emit(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *t) {

@@ -1,16 +1,17 @@
-/* system_metering.partitions, statements, connections and roles: who was charged most, from the ledger's shards. */
+/* system_metering.partitions, statements, connections and roles: the subjects with the highest
+ * charges, from the ledger's shards. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "metering/charge.h"
 #include "server/system_metering.h"
 
-/* Loads are kept in halves of read units. */
+/* Writes a load, which the ledger keeps in halves of read units. */
 static void row_load(struct row_out *ro, const char *column, uint64_t halves) {
     row_double(ro, column, (double)halves / 2);
 }
 
-/* A figure in all, and in the last whole second and minute. */
+/* Writes three columns: the figure's total, and its value in the last whole minute and second. */
 static void row_figure(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f) {
     char column[64];
     row_count(ro, name, usage_all(u, f));
@@ -29,7 +30,7 @@ static void row_units(struct row_out *ro, const char *name, const struct usage *
     row_double(ro, column, unit * u->last_second.n[f]);
 }
 
-/* What every subject has. */
+/* Writes the columns that all four tables have. */
 static void row_use(struct row_out *ro, const struct usage *u) {
     row_figure(ro, "entities", u, USAGE_ENTITIES);
     row_units(ro, "read_units", u, USAGE_READ_HALVES, 0.5);

@@ -1,4 +1,4 @@
-/* system_metering.tables, query_classes and metrics: what the ledger's book says of each table. */
+/* system_metering.tables, query_classes and recovery: the ledger's figures of each table. */
 #include <stdlib.h>
 
 #include "metering/charge.h"
@@ -43,7 +43,7 @@ static int by_object(const void *key, const void *element) {
     return (a > b) - (a < b);
 }
 
-/* What is known of a table; zeros when nothing is. */
+/* The ledger's figures of a table; zeros when it has none. */
 static struct account account_of(const struct accounts *a, uint32_t object) {
     const struct account *found = a->n ? bsearch(&object, a->list, a->n, sizeof(*a->list), by_object) : NULL;
     return found ? *found : (struct account){.object = object};
@@ -51,7 +51,7 @@ static struct account account_of(const struct accounts *a, uint32_t object) {
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t, const struct account *a);
 
-/* Calls fn for every table of users, by name, with what the book says of it. */
+/* Calls fn for each table of users, by name, with the ledger's figures of it. */
 static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
                       void *arg, table_fn fn) {
     struct row_out ro;

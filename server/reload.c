@@ -53,7 +53,7 @@ static void apply(struct reload *r, const struct config *next, const struct sett
         bool changed = strcmp(before->values[o], next->values[o]) != 0;
         if (changed && !live[o])
             log_warn("--%s is '%s' now: that takes a restart", config_flag((enum config_option)o), next->values[o]);
-        /* the log's file is opened again in any case: it may have been moved away */
+        /* The log's file is always opened again, because log rotation may have renamed it. */
         else if (live[o] && (changed || o == CONFIG_LOG_FILE) && live[o](r->in, s, &e)) log_error("%s", e.text);
         else if (changed) log_info("--%s is '%s' now", config_flag((enum config_option)o), next->values[o]);
     }

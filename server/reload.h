@@ -1,6 +1,6 @@
-/* Settings while the server runs: SIGHUP reads them again, as at the start, and puts in force what
- * can change (live.def); certificates are read again then, and when their files change. The main
- * thread. */
+/* Settings while the server runs. SIGHUP reads all of them again, as at the start, and applies
+ * those that can change (live.def). Certificates are read again then, and also when their files
+ * change. The main thread runs these functions. */
 #pragma once
 
 #include "server/instance.h"
@@ -9,13 +9,13 @@ struct reload {
     struct instance *in;
     int argc;
     char **argv;
-    const struct config *first; /* its texts are the instance's settings' */
-    struct config latest;
-    bool again; /* latest is there */
+    const struct config *first; /* of the start; the instance's settings point to its texts */
+    struct config latest;       /* of the last SIGHUP */
+    bool again;                 /* latest is set */
 };
 
-/* What is wrong is logged, and everything stays as it was. */
+/* On SIGHUP. When a setting is wrong, logs it and keeps all settings. */
 void reload_all(struct reload *r);
-/* Once a second: what changes without being told. */
+/* Once a second: reads files that have changed. */
 void reload_files(struct instance *in);
 void reload_fini(struct reload *r);

@@ -243,9 +243,10 @@ static int read_sizes(struct settings *s, const struct config *c, struct err *e)
     return given < 0 ? -1 : 0;
 }
 
-/* Half a second, in milliseconds. The Java driver collects schema events for one second and begins
- * anew with every event: a change that becomes visible, and is told, about a second after its
- * statement was answered restarts that second again and again, until the statement times out. */
+/* In milliseconds. The Java driver waits until no schema event has come for one second, and
+ * starts this second again with each event. With a delay of about one second between a
+ * statement's answer and its event, the driver would wait again and again until the statement
+ * times out. */
 static const char keyspaces_ddl_delay[] = "500";
 
 static int read_ddl(struct settings *s, const struct config *c, struct err *e) {

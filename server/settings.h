@@ -1,4 +1,4 @@
-/* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
+/* The settings as checked values. A setting that Tally does not support is refused by name. */
 #pragma once
 
 #include "base/log.h"
@@ -9,11 +9,11 @@
 #include "server/config.h"
 #include "server/memory.h"
 
-enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: that, or a password */
+enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: a signature or a password */
 
 struct settings { /* texts belong to the config */
-    const struct config *config; /* all of it, to be shown; NULL: nobody asks */
-    const char *data_dir; /* NULL: memory */
+    const struct config *config; /* for system_views.settings; NULL: that shows none */
+    const char *data_dir; /* NULL: data is kept in memory */
     const char *listen;
     uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
     struct http_hosts http_hosts;
@@ -25,7 +25,7 @@ struct settings { /* texts belong to the config */
     } log;
     const char *audit_log; /* file; "": none */
     unsigned audit_categories;
-    int64_t slow_us; /* statements that take as long are logged; 0: none */
+    int64_t slow_us; /* statements that take this long or longer are logged; 0: none */
     enum tally_mode mode;
     enum auth auth;
     const char *credentials; /* file; empty: none */
@@ -45,9 +45,9 @@ struct settings { /* texts belong to the config */
     uint32_t reclaim_rate; /* rows a second; 0: none */
     struct memory_plan memory;
     enum np_capacity_payload capacity_payload;
-    uint8_t newest_version; /* of the native protocol that is offered */
+    uint8_t newest_version; /* the highest version of the native protocol that is offered */
     bool unmetered;
-    struct node_info node; /* port: still to be filled in when it is picked */
+    struct node_info node; /* port is set later, when it is chosen */
     unsigned threads;
     unsigned handshake_timeout, request_timeout, send_timeout; /* seconds; 0: none */
     uint32_t connections, connections_each; /* 0: by the limit of open files */
@@ -57,5 +57,5 @@ struct settings { /* texts belong to the config */
     uint32_t frame_max;
 };
 
-/* ERR_CONFIG, naming the flag and what it may be. */
+/* -1, ERR_CONFIG: the text names the flag and the values that it may have. */
 int settings_read(struct settings *s, const struct config *c, struct err *e) MUST_CHECK;

@@ -4,7 +4,8 @@
 
 #include "base/log.h"
 
-/* The API first: nobody of it waits for the front. */
+/* Pauses the API first. Its operations end on their own, because none of them waits for the
+ * front. */
 static int pause_all(struct states *s, struct err *e) {
     control_plane_pause(s->control_plane);
     if (np_front_pause(*s->front, e) == 0) return 0;
@@ -17,19 +18,21 @@ static void go_on(struct states *s) {
     control_plane_go_on(s->control_plane);
 }
 
-/* The disk has the other state: a restart says what is wrong. */
+/* Ends the process when rc is not 0: the disk has the other state already, which memory must
+ * match. */
 static void must(int rc, const char *what, const struct err *why) {
     if (rc) log_fatal("the %s of the state that was put back cannot be read: %s", what, why->text);
 }
 
-/* One at a time: who would wait here would be waited for by the one who has the turn (np_front_pause). */
+/* Takes the turn, or fails at once. Waiting here would be a deadlock: the request that has the
+ * turn waits for all other requests to end (np_front_pause). */
 static int begin(struct states *s, struct err *e) {
     return pthread_mutex_trylock(&s->turn)
                ? err_set(e, ERR_OVERLOADED, "Another state is being saved or put back; try again")
                : 0;
 }
 
-/* Between two statements of anybody. */
+/* Saves while no statement runs. */
 static int save_now(struct states *s, const char *name, const char *keyspace, struct err *e) {
     if (pause_all(s, e)) return -1;
     int rc = eng_state_save(s->eng, name, keyspace, e);
@@ -40,7 +43,7 @@ static int save_now(struct states *s, const char *name, const char *keyspace, st
 
 static int put_back_all(struct states *s, const char *name, struct err *e) {
     struct err why = {0};
-    catalog_saved_forget(s->catalog, NULL); /* spares are of the store that goes */
+    catalog_saved_forget(s->catalog, NULL); /* copies of the store that is replaced */
     if (pause_all(s, e)) return -1;
     catalog_suspend(s->catalog);
     if (s->access) access_suspend(s->access);
@@ -66,7 +69,7 @@ static int put_back_keyspace(struct states *s, const char *name, const char *key
 static int save(void *arg, const char *name, const char *keyspace, struct err *e) {
     struct states *s = arg;
     if (begin(s, e)) return -1;
-    catalog_saved_forget(s->catalog, name); /* of the state that it may replace */
+    catalog_saved_forget(s->catalog, name); /* the copies of a state that this one may replace */
     int rc = save_now(s, name, keyspace, e);
     pthread_mutex_unlock(&s->turn);
     return rc;

@@ -1,7 +1,7 @@
-/* Saved states of the whole server, or of a keyspace (system_control.snapshots): stops everything,
- * has the engine take another store, or the catalogue other records; the catalogue and the roles
- * read it, and everything goes on. Connections stay; prepared statements are compiled anew where
- * their tables are others. */
+/* Saved states of the whole server, or of a keyspace (system_control.snapshots). To put one
+ * back, all requests are paused; the engine switches to another store, or the catalogue to other
+ * records; the catalogue and the roles read it; then the requests go on. Connections stay open.
+ * Prepared statements whose tables were replaced are compiled again. */
 #pragma once
 
 #include <pthread.h>
@@ -13,16 +13,18 @@
 struct states {
     struct eng *eng;
     struct catalog *catalog;
-    struct access_control *access; /* NULL: nobody is asked for a login */
-    /* its threads may save states as soon as they run, so states are there before it is */
+    struct access_control *access; /* NULL: the server needs no logins */
+    /* a pointer to the front's pointer: the front starts after this, and its threads may then save
+     * states at once */
     struct np_front *const *front;
-    pthread_mutex_t turn;
-    struct control_plane *control_plane; /* NULL: there is none, or not yet; whose turn it is may look */
+    pthread_mutex_t turn;                /* one state at a time is saved, put back or removed */
+    struct control_plane *control_plane; /* read with the turn held; NULL: none, or not yet */
     struct catalog_states ops;
 };
 
 /* *front is read when a state is saved or put back. */
 void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access,
                  struct np_front *const *front);
-/* It, too, stops from now on; NULL: it is going, and is not touched any more. */
+/* From now on the control plane is paused, too. NULL: it is about to stop, and is not paused
+ * again. */
 void states_set_control_plane(struct states *s, struct control_plane *cp);

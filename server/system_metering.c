@@ -29,7 +29,8 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
                                                       .virt = {.owner = m, .yield = yield_##name_}};
 #include "server/system_metering.def"
 #undef METERING_TABLE
-    tables[METERING_storage].virt.blocks = tables[METERING_metrics].virt.blocks = true; /* they count what is stored */
+    /* These two count what is stored, which may take long. */
+    tables[METERING_storage].virt.blocks = tables[METERING_metrics].virt.blocks = true;
 }
 
 void system_metering_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {
@@ -65,7 +66,8 @@ static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
     return 0;
 }
 
-/* Those that could not be noted for want of memory go the next time. */
+/* Removes dropped tables from the ledger. When there is no memory for the list, the rest is
+ * removed after the next change. */
 static void drop_gone(struct system_metering *m) {
     struct gone g = {.schema = catalog_schema(m->catalog)};
     (void)ledger_tables(m->ledger, take_gone, &g);

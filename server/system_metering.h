@@ -1,6 +1,6 @@
-/* The keyspace system_metering: tables that show what metering knows, registered with the catalogue
- * (system_schema/virtual.h). They are the rows of system_metering.def; reading them is free.
- */
+/* The keyspace system_metering: virtual tables that show charges, limits and use. They are the
+ * rows of system_metering.def and are registered with the catalogue (system_schema/virtual.h).
+ * Reading them costs no units. */
 #pragma once
 
 #include "cql/cql.h"
@@ -11,14 +11,14 @@
 #include "system_schema/row_out.h"
 #include "system_schema/virtual.h"
 
-/* Whose data the tables show; must outlive the catalogue. */
+/* The sources of the tables' data; must outlive the catalogue. */
 struct system_metering {
     struct ledger *ledger;
     struct clock *clock;
-    struct cql_db *db; /* NULL until it is open: nobody reads before */
+    struct cql_db *db; /* NULL until it is open; the tables are not read before */
     struct admission *admission;
     struct compat_report *report; /* NULL: --compatibility is not report */
-    struct catalog *catalog; /* that is watched; NULL: none yet */
+    struct catalog *catalog; /* the watched one; NULL: none yet */
 };
 
 enum system_metering_table {
@@ -28,10 +28,11 @@ enum system_metering_table {
     METERING_TABLES
 };
 
-/* Of cql_db_options; m. */
+/* A callback of cql_db_options; m is the struct system_metering. */
 void system_metering_ttl_delete(void *m, const struct schema_table *t, uint64_t units);
 void system_metering_tables(struct system_metering *m, struct virtual_table tables[METERING_TABLES]);
-/* From now on tables that are dropped leave the ledger, as those do now that were dropped while the server was down. */
+/* Removes the tables from the ledger that were dropped while the server was down, and from now
+ * on each table that is dropped. */
 void system_metering_watch(struct system_metering *m, struct catalog *c);
 void system_metering_unwatch(struct system_metering *m);
 

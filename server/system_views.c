@@ -88,7 +88,7 @@ static int emit_setting(struct row_out *ro, const char *name, const char *value)
     return row_out_emit(ro);
 }
 
-/* Switches of cassandra.yaml that tools look at, as they are here. */
+/* Settings of cassandra.yaml that tools read, with the values that describe Tally. */
 static const struct { const char *name, *value; } fixed[] = {
     {"dynamic_data_masking_enabled", "false"},
     {"materialized_views_enabled", "false"},

@@ -1,13 +1,14 @@
-/* The keyspace system_views, as Cassandra has it from release 4.0 on: what a node tells of itself.
- * Registered with the catalogue (system_schema/virtual.h); its tables are the rows of
- * system_views.def. */
+/* The keyspace system_views, as in Cassandra 4.0 and later: virtual tables about the node
+ * itself. They are the rows of system_views.def and are registered with the catalogue
+ * (system_schema/virtual.h). */
 #pragma once
 
 #include "ledger/ledger.h"
 #include "server/config.h"
 #include "system_schema/virtual.h"
 
-/* Whose data the tables show; must outlive the catalogue. config NULL: there are no settings to show. */
+/* The sources of the tables' data; must outlive the catalogue. config NULL: no settings are
+ * shown. */
 struct system_views {
     struct ledger *ledger;
     const struct config *config;

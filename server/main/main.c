@@ -1,4 +1,5 @@
-/* tallyd: reads its settings, opens an instance, says so on stdout, and serves until SIGTERM or SIGINT. */
+/* tallyd: reads its settings, opens an instance, prints a line when it is ready, and serves
+ * until SIGTERM or SIGINT. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Each connection is a descriptor: take what the machine allows. */
+/* Raises the limit of open files to its maximum, because each connection needs a descriptor. */
 static void raise_file_limit(void) {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= r.rlim_max) return;
@@ -25,7 +26,8 @@ static void raise_file_limit(void) {
     if (setrlimit(RLIMIT_NOFILE, &r)) log_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* Before any thread starts, so that all inherit it and only main takes the signals. */
+/* Call it before any thread starts: threads inherit the mask, so that only main takes the
+ * signals. */
 static void block_signals(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
@@ -33,7 +35,7 @@ static void block_signals(sigset_t *set) {
     sigaddset(set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write, not the end */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file size then fails with EFBIG */
 }
 
 static void say_ready(const struct instance *in) {
@@ -59,13 +61,14 @@ static void say_metering(const struct settings *s) {
              size_model_name(s->size_model), write_size_name(s->write_size), size_model_name(SIZE_CURRENT));
 }
 
-/* Type=notify of systemd: a line to the socket that the environment names, or nothing where there is none. */
+/* For systemd's Type=notify: sends a line to the socket that the environment names. Does nothing
+ * when it names none. */
 static void notify_systemd(const char *line) {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (!path || strlen(path) >= sizeof(to.sun_path) || (*path != '/' && *path != '@')) return;
     memcpy(to.sun_path, path, strlen(path));
-    if (*path == '@') to.sun_path[0] = 0; /* an abstract one */
+    if (*path == '@') to.sun_path[0] = 0; /* an abstract socket */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0)
@@ -73,14 +76,15 @@ static void notify_systemd(const char *line) {
     if (fd >= 0) close(fd);
 }
 
-/* Half of what systemd gives before it takes the server for hung, or a second; 0: it does not watch. */
+/* Half of the time after which systemd takes a silent server for hung, in microseconds; 0:
+ * systemd does not watch the server. */
 static int64_t watchdog_us(void) {
     const char *text = getenv("WATCHDOG_USEC");
     long long us = text ? strtoll(text, NULL, 10) : 0;
     return us > 0 ? us / 2 : 0;
 }
 
-/* Until SIGTERM or SIGINT, which is returned. */
+/* Waits for SIGTERM or SIGINT, and returns it. Meanwhile reloads settings and notifies systemd. */
 static int wait_for_the_end(struct reload *r, const sigset_t *set) {
     int64_t watch = watchdog_us(), step = watch && watch < 1000000 ? watch : 1000000;
     const struct timespec wait = {.tv_sec = step / 1000000, .tv_nsec = step % 1000000 * 1000};
@@ -101,7 +105,7 @@ static int open_log(const struct settings *s, struct err *e) {
 static int serve(const struct config *c, int argc, char **argv) {
     struct settings s;
     struct err e = {0};
-    umask(077); /* rows are nobody else's to read, in whatever file */
+    umask(077); /* files may contain rows, which other users must not read */
     if (settings_read(&s, c, &e) || open_log(&s, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_USAGE;
@@ -128,7 +132,7 @@ static int serve(const struct config *c, int argc, char **argv) {
     return EXIT_FINE;
 }
 
-/* The files that a start reads and refuses when they are of no use. */
+/* Checks the files that a start would read: credentials and certificates. */
 static int check_files(const struct settings *s, struct err *e) {
     if (*s->credentials && credentials_check(s->credentials, e)) return -1;
     struct np_tls *tls = s->has_tls ? np_tls_open(&s->tls, e) : NULL;
@@ -136,7 +140,7 @@ static int check_files(const struct settings *s, struct err *e) {
     return s->has_tls && !tls ? -1 : 0;
 }
 
-/* --check-config and --print-config: nothing is written, and no port opened. */
+/* --check-config and --print-config. Writes no file and opens no port. */
 static int look(const struct config *c) {
     struct settings s;
     struct err e = {0};
