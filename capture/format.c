@@ -46,7 +46,13 @@ static void put_request(struct buf *out, const struct capture_header *h, const s
     put_string(out, q->body);
 }
 
-static void put_payload(struct buf *out, const struct capture_header *h, const struct capture_record *r) {
+static uint32_t checksum(const uint8_t *length, struct slice payload) {
+    return crc32c(crc32c(0, slice_of(length, 4)), payload);
+}
+
+void capture_put_record(struct buf *out, const struct capture_header *h, const struct capture_record *r) {
+    size_t at = out->n;
+    buf_u64(out, 0); /* length and checksum, set below */
     buf_u8(out, (uint8_t)r->kind);
     switch (r->kind) {
     case CAPTURE_STATEMENT:
@@ -58,16 +64,6 @@ static void put_payload(struct buf *out, const struct capture_header *h, const s
     case CAPTURE_DROPPED: buf_uvarint(out, r->dropped); break;
     case CAPTURE_END: put_string(out, r->reason); break;
     }
-}
-
-static uint32_t checksum(const uint8_t *length, struct slice payload) {
-    return crc32c(crc32c(0, slice_of(length, 4)), payload);
-}
-
-void capture_put_record(struct buf *out, const struct capture_header *h, const struct capture_record *r) {
-    size_t at = out->n;
-    buf_u64(out, 0);
-    put_payload(out, h, r);
     if (buf_failed(out)) return;
     struct slice payload = slice_of(out->p + at + CAPTURE_RECORD_HEADER, out->n - at - CAPTURE_RECORD_HEADER);
     buf_patch_u32(out, at, (uint32_t)payload.n);
@@ -139,6 +135,7 @@ static void get_request(struct rd *in, const struct capture_header *h, struct ca
     q->body = get_string(in);
 }
 
+/* Returns false when the payload's kind is unknown, or its length does not fit. */
 static bool get_payload(struct slice payload, const struct capture_header *h, struct capture_record *out) {
     struct rd in = rd_of(payload);
     out->kind = (enum capture_kind)rd_u8(&in);

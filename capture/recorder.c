@@ -37,7 +37,6 @@ struct capture_recorder {
 
 const struct capture_switch *capture_switch_of(const struct capture_recorder *r) { return r ? &r->is : NULL; }
 
-static size_t queue_of(const struct capture_recorder *r) { return r->o.queue_bytes ? r->o.queue_bytes : CAPTURE_QUEUE; }
 /* Bytes that one file may have. A capture that rotates keeps two files. */
 static uint64_t file_max(const struct capture_recorder *r) {
     return r->status.rotates ? r->status.max_bytes / 2 : r->status.max_bytes;
@@ -45,8 +44,8 @@ static uint64_t file_max(const struct capture_recorder *r) {
 /* Bytes that may wait in the buffer: at most a quarter of a file, so that the file keeps its
  * bound at any rate of requests. */
 static size_t pending_max(const struct capture_recorder *r) {
-    size_t a = queue_of(r), b = (size_t)(file_max(r) / 4);
-    return a < b ? a : b;
+    size_t queue = r->o.queue_bytes ? r->o.queue_bytes : CAPTURE_QUEUE, quarter = (size_t)(file_max(r) / 4);
+    return queue < quarter ? queue : quarter;
 }
 
 /* ---- posting a request ---- */
@@ -77,18 +76,14 @@ static void put_dropped(struct capture_recorder *r) {
     r->dropped_now = 0;
 }
 
-static size_t size_of(const struct capture_statement *statements, size_t n, const struct capture_request *q) {
-    enum { FIXED = 160 };
-    size_t bytes = FIXED + q->body.n + q->keyspace.n;
-    for (size_t i = 0; i < n; i++) bytes += FIXED + statements[i].keyspace.n + statements[i].text.n;
-    return bytes;
-}
-
 void capture_post(struct capture_recorder *r, const struct capture_statement *statements, size_t n,
                   const struct capture_request *q) {
+    enum { FIXED = 160 }; /* more than the other fields of a record take */
+    size_t bytes = FIXED + q->body.n + q->keyspace.n;
+    for (size_t i = 0; i < n; i++) bytes += FIXED + statements[i].keyspace.n + statements[i].text.n;
     pthread_mutex_lock(&r->lock);
     bool on = atomic_load_explicit(&r->is.on, memory_order_relaxed);
-    if (on && (buf_failed(&r->pending) || r->pending.n + size_of(statements, n, q) > pending_max(r))) {
+    if (on && (buf_failed(&r->pending) || r->pending.n + bytes > pending_max(r))) {
         r->status.dropped++;
         r->dropped_now++;
     } else if (on) {
@@ -112,13 +107,9 @@ struct capture_key capture_key_of(struct capture_recorder *r) {
 
 /* ---- the writer ---- */
 
-static ssize_t write_some(struct capture_recorder *r, const void *p, size_t n) {
-    return r->o.write ? r->o.write(r->fd, p, n) : write(r->fd, p, n);
-}
-
 static int write_out(struct capture_recorder *r, struct slice s) {
     while (s.n) {
-        ssize_t n = write_some(r, s.p, s.n);
+        ssize_t n = r->o.write ? r->o.write(r->fd, s.p, s.n) : write(r->fd, s.p, s.n);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return -1;
         r->file_bytes += (uint64_t)n;
@@ -132,24 +123,6 @@ static int open_file(const char *path, struct err *e) {
     if (fd >= 0) return fd;
     return errno == EEXIST ? err_set(e, ERR_INVALID, "the file %s is there already; a capture makes a new one", path)
                            : err_set(e, ERR_INVALID, "cannot make the capture %s: %s", path, strerror(errno));
-}
-
-/* Hands the pending records to the writer and empties the buffer. Under the lock. */
-static void swap_buffers(struct capture_recorder *r) {
-    struct buf empty = r->writing;
-    r->writing = r->pending;
-    r->pending = empty;
-    r->pending.failed = false;
-    buf_clear(&r->pending, CAPTURE_QUEUE);
-}
-
-/* Begins the next file's header: later records go to that file. Under the lock, with nothing
- * pending. */
-static void begin_part(struct capture_recorder *r) {
-    r->n_known = 0;
-    memset(r->known, 0, sizeof(r->known));
-    r->header.part = ++r->status.part;
-    capture_put_header(&r->pending, &r->header);
 }
 
 /* Renames the finished file to FILE.1 and opens the next one. */
@@ -174,19 +147,6 @@ static void finish(struct capture_recorder *r, const char *reason) {
     atomic_store(&r->is.on, false);
 }
 
-static void fail(struct capture_recorder *r, const char *what) {
-    pthread_mutex_lock(&r->lock);
-    atomic_store(&r->is.on, false);
-    r->failed = true;
-    snprintf(r->status.reason, sizeof(r->status.reason), "%.*s", (int)sizeof(r->status.reason) - 1, what);
-    log_error("the capture %s has ended: %s", r->status.path, what);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static bool is_full(const struct capture_recorder *r) {
-    return r->file_bytes + r->pending.n + pending_max(r) > file_max(r);
-}
-
 /* Waits for records, at most 100 ms, and hands them to the writer. Returns true when they are
  * the capture's last; *rotates: they are the last of this file, and a next one follows. */
 static bool take(struct capture_recorder *r, bool *rotates) {
@@ -197,7 +157,7 @@ static bool take(struct capture_recorder *r, bool *rotates) {
     if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
     while (!r->stopping && r->pending.n <= pending_max(r) / 4)
         if (pthread_cond_timedwait(&r->more, &r->lock, &until)) break;
-    bool full = is_full(r) && !r->stopping, last = r->stopping;
+    bool last = r->stopping, full = !last && r->file_bytes + r->pending.n + pending_max(r) > file_max(r);
     *rotates = full && r->status.rotates;
     if (full && !*rotates) {
         char reason[128];
@@ -207,8 +167,17 @@ static bool take(struct capture_recorder *r, bool *rotates) {
     } else if (*rotates) {
         put(r, &(struct capture_record){.kind = CAPTURE_END, .reason = slice_str("it goes on in the next file")});
     }
-    swap_buffers(r);
-    if (*rotates) begin_part(r);
+    struct buf empty = r->writing;
+    r->writing = r->pending;
+    r->pending = empty;
+    r->pending.failed = false;
+    buf_clear(&r->pending, CAPTURE_QUEUE);
+    if (*rotates) { /* later records go to the next file, which begins with its header */
+        r->n_known = 0;
+        memset(r->known, 0, sizeof(r->known));
+        r->header.part = ++r->status.part;
+        capture_put_header(&r->pending, &r->header);
+    }
     pthread_mutex_unlock(&r->lock);
     return last;
 }
@@ -218,12 +187,17 @@ static void *run(void *arg) {
     struct err e = {0};
     for (bool last = false, rotates; !last;) {
         last = take(r, &rotates);
-        if (write_out(r, buf_slice(&r->writing)) || (rotates && rotate_file(r, &e))) {
-            fail(r, e.set ? e.text : strerror(errno));
-            break;
-        }
+        bool failed = write_out(r, buf_slice(&r->writing)) || (rotates && rotate_file(r, &e));
+        const char *why = e.set ? e.text : strerror(errno);
         pthread_mutex_lock(&r->lock);
-        r->status.bytes = r->file_bytes;
+        if (failed) {
+            atomic_store(&r->is.on, false);
+            r->failed = last = true;
+            snprintf(r->status.reason, sizeof(r->status.reason), "%.*s", (int)sizeof(r->status.reason) - 1, why);
+            log_error("the capture %s has ended: %s", r->status.path, why);
+        } else {
+            r->status.bytes = r->file_bytes;
+        }
         pthread_mutex_unlock(&r->lock);
     }
     if (fsync(r->fd) && errno != EINVAL)

@@ -48,24 +48,23 @@ bool faults_find(struct faults *f, const char *name, struct fault_rule *out) {
     return found;
 }
 
-static int insert(struct faults *f, unsigned at, const struct fault_rule *rule, struct err *e) {
-    if (f->n == FAULTS_MAX)
-        return err_invalid(e, "There are %d faults already, which is the most there may be", FAULTS_MAX);
-    struct fault_rule *copy = malloc(sizeof(*copy));
-    if (!copy) return err_nomem(e);
-    *copy = *rule;
-    memmove(f->all + at + 1, f->all + at, (f->n - at) * sizeof(f->all[0]));
-    f->all[at] = copy;
-    f->n++;
-    return 0;
-}
-
 int faults_put(struct faults *f, const struct fault_rule *rule, struct err *e) {
+    struct fault_rule *copy;
     int rc = 0;
     pthread_mutex_lock(&f->lock);
     unsigned at = place_of(f, rule->name);
-    if (is_at(f, at, rule->name)) *f->all[at] = *rule;
-    else rc = insert(f, at, rule, e);
+    if (is_at(f, at, rule->name)) {
+        *f->all[at] = *rule;
+    } else if (f->n == FAULTS_MAX) {
+        rc = err_invalid(e, "There are %d faults already, which is the most there may be", FAULTS_MAX);
+    } else if (!(copy = malloc(sizeof(*copy)))) {
+        rc = err_nomem(e);
+    } else {
+        *copy = *rule;
+        memmove(f->all + at + 1, f->all + at, (f->n - at) * sizeof(f->all[0]));
+        f->all[at] = copy;
+        f->n++;
+    }
     pthread_mutex_unlock(&f->lock);
     return rc;
 }
@@ -91,13 +90,6 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
 
 /* ---- what a request is on ---- */
 
-/* Does the rule name this keyspace and table, or leave them open? name NULL: only a keyspace is
- * known. */
-static bool is_on(const struct fault_rule *r, const char *keyspace, const char *name) {
-    if (*r->keyspace_name && strcmp(r->keyspace_name, keyspace)) return false;
-    return !*r->table_name || (name && !strcmp(r->table_name, name));
-}
-
 static const struct catalog_change *change_of(const struct cql_request *q) {
     switch (q->stmt_kind) {
     case STMT_CREATE_KEYSPACE: case STMT_ALTER_KEYSPACE: case STMT_DROP_KEYSPACE:
@@ -107,45 +99,38 @@ static const struct catalog_change *change_of(const struct cql_request *q) {
     }
 }
 
-/* The tables that a statement was compiled for. A BATCH request has none here: its tables are
- * among the writes of its cost. */
-static const struct table_use *tables_of(const struct cql_request *q) {
-    if (q->result.kind == RESULT_PREPARED) return prepared_statement(q->result.prepared)->tables;
-    return q->compiled && q->kind != REQUEST_BATCH ? q->compiled->tables : NULL;
-}
-
 /* The tables of a request, compared with a rule. any: there is a table or keyspace at all;
  * meant: one of them is the rule's. */
 struct places {
     bool system, control, any, meant;
 };
 
+/* name NULL: only a keyspace is known. */
 static void look_at(struct places *p, const struct fault_rule *r, const char *keyspace, const char *name, bool system) {
+    bool same_keyspace = !*r->keyspace_name || !strcmp(r->keyspace_name, keyspace);
+    bool same_table = !*r->table_name || (name && !strcmp(r->table_name, name));
     p->any = true;
     p->system = p->system || system;
     p->control = p->control || !strcmp(keyspace, "system_control");
-    p->meant = p->meant || is_on(r, keyspace, name);
+    p->meant = p->meant || (same_keyspace && same_table);
 }
 
-static struct places places_of(const struct fault_rule *r, const struct cql_request *q) {
+static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
     struct places p = {0};
     const struct catalog_change *change = change_of(q);
-    for (const struct table_use *t = tables_of(q); t; t = t->next)
+    /* The tables that a statement was compiled for. Those of a BATCH request are in its cost. */
+    const struct table_use *tables = NULL;
+    if (q->result.kind == RESULT_PREPARED) tables = prepared_statement(q->result.prepared)->tables;
+    else if (q->compiled && q->kind != REQUEST_BATCH) tables = q->compiled->tables;
+    for (const struct table_use *t = tables; t; t = t->next)
         look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
     for (const struct op_write *w = q->cost->writes; w; w = w->next)
         look_at(&p, r, w->keyspace, w->table, q->cost->is_system);
     if (q->cost->table) look_at(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
     if (change && change->keyspace) look_at(&p, r, change->keyspace, change->name, false);
-    return p;
-}
-
-static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
-    const struct places p = places_of(r, q);
     if (p.control || (p.system && !*r->keyspace_name)) return false;
     return p.any ? p.meant : !*r->keyspace_name;
 }
-
-static bool uses_prepared(const struct cql_request *q) { return q->statement || q->n_item_statements; }
 
 /* An unlogged batch without conditions, over several partitions. */
 static bool may_be_applied_partly(const struct cql_request *q) {
@@ -164,7 +149,7 @@ static bool matches(const struct fault_rule *r, const struct cql_request *q, uin
     if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
     if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
     /* A driver can handle UNPREPARED only for a request that names a prepared statement. */
-    if (r->fails && r->code == ERR_UNPREPARED && !uses_prepared(q)) return false;
+    if (r->fails && r->code == ERR_UNPREPARED && !q->statement && !q->n_item_statements) return false;
     if (r->partly && !may_be_applied_partly(q)) return false;
     return is_where(r, q);
 }

@@ -33,17 +33,6 @@ enum fault_type fault_column_type(enum fault_column c) { return columns[c].type;
 
 const void *fault_column_at(const struct fault_rule *r, enum fault_column c) { return (const char *)r + columns[c].at; }
 
-static int not_a_value(enum fault_column c, struct err *e) {
-    return err_invalid(e, "That is no value of system_control.faults.%s", columns[c].name);
-}
-
-static int take_text(char *to, enum fault_column c, struct slice s, struct err *e) {
-    if (s.n >= FAULT_TEXT_MAX || (s.n && memchr(s.p, 0, s.n)))
-        return err_invalid(e, "%s of system_control.faults has at most %d bytes", columns[c].name, FAULT_TEXT_MAX - 1);
-    snprintf(to, FAULT_TEXT_MAX, "%.*s", SLICE_FMT(s));
-    return 0;
-}
-
 int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *bytes, int32_t n, struct err *e) {
     static const int32_t sizes[] = {
         [FAULT_IS_LONG] = 8, [FAULT_IS_INT] = 4, [FAULT_IS_DOUBLE] = 8, [FAULT_IS_BOOL] = 1};
@@ -52,10 +41,17 @@ int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *byt
     if (type == FAULT_IS_TOLD)
         return err_invalid(e, "Column %s of system_control.faults tells what is; it may not be set", columns[c].name);
     r->has[c] = n > 0;
-    if (type == FAULT_IS_TEXT) return take_text(to, c, n > 0 ? slice_of(bytes, (size_t)n) : slice_str(""), e);
+    if (type == FAULT_IS_TEXT) {
+        struct slice s = n > 0 ? slice_of(bytes, (size_t)n) : slice_str("");
+        if (s.n >= FAULT_TEXT_MAX || (s.n && memchr(s.p, 0, s.n)))
+            return err_invalid(e, "%s of system_control.faults has at most %d bytes", columns[c].name,
+                               FAULT_TEXT_MAX - 1);
+        snprintf(to, FAULT_TEXT_MAX, "%.*s", SLICE_FMT(s));
+        return 0;
+    }
     memset(to, 0, (size_t)sizes[type]);
     if (n <= 0) return 0;
-    if (n != sizes[type]) return not_a_value(c, e);
+    if (n != sizes[type]) return err_invalid(e, "That is no value of system_control.faults.%s", columns[c].name);
     if (type == FAULT_IS_BOOL) *(bool *)to = *bytes != 0;
     else if (type == FAULT_IS_INT) *(int32_t *)to = (int32_t)load_u32(bytes);
     else { /* a double has the bits of its number */
@@ -96,23 +92,18 @@ static int no_such(enum fault_column c, const char *text, struct err *e) {
     return err_set_buf(e, ERR_INVALID, &words);
 }
 
-static int find_opcode(struct fault_rule *r, struct err *e) {
+/* Resolves opcode, statement and error: what the rule matches, and what it answers. */
+static int find_kinds(struct fault_rule *r, struct err *e) {
     r->kind = -1;
-    if (!*r->opcode) return 0;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && *r->opcode; i++)
         if (!strcasecmp(r->opcode, kinds[i])) r->kind = (int)i;
-    return r->kind < 0 ? no_such(FAULT_COLUMN_opcode, r->opcode, e) : 0;
-}
+    if (*r->opcode && r->kind < 0) return no_such(FAULT_COLUMN_opcode, r->opcode, e);
 
-static int find_statement(struct fault_rule *r, struct err *e) {
     r->stmt_kind = STMT_KINDS;
-    if (!*r->statement) return 0;
-    for (int i = 0; i < STMT_KINDS; i++)
+    for (int i = 0; i < STMT_KINDS && *r->statement; i++)
         if (!strcasecmp(r->statement, stmt_words((enum stmt_kind)i))) r->stmt_kind = (enum stmt_kind)i;
-    return r->stmt_kind == STMT_KINDS ? no_such(FAULT_COLUMN_statement, r->statement, e) : 0;
-}
+    if (*r->statement && r->stmt_kind == STMT_KINDS) return no_such(FAULT_COLUMN_statement, r->statement, e);
 
-static int find_error(struct fault_rule *r, struct err *e) {
     r->fails = false;
     for (size_t i = 0; i < ARRAY_LEN(answers) && *r->error; i++)
         if (!strcasecmp(r->error, answers[i].name)) {
@@ -140,14 +131,6 @@ static int find_write_type(struct fault_rule *r, struct err *e) {
     return no_such(FAULT_COLUMN_write_type, r->write_type, e);
 }
 
-static int find_moment(struct fault_rule *r, struct err *e) {
-    r->partly = !strcasecmp(r->moment, "partly");
-    r->after = r->partly || !strcasecmp(r->moment, "after");
-    if (!*r->moment || r->after || !strcasecmp(r->moment, "before")) return 0;
-    return err_invalid(e, "The moment of a fault is before (the request is applied), after, "
-                          "or partly (a part of an unlogged batch is)");
-}
-
 /* ---- columns that must fit each other ---- */
 
 static int check_answer(const struct fault_rule *r, struct err *e) {
@@ -165,18 +148,15 @@ static int check_answer(const struct fault_rule *r, struct err *e) {
     return 0;
 }
 
-static int check_effect(const struct fault_rule *r, struct err *e) {
-    if (r->delay_ms < 0 || r->delay_ms > FAULT_DELAY_MAX_MS)
-        return err_invalid(e, "A fault delays by 0 to %d milliseconds", FAULT_DELAY_MAX_MS);
-    if (r->fails && r->close) return err_invalid(e, "A fault answers an error or closes the connection, not both");
-    if (!r->fails && !r->close && !r->delay_ms)
-        return err_invalid(e, "A fault has an error, closes the connection, or delays: error, close, delay_ms");
-    return 0;
-}
-
-static int check_choice(const struct fault_rule *r, struct err *e) {
+/* Checks the columns that choose requests, and those that say what happens to them. */
+static int check_columns(const struct fault_rule *r, struct err *e) {
     bool nth = r->has[FAULT_COLUMN_nth], every = r->has[FAULT_COLUMN_every],
          probable = r->has[FAULT_COLUMN_probability];
+    if (!*r->name) return err_invalid(e, "A fault has a name");
+    if (*r->table_name && !*r->keyspace_name)
+        return err_invalid(e, "A fault that names a table names its keyspace, too");
+    if (!strcasecmp(r->keyspace_name, "system_control"))
+        return err_invalid(e, "No fault hits statements on system_control, which takes it away again");
     if (nth + every + probable > 1)
         return err_invalid(
             e,
@@ -186,25 +166,24 @@ static int check_choice(const struct fault_rule *r, struct err *e) {
     if (probable && !(r->probability >= 0 && r->probability <= 1))
         return err_invalid(e, "The probability of a fault is from 0 to 1");
     if (r->has[FAULT_COLUMN_seed] && !probable) return err_invalid(e, "A seed goes with a probability");
-    return 0;
-}
 
-static int check_subject(const struct fault_rule *r, struct err *e) {
-    if (!*r->name) return err_invalid(e, "A fault has a name");
-    if (*r->table_name && !*r->keyspace_name)
-        return err_invalid(e, "A fault that names a table names its keyspace, too");
-    if (!strcasecmp(r->keyspace_name, "system_control"))
-        return err_invalid(e, "No fault hits statements on system_control, which takes it away again");
+    if (r->delay_ms < 0 || r->delay_ms > FAULT_DELAY_MAX_MS)
+        return err_invalid(e, "A fault delays by 0 to %d milliseconds", FAULT_DELAY_MAX_MS);
+    if (r->fails && r->close) return err_invalid(e, "A fault answers an error or closes the connection, not both");
+    if (!r->fails && !r->close && !r->delay_ms)
+        return err_invalid(e, "A fault has an error, closes the connection, or delays: error, close, delay_ms");
     return 0;
 }
 
 int fault_rule_check(struct fault_rule *r, struct err *e) {
     r->matched = r->hits = 0;
-    return find_opcode(r, e) || find_statement(r, e) || find_error(r, e) || find_level(r, e) || find_write_type(r, e) ||
-                   find_moment(r, e) || check_subject(r, e) || check_choice(r, e) || check_effect(r, e) ||
-                   check_answer(r, e)
-               ? -1
-               : 0;
+    if (find_kinds(r, e) || find_level(r, e) || find_write_type(r, e)) return -1;
+    r->partly = !strcasecmp(r->moment, "partly");
+    r->after = r->partly || !strcasecmp(r->moment, "after");
+    if (*r->moment && !r->after && strcasecmp(r->moment, "before"))
+        return err_invalid(e, "The moment of a fault is before (the request is applied), after, "
+                              "or partly (a part of an unlogged batch is)");
+    return check_columns(r, e) || check_answer(r, e) ? -1 : 0;
 }
 
 /* ---- hits, and the error ---- */
@@ -232,19 +211,13 @@ static const char *write_type_of(const struct fault_rule *r, const struct cql_re
     return q->stmt_kind != STMT_BATCH ? "SIMPLE" : unlogged ? "UNLOGGED_BATCH" : "BATCH";
 }
 
-/* The id that an UNPREPARED error names: in a batch, that of the first prepared statement. */
-static struct slice prepared_id_of(const struct cql_request *q) {
-    if (q->prepared_id.n) return q->prepared_id;
-    for (uint32_t i = 0; i < q->n_items; i++)
-        if (q->items[i].prepared_id.n) return q->items[i].prepared_id;
-    return (struct slice){0};
-}
-
 void fault_rule_fail(const struct fault_rule *r, const struct cql_request *q, struct err *e) {
     err_clear(e);
     err_set(e, r->code, "%s", *r->message ? r->message : answer_of(r->code)->words);
     struct err_detail *d = &e->detail;
-    struct slice id = prepared_id_of(q);
+    /* The id that an UNPREPARED error names: in a batch, that of the first prepared statement. */
+    struct slice id = q->prepared_id;
+    for (uint32_t i = 0; i < q->n_items && !id.n; i++) id = q->items[i].prepared_id;
     d->consistency = *r->consistency ? r->level : q->params.consistency;
     d->received = r->received;
     d->required = r->has[FAULT_COLUMN_required] ? r->required : r->received < INT32_MAX ? r->received + 1 : INT32_MAX;

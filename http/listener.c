@@ -95,12 +95,13 @@ static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t 
 /* ---- answers ---- */
 
 static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_answer *a) {
-    struct slice text = buf_failed(&a->body) ? slice_str("") : buf_slice(&a->body);
+    bool failed = buf_failed(&a->body);
+    struct slice text = failed ? slice_str("") : buf_slice(&a->body);
     struct MHD_Response *r = MHD_create_response_from_buffer(text.n, (void *)text.p, MHD_RESPMEM_MUST_COPY);
     if (!r) return MHD_NO;
     MHD_add_response_header(r, "Content-Type", a->type);
     for (uint32_t i = 0; i < a->n_headers; i++) MHD_add_response_header(r, a->headers[i].name, a->headers[i].value);
-    enum MHD_Result rc = MHD_queue_response(c, buf_failed(&a->body) ? MHD_HTTP_INTERNAL_SERVER_ERROR : a->status, r);
+    enum MHD_Result rc = MHD_queue_response(c, failed ? MHD_HTTP_INTERNAL_SERVER_ERROR : a->status, r);
     MHD_destroy_response(r);
     return rc;
 }
@@ -136,25 +137,19 @@ static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c,
 
 /* ---- requests ---- */
 
-static struct reading *begin(void) {
-    struct reading *r = calloc(1, sizeof(*r));
-    if (!r) return NULL;
-    buf_init(&r->body, 0);
-    r->began = now_s();
-    return r;
-}
-
-static bool is_late(const struct http_listener *l, const struct reading *r) {
-    return now_s() - r->began > l->o.request_s;
-}
-
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *data, size_t *data_n, void **state) {
     struct http_listener *l = arg;
     struct reading *r = *state;
     (void)version;
-    if (!r) return (*state = begin()) ? MHD_YES : MHD_NO;
-    if (is_late(l, r)) return MHD_NO;
+    if (!r) {
+        *state = r = calloc(1, sizeof(*r));
+        if (!r) return MHD_NO;
+        buf_init(&r->body, 0);
+        r->began = now_s();
+        return MHD_YES;
+    }
+    if (now_s() - r->began > l->o.request_s) return MHD_NO;
     if (!*data_n) return answer(l, c, method, path, r);
     if (!l->o.body_max) return MHD_NO; /* nothing here takes a body */
     r->too_large = r->too_large || r->body.n + *data_n > l->o.body_max;
@@ -188,18 +183,15 @@ static void send_off(struct http_listener *l, struct visitor *v) {
     shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
 
-static void leave(struct http_listener *l, struct visitor *v) {
-    pthread_mutex_lock(&l->lock);
-    if (v->listed) unlist(l, v);
-    pthread_mutex_unlock(&l->lock);
-    free(v);
-}
-
 static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
     struct visitor *v = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (v) leave(l, v);
+        if (!v) return;
+        pthread_mutex_lock(&l->lock);
+        if (v->listed) unlist(l, v);
+        pthread_mutex_unlock(&l->lock);
+        free(v);
         return;
     }
     const union MHD_ConnectionInfo *tls = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);

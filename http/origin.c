@@ -19,10 +19,6 @@ static bool address_of(const char *host, struct in6_addr *out) {
     return true;
 }
 
-static bool is_loopback_address(const struct in6_addr *a) {
-    return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
-}
-
 /* ---- names ---- */
 
 /* Copies the host without its port, brackets and final dot. Returns false when the text is not a
@@ -50,9 +46,10 @@ static bool is_same_host(const char *a, const char *b) {
 
 static bool is_loopback(const char *host) {
     static const char name[] = "localhost", suffix[] = ".localhost";
-    struct in6_addr address;
+    struct in6_addr a;
     size_t n = strlen(host);
-    if (address_of(host, &address)) return is_loopback_address(&address);
+    if (address_of(host, &a))
+        return IN6_IS_ADDR_LOOPBACK(&a) || (IN6_IS_ADDR_V4MAPPED(&a) && a.s6_addr[12] == 127);
     return !strcasecmp(host, name) || (n > sizeof(suffix) - 1 && !strcasecmp(host + n - (sizeof(suffix) - 1), suffix));
 }
 

@@ -5,16 +5,6 @@
 
 #include "keyspaces/report.h"
 
-static int say_no(enum refusal_id id, struct err *e, va_list ap) {
-    char words[ERR_TEXT_MAX];
-    const struct refusal r = refusal_of(id);
-    vsnprintf(words, sizeof words, r.words, ap);
-    bool first = !e->set;
-    int rc = err_set(e, r.code, "%s%s%s", words, *r.instead ? " " : "", r.instead);
-    if (first) e->rule = r.name;
-    return rc;
-}
-
 /* Keeps the use as a note of the request. Without a list of notes, or memory for one, the use
  * goes to the report at once; it is then counted twice if the request begins anew on another
  * thread. */
@@ -35,21 +25,22 @@ void compat_notes_give(struct compat_notes *n, struct compat_report *report) {
     n->first = NULL;
 }
 
-static void note_words(struct compat *c, enum refusal_id id, va_list ap) {
-    char words[ERR_TEXT_MAX];
-    vsnprintf(words, sizeof words, refusal_of(id).words, ap);
-    c->uses.words[id / 64] |= (uint64_t)1 << id % 64;
-    note(c, id, words);
-}
-
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...) {
     va_list ap;
-    int rc = 0;
+    char words[ERR_TEXT_MAX];
     if (!c || c->mode == COMPAT_OFF || c->exempt) return 0;
+    const struct refusal r = refusal_of(id);
     va_start(ap, e);
-    if (c->mode == COMPAT_REPORT) note_words(c, id, ap);
-    else rc = say_no(id, e, ap);
+    vsnprintf(words, sizeof words, r.words, ap);
     va_end(ap);
+    if (c->mode == COMPAT_REPORT) {
+        c->uses.words[id / 64] |= (uint64_t)1 << id % 64;
+        note(c, id, words);
+        return 0;
+    }
+    bool first = !e->set;
+    int rc = err_set(e, r.code, "%s%s%s", words, *r.instead ? " " : "", r.instead);
+    if (first) e->rule = r.name;
     return rc;
 }
 

@@ -58,12 +58,6 @@ static size_t after_quote(struct slice s, size_t i, uint8_t quote) {
     return s.n;
 }
 
-/* The end of a number, a blob, a UUID or a duration that begins at i. */
-static size_t after_number(struct slice s, size_t i) {
-    while (i < s.n && (is_word(s.p[i]) || s.p[i] == '.' || (s.p[i] == '-' && i + 1 < s.n && isalnum(s.p[i + 1])))) i++;
-    return i;
-}
-
 /* Is there a UUID at i: 8-4-4-4-12 hexadecimal digits, the first of which may be a letter? */
 static bool is_uuid(struct slice s, size_t i) {
     enum { LENGTH = 36 };
@@ -78,7 +72,10 @@ static bool is_uuid(struct slice s, size_t i) {
 /* The end of the value that begins at i, or 0 when no value begins there. */
 static size_t after_value(struct slice s, size_t i, bool in_word) {
     if (s.p[i] == '\'') return after_quote(s, i, '\'');
-    return !in_word && (isdigit(s.p[i]) || is_uuid(s, i)) ? after_number(s, i) : 0;
+    if (in_word || !(isdigit(s.p[i]) || is_uuid(s, i))) return 0;
+    /* a number, a blob, a UUID or a duration */
+    while (i < s.n && (is_word(s.p[i]) || s.p[i] == '.' || (s.p[i] == '-' && i + 1 < s.n && isalnum(s.p[i + 1])))) i++;
+    return i;
 }
 
 /* Copies a statement with ? for each value. to has room for REPORT_TEXT bytes and a NUL. */
