@@ -118,7 +118,7 @@ static void look_at(struct places *p, const struct fault_rule *r, const char *ke
 static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
     struct places p = {0};
     const struct catalog_change *change = change_of(q);
-    /* The tables that a statement was compiled for. Those of a BATCH request are in its cost. */
+    /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
     const struct table_use *tables = NULL;
     if (q->result.kind == RESULT_PREPARED) tables = prepared_statement(q->result.prepared)->tables;
     else if (q->compiled && q->kind != REQUEST_BATCH) tables = q->compiled->tables;

@@ -17,17 +17,6 @@ static void put_header(struct buf *out, const char *name, const char *type, cons
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_requests(const struct np_front *front, struct buf *out) {
-    put_header(out, "tally_requests_total", "counter", "Requests answered, by opcode and outcome");
-    for (uint8_t op = 0; op < NP_OPCODE_SLOTS; op++) {
-        if (!np_opcode_is_request(op)) continue;
-        for (int o = 0; o < NP_OUTCOMES; o++)
-            buf_printf(out, "tally_requests_total{opcode=\"%s\",outcome=\"%s\"} %llu\n", np_opcode_name(op),
-                       np_outcome_name((enum np_outcome)o),
-                       (unsigned long long)np_front_requests(front, op, (enum np_outcome)o));
-    }
-}
-
 static void put_engine(const struct eng *eng, struct buf *out) {
     static const struct {
         const char *name, *help;
@@ -54,7 +43,12 @@ void admin_metrics(const struct np_front *front, const struct eng *eng, struct b
 #include "native_protocol/metric.def"
 #undef METRIC
     };
-    put_requests(front, out);
+    put_header(out, "tally_requests_total", "counter", "Requests answered, by opcode and outcome");
+    for (uint8_t op = 0; op < NP_OPCODE_SLOTS; op++)
+        for (int o = 0; np_opcode_is_request(op) && o < NP_OUTCOMES; o++)
+            buf_printf(out, "tally_requests_total{opcode=\"%s\",outcome=\"%s\"} %llu\n", np_opcode_name(op),
+                       np_outcome_name((enum np_outcome)o),
+                       (unsigned long long)np_front_requests(front, op, (enum np_outcome)o));
     for (int i = 0; i < NP_METRICS; i++) {
         put_header(out, rows[i].name, rows[i].type, rows[i].help);
         buf_printf(out, "%s %.15g\n", rows[i].name,
@@ -116,12 +110,6 @@ static const struct {
              {"/metrics", answer_metrics},
              {"/version", answer_version}};
 
-static void answer_index(struct http_answer *out) {
-    answer(out, 404, "");
-    for (size_t i = 0; i < ARRAY_LEN(pages); i++) buf_printf(&out->body, "%s%s", i ? " " : "", pages[i].path);
-    buf_put_str(&out->body, "\n");
-}
-
 static void handle(void *arg, const struct http_request *q, struct http_answer *out) {
     if (strcmp(q->method, "GET") && strcmp(q->method, "HEAD")) {
         answer(out, 405, "only GET\n");
@@ -132,7 +120,9 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
         pages[i].answer(arg, q, out);
         return;
     }
-    answer_index(out);
+    answer(out, 404, "");
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) buf_printf(&out->body, "%s%s", i ? " " : "", pages[i].path);
+    buf_put_str(&out->body, "\n");
 }
 
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,

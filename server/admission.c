@@ -57,15 +57,6 @@ static int define(struct admission *a, const struct schema_table *t) {
     return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &read, &write);
 }
 
-/* When there is no memory for a table, it stays unlimited until the schema changes again. */
-static void define_all(struct admission *a, const struct schema *s) {
-    for (uint32_t i = 0; i < s->n_spaces; i++) {
-        if (s->spaces[i]->keyspace->is_system) continue;
-        struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&c));) (void)define(a, t);
-    }
-}
-
 /* Drops from the limiter the tables that the schema no longer has: a keyspace was dropped. */
 static void drop_gone(struct admission *a, const struct schema *s) {
     const struct limit_table *l;
@@ -127,7 +118,15 @@ static void put_part(struct limit_ask *ask, struct limit_part *parts, const stru
     last->entities += p->entities;
 }
 
-static void put_reads(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
+static int by_partition(const void *a, const void *b) {
+    const struct limit_part *x = a, *y = b;
+    if (x->object != y->object) return x->object < y->object ? -1 : 1;
+    if (x->one_partition != y->one_partition) return x->one_partition - y->one_partition;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+/* The parts are sorted, and those of one partition merged, as limiter.h requires. */
+static void put_parts(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
     for (const struct op_read *r = c->reads; r; r = r->next)
         put_part(ask, parts,
                  &(struct limit_part){.object = r->object,
@@ -137,9 +136,6 @@ static void put_reads(struct limit_ask *ask, struct limit_part *parts, const str
                                       .token = r->token,
                                       .read_halves = r->halves,
                                       .entities = (int64_t)op_read_entities(r)});
-}
-
-static void put_writes(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
     for (const struct op_write *w = c->writes; w; w = w->next)
         put_part(ask, parts,
                  &(struct limit_part){.object = w->object,
@@ -150,34 +146,11 @@ static void put_writes(struct limit_ask *ask, struct limit_part *parts, const st
                                       .read_halves = w->read_halves,
                                       .write_units = (int64_t)w->write_units + w->static_units,
                                       .entities = (int64_t)op_write_entities(w)});
-}
-
-static int by_partition(const void *a, const void *b) {
-    const struct limit_part *x = a, *y = b;
-    if (x->object != y->object) return x->object < y->object ? -1 : 1;
-    if (x->one_partition != y->one_partition) return x->one_partition - y->one_partition;
-    return (x->token > y->token) - (x->token < y->token);
-}
-
-/* Sorts the parts and merges those of one partition, as limiter.h requires. */
-static void order_parts(struct limit_ask *ask, struct limit_part *parts) {
     uint32_t n = ask->n_parts;
     if (n < 2) return;
     qsort(parts, n, sizeof(*parts), by_partition);
     ask->n_parts = 0;
     for (uint32_t i = 0; i < n; i++) put_part(ask, parts, &parts[i]);
-}
-
-static uint32_t count_reads(const struct op_cost *c) {
-    uint32_t n = 0;
-    for (const struct op_read *r = c->reads; r; r = r->next) n++;
-    return n;
-}
-
-static uint32_t count_writes(const struct op_cost *c) {
-    uint32_t n = 0;
-    for (const struct op_write *w = c->writes; w; w = w->next) n++;
-    return n;
 }
 
 /* ---- the group rules ---- */
@@ -218,35 +191,28 @@ static int put_group(struct limit_ask *ask, const struct cql_request *r, uint32_
 
 /* ---- the answer ---- */
 
-static bool at_one(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
-
-static const char *write_type_of(const struct cql_request *r) {
-    if (r->cost->writes && r->cost->writes->conditional) return "CAS";
-    if (r->stmt_kind == STMT_BATCH) return r->cost->is_logged_batch ? "BATCH" : "UNLOGGED_BATCH";
-    return "SIMPLE";
-}
-
-/* A batch that breaks a group rule can never succeed. Drivers retry after a timeout, and do not
- * retry after Invalid. */
-static int refuse_group(const struct limit_over *o, struct err *e) {
-    struct buf why;
-    buf_init(&why, 0);
-    limit_over_text(o, &why);
-    return err_set_buf(e, ERR_INVALID, &why);
-}
-
 /* The error of a write says 0 of 2 responses at LOCAL_QUORUM, as that of Amazon Keyspaces does. */
 static int refuse(const struct cql_request *r, const struct limit_over *o, struct err *e) {
-    if (limit_is_group_rule(o->limit)) return refuse_group(o, e);
     bool write = r->cost->writes && !limit_is_of_reads(o->limit);
     struct buf why;
     buf_init(&why, 0);
+    /* A batch that breaks a group rule can never succeed. Drivers retry after a timeout, and do not
+     * retry after Invalid. */
+    if (limit_is_group_rule(o->limit)) {
+        limit_over_text(o, &why);
+        return err_set_buf(e, ERR_INVALID, &why);
+    }
     buf_put_str(&why, "Operation timed out - received only 0 responses. ");
     limit_over_text(o, &why);
     int rc = err_set_buf(e, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, &why);
-    e->detail = (struct err_detail){.consistency = write ? CL_LOCAL_QUORUM : r->params.consistency};
-    e->detail.required = !write && at_one(r->params.consistency) ? 1 : 2;
-    if (write) snprintf(e->detail.write_type, sizeof(e->detail.write_type), "%s", write_type_of(r));
+    uint16_t consistency = write ? CL_LOCAL_QUORUM : r->params.consistency;
+    bool one = consistency == CL_ONE || consistency == CL_LOCAL_ONE;
+    const char *type = write && r->cost->writes->conditional ? "CAS"
+                       : r->stmt_kind != STMT_BATCH          ? "SIMPLE"
+                       : r->cost->is_logged_batch            ? "BATCH"
+                                                             : "UNLOGGED_BATCH";
+    e->detail = (struct err_detail){.consistency = consistency, .required = one ? 1 : 2};
+    if (write) snprintf(e->detail.write_type, sizeof(e->detail.write_type), "%s", type);
     return rc;
 }
 
@@ -275,13 +241,13 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     const struct op_cost *c = r->cost;
     struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
     if (r->kind == REQUEST_PREPARE || !r->session->limit) return 0;
-    uint32_t n_reads = c->is_system ? 0 : count_reads(c), n_writes = c->is_system ? 0 : count_writes(c);
+    uint32_t n_reads = 0, n_writes = 0;
+    for (const struct op_read *x = c->is_system ? NULL : c->reads; x; x = x->next) n_reads++;
+    for (const struct op_write *w = c->is_system ? NULL : c->writes; w; w = w->next) n_writes++;
     if (n_reads + n_writes > PARTS_AT_HAND) parts = ARENA_ARRAY(r->arena, n_reads + n_writes, struct limit_part);
     if (!parts) return err_nomem(e);
     struct limit_ask ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
-    if (n_reads) put_reads(&ask, parts, c);
-    if (n_writes) put_writes(&ask, parts, c);
-    order_parts(&ask, parts);
+    if (!c->is_system) put_parts(&ask, parts, c);
     struct limit_verdict v;
     if (admission_options(a)->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
     pthread_mutex_lock(&a->lock);
@@ -368,7 +334,13 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     pthread_mutex_init(&a->lock, NULL);
     const struct schema *s = catalog_schema(c);
     int rc = ledger_limits(ledger, restore, &(struct restoring){.a = a, .schema = s});
-    if (!rc) define_all(a, s);
+    for (uint32_t i = 0; !rc && i < s->n_spaces; i++) {
+        if (s->spaces[i]->keyspace->is_system) continue;
+        struct schema_table_cursor tables = schema_tables_begin(&s->spaces[i]->tables);
+        /* When there is no memory for a table, it stays unlimited until the schema changes
+         * again. */
+        for (const struct schema_table *t; (t = schema_tables_next(&tables));) (void)define(a, t);
+    }
     schema_unref(s);
     catalog_on_change(c, on_change, a);
     a->scaling = (struct catalog_scaling){scaled_units, a};

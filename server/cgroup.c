@@ -5,16 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A file without a number, such as "max", sets no limit. */
-static size_t limit_in(const char *path) {
-    unsigned long long limit = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return SIZE_MAX;
-    int got = fscanf(f, "%llu", &limit);
-    fclose(f);
-    return got == 1 && limit ? (size_t)limit : SIZE_MAX;
-}
-
 /* The least limit of the group and of the groups above it, because a limit applies to all groups
  * below. In a container the root of the mount is the container's own group, so the upper part of
  * the path does not exist there and sets no limit. */
@@ -22,10 +12,11 @@ static size_t least_upwards(const char *root, char *group, const char *file) {
     size_t least = SIZE_MAX;
     for (char *slash;; *slash = 0) {
         char path[PATH_MAX];
-        if (snprintf(path, sizeof(path), "%s%s/%s", root, group, file) < (int)sizeof(path)) {
-            size_t limit = limit_in(path);
-            if (limit < least) least = limit;
-        }
+        unsigned long long limit; /* a file without a number, such as "max", sets no limit */
+        FILE *f = snprintf(path, sizeof(path), "%s%s/%s", root, group, file) < (int)sizeof(path) ? fopen(path, "re")
+                                                                                                 : NULL;
+        if (f && fscanf(f, "%llu", &limit) == 1 && limit && limit < least) least = (size_t)limit;
+        if (f) fclose(f);
         if (!(slash = strrchr(group, '/'))) return least;
     }
 }

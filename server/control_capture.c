@@ -11,10 +11,6 @@ static const char suffix[] = ".tcap";
 
 /* ---- reading the table ---- */
 
-static struct capture_recorder *recorder_of(const struct schema_table *t) {
-    return ((struct control_capture *)t->virt->owner)->recorder;
-}
-
 /* The name that started the capture; the path when --capture started it. */
 static const char *name_of(struct arena *a, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -25,10 +21,11 @@ static const char *name_of(struct arena *a, const char *path) {
 
 static int yield_capture(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
                          void *arg) {
+    const struct control_capture *c = table->virt->owner;
     struct row_out ro;
     struct capture_status s;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    capture_status_get(recorder_of(table), &s);
+    capture_status_get(c->recorder, &s);
     if (!s.started_us) return 0;
     row_out_begin(&ro);
     row_text(&ro, "name", name_of(ctx->arena, s.path));

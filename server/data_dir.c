@@ -8,32 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int make_parents(const char *path, struct err *e) {
-    char part[PATH_MAX];
+int data_dir_open(const char *path, struct err *e) {
+    char part[PATH_MAX], lock[PATH_MAX];
+    struct stat st;
     size_t n = strlen(path);
     if (n >= sizeof(part)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    for (size_t i = 1; i <= n; i++) {
+    for (size_t i = 1; i <= n; i++) { /* the folder and those above it */
         if (path[i] != '/' && path[i]) continue;
         memcpy(part, path, i);
         part[i] = 0;
         if (mkdir(part, 0700) && errno != EEXIST)
             return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", part, strerror(errno));
     }
-    return 0;
-}
-
-static int check_folder(const char *path, struct err *e) {
-    struct stat st;
     if (stat(path, &st)) return err_set(e, ERR_CONFIG, "cannot use the data folder %s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "the data folder %s is not a folder", path);
     if (st.st_mode & 077 && chmod(path, 0700))
         return err_set(e, ERR_CONFIG, "cannot make the data folder %s private (mode 0700): %s", path, strerror(errno));
-    return 0;
-}
-
-int data_dir_open(const char *path, struct err *e) {
-    char lock[PATH_MAX];
-    if (make_parents(path, e) || check_folder(path, e)) return -1;
     if (snprintf(lock, sizeof(lock), "%s/tallyd.lock", path) >= (int)sizeof(lock))
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

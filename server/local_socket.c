@@ -45,16 +45,6 @@ static void backup(struct local_socket *s, char *words, struct buf *out) {
                    (long long)made.made_s, made.files, (unsigned long long)made.bytes);
 }
 
-static void run_request(struct local_socket *s, char *line, struct buf *out) {
-    struct err e = {0};
-    if (!strncmp(line, "backup ", 7)) {
-        backup(s, line + 7, out);
-        return;
-    }
-    (void)err_invalid(&e, "it is not known what to do with '%.32s'", line);
-    put_error(&e, out);
-}
-
 /* ---- connections ---- */
 
 /* Waits until fd can be read or written. Returns false after patience_ms, or when the server
@@ -85,7 +75,13 @@ static void serve(struct local_socket *s, int fd) {
     struct buf out;
     if (!read_line(s, fd, line)) return;
     buf_init(&out, 0);
-    run_request(s, line, &out);
+    if (!strncmp(line, "backup ", 7)) {
+        backup(s, line + 7, &out);
+    } else {
+        struct err e = {0};
+        (void)err_invalid(&e, "it is not known what to do with '%.32s'", line);
+        put_error(&e, &out);
+    }
     for (size_t at = 0; at < out.n && ready(s, fd, POLLOUT, PATIENCE_MS);) {
         ssize_t n = send(fd, out.p + at, out.n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN) break;
@@ -107,20 +103,18 @@ static void *run(void *arg) {
 
 /* ---- life ---- */
 
-/* Binds through /proc/self/fd, because the folder's path may be longer than a socket's address
- * may be. */
-static int bind_in(int folder, int fd) {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
-    (void)unlinkat(folder, "tallyd.sock", 0); /* left by an earlier run: the folder is locked */
-    if (fchmod(fd, 0600)) return -1; /* the file that bind makes takes its mode from the socket */
-    return bind(fd, (struct sockaddr *)&at, sizeof(at));
-}
-
+/* Binds through /proc/self/fd, because the folder's path may be longer than a socket's address may
+ * be. The file that bind makes takes its mode from the socket. */
 static int open_socket(struct local_socket *s, const char *data_dir, struct err *e) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
     s->folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->fd = s->folder < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s->fd < 0 || bind_in(s->folder, s->fd) || listen(s->fd, 4) || pipe2(s->stop, O_CLOEXEC))
+    if (s->fd >= 0) {
+        snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", s->folder);
+        (void)unlinkat(s->folder, "tallyd.sock", 0); /* of an earlier run: the folder is locked */
+    }
+    if (s->fd < 0 || fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&at, sizeof(at)) || listen(s->fd, 4) ||
+        pipe2(s->stop, O_CLOEXEC))
         return err_set(e, ERR_CONFIG, "cannot listen on %s/tallyd.sock: %s", data_dir, strerror(errno));
     return 0;
 }

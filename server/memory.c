@@ -26,12 +26,6 @@ static size_t address_space(void) {
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t between(size_t v, size_t low, size_t high) { return v < low ? low : v > high ? high : v; }
 
-static size_t available(void) {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;
-    return least(machine, least(address_space(), cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup")));
-}
-
 static unsigned cores(void) {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (unsigned)n : 1;
@@ -92,7 +86,11 @@ static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
 
 int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) {
     enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8 };
-    size_t need = least_memory(w), usual = least(available() / SHARE, MOST * MB);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;
+    size_t group = cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup");
+    size_t available = least(machine, least(address_space(), group));
+    size_t need = least_memory(w), usual = least(available / SHARE, MOST * MB);
     if (w->memory && w->memory < need)
         return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to",
                        (need + MB - 1) / MB, w->memory / MB);
@@ -114,19 +112,15 @@ static void on_no_memory(void) {
     log_warn("memory runs out: the reserve is given back");
 }
 
-/* Sets fixed thresholds, so that large allocations return to the system when they are freed. By
- * default the C library raises its threshold for mmap to the size of each mapped block that is
- * freed, up to 32 MB (mallopt(3), "dynamic mmap threshold"), and each of its arenas keeps up to
- * twice the threshold. A few rows of 5 MB would then keep hundreds of MB in the process. */
-static void give_large_pieces_back(void) {
-    enum { LARGE = 2, KEPT = 8 };
+void memory_guard(void) {
+    enum { RESERVE = 32, ARENAS = 2, LARGE = 2, KEPT = 8 };
+    /* With fixed thresholds, large allocations return to the system when they are freed. By
+     * default the C library raises its threshold for mmap to the size of each mapped block that
+     * is freed, up to 32 MB (mallopt(3), "dynamic mmap threshold"), and each of its arenas keeps
+     * up to twice the threshold. A few rows of 5 MB would then keep hundreds of MB in the
+     * process. */
     mallopt(M_MMAP_THRESHOLD, (int)(LARGE * MB));
     mallopt(M_TRIM_THRESHOLD, (int)(KEPT * MB));
-}
-
-void memory_guard(void) {
-    enum { RESERVE = 32, ARENAS = 2 };
-    give_large_pieces_back();
     if (address_space() != SIZE_MAX) mallopt(M_ARENA_MAX, ARENAS); /* each reserves 64 MB or more */
     atomic_store(&reserve, malloc(RESERVE * MB));
     _ZSt15set_new_handlerPFvvE(on_no_memory);

@@ -91,33 +91,34 @@ YIELDS_METERING(throttles) {
 
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int emit_capacity(struct row_out *ro, const struct limiter_options *o, const struct limit_table *t) {
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace);
-    row_text(ro, "table_name", t->table);
-    row_bool(ro, "auto_scaled", t->read.scaled || t->write.scaled);
-    row_bool(ro, "auto_scaling", t->read.scaling.enabled || t->write.scaling.enabled);
-    row_text(ro, "capacity_mode", t->read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
-    row_text(ro, "limits", limit_mode_name(t->mode));
-    row_long(ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
-    row_long(ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
-    if (!t->read.provisioned) {
-        row_long(ro, "read_previous_peak", greater(t->read.peak, t->read.begins / 2));
-        row_long(ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
-    }
-    row_long(ro, "warm_read", t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
-    row_long(ro, "warm_write",
-             t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
-    return row_out_emit(ro);
-}
-
 YIELDS_METERING(capacity) {
     struct row_out ro;
     struct copies all;
     if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
     int rc = 0;
-    for (size_t k = 0; !rc && k < all.n; k++)
-        if (all.list[k].object) rc = emit_capacity(&ro, admission_options(metering_of(table)->admission), &all.list[k]);
+    const struct limiter_options *o = admission_options(metering_of(table)->admission);
+    for (size_t k = 0; !rc && k < all.n; k++) {
+        const struct limit_table *t = &all.list[k];
+        if (!t->object) continue;
+        row_out_begin(&ro);
+        row_text(&ro, "keyspace_name", t->keyspace);
+        row_text(&ro, "table_name", t->table);
+        row_bool(&ro, "auto_scaled", t->read.scaled || t->write.scaled);
+        row_bool(&ro, "auto_scaling", t->read.scaling.enabled || t->write.scaling.enabled);
+        row_text(&ro, "capacity_mode", t->read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+        row_text(&ro, "limits", limit_mode_name(t->mode));
+        row_long(&ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
+        row_long(&ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+        if (!t->read.provisioned) {
+            row_long(&ro, "read_previous_peak", greater(t->read.peak, t->read.begins / 2));
+            row_long(&ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
+        }
+        row_long(&ro, "warm_read",
+                 t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
+        row_long(&ro, "warm_write",
+                 t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+        rc = row_out_emit(&ro);
+    }
     free(all.list);
     return rc;
 }

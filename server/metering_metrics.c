@@ -50,27 +50,26 @@ static int put_figure(struct metrics *all, const struct book_table *t, uint32_t 
     return put(all, &m);
 }
 
-static const struct span *span_of_figure(const struct book_minute *m, enum figure f) {
-    if (f == FIGURE_READ_UNITS) return &m->cell.spans[SPAN_READ_UNITS];
-    return f == FIGURE_WRITE_UNITS ? &m->cell.spans[SPAN_WRITE_UNITS] : NULL;
-}
-
-static const struct span *span_of_operation(const struct book_minute *m, enum operation o, enum operation_figure f) {
-    if (f == OF_LATENCY) return &m->cell.spans[SPAN_LATENCY + o];
-    return f == OF_RETURNED ? &m->cell.spans[SPAN_RETURNED + o] : NULL;
-}
-
 /* A minute from the ledger file of an older server has sums only, and no samples in its spans. */
 static const struct span *known(const struct span *s) { return s && s->n ? s : NULL; }
 
 static int put_minute(struct metrics *all, const struct book_table *t, const struct book_minute *m) {
-    for (unsigned f = 0; t->object && f < FIGURES; f++)
-        if (put_figure(all, t, m->minute, figure_info(f), "", m->cell.f.n[f], known(span_of_figure(m, f)))) return -1;
+    const struct span *spans = m->cell.spans;
+    for (unsigned f = 0; t->object && f < FIGURES; f++) {
+        const struct span *span = f == FIGURE_READ_UNITS    ? &spans[SPAN_READ_UNITS]
+                                  : f == FIGURE_WRITE_UNITS ? &spans[SPAN_WRITE_UNITS]
+                                                            : NULL;
+        if (put_figure(all, t, m->minute, figure_info(f), "", m->cell.f.n[f], known(span))) return -1;
+    }
     for (unsigned o = 0; o < OPERATIONS; o++)
-        for (unsigned f = 0; f < OPERATION_FIGURES; f++)
+        for (unsigned f = 0; f < OPERATION_FIGURES; f++) {
+            const struct span *span = f == OF_LATENCY    ? &spans[SPAN_LATENCY + o]
+                                      : f == OF_RETURNED ? &spans[SPAN_RETURNED + o]
+                                                         : NULL;
             if (put_figure(all, t, m->minute, operation_figure_info(f), operation_name(o), m->cell.f.of[o][f],
-                           known(span_of_operation(m, o, f))))
+                           known(span)))
                 return -1;
+        }
     return 0;
 }
 
@@ -162,32 +161,31 @@ static int by_name(const void *a, const void *b) {
     return c ? c : (x->minute > y->minute) - (x->minute < y->minute);
 }
 
-static int emit(struct row_out *ro, const struct metric *m) {
-    enum { PERIOD_S = 60 };
-    row_out_begin(ro);
-    row_text(ro, "metric_name", m->name);
-    row_text(ro, "keyspace_name", m->keyspace);
-    row_text(ro, "table_name", m->table);
-    row_text(ro, "operation", m->operation);
-    row_long(ro, "period_start", (int64_t)m->minute * PERIOD_S * 1000);
-    row_double(ro, "maximum", m->most);
-    row_double(ro, "minimum", m->least);
-    row_int(ro, "period", PERIOD_S);
-    row_count(ro, "sample_count", m->samples);
-    row_double(ro, "sum", m->sum);
-    row_text(ro, "unit", m->unit);
-    return row_out_emit(ro);
-}
-
 YIELDS_METERING(metrics) {
+    enum { PERIOD_S = 60 };
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     const struct metric_want want = {.without_sizes = !row_out_wants(&ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)};
     struct metrics all = {.want = &want};
     int rc = gather(metering_of(table), ctx->schema, &ctx->patience, &all, ctx->err);
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
-    for (size_t i = 0; !rc && i < all.n; i++)
-        if (row_out_wants(&ro, 0, all.list[i].name)) rc = emit(&ro, &all.list[i]);
+    for (size_t i = 0; !rc && i < all.n; i++) {
+        const struct metric *m = &all.list[i];
+        if (!row_out_wants(&ro, 0, m->name)) continue;
+        row_out_begin(&ro);
+        row_text(&ro, "metric_name", m->name);
+        row_text(&ro, "keyspace_name", m->keyspace);
+        row_text(&ro, "table_name", m->table);
+        row_text(&ro, "operation", m->operation);
+        row_long(&ro, "period_start", (int64_t)m->minute * PERIOD_S * 1000);
+        row_double(&ro, "maximum", m->most);
+        row_double(&ro, "minimum", m->least);
+        row_int(&ro, "period", PERIOD_S);
+        row_count(&ro, "sample_count", m->samples);
+        row_double(&ro, "sum", m->sum);
+        row_text(&ro, "unit", m->unit);
+        rc = row_out_emit(&ro);
+    }
     free(all.list);
     return rc;
 }

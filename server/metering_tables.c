@@ -43,15 +43,9 @@ static int by_object(const void *key, const void *element) {
     return (a > b) - (a < b);
 }
 
-/* The ledger's figures of a table; zeros when it has none. */
-static struct account account_of(const struct accounts *a, uint32_t object) {
-    const struct account *found = a->n ? bsearch(&object, a->list, a->n, sizeof(*a->list), by_object) : NULL;
-    return found ? *found : (struct account){.object = object};
-}
-
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t, const struct account *a);
 
-/* Calls fn for each table of users, by name, with the ledger's figures of it. */
+/* Calls fn for each table of users, by name, with the ledger's figures of it, or zeros. */
 static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
                       void *arg, table_fn fn) {
     struct row_out ro;
@@ -64,8 +58,10 @@ static int each_table(const struct virtual_context *ctx, const struct schema_tab
         if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
         struct schema_table_cursor c = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; !rc && (t = schema_tables_next(&c));) {
-            struct account a = account_of(&all, t->object);
-            rc = fn(&ro, t, &a);
+            const struct account none = {.object = t->object};
+            const struct account *a =
+                all.n ? bsearch(&t->object, all.list, all.n, sizeof(*all.list), by_object) : NULL;
+            rc = fn(&ro, t, a ? a : &none);
         }
     }
     free(all.list);

@@ -32,15 +32,6 @@ static int begin(struct states *s, struct err *e) {
                : 0;
 }
 
-/* Saves while no statement runs. */
-static int save_now(struct states *s, const char *name, const char *keyspace, struct err *e) {
-    if (pause_all(s, e)) return -1;
-    int rc = eng_state_save(s->eng, name, keyspace, e);
-    go_on(s);
-    if (!rc && *keyspace) catalog_saved_prepare(s->catalog, name, keyspace);
-    return rc;
-}
-
 static int put_back_all(struct states *s, const char *name, struct err *e) {
     struct err why = {0};
     catalog_saved_forget(s->catalog, NULL); /* copies of the store that is replaced */
@@ -70,7 +61,12 @@ static int save(void *arg, const char *name, const char *keyspace, struct err *e
     struct states *s = arg;
     if (begin(s, e)) return -1;
     catalog_saved_forget(s->catalog, name); /* the copies of a state that this one may replace */
-    int rc = save_now(s, name, keyspace, e);
+    int rc = pause_all(s, e);
+    if (!rc) {
+        rc = eng_state_save(s->eng, name, keyspace, e);
+        go_on(s);
+    }
+    if (!rc && *keyspace) catalog_saved_prepare(s->catalog, name, keyspace);
     pthread_mutex_unlock(&s->turn);
     return rc;
 }

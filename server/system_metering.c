@@ -46,15 +46,11 @@ struct gone {
     uint32_t *objects;
 };
 
-static bool is_there(const struct schema *s, const struct book_table *b) {
-    const struct schema_table *t = schema_table_any(s, b->keyspace, b->name);
-    return t && t->object == b->object && t->status != SCHEMA_DELETING;
-}
-
 static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
     struct gone *g = arg;
+    const struct schema_table *now = schema_table_any(g->schema, t->keyspace, t->name);
     (void)second;
-    if (!t->object || is_there(g->schema, t)) return 0;
+    if (!t->object || (now && now->object == t->object && now->status != SCHEMA_DELETING)) return 0;
     if (g->n == g->cap) {
         size_t cap = g->cap ? 2 * g->cap : 16;
         uint32_t *objects = realloc(g->objects, cap * sizeof(*objects));

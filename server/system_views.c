@@ -29,20 +29,16 @@ static const char *driver_version(const struct ledger_connection *c) {
     return c->client.driver ? c->client.driver->version : "";
 }
 
-static void put_client_options(struct row_out *ro, const struct ledger_connection *c) {
-    struct schema_option all[4];
-    uint32_t n = 0;
-    if (*c->client.compression) all[n++] = (struct schema_option){"COMPRESSION", c->client.compression};
-    if (*driver_name(c)) all[n++] = (struct schema_option){"DRIVER_NAME", driver_name(c)};
-    if (*driver_version(c)) all[n++] = (struct schema_option){"DRIVER_VERSION", driver_version(c)};
-    row_map(ro, "client_options", n, all);
-}
-
 static int emit_client(struct row_out *ro, const struct ledger_connection *c) {
+    struct schema_option options[4];
+    uint32_t n = 0;
+    if (*c->client.compression) options[n++] = (struct schema_option){"COMPRESSION", c->client.compression};
+    if (*driver_name(c)) options[n++] = (struct schema_option){"DRIVER_NAME", driver_name(c)};
+    if (*driver_version(c)) options[n++] = (struct schema_option){"DRIVER_VERSION", driver_version(c)};
     row_out_begin(ro);
     row_inet(ro, "address", c->address);
     row_int(ro, "port", c->client.port);
-    put_client_options(ro, c);
+    row_map(ro, "client_options", n, options);
     row_text(ro, "connection_stage", "ready");
     row_text(ro, "driver_name", *driver_name(c) ? driver_name(c) : NULL);
     row_text(ro, "driver_version", *driver_version(c) ? driver_version(c) : NULL);

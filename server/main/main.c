@@ -55,12 +55,6 @@ static void say_ready(const struct instance *in) {
     log_info("Startup complete"); /* Testcontainers and scripts written for Cassandra's image wait for these words */
 }
 
-static void say_metering(const struct settings *s) {
-    log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the "
-             "model %s",
-             size_model_name(s->size_model), write_size_name(s->write_size), size_model_name(SIZE_CURRENT));
-}
-
 /* For systemd's Type=notify: sends a line to the socket that the environment names. Does nothing
  * when it names none. */
 static void notify_systemd(const char *line) {
@@ -76,17 +70,13 @@ static void notify_systemd(const char *line) {
     if (fd >= 0) close(fd);
 }
 
-/* Half of the time after which systemd takes a silent server for hung, in microseconds; 0:
- * systemd does not watch the server. */
-static int64_t watchdog_us(void) {
-    const char *text = getenv("WATCHDOG_USEC");
-    long long us = text ? strtoll(text, NULL, 10) : 0;
-    return us > 0 ? us / 2 : 0;
-}
-
 /* Waits for SIGTERM or SIGINT, and returns it. Meanwhile reloads settings and notifies systemd. */
 static int wait_for_the_end(struct reload *r, const sigset_t *set) {
-    int64_t watch = watchdog_us(), step = watch && watch < 1000000 ? watch : 1000000;
+    /* Half of the time after which systemd takes a silent server for hung, in microseconds; 0:
+     * systemd does not watch the server. */
+    const char *text = getenv("WATCHDOG_USEC");
+    long long limit = text ? strtoll(text, NULL, 10) : 0;
+    int64_t watch = limit > 0 ? limit / 2 : 0, step = watch && watch < 1000000 ? watch : 1000000;
     const struct timespec wait = {.tv_sec = step / 1000000, .tv_nsec = step % 1000000 * 1000};
     for (;;) {
         int sig = sigtimedwait(set, NULL, &wait);
@@ -121,7 +111,9 @@ static int serve(const struct config *c, int argc, char **argv) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_FAILED;
     }
-    say_metering(&s);
+    log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the "
+             "model %s",
+             size_model_name(s.size_model), write_size_name(s.write_size), size_model_name(SIZE_CURRENT));
     say_ready(&in);
     notify_systemd("READY=1");
     sig = wait_for_the_end(&again, &set);
@@ -132,22 +124,20 @@ static int serve(const struct config *c, int argc, char **argv) {
     return EXIT_FINE;
 }
 
-/* Checks the files that a start would read: credentials and certificates. */
-static int check_files(const struct settings *s, struct err *e) {
-    if (*s->credentials && credentials_check(s->credentials, e)) return -1;
-    struct np_tls *tls = s->has_tls ? np_tls_open(&s->tls, e) : NULL;
-    np_tls_close(tls);
-    return s->has_tls && !tls ? -1 : 0;
-}
-
 /* --check-config and --print-config. Writes no file and opens no port. */
 static int look(const struct config *c) {
     struct settings s;
     struct err e = {0};
-    bool wrong = settings_read(&s, c, &e);
-    if (wrong || (c->check && check_files(&s, &e))) {
+    int rc = settings_read(&s, c, &e) ? EXIT_USAGE : EXIT_FINE;
+    if (!rc && c->check) { /* the files that a start would read */
+        if (*s.credentials && credentials_check(s.credentials, &e)) rc = EXIT_FAILED;
+        struct np_tls *tls = !rc && s.has_tls ? np_tls_open(&s.tls, &e) : NULL;
+        if (s.has_tls && !tls) rc = EXIT_FAILED;
+        np_tls_close(tls);
+    }
+    if (rc) {
         fprintf(stderr, "tallyd: %s\n", e.text);
-        return wrong ? EXIT_USAGE : EXIT_FAILED;
+        return rc;
     }
     if (c->print) config_print(c);
     else printf("tallyd: the settings are sound\n");
