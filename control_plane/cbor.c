@@ -205,13 +205,6 @@ static void put_real(double x, struct buf *out) {
     buf_put(out, form, cbor_encode_double(x, form, sizeof(form)));
 }
 
-static void put_whole(int64_t n, struct buf *out) {
-    unsigned char form[9];
-    buf_put(out, form,
-            n < 0 ? cbor_encode_negint((uint64_t)(-1 - n), form, sizeof(form))
-                  : cbor_encode_uint((uint64_t)n, form, sizeof(form)));
-}
-
 static void put_text(struct slice s, struct buf *out) {
     put_head(cbor_encode_string_start, s.n, out);
     buf_put_slice(out, s);
@@ -225,11 +218,15 @@ static void write_items(const struct doc *d, struct buf *out) {
 }
 
 void cbor_write(const struct doc *d, struct buf *out) {
-    unsigned char one[1];
+    unsigned char form[9];
     switch (d->kind) {
-    case DOC_NULL: buf_put(out, one, cbor_encode_null(one, sizeof(one))); break;
-    case DOC_FLAG: buf_put(out, one, cbor_encode_bool(d->flag, one, sizeof(one))); break;
-    case DOC_WHOLE: put_whole(d->whole, out); break;
+    case DOC_NULL: buf_put(out, form, cbor_encode_null(form, sizeof(form))); break;
+    case DOC_FLAG: buf_put(out, form, cbor_encode_bool(d->flag, form, sizeof(form))); break;
+    case DOC_WHOLE:
+        buf_put(out, form,
+                d->whole < 0 ? cbor_encode_negint((uint64_t)(-1 - d->whole), form, sizeof(form))
+                             : cbor_encode_uint((uint64_t)d->whole, form, sizeof(form)));
+        break;
     case DOC_REAL: put_real(d->real, out); break;
     case DOC_TEXT: put_text(d->text, out); break;
     case DOC_MOMENT:

@@ -77,15 +77,6 @@ static struct asked what_is_asked(struct arena *a, const struct http_request *q)
     return asked;
 }
 
-static struct doc *read_body(const struct asked *asked, struct arena *a, struct slice body, struct err *e) {
-    switch (asked->protocol) {
-    case PROTOCOL_JSON: return json_read(a, body, e);
-    case PROTOCOL_CBOR: return cbor_read(a, body, e);
-    case PROTOCOL_QUERY: return form_read(a, body, e);
-    }
-    return NULL;
-}
-
 /* ---- operations ---- */
 
 static const struct operation {
@@ -99,13 +90,6 @@ static const struct operation {
 #include "control_plane/operation.def"
 #undef OPERATION
 };
-
-static const struct operation *operation_find(const struct asked *asked) {
-    for (size_t i = 0; i < ARRAY_LEN(operations); i++)
-        if (operations[i].service == asked->service && !strcmp(operations[i].name, asked->operation))
-            return &operations[i];
-    return NULL;
-}
 
 static int run_shaped(const struct operation *op, struct call *c) {
     enum shape_verdict verdict = shape_check(op->input, c->in, c->err);
@@ -152,13 +136,18 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
 
 static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
                     struct call *c) {
-    const struct operation *op = operation_find(asked);
+    const struct operation *op = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(operations) && !op; i++)
+        if (operations[i].service == asked->service && !strcmp(operations[i].name, asked->operation))
+            op = &operations[i];
     if (check_signature(p, q, services[asked->service].signing, c)) return -1;
     if (!op)
         return call_fail(c, API_UnknownOperationException, "The operation %s is not one of this service.",
                          *asked->operation ? asked->operation : "asked for");
     if (check_type(q, asked, c)) return -1;
-    struct doc *in = read_body(asked, c->arena, q->body, c->err);
+    struct doc *in = asked->protocol == PROTOCOL_JSON   ? json_read(c->arena, q->body, c->err)
+                     : asked->protocol == PROTOCOL_CBOR ? cbor_read(c->arena, q->body, c->err)
+                                                        : form_read(c->arena, q->body, c->err);
     if (in && asked->protocol == PROTOCOL_QUERY) shape_settle_texts(op->input, in);
     c->in = in;
     c->error = API_SerializationException;
@@ -244,11 +233,6 @@ static void answer(struct call *c, const struct asked *asked, struct http_answer
     else write_doc(asked, c->out, &out->body);
 }
 
-static const char *type_of(const struct asked *asked) {
-    if (asked->protocol == PROTOCOL_QUERY) return "text/xml";
-    return asked->protocol == PROTOCOL_CBOR ? "application/cbor" : services[asked->service].json;
-}
-
 /* Answers a request. refusal: the text that refuses it; NULL: run its operation. */
 static void respond(struct control_plane *p, const struct http_request *q, const char *refusal,
                     struct http_answer *out) {
@@ -259,7 +243,9 @@ static void respond(struct control_plane *p, const struct http_request *q, const
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
     int rc;
-    out->type = type_of(&asked);
+    out->type = asked.protocol == PROTOCOL_QUERY  ? "text/xml"
+                : asked.protocol == PROTOCOL_CBOR ? "application/cbor"
+                                                  : services[asked.service].json;
     out->status = 200;
     if (asked.protocol == PROTOCOL_CBOR) header(out, "smithy-protocol", "rpc-v2-cbor");
     if (!c.out) rc = call_nomem(&c);

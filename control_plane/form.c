@@ -78,19 +78,15 @@ static bool is_number(struct slice s) {
     return s.n && i == s.n;
 }
 
-static int part_order(struct slice a, struct slice b) {
-    if (is_number(a) && is_number(b) && a.n != b.n) return a.n < b.n ? -1 : 1;
-    int c = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
-    return c ? c : (a.n > b.n) - (a.n < b.n);
-}
-
 static int entry_order(const void *x, const void *y) {
     const struct entry *a = x, *b = y;
     struct slice left = a->path, right = b->path;
     while (left.n && right.n) {
         struct slice l = first_part(left), r = first_part(right);
-        int c = part_order(l, r);
+        bool by_length = is_number(l) && is_number(r) && l.n != r.n;
+        int c = by_length ? 0 : memcmp(l.p, r.p, l.n < r.n ? l.n : r.n);
         if (c) return c;
+        if (l.n != r.n) return l.n < r.n ? -1 : 1;
         left = behind(left, l);
         right = behind(right, r);
     }

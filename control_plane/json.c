@@ -69,17 +69,6 @@ static void write_real(double x, struct buf *out) {
     else buf_printf(out, "\"%s\"", isnan(x) ? "NaN" : x < 0 ? "-Infinity" : "Infinity");
 }
 
-static void write_items(const struct doc *d, struct buf *out) {
-    for (const struct doc *x = d->first; x; x = x->next) {
-        if (x != d->first) buf_u8(out, ',');
-        if (d->kind == DOC_MAP) {
-            buf_json_str(out, x->name);
-            buf_u8(out, ':');
-        }
-        json_write(x, out);
-    }
-}
-
 void json_write(const struct doc *d, struct buf *out) {
     switch (d->kind) {
     case DOC_NULL: buf_put_str(out, "null"); break;
@@ -91,7 +80,14 @@ void json_write(const struct doc *d, struct buf *out) {
     case DOC_LIST:
     case DOC_MAP:
         buf_u8(out, d->kind == DOC_MAP ? '{' : '[');
-        write_items(d, out);
+        for (const struct doc *x = d->first; x; x = x->next) {
+            if (x != d->first) buf_u8(out, ',');
+            if (d->kind == DOC_MAP) {
+                buf_json_str(out, x->name);
+                buf_u8(out, ':');
+            }
+            json_write(x, out);
+        }
         buf_u8(out, d->kind == DOC_MAP ? '}' : ']');
     }
 }

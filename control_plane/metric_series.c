@@ -79,13 +79,6 @@ struct reading {
     uint32_t cap;
 };
 
-static void fold(struct metric_point *to, const struct metric_point *from) {
-    if (from->least < to->least) to->least = from->least;
-    if (from->most > to->most) to->most = from->most;
-    to->sum += from->sum;
-    to->samples += from->samples;
-}
-
 static int take(void *arg, const struct metric *m) {
     struct reading *r = arg;
     struct metric_series *s = r->out;
@@ -125,9 +118,17 @@ int metric_series_read(struct call *c, const struct metric_name *name, const str
     if (source->each(source->arg, c->schema, &want, take, &r, c->err)) return -1;
     if (out->n) qsort(out->points, out->n, sizeof(*out->points), by_time);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < out->n; i++) {
-        if (n && out->points[n - 1].at == out->points[i].at) fold(&out->points[n - 1], &out->points[i]);
-        else out->points[n++] = out->points[i];
+    for (uint32_t i = 0; i < out->n; i++) { /* combine the minutes of one period */
+        const struct metric_point *from = &out->points[i];
+        struct metric_point *to = n ? &out->points[n - 1] : NULL;
+        if (!to || to->at != from->at) {
+            out->points[n++] = *from;
+            continue;
+        }
+        if (from->least < to->least) to->least = from->least;
+        if (from->most > to->most) to->most = from->most;
+        to->sum += from->sum;
+        to->samples += from->samples;
     }
     out->n = n;
     return 0;

@@ -5,15 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-/* Reads a fraction such as ".250" after the seconds; 0 when there is none. */
-static double fraction(const char **at) {
-    char *end = NULL;
-    if (**at != '.') return 0;
-    double part = (*at)[1] >= '0' && (*at)[1] <= '9' ? strtod(*at, &end) : 0;
-    if (end) *at = end;
-    return part;
-}
-
 /* Reads an offset: nothing, Z, +HH:MM or +HHMM. *seconds: to be subtracted from the local time. */
 static bool offset(const char *at, int *seconds) {
     static const char *const forms[] = {"dd:dd", "dddd"};
@@ -41,7 +32,12 @@ bool moment_read(struct slice text, double *seconds) {
     const char *at = copy[0] >= '0' && copy[0] <= '9' ? strptime(copy, "%Y-%m-%d", &tm) : NULL;
     if (at && (*at == 'T' || *at == ' ')) at = strptime(at + 1, "%H:%M:%S", &tm);
     if (!at) return false;
-    double part = fraction(&at);
+    double part = 0;
+    if (*at == '.' && at[1] >= '0' && at[1] <= '9') {
+        char *end;
+        part = strtod(at, &end);
+        at = end;
+    }
     if (!offset(at, &away)) return false;
     *seconds = (double)(timegm(&tm) - away) + part;
     return true;

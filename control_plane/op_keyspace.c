@@ -5,29 +5,21 @@
 
 /* ---- as statements ---- */
 
-static struct ast_prop_value *single_region(struct call *c) {
-    struct ast_prop_value *map = tree_map(c);
-    tree_put(c, map, "class", tree_text(c, "SingleRegionStrategy"));
-    return map;
-}
-
-static struct ast_prop_value *regions_of(struct call *c, const struct doc *regions) {
-    struct ast_prop_value *map = tree_map(c);
-    tree_put(c, map, "class", tree_text(c, "NetworkTopologyStrategy"));
-    for (const struct doc *r = regions->first; r; r = r->next)
-        tree_put(c, map, (const char *)arena_dup(c->arena, r->text).p, tree_text(c, "3"));
-    return map;
-}
-
 /* A specification is SINGLE_REGION, or MULTI_REGION with a list of Regions. */
 static struct ast_prop_value *replication(struct call *c, const struct doc *spec) {
     const struct doc *strategy = doc_get(spec, "replicationStrategy"), *regions = doc_get(spec, "regionList");
     bool several = strategy && slice_is(strategy->text, "MULTI_REGION");
-    if (several == !!regions) return several ? regions_of(c, regions) : single_region(c);
-    if (several)
-        call_fail(c, API_ValidationException, "A replicationSpecification of MULTI_REGION needs a regionList.");
-    else call_fail(c, API_ValidationException, "A replicationSpecification of SINGLE_REGION has no regionList.");
-    return NULL;
+    if (several != !!regions) {
+        call_fail(c, API_ValidationException,
+                  several ? "A replicationSpecification of MULTI_REGION needs a regionList."
+                          : "A replicationSpecification of SINGLE_REGION has no regionList.");
+        return NULL;
+    }
+    struct ast_prop_value *map = tree_map(c);
+    tree_put(c, map, "class", tree_text(c, several ? "NetworkTopologyStrategy" : "SingleRegionStrategy"));
+    for (const struct doc *r = several ? regions->first : NULL; r; r = r->next)
+        tree_put(c, map, (const char *)arena_dup(c->arena, r->text).p, tree_text(c, "3"));
+    return map;
 }
 
 static struct ast_stmt *statement(struct call *c, enum stmt_kind kind, const char *keyspace) {
@@ -41,19 +33,15 @@ static int answer_arn(struct call *c, const char *keyspace) {
     return 0;
 }
 
-static bool is_there(const struct call *c, const char *keyspace) {
-    for (uint32_t i = 0; i < c->schema->n_spaces; i++)
-        if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace)) return true;
-    return false;
-}
-
 int op_create_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
     if (call_check_creator(c, RESOURCE_OF_ALL_KEYSPACES, NULL)) return -1;
     struct ast_prop_value *map = name ? replication(c, doc_get(c->in, "replicationSpecification")) : NULL;
     struct ast_stmt *s = map ? statement(c, STMT_CREATE_KEYSPACE, name) : NULL;
     if (c->err->set) return -1;
-    if (name && is_there(c, name)) return call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
+    for (uint32_t i = 0; name && i < c->schema->n_spaces; i++)
+        if (!strcmp(c->schema->spaces[i]->keyspace->name, name))
+            return call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
     if (s) {
         tree_add_prop(c, &s->keyspace.props, "replication", map);
         tree_add_map(c, &s->keyspace.props, "tags", tree_tags(c, doc_get(c->in, "tags")));
@@ -87,16 +75,6 @@ int op_update_keyspace(struct call *c) {
     return tree_run(c, s) ? -1 : answer_arn(c, name);
 }
 
-/* Refuses while a table is being made or deleted, in the words after which Terraform tries again
- * (terraform-provider-aws, internal/service/keyspaces/keyspace.go). */
-static int check_quiet(struct call *c, const char *keyspace, const struct schema_table *t) {
-    if (t->status != SCHEMA_CREATING && t->status != SCHEMA_DELETING)
-        return call_check_active(c, "table", t->name, t->status);
-    return call_fail(c, API_ConflictException,
-                     "The keyspace %s cannot be deleted: a table under it is currently being created or deleted (%s).",
-                     keyspace, t->name);
-}
-
 int op_delete_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
     if (!name || check_keyspace(c, name)) return -1;
@@ -104,8 +82,16 @@ int op_delete_keyspace(struct call *c) {
     if (space->keyspace->status == SCHEMA_DELETING) return 0;
     if (call_check_active(c, "keyspace", name, space->keyspace->status)) return -1;
     struct schema_table_cursor live = schema_tables_begin(&space->tables), gone = schema_tables_begin(&space->deleting);
-    for (const struct schema_table *t; (t = schema_tables_next(&live)) || (t = schema_tables_next(&gone));)
-        if (check_quiet(c, name, t)) return -1;
+    for (const struct schema_table *t; (t = schema_tables_next(&live)) || (t = schema_tables_next(&gone));) {
+        /* Terraform tries again after these words (terraform-provider-aws,
+         * internal/service/keyspaces/keyspace.go). */
+        if (t->status == SCHEMA_CREATING || t->status == SCHEMA_DELETING)
+            return call_fail(
+                c, API_ConflictException,
+                "The keyspace %s cannot be deleted: a table under it is currently being created or deleted (%s).", name,
+                t->name);
+        if (call_check_active(c, "table", t->name, t->status)) return -1;
+    }
     return tree_run(c, statement(c, STMT_DROP_KEYSPACE, name));
 }
 

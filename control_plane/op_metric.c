@@ -23,17 +23,6 @@ static int take_span(struct call *c, struct metric_span *span) {
                      points, POINTS);
 }
 
-static void put_point(struct call *c, struct doc *to, const struct metric_series *s, const struct metric_point *p) {
-    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
-    doc_put_moment(&c->make, d, "Timestamp", p->at * 1000);
-    for (const struct doc *x = doc_get(c->in, "Statistics")->first; x; x = x->next) {
-        enum metric_statistic of = metric_statistic_find(x->text);
-        if (!doc_get(d, metric_statistic_name(of)))
-            doc_put_real(&c->make, d, metric_statistic_name(of), metric_statistic_of(p, of));
-    }
-    doc_put_text(&c->make, d, "Unit", s->unit);
-}
-
 int op_get_metric_statistics(struct call *c) {
     struct metric_span span;
     struct metric_name name;
@@ -50,7 +39,16 @@ int op_get_metric_statistics(struct call *c) {
         return -1;
     doc_put_text(&c->make, c->out, "Label", name.name);
     struct doc *points = doc_put(&c->make, c->out, "Datapoints", DOC_LIST);
-    for (uint32_t i = 0; i < series.n; i++) put_point(c, points, &series, &series.points[i]);
+    for (uint32_t i = 0; i < series.n; i++) {
+        struct doc *d = doc_put(&c->make, points, NULL, DOC_MAP);
+        doc_put_moment(&c->make, d, "Timestamp", series.points[i].at * 1000);
+        for (const struct doc *x = doc_get(c->in, "Statistics")->first; x; x = x->next) {
+            enum metric_statistic of = metric_statistic_find(x->text);
+            if (!doc_get(d, metric_statistic_name(of)))
+                doc_put_real(&c->make, d, metric_statistic_name(of), metric_statistic_of(&series.points[i], of));
+        }
+        doc_put_text(&c->make, d, "Unit", series.unit);
+    }
     return 0;
 }
 
@@ -76,18 +74,13 @@ static bool fits(const struct doc *filter, const char *dimension, const char *va
     return *value && slice_is(doc_get(filter, "Name")->text, dimension) && (!wanted || slice_is(wanted->text, value));
 }
 
-static bool is_wanted(const struct call *c, const struct metric *m) {
-    const struct doc *filters = doc_get(c->in, "Dimensions"), *name = doc_get(c->in, "MetricName");
-    if (name && !slice_is(name->text, m->name)) return false;
-    for (const struct doc *f = filters ? filters->first : NULL; f; f = f->next)
-        if (!fits(f, "Keyspace", m->keyspace) && !fits(f, "TableName", m->table) && !fits(f, "Operation", m->operation))
-            return false;
-    return true;
-}
-
 static int take(void *arg, const struct metric *m) {
     struct listing *l = arg;
-    if (!is_wanted(l->c, m)) return 0;
+    const struct doc *filters = doc_get(l->c->in, "Dimensions"), *name = doc_get(l->c->in, "MetricName");
+    if (name && !slice_is(name->text, m->name)) return 0;
+    for (const struct doc *f = filters ? filters->first : NULL; f; f = f->next)
+        if (!fits(f, "Keyspace", m->keyspace) && !fits(f, "TableName", m->table) && !fits(f, "Operation", m->operation))
+            return 0;
     if (l->n == l->cap) {
         l->cap = l->cap ? 2 * l->cap : 256;
         struct listed *list = ARENA_ARRAY(l->c->arena, l->cap, struct listed);

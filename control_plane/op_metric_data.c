@@ -31,11 +31,6 @@ static int invalid(struct call *c, uint32_t i, const char *what) {
 
 /* ---- what is asked ---- */
 
-static bool is_id(const char *id) {
-    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return id[0] >= 'a' && id[0] <= 'z' && !id[n];
-}
-
 static int check_metric(struct call *c, const struct doc *stat) {
     const struct doc *name = doc_get(stat, "Stat");
     if (metric_period_check(c, API_ValidationError, doc_get(stat, "Period")->whole)) return -1;
@@ -54,7 +49,9 @@ static int take_query(struct request *r, const struct doc *d, uint32_t i) {
                         .returned = !returned || returned->flag,
                         .label = doc_text(r->c->arena, d, "Label")};
     if (!q->id) return call_nomem(r->c);
-    if (!is_id(q->id)) return invalid(r->c, i, ".Id is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$.");
+    size_t n = strspn(q->id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    if (q->id[0] < 'a' || q->id[0] > 'z' || q->id[n])
+        return invalid(r->c, i, ".Id is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$.");
     for (uint32_t k = 0; k < i; k++)
         if (!strcmp(r->queries[k].id, q->id))
             return call_fail(r->c, API_ValidationError,
@@ -145,15 +142,6 @@ static int read_query(struct request *r, struct query *q) {
     return 0;
 }
 
-/* Reads metrics before expressions, because METRICS() needs all metrics. */
-static int read_all(struct request *r) {
-    for (int expressions = false; expressions <= true; expressions++)
-        for (uint32_t i = 0; i < r->n; i++)
-            if ((doc_get(r->queries[i].d, "MetricStat") == NULL) == expressions && read_query(r, &r->queries[i]))
-                return -1;
-    return 0;
-}
-
 /* ---- the answer: a page of datapoints; a token says how many were before it ---- */
 
 static int page_start(struct call *c, uint64_t *skip) {
@@ -207,5 +195,10 @@ int op_get_metric_data(struct call *c) {
         return call_fail(c, API_ValidationError,
                          "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole,
                          MATH_POINTS);
-    return read_all(&r) ? -1 : answer(&r, skip, most ? (uint64_t)most->whole : MATH_POINTS);
+    /* Metrics come before expressions, because METRICS() needs all metrics. */
+    for (int expressions = false; expressions <= true; expressions++)
+        for (uint32_t i = 0; i < r.n; i++)
+            if ((doc_get(r.queries[i].d, "MetricStat") == NULL) == expressions && read_query(&r, &r.queries[i]))
+                return -1;
+    return answer(&r, skip, most ? (uint64_t)most->whole : MATH_POINTS);
 }

@@ -77,10 +77,6 @@ static bool asks(const struct call *c, const char *member, const char *value) {
     return !d || slice_is(d->text, value);
 }
 
-static const char *resource_of(struct call *c, const struct schema_table *t) {
-    return arena_printf(c->arena, "keyspace/%s/table/%s", t->keyspace->name, t->name);
-}
-
 static const struct schema_table *table_of(struct call *c, const char *resource) {
     static const char before[] = "keyspace/", between[] = "/table/";
     const char *name = resource + sizeof(before) - 1,
@@ -111,16 +107,13 @@ static int take_target(struct call *c, struct target *out) {
     return 0;
 }
 
-static int no_target(struct call *c, const struct target *x) {
+static int take_registered(struct call *c, struct target *out) {
+    if (take_target(c, out)) return -1;
+    if (out->t && is_registered(out)) return 0;
     return call_fail(
         c, API_ObjectNotFoundException,
         "No scalable target registered for service namespace: cassandra, resource ID: %s, scalable dimension: %s",
-        x->resource, kinds[x->write].dimension);
-}
-
-static int take_registered(struct call *c, struct target *out) {
-    if (take_target(c, out)) return -1;
-    return out->t && is_registered(out) ? 0 : no_target(c, out);
+        out->resource, kinds[out->write].dimension);
 }
 
 /* ---- ARNs ---- */
@@ -148,10 +141,10 @@ static const char *arn_of_policy(struct call *c, const struct target *x, const c
 
 /* A target's settings after a change. */
 struct wanted {
-    const char *minimum, *maximum;                         /* NULL: the target is not registered */
+    const char *minimum, *maximum; /* NULL: the target is not registered */
     /* target NULL: there is no policy; still: the value of disable_scale_in */
     const char *target, *out_cooldown, *in_cooldown, *still;
-    const char *name;                                      /* of the policy; NULL: the default name */
+    const char *name; /* of the policy; NULL: the default name */
     const char *made, *policy_made;
 };
 
@@ -171,16 +164,6 @@ static void put(struct call *c, struct ast_prop_value *map, const char *key, con
     if (value) tree_put(c, map, key, tree_text(c, value));
 }
 
-static struct ast_prop_value *policy_map(struct call *c, const struct wanted *w) {
-    struct ast_prop_value *policy = tree_map(c), *tracking = tree_map(c);
-    put(c, tracking, "target_value", w->target);
-    put(c, tracking, "scale_out_cooldown", w->out_cooldown);
-    put(c, tracking, "scale_in_cooldown", w->in_cooldown);
-    put(c, tracking, "disable_scale_in", w->still);
-    tree_put(c, policy, "target_tracking_scaling_policy_configuration", tracking);
-    return policy;
-}
-
 /* ALTER TABLE replaces all settings of a kind. So the map also contains those of other Regions,
  * which these operations do not change. */
 static struct ast_prop_value *settings_map(struct call *c, const struct target *x, const struct wanted *w) {
@@ -189,7 +172,15 @@ static struct ast_prop_value *settings_map(struct call *c, const struct target *
     put(c, map, "minimum_units", w->minimum);
     put(c, map, "maximum_units", w->maximum);
     if (!w->minimum || w->target) put(c, map, "autoscaling_disabled", w->minimum ? "false" : "true");
-    if (w->target) tree_put(c, map, "scaling_policy", policy_map(c, w));
+    if (w->target) {
+        struct ast_prop_value *policy = tree_map(c), *tracking = tree_map(c);
+        put(c, tracking, "target_value", w->target);
+        put(c, tracking, "scale_out_cooldown", w->out_cooldown);
+        put(c, tracking, "scale_in_cooldown", w->in_cooldown);
+        put(c, tracking, "disable_scale_in", w->still);
+        tree_put(c, policy, "target_tracking_scaling_policy_configuration", tracking);
+        tree_put(c, map, "scaling_policy", policy);
+    }
     for (uint32_t i = 0; i < x->t->n_options; i++) {
         const char *name = x->t->options[i].name;
         if (!strncmp(name, group, strlen(group)) && !strncmp(name + strlen(group), "replica_updates.", 16))
@@ -398,7 +389,8 @@ static int list(struct call *c, const char *member, bool (*fits)(const struct ca
         const struct schema_space *space = c->schema->spaces[i];
         struct schema_table_cursor tables = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; !space->keyspace->is_system && (t = schema_tables_next(&tables));) {
-            struct target x = {.t = t, .resource = resource_of(c, t)};
+            struct target x = {
+                .t = t, .resource = arena_printf(c->arena, "keyspace/%s/table/%s", t->keyspace->name, t->name)};
             if (!x.resource) return call_nomem(c);
             for (int write = 0; write < 2; write++) {
                 x.write = write;

@@ -28,30 +28,6 @@ static const char **names_of(struct call *c, const struct doc *list, uint32_t *n
     return names;
 }
 
-static int mark_statics(struct call *c, struct ast_create_table *t, const struct doc *statics) {
-    for (const struct doc *d = statics ? statics->first : NULL; d; d = d->next) {
-        const char *name = doc_text(c->arena, d, "name");
-        uint32_t i = 0;
-        while (name && i < t->n_columns && strcmp(t->columns[i].name, name) != 0) i++;
-        if (!name) return call_nomem(c);
-        if (i == t->n_columns)
-            return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
-        t->columns[i].is_static = true;
-    }
-    return 0;
-}
-
-static int take_order(struct call *c, struct ast_create_table *t, const struct doc *keys) {
-    struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
-    uint32_t n = 0;
-    for (const struct doc *d = order && keys ? keys->first : NULL; d; d = d->next, n++)
-        order[n] = (struct ast_ordering){.column = t->clustering[n],
-                                         .desc = slice_is(doc_get(d, "orderBy")->text, "DESC")};
-    t->props.n_order = n;
-    t->props.order = order;
-    return order ? 0 : call_nomem(c);
-}
-
 static int take_definition(struct call *c, struct ast_create_table *t) {
     const struct doc *d = doc_get(c->in, "schemaDefinition"), *clustering = doc_get(d, "clusteringKeys");
     if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
@@ -59,7 +35,25 @@ static int take_definition(struct call *c, struct ast_create_table *t) {
     t->clustering = names_of(c, clustering, &t->n_clustering);
     t->has_primary_key = true;
     if (!t->partition_key || !t->clustering) return -1;
-    return mark_statics(c, t, doc_get(d, "staticColumns")) || take_order(c, t, clustering) ? -1 : 0;
+    const struct doc *statics = doc_get(d, "staticColumns");
+    for (const struct doc *x = statics ? statics->first : NULL; x; x = x->next) {
+        const char *name = doc_text(c->arena, x, "name");
+        uint32_t i = 0;
+        while (name && i < t->n_columns && strcmp(t->columns[i].name, name) != 0) i++;
+        if (!name) return call_nomem(c);
+        if (i == t->n_columns)
+            return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
+        t->columns[i].is_static = true;
+    }
+    struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
+    if (!order) return call_nomem(c);
+    uint32_t n = 0;
+    for (const struct doc *x = clustering ? clustering->first : NULL; x; x = x->next, n++)
+        order[n] = (struct ast_ordering){.column = t->clustering[n],
+                                         .desc = slice_is(doc_get(x, "orderBy")->text, "DESC")};
+    t->props.n_order = n;
+    t->props.order = order;
+    return 0;
 }
 
 /* ---- as statements ---- */
@@ -128,15 +122,6 @@ int op_delete_table(struct call *c) {
     return tree_run(c, s);
 }
 
-/* A number of seconds since 1970 as ISO 8601. */
-static const char *moment_text(struct call *c, const struct doc *d) {
-    double seconds = d->kind == DOC_REAL ? d->real : (double)d->whole;
-    int64_t ms = seconds > 0 && seconds < 1e11 ? (int64_t)(seconds * 1000 + 0.5) : 0;
-    char text[MOMENT_TEXT];
-    moment_write(ms, text);
-    return arena_strdup(c->arena, text);
-}
-
 int op_restore_table(struct call *c) {
     const char *keyspace = call_text(c, "targetKeyspaceName"), *name = call_text(c, "targetTableName");
     const char *from_keyspace = call_text(c, "sourceKeyspaceName"), *from = call_text(c, "sourceTableName");
@@ -151,7 +136,12 @@ int op_restore_table(struct call *c) {
     other->restore.from = (struct ast_name){from_keyspace, from};
     if (table_settings_props(c, &other->restore.props)) return -1;
     tree_add_map(c, &other->restore.props, "tags", tree_tags(c, doc_get(c->in, "tagsOverride")));
-    if (moment) tree_add_prop(c, &other->restore.props, "restore_timestamp", tree_text(c, moment_text(c, moment)));
+    if (moment) { /* a number of seconds since 1970 */
+        double seconds = moment->kind == DOC_REAL ? moment->real : (double)moment->whole;
+        char text[MOMENT_TEXT];
+        moment_write(seconds > 0 && seconds < 1e11 ? (int64_t)(seconds * 1000 + 0.5) : 0, text);
+        tree_add_prop(c, &other->restore.props, "restore_timestamp", tree_text(c, arena_strdup(c->arena, text)));
+    }
     return tree_run(c, s) ? -1 : answer_arn(c, "restoredTableARN", keyspace, name);
 }
 
@@ -163,18 +153,6 @@ static void put_names(struct call *c, const struct schema_table *t) {
     doc_put_text(&c->make, c->out, "resourceArn", arn_of_table(c, t->keyspace->name, t->name));
 }
 
-static void put_column(struct call *c, struct doc *to, const struct schema_column *col) {
-    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
-    doc_put_text(&c->make, d, "name", col->name);
-    doc_put_text(&c->make, d, "type", type_text(c, col->type));
-}
-
-static void put_key(struct call *c, struct doc *to, const struct schema_column *col) {
-    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
-    doc_put_text(&c->make, d, "name", col->name);
-    if (col->kind == COLUMN_CLUSTERING) doc_put_text(&c->make, d, "orderBy", col->desc ? "DESC" : "ASC");
-}
-
 static void put_definition(struct call *c, const struct schema_table *t) {
     struct doc *d = doc_put(&c->make, c->out, "schemaDefinition", DOC_MAP);
     struct doc *all = doc_put(&c->make, d, "allColumns", DOC_LIST),
@@ -183,13 +161,16 @@ static void put_definition(struct call *c, const struct schema_table *t) {
                *statics = doc_put(&c->make, d, "staticColumns", DOC_LIST);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = &t->columns[i];
-        put_column(c, all, col);
-        if (col->kind != COLUMN_REGULAR)
-            put_key(c,
-                    col->kind == COLUMN_PARTITION_KEY ? partition
-                    : col->kind == COLUMN_CLUSTERING  ? clustering
-                                                      : statics,
-                    col);
+        struct doc *x = doc_put(&c->make, all, NULL, DOC_MAP);
+        doc_put_text(&c->make, x, "name", col->name);
+        doc_put_text(&c->make, x, "type", type_text(c, col->type));
+        if (col->kind == COLUMN_REGULAR) continue;
+        struct doc *to = col->kind == COLUMN_PARTITION_KEY ? partition
+                         : col->kind == COLUMN_CLUSTERING  ? clustering
+                                                           : statics;
+        x = doc_put(&c->make, to, NULL, DOC_MAP);
+        doc_put_text(&c->make, x, "name", col->name);
+        if (col->kind == COLUMN_CLUSTERING) doc_put_text(&c->make, x, "orderBy", col->desc ? "DESC" : "ASC");
     }
 }
 
@@ -223,14 +204,18 @@ int op_get_table_auto_scaling_settings(struct call *c) {
     return 0;
 }
 
-/* Merges live tables and tables that are being deleted, in the order of their names. */
-static void put_tables(struct call *c, const struct schema_space *space, struct page *p, struct doc *all) {
+int op_list_tables(struct call *c) {
+    const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
+    struct page p;
+    if (!space || page_begin(c, &p)) return -1;
+    struct doc *all = doc_put(&c->make, c->out, "tables", DOC_LIST);
+    /* Merges live tables and tables that are being deleted, in the order of their names. */
     struct schema_table_cursor live = schema_tables_begin(&space->tables), gone = schema_tables_begin(&space->deleting);
     const struct schema_table *t = schema_tables_next(&live), *d = schema_tables_next(&gone);
     while (t || d) {
         bool first = t && (!d || strcmp(t->name, d->name) <= 0);
         const struct schema_table *one = first ? t : d;
-        if (page_takes(c, p, one->name)) {
+        if (page_takes(c, &p, one->name)) {
             struct doc *x = doc_put(&c->make, all, NULL, DOC_MAP);
             doc_put_text(&c->make, x, "keyspaceName", space->keyspace->name);
             doc_put_text(&c->make, x, "tableName", one->name);
@@ -239,12 +224,5 @@ static void put_tables(struct call *c, const struct schema_space *space, struct 
         if (first) t = schema_tables_next(&live);
         else d = schema_tables_next(&gone);
     }
-}
-
-int op_list_tables(struct call *c) {
-    const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
-    struct page p;
-    if (!space || page_begin(c, &p)) return -1;
-    put_tables(c, space, &p, doc_put(&c->make, c->out, "tables", DOC_LIST));
     return 0;
 }

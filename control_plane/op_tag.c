@@ -31,26 +31,22 @@ static int find(struct call *c, struct resource_name *out) {
     return 0;
 }
 
-/* Makes the statement ALTER ... ADD TAGS or DROP TAGS. */
-static struct ast_stmt *statement(struct call *c, const struct resource_name *r, bool add) {
-    struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
-    struct ast_stmt *s = tree_new(c, r->table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);
-    if (s && r->table)
-        s->alter_table = (struct ast_alter_table){.table = {r->keyspace, r->table},
-                                                  .op = add ? ALTER_TABLE_ADD_TAGS : ALTER_TABLE_DROP_TAGS,
-                                                  .tags = tags};
-    else if (s)
-        s->keyspace = (struct ast_keyspace){.name = r->keyspace, .add_tags = add, .drop_tags = !add, .tags = tags};
-    return s;
-}
-
+/* Runs ALTER ... ADD TAGS or DROP TAGS. */
 static int change(struct call *c, bool add) {
     struct resource_name r;
     if (find(c, &r)) return -1;
     enum schema_status status = r.table ? call_table(c, r.keyspace, r.table)->status
                                         : call_space(c, r.keyspace)->keyspace->status;
     if (call_check_active(c, r.table ? "table" : "keyspace", r.table ? r.table : r.keyspace, status)) return -1;
-    return tree_run(c, statement(c, &r, add));
+    struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
+    struct ast_stmt *s = tree_new(c, r.table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);
+    if (s && r.table)
+        s->alter_table = (struct ast_alter_table){.table = {r.keyspace, r.table},
+                                                  .op = add ? ALTER_TABLE_ADD_TAGS : ALTER_TABLE_DROP_TAGS,
+                                                  .tags = tags};
+    else if (s)
+        s->keyspace = (struct ast_keyspace){.name = r.keyspace, .add_tags = add, .drop_tags = !add, .tags = tags};
+    return tree_run(c, s);
 }
 
 int op_tag_resource(struct call *c) { return change(c, true); }

@@ -20,13 +20,6 @@ static int take_fields(struct call *c, struct ast_create_type *t) {
     return 0;
 }
 
-/* Finds a type of any status: a type that is being deleted may still be there beside a new one. */
-static const struct schema_type *existing(const struct schema_space *space, const char *name) {
-    for (uint32_t i = 0; i < space->n_types; i++)
-        if (!strcmp(space->types[i]->type->name, name)) return space->types[i];
-    return NULL;
-}
-
 int op_create_type(struct call *c) {
     const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
     const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
@@ -34,7 +27,10 @@ int op_create_type(struct call *c) {
     struct ast_stmt *s = space ? tree_new(c, STMT_CREATE_TYPE) : NULL;
     if (c->err->set || (space && call_check_active(c, "keyspace", keyspace, space->keyspace->status))) return -1;
     if (!s) return call_nomem(c);
-    const struct schema_type *t = existing(space, name);
+    /* A type of any status: one that is being deleted may still be there beside a new one. */
+    const struct schema_type *t = NULL;
+    for (uint32_t i = 0; i < space->n_types && !t; i++)
+        if (!strcmp(space->types[i]->type->name, name)) t = space->types[i];
     if (t && call_check_active(c, "type", name, t->status)) return -1;
     if (t) return call_fail(c, API_ConflictException, "The type %s already exists in keyspace %s.", name, keyspace);
     s->create_type.name = (struct ast_name){keyspace, name};

@@ -97,21 +97,14 @@ static size_t enter(struct check *c, const char *name, int64_t index) {
 
 /* ---- values ---- */
 
-static size_t characters(struct slice s) {
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) n += (s.p[i] & 0xC0) != 0x80;
-    return n;
-}
-
-static const char *posix_of(const char *pattern) {
-    if (!strcmp(pattern, XML_TEXT)) return "[^\x01-\x08\x0B\x0C\x0E-\x1F]*";
-    return strcmp(pattern, PRINTABLE) ? pattern : "[ -~]+";
-}
-
 static bool fits_pattern(const char *pattern, const struct doc *d) {
     char whole[256], text[8192];
     regex_t r;
-    snprintf(whole, sizeof(whole), "^(%s)$", posix_of(pattern));
+    /* Two of the model's patterns have another form in POSIX. */
+    const char *posix = !strcmp(pattern, XML_TEXT)    ? "[^\x01-\x08\x0B\x0C\x0E-\x1F]*"
+                        : !strcmp(pattern, PRINTABLE) ? "[ -~]+"
+                                                      : pattern;
+    snprintf(whole, sizeof(whole), "^(%s)$", posix);
     if (d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n) || regcomp(&r, whole, REG_EXTENDED | REG_NOSUB))
         return false;
     memcpy(text, d->text.p, d->text.n);
@@ -122,7 +115,8 @@ static bool fits_pattern(const char *pattern, const struct doc *d) {
 }
 
 static void check_text(struct check *c, const struct shape *s, const struct doc *d) {
-    size_t n = characters(d->text);
+    size_t n = 0; /* characters */
+    for (size_t i = 0; i < d->text.n; i++) n += (d->text.p[i] & 0xC0) != 0x80;
     if ((int64_t)n > s->most) find_bound(c, d, "have length less than or equal to ", s->most);
     if ((int64_t)n < s->least) find_bound(c, d, "have length greater than or equal to ", s->least);
     if (s->pattern && !fits_pattern(s->pattern, d)) find(c, d, "satisfy regular expression pattern: ", s->pattern);
@@ -227,16 +221,12 @@ enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct 
 
 /* ---- forms: everything is text ---- */
 
-static bool copy_text(const struct doc *d, char *out, size_t room) {
-    if (!d->text.n || d->text.n >= room || memchr(d->text.p, 0, d->text.n)) return false;
-    memcpy(out, d->text.p, d->text.n);
-    out[d->text.n] = 0;
-    return !isspace((unsigned char)*out);
-}
-
 static void settle_number(const struct shape *s, struct doc *d) {
     char text[64], *end;
-    if (!copy_text(d, text, sizeof(text))) return;
+    if (!d->text.n || d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n)) return;
+    memcpy(text, d->text.p, d->text.n);
+    text[d->text.n] = 0;
+    if (isspace((unsigned char)*text)) return;
     int64_t whole = strtoll(text, &end, 10);
     if (!*end) {
         d->kind = DOC_WHOLE;

@@ -81,34 +81,24 @@ static bool put_headers(struct buf *out, const struct http_request *q, struct sl
     return true;
 }
 
-/* Builds the canonical request. Its query string is empty: requests to the API have none. */
-static bool put_canonical(struct buf *out, const struct http_request *q, struct slice headers) {
-    char hash[SIGV4_SIGNATURE];
-    buf_printf(out, "%s\n%s\n\n", q->method, q->path);
-    if (!sigv4_hash(q->body, hash) || !put_headers(out, q, headers)) return false;
-    buf_printf(out, "\n%.*s\n", SLICE_FMT(headers));
-    buf_put(out, hash, sizeof(hash));
-    return !buf_failed(out);
-}
-
+/* Compares the signature with that of the canonical request, whose query string is empty: requests
+ * to the API have none. */
 static bool is_signed(const struct http_request *q, const struct authorization *z, const char *date,
                       const char *secret) {
-    char due[SIGV4_SIGNATURE];
+    char hash[SIGV4_SIGNATURE], due[SIGV4_SIGNATURE];
     struct buf canonical;
     buf_init(&canonical, 1 << 20);
-    bool ok = put_canonical(&canonical, q, z->headers) &&
-              !sigv4_sign_canonical(secret, slice_str(date), z->scope, buf_slice(&canonical), due);
+    buf_printf(&canonical, "%s\n%s\n\n", q->method, q->path);
+    bool ok = sigv4_hash(q->body, hash) && put_headers(&canonical, q, z->headers);
+    buf_printf(&canonical, "\n%.*s\n", SLICE_FMT(z->headers));
+    if (ok) buf_put(&canonical, hash, sizeof(hash));
+    ok = ok && !buf_failed(&canonical) &&
+         !sigv4_sign_canonical(secret, slice_str(date), z->scope, buf_slice(&canonical), due);
     buf_fini(&canonical);
     return ok && !CRYPTO_memcmp(due, z->signature.p, sizeof(due));
 }
 
 /* ---- the check ---- */
-
-/* Is it date/region/service/aws4_request, of this date, Region and service? */
-static bool is_scope(struct slice scope, const char *date, const char *region, const char *service, struct arena *a) {
-    const char *due = arena_printf(a, "%.8s/%s/%s/aws4_request", date, region, service);
-    return due && slice_is(scope, due);
-}
 
 static bool covers(struct slice headers, const char *name) {
     size_t n = strlen(name);
@@ -126,11 +116,6 @@ static bool covers_meaning(const struct authorization *z, const struct http_requ
            (!http_header(q, "X-Amz-Target") || covers(z->headers, "x-amz-target"));
 }
 
-static bool has_token(const struct access_key *key, const struct http_request *q) {
-    const char *token = http_header(q, "X-Amz-Security-Token");
-    return access_key_takes(key, slice_str(token ? token : ""));
-}
-
 /* An unknown key takes as long as a known one, so that the time does not reveal which keys
  * exist. */
 const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
@@ -146,14 +131,16 @@ const struct access_key *signature_check(const struct access_keys *keys, const c
                       "x-amz-date and, where it is sent, x-amz-target among them) and Signature, beside X-Amz-Date");
     const struct access_key *key = access_key_find(keys, z.key);
     bool same = is_signed(q, &z, date, key ? key->secret : "");
-    if (!key || !has_token(key, q))
+    const char *token = http_header(q, "X-Amz-Security-Token");
+    if (!key || !access_key_takes(key, slice_str(token ? token : "")))
         return refuse(error, API_UnrecognizedClientException, e,
                       "The security token included in the request is invalid.");
     if (!same)
         return refuse(error, API_InvalidSignatureException, e,
                       "The request signature we calculated does not match the signature you provided. Check your AWS "
                       "Secret Access Key and signing method.");
-    if (!is_scope(z.scope, date, region, service, a))
+    const char *scope = arena_printf(a, "%.8s/%s/%s/aws4_request", date, region, service);
+    if (!scope || !slice_is(z.scope, scope))
         return refuse(error, API_InvalidSignatureException, e,
                       "Credential should be scoped to a valid region and to the service.");
     if (llabs(time_of(date) - now_s) > SIGV4_SKEW_S)

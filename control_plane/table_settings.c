@@ -84,16 +84,6 @@ static void put_scaling(struct call *c, struct ast_props *props, const struct do
     tree_add_map(c, props, "autoscaling_settings", all);
 }
 
-static void put_replicas(struct call *c, struct ast_prop_value *properties, const struct doc *replicas) {
-    struct ast_prop_value *all = tree_map(c);
-    for (const struct doc *r = replicas ? replicas->first : NULL; r; r = r->next) {
-        struct ast_prop_value *one = tree_map(c);
-        copy(c, r, "readCapacityUnits", one, "read_capacity_units");
-        if (one && one->n) tree_put(c, all, region_of(c, r), one);
-    }
-    if (all && all->n) tree_put(c, properties, "replica_updates", all);
-}
-
 /* Some members have a name with the ending Override in RestoreTable. */
 static const struct doc *either(const struct doc *in, const char *name, const char *override) {
     const struct doc *d = doc_get(in, name);
@@ -120,7 +110,14 @@ int table_settings_props(struct call *c, struct ast_props *props) {
     put_group(c, all, "ttl", doc_get(in, "ttl"), status, 1);
     put_group(c, all, "client_side_timestamps", doc_get(in, "clientSideTimestamps"), status, 1);
     put_group(c, all, "warm_throughput", doc_get(in, "warmThroughputSpecification"), warm, ARRAY_LEN(warm));
-    put_replicas(c, all, doc_get(in, "replicaSpecifications"));
+    const struct doc *replicas = doc_get(in, "replicaSpecifications");
+    struct ast_prop_value *updates = tree_map(c);
+    for (const struct doc *r = replicas ? replicas->first : NULL; r; r = r->next) {
+        struct ast_prop_value *one = tree_map(c);
+        copy(c, r, "readCapacityUnits", one, "read_capacity_units");
+        if (one && one->n) tree_put(c, updates, region_of(c, r), one);
+    }
+    if (updates && updates->n) tree_put(c, all, "replica_updates", updates);
     if (put_stream(c, props, all, doc_get(in, "cdcSpecification"))) return -1;
     tree_add_map(c, props, "custom_properties", all);
     put_scaling(c, props, in);

@@ -95,13 +95,6 @@ static size_t no_bytes(const struct row_sink *s) {
     return 0;
 }
 
-static enum cql_outcome run(struct cql_request *r) {
-    enum cql_outcome outcome = cql_run(r);
-    if (outcome == CQL_DONE) outcome = cql_admit(r) ? CQL_FAILED : cql_apply(r, outcome);
-    cql_request_fini(r);
-    return outcome;
-}
-
 /* The statement in CQL, for reports and traces. */
 static struct slice text_of(struct call *c, const struct ast_stmt *s) {
     struct buf b;
@@ -131,7 +124,10 @@ int tree_run(struct call *c, struct ast_stmt *s) {
     if (!s || c->make.failed) return call_nomem(c);
     r.query = s->source = text_of(c, s);
     if (!r.query.p) return call_nomem(c);
-    if (run(&r) != CQL_FAILED) return 0;
+    enum cql_outcome outcome = cql_run(&r);
+    if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
+    cql_request_fini(&r);
+    if (outcome != CQL_FAILED) return 0;
     c->error = error_of(c->err);
     return -1;
 }
