@@ -91,16 +91,6 @@ static const struct operation {
 #undef OPERATION
 };
 
-static int run_shaped(const struct operation *op, struct call *c) {
-    enum shape_verdict verdict = shape_check(op->input, c->in, c->err);
-    c->error = verdict == SHAPE_OF_OTHER_KIND ? API_SerializationException : API_ValidationException;
-    if (verdict != SHAPE_FITS) return -1;
-    c->schema = catalog_schema(c->o->catalog);
-    int rc = op->run(c);
-    schema_unref(c->schema);
-    return rc || c->make.failed ? (c->err->set ? -1 : call_nomem(c)) : 0;
-}
-
 static int check_signature(const struct control_plane *p, const struct http_request *q, const char *service,
                            struct call *c) {
     if (!p->o.keys) return 0;
@@ -151,7 +141,14 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
     if (in && asked->protocol == PROTOCOL_QUERY) shape_settle_texts(op->input, in);
     c->in = in;
     c->error = API_SerializationException;
-    return c->in ? run_shaped(op, c) : -1;
+    if (!in) return -1;
+    enum shape_verdict verdict = shape_check(op->input, in, c->err);
+    if (verdict != SHAPE_OF_OTHER_KIND) c->error = API_ValidationException;
+    if (verdict != SHAPE_FITS) return -1;
+    c->schema = catalog_schema(c->o->catalog);
+    int rc = op->run(c);
+    schema_unref(c->schema);
+    return rc || c->make.failed ? (c->err->set ? -1 : call_nomem(c)) : 0;
 }
 
 /* ---- answers ---- */

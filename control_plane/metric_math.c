@@ -40,13 +40,13 @@ static int expect(struct parser *p, char sign) {
     return err_invalid(p->err, "'%c' is missing", sign);
 }
 
-static bool is_name_sign(uint8_t c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 static struct slice take_name(struct parser *p) {
     const uint8_t *begin = p->at;
-    while (p->at < p->end && is_name_sign(*p->at)) p->at++;
+    for (; p->at < p->end; p->at++) {
+        uint8_t c = *p->at;
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '_') break;
+    }
     return slice_of(begin, (size_t)(p->at - begin));
 }
 

@@ -108,16 +108,6 @@ static void put_dimension(struct call *c, struct doc *to, const char *name, cons
     doc_put_text(&c->make, d, "Value", value);
 }
 
-static void put_listed(struct call *c, struct doc *to, const struct listed *x) {
-    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
-    doc_put_text(&c->make, d, "Namespace", "AWS/Cassandra");
-    doc_put_text(&c->make, d, "MetricName", x->name);
-    struct doc *dimensions = doc_put(&c->make, d, "Dimensions", DOC_LIST);
-    put_dimension(c, dimensions, "Keyspace", x->keyspace);
-    put_dimension(c, dimensions, "TableName", x->table);
-    put_dimension(c, dimensions, "Operation", x->operation);
-}
-
 int op_list_metrics(struct call *c) {
     enum { ROOM = 500 };
     const struct doc *namespace = doc_get(c->in, "Namespace");
@@ -133,8 +123,16 @@ int op_list_metrics(struct call *c) {
         return -1;
     if (l.n) qsort(l.list, l.n, sizeof(*l.list), by_key);
     struct doc *metrics = doc_put(&c->make, c->out, "Metrics", DOC_LIST);
-    for (uint32_t i = 0; i < l.n; i++)
-        if ((i == 0 || strcmp(l.list[i].key, l.list[i - 1].key)) && page_takes(c, &page, l.list[i].key))
-            put_listed(c, metrics, &l.list[i]);
+    for (uint32_t i = 0; i < l.n; i++) {
+        const struct listed *x = &l.list[i];
+        if ((i > 0 && !strcmp(x->key, x[-1].key)) || !page_takes(c, &page, x->key)) continue;
+        struct doc *d = doc_put(&c->make, metrics, NULL, DOC_MAP);
+        doc_put_text(&c->make, d, "Namespace", "AWS/Cassandra");
+        doc_put_text(&c->make, d, "MetricName", x->name);
+        struct doc *dimensions = doc_put(&c->make, d, "Dimensions", DOC_LIST);
+        put_dimension(c, dimensions, "Keyspace", x->keyspace);
+        put_dimension(c, dimensions, "TableName", x->table);
+        put_dimension(c, dimensions, "Operation", x->operation);
+    }
     return 0;
 }

@@ -144,14 +144,6 @@ static int read_query(struct request *r, struct query *q) {
 
 /* ---- the answer: a page of datapoints; a token says how many were before it ---- */
 
-static int page_start(struct call *c, uint64_t *skip) {
-    struct page p;
-    char *end;
-    if (page_begin_at(c, &p, "NextToken", 0, API_InvalidNextToken)) return -1;
-    *skip = strtoull(p.after, &end, 10);
-    return *end ? call_fail(c, API_InvalidNextToken, "The NextToken is not one that this service gave.") : 0;
-}
-
 static void put_points(struct call *c, struct doc *d, const struct math_series *s, uint64_t from, uint64_t n) {
     const struct doc *scan = doc_get(c->in, "ScanBy");
     bool ascending = scan && slice_is(scan->text, "TimestampAscending");
@@ -187,10 +179,13 @@ static int answer(struct request *r, uint64_t skip, uint64_t room) {
 int op_get_metric_data(struct call *c) {
     struct request r = {.c = c};
     const struct doc *most = doc_get(c->in, "MaxDatapoints");
-    uint64_t skip;
+    struct page page;
+    char *end;
     if (metric_check_permission(c) || metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) ||
-        page_start(c, &skip))
+        page_begin_at(c, &page, "NextToken", 0, API_InvalidNextToken))
         return -1;
+    uint64_t skip = strtoull(page.after, &end, 10);
+    if (*end) return call_fail(c, API_InvalidNextToken, "The NextToken is not one that this service gave.");
     if (most && (most->whole < 1 || most->whole > MATH_POINTS))
         return call_fail(c, API_ValidationError,
                          "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole,

@@ -8,18 +8,6 @@ static int answer(struct call *c, const char *keyspace, const char *name) {
     return 0;
 }
 
-static int take_fields(struct call *c, struct ast_create_type *t) {
-    const struct doc *fields = doc_get(c->in, "fieldDefinitions");
-    t->field_names = ARENA_ARRAY(c->arena, fields->n, const char *);
-    t->field_types = ARENA_ARRAY(c->arena, fields->n, struct ast_type *);
-    if (!t->field_names || !t->field_types) return call_nomem(c);
-    for (const struct doc *d = fields->first; d; d = d->next, t->n_fields++) {
-        if (!(t->field_names[t->n_fields] = doc_text(c->arena, d, "name"))) return call_nomem(c);
-        if (!(t->field_types[t->n_fields] = cql_parse_type(c->arena, doc_get(d, "type")->text, c->err))) return -1;
-    }
-    return 0;
-}
-
 int op_create_type(struct call *c) {
     const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
     const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
@@ -33,8 +21,18 @@ int op_create_type(struct call *c) {
         if (!strcmp(space->types[i]->type->name, name)) t = space->types[i];
     if (t && call_check_active(c, "type", name, t->status)) return -1;
     if (t) return call_fail(c, API_ConflictException, "The type %s already exists in keyspace %s.", name, keyspace);
-    s->create_type.name = (struct ast_name){keyspace, name};
-    return take_fields(c, &s->create_type) || tree_run(c, s) ? -1 : answer(c, keyspace, name);
+    struct ast_create_type *made = &s->create_type;
+    const struct doc *fields = doc_get(c->in, "fieldDefinitions");
+    made->name = (struct ast_name){keyspace, name};
+    made->field_names = ARENA_ARRAY(c->arena, fields->n, const char *);
+    made->field_types = ARENA_ARRAY(c->arena, fields->n, struct ast_type *);
+    if (!made->field_names || !made->field_types) return call_nomem(c);
+    for (const struct doc *d = fields->first; d; d = d->next, made->n_fields++) {
+        uint32_t i = made->n_fields;
+        if (!(made->field_names[i] = doc_text(c->arena, d, "name"))) return call_nomem(c);
+        if (!(made->field_types[i] = cql_parse_type(c->arena, doc_get(d, "type")->text, c->err))) return -1;
+    }
+    return tree_run(c, s) ? -1 : answer(c, keyspace, name);
 }
 
 int op_delete_type(struct call *c) {

@@ -133,12 +133,6 @@ static void check_choice(struct check *c, const struct shape *s, const struct do
     find(c, d, "satisfy enum value set: ", all);
 }
 
-static void check_number(struct check *c, const struct shape *s, const struct doc *d) {
-    if (!s->whole) return;
-    if (d->whole > s->most) find_bound(c, d, "have value less than or equal to ", s->most);
-    if (d->whole < s->least) find_bound(c, d, "have value greater than or equal to ", s->least);
-}
-
 /* ---- documents ---- */
 
 static bool is_of_kind(const struct shape *s, const struct doc *d) {
@@ -197,7 +191,10 @@ static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
     switch (s->kind) {
     case TEXTUAL: check_text(c, s, d); break;
     case CHOICE: check_choice(c, s, d); break;
-    case NUMERIC: check_number(c, s, d); break;
+    case NUMERIC:
+        if (s->whole && d->whole > s->most) find_bound(c, d, "have value less than or equal to ", s->most);
+        if (s->whole && d->whole < s->least) find_bound(c, d, "have value greater than or equal to ", s->least);
+        break;
     case LISTING: check_list(c, s, d); break;
     case NAMED: check_dictionary(c, s, d); break;
     case MAPPING: check_structure(c, id, d); break;

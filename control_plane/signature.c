@@ -109,13 +109,6 @@ static bool covers(struct slice headers, const char *name) {
     return false;
 }
 
-/* True when the signature covers the headers that decide what the request does. An attacker could
- * change or add a header that is not signed, and so turn the request into another one. */
-static bool covers_meaning(const struct authorization *z, const struct http_request *q) {
-    return covers(z->headers, "host") && covers(z->headers, "x-amz-date") &&
-           (!http_header(q, "X-Amz-Target") || covers(z->headers, "x-amz-target"));
-}
-
 /* An unknown key takes as long as a known one, so that the time does not reveal which keys
  * exist. */
 const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service,
@@ -125,7 +118,11 @@ const struct access_key *signature_check(const struct access_keys *keys, const c
     struct authorization z;
     if (!authorization)
         return refuse(error, API_MissingAuthenticationTokenException, e, "Missing Authentication Token");
-    if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers_meaning(&z, q))
+    /* The signature must cover the headers that decide what the request does. An attacker could
+     * change or add a header that is not signed, and so turn the request into another one. */
+    if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers(z.headers, "host") ||
+        !covers(z.headers, "x-amz-date") ||
+        (http_header(q, "X-Amz-Target") && !covers(z.headers, "x-amz-target")))
         return refuse(error, API_IncompleteSignatureException, e,
                       "The Authorization header must be AWS4-HMAC-SHA256 with Credential, SignedHeaders (host, "
                       "x-amz-date and, where it is sent, x-amz-target among them) and Signature, beside X-Amz-Date");

@@ -95,16 +95,6 @@ static size_t no_bytes(const struct row_sink *s) {
     return 0;
 }
 
-/* The statement in CQL, for reports and traces. */
-static struct slice text_of(struct call *c, const struct ast_stmt *s) {
-    struct buf b;
-    buf_init(&b, 1 << 20);
-    ast_print(s, &b);
-    struct slice text = buf_failed(&b) ? slice_of(NULL, 0) : arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    return text;
-}
-
 /* The API's changes are asynchronous: the answer comes before the change is visible. */
 int tree_run(struct call *c, struct ast_stmt *s) {
     struct row_sink sink = {no_rows, no_row, no_restart, no_bytes};
@@ -122,7 +112,11 @@ int tree_run(struct call *c, struct ast_stmt *s) {
                             .tree = s,
                             .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
     if (!s || c->make.failed) return call_nomem(c);
-    r.query = s->source = text_of(c, s);
+    struct buf text; /* the statement in CQL, for reports and traces */
+    buf_init(&text, 1 << 20);
+    ast_print(s, &text);
+    r.query = s->source = buf_failed(&text) ? slice_of(NULL, 0) : arena_dup(c->arena, buf_slice(&text));
+    buf_fini(&text);
     if (!r.query.p) return call_nomem(c);
     enum cql_outcome outcome = cql_run(&r);
     if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);

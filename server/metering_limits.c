@@ -61,28 +61,28 @@ static int copy_tables(const struct virtual_context *ctx, const struct schema_ta
 
 /* ---- throttles ---- */
 
-static int emit_throttle(struct row_out *ro, enum limit_id limit, const struct limit_table *t) {
-    const struct limit_counts *c = &t->counts[limit];
-    row_out_begin(ro);
-    row_text(ro, "limit_name", limit_info(limit)->name);
-    row_text(ro, "keyspace_name", t->keyspace);
-    row_text(ro, "table_name", t->table);
-    row_long(ro, "last_at", c->last_us / 1000);
-    row_long(ro, "last_rate", c->last_rate);
-    if (c->last_retry_us) row_long(ro, "last_retry_ms", (c->last_retry_us + 999) / 1000);
-    row_count(ro, "refused", c->refused);
-    row_count(ro, "shadowed", c->shadowed);
-    return row_out_emit(ro);
-}
-
 YIELDS_METERING(throttles) {
     struct row_out ro;
     struct copies all;
     if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
     int rc = 0;
     for (int i = 0; !rc && i < LIMITS; i++)
-        for (size_t k = 0; !rc && k < all.n; k++)
-            if (all.list[k].counts[i].last_us) rc = emit_throttle(&ro, (enum limit_id)i, &all.list[k]);
+        for (size_t k = 0; !rc && k < all.n; k++) {
+            enum limit_id limit = (enum limit_id)i;
+            const struct limit_table *t = &all.list[k];
+            const struct limit_counts *c = &t->counts[limit];
+            if (!c->last_us) continue;
+            row_out_begin(&ro);
+            row_text(&ro, "limit_name", limit_info(limit)->name);
+            row_text(&ro, "keyspace_name", t->keyspace);
+            row_text(&ro, "table_name", t->table);
+            row_long(&ro, "last_at", c->last_us / 1000);
+            row_long(&ro, "last_rate", c->last_rate);
+            if (c->last_retry_us) row_long(&ro, "last_retry_ms", (c->last_retry_us + 999) / 1000);
+            row_count(&ro, "refused", c->refused);
+            row_count(&ro, "shadowed", c->shadowed);
+            rc = row_out_emit(&ro);
+        }
     free(all.list);
     return rc;
 }

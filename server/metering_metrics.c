@@ -87,21 +87,6 @@ static int take_table(void *arg, const struct book_table *t, uint32_t second) {
 
 /* ---- gauges (gauge.def) ---- */
 
-static int put_gauge(struct metrics *all, const struct gauge *g) {
-    const struct gauge_info *info = gauge_info(g->id);
-    struct metric m = {.name = info->cloudwatch,
-                       .unit = info->unit,
-                       .operation = "",
-                       .minute = g->minute,
-                       .sum = g->value,
-                       .least = g->value,
-                       .most = g->value,
-                       .samples = 1};
-    memcpy(m.keyspace, g->keyspace, sizeof(m.keyspace));
-    memcpy(m.table, g->table, sizeof(m.table));
-    return put(all, &m);
-}
-
 /* Takes the billable sizes of tables. Counting one reads only the parts of the table that have
  * changed since the last count. */
 static int take_sizes(const struct system_metering *m, const struct schema *schema,
@@ -132,8 +117,21 @@ static int gather(struct system_metering *m, const struct schema *schema, const 
                      gauges_take(&gauges, m)
                  ? err_nomem(e)
                  : take_sizes(m, schema, patience, all->want, &gauges, e);
-    for (size_t i = 0; !rc && i < gauges.n; i++)
-        if (put_gauge(all, &gauges.list[i])) rc = err_nomem(e);
+    for (size_t i = 0; !rc && i < gauges.n; i++) {
+        const struct gauge *g = &gauges.list[i];
+        const struct gauge_info *info = gauge_info(g->id);
+        struct metric one = {.name = info->cloudwatch,
+                             .unit = info->unit,
+                             .operation = "",
+                             .minute = g->minute,
+                             .sum = g->value,
+                             .least = g->value,
+                             .most = g->value,
+                             .samples = 1};
+        memcpy(one.keyspace, g->keyspace, sizeof(one.keyspace));
+        memcpy(one.table, g->table, sizeof(one.table));
+        if (put(all, &one)) rc = err_nomem(e);
+    }
     free(gauges.list);
     return rc;
 }

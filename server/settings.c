@@ -179,21 +179,19 @@ static int read_memory(struct settings *s, const struct config *c, struct err *e
 
 static const char *or_default(const char *text, const char *otherwise) { return *text ? text : otherwise; }
 
+/* Settings whose default depends on the mode. */
 static int read_compatibility(struct settings *s, const struct config *c, struct err *e) {
     s->compatibility = s->mode == MODE_KEYSPACES ? COMPAT_STRICT : COMPAT_OFF;
-    if (!*c->values[CONFIG_COMPATIBILITY]) return 0;
-    int given = ONE_OF(c, CONFIG_COMPATIBILITY, e, "off", "report", "strict");
-    if (given < 0) return -1;
-    s->compatibility = given == 0 ? COMPAT_OFF : given == 1 ? COMPAT_REPORT : COMPAT_STRICT;
-    if (s->compatibility != COMPAT_STRICT || s->mode == MODE_KEYSPACES) return 0;
-    return err_set(
-        e, ERR_CONFIG,
-        "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
-}
-
-static int read_protocol(struct settings *s, const struct config *c, struct err *e) {
-    bool given = *c->values[CONFIG_PROTOCOL];
-    int five = given ? ONE_OF(c, CONFIG_PROTOCOL, e, "4", "5") : s->mode == MODE_CASSANDRA;
+    if (*c->values[CONFIG_COMPATIBILITY]) {
+        int given = ONE_OF(c, CONFIG_COMPATIBILITY, e, "off", "report", "strict");
+        if (given < 0) return -1;
+        s->compatibility = given == 0 ? COMPAT_OFF : given == 1 ? COMPAT_REPORT : COMPAT_STRICT;
+    }
+    if (s->compatibility == COMPAT_STRICT && s->mode != MODE_KEYSPACES)
+        return err_set(
+            e, ERR_CONFIG,
+            "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
+    int five = *c->values[CONFIG_PROTOCOL] ? ONE_OF(c, CONFIG_PROTOCOL, e, "4", "5") : s->mode == MODE_CASSANDRA;
     if (five < 0) return -1;
     s->newest_version = five ? 5 : 4;
     return 0;
@@ -296,7 +294,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->unmetered = metering == 1;
     if (s->unmetered) s->capacity_payload = NP_CAPACITY_OFF;
     if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) ||
-        read_protocol(s, c, e) || read_memory(s, c, e))
+        read_memory(s, c, e))
         return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;

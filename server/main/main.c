@@ -87,16 +87,16 @@ static int wait_for_the_end(struct reload *r, const sigset_t *set) {
     }
 }
 
-static int open_log(const struct settings *s, struct err *e) {
-    log_set_format(s->log.format);
-    return log_set_levels(s->log.levels, e) || log_open(s->log.file, e) ? -1 : 0;
-}
-
 static int serve(const struct config *c, int argc, char **argv) {
     struct settings s;
     struct err e = {0};
     umask(077); /* files may contain rows, which other users must not read */
-    if (settings_read(&s, c, &e) || open_log(&s, &e)) {
+    bool wrong = settings_read(&s, c, &e);
+    if (!wrong) {
+        log_set_format(s.log.format);
+        wrong = log_set_levels(s.log.levels, &e) || log_open(s.log.file, &e);
+    }
+    if (wrong) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_USAGE;
     }
