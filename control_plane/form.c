@@ -60,7 +60,7 @@ const char *form_find(struct arena *a, struct slice body, const char *name) {
     return NULL;
 }
 
-/* ---- paths: "a.member.10.b" is behind "a.member.2.b" ---- */
+/* ---- paths: "a.member.10.b" comes after "a.member.2.b" ---- */
 
 static struct slice first_part(struct slice path) {
     const uint8_t *dot = path.n ? memchr(path.p, '.', path.n) : NULL;

@@ -22,7 +22,7 @@ struct parser {
 
 static int no_memory(struct parser *p) { return err_nomem(p->err); }
 
-/* ---- signs ---- */
+/* ---- characters and names ---- */
 
 static void skip_blanks(struct parser *p) {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r')) p->at++;

@@ -19,7 +19,7 @@ int metric_check_permission(struct call *c) {
                      on.name);
 }
 
-/* ---- what is asked ---- */
+/* ---- members of the request ---- */
 
 static double seconds_of(const struct doc *d) { return d->kind == DOC_REAL ? d->real : (double)d->whole; }
 

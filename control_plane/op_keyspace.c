@@ -3,7 +3,7 @@
 
 #include "control_plane/tree.h"
 
-/* ---- as statements ---- */
+/* ---- changes: statements ---- */
 
 /* A specification is SINGLE_REGION, or MULTI_REGION with a list of Regions. */
 static struct ast_prop_value *replication(struct call *c, const struct doc *spec) {
@@ -95,7 +95,7 @@ int op_delete_keyspace(struct call *c) {
     return tree_run(c, statement(c, STMT_DROP_KEYSPACE, name));
 }
 
-/* ---- as they are ---- */
+/* ---- descriptions ---- */
 
 static void put_keyspace(struct call *c, struct doc *to, const struct schema_keyspace *ks) {
     bool several = schema_regions(ks) > 1;

@@ -1,5 +1,5 @@
-/* GetMetricStatistics and ListMetrics of CloudWatch, for the namespace AWS/Cassandra (https://do
- * cs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricStatistics.html). */
+/* GetMetricStatistics and ListMetrics of CloudWatch, for the namespace AWS/Cassandra
+ * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricStatistics.html). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

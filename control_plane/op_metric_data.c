@@ -1,4 +1,4 @@
-/* GetMetricData of CloudWatch, for the namespace AWS/Cassandra: metrics, and expressions
+/* GetMetricData of CloudWatch, for the namespace AWS/Cassandra: metrics and expressions
  * (metric_math.h)
  * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). */
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static int invalid(struct call *c, uint32_t i, const char *what) {
     return call_fail(c, API_ValidationError, "The value for parameter MetricDataQueries.member.%u%s", i + 1, what);
 }
 
-/* ---- what is asked ---- */
+/* ---- queries of the request ---- */
 
 static int check_metric(struct call *c, const struct doc *stat) {
     const struct doc *name = doc_get(stat, "Stat");

@@ -37,7 +37,7 @@ static const struct {
      "autoscaling_settings.provisioned_write_capacity_autoscaling_update.", "write_scaling"},
 };
 
-/* ---- what a table has ---- */
+/* ---- settings of a table ---- */
 
 static const char *setting(const struct target *x, const char *key) {
     char name[256];
@@ -70,7 +70,7 @@ static int64_t made_ms(const struct target *x, const char *key) {
     return text ? strtoll(text, NULL, 10) : x->t->created_ms;
 }
 
-/* ---- what a request names ---- */
+/* ---- members of the request ---- */
 
 static bool asks(const struct call *c, const char *member, const char *value) {
     const struct doc *d = doc_get(c->in, member);

@@ -56,7 +56,7 @@ static int take_definition(struct call *c, struct ast_create_table *t) {
     return 0;
 }
 
-/* ---- as statements ---- */
+/* ---- changes: statements ---- */
 
 static int answer_arn(struct call *c, const char *member, const char *keyspace, const char *table) {
     doc_put_text(&c->make, c->out, member, arn_of_table(c, keyspace, table));
@@ -145,7 +145,7 @@ int op_restore_table(struct call *c) {
     return tree_run(c, s) ? -1 : answer_arn(c, "restoredTableARN", keyspace, name);
 }
 
-/* ---- as they are ---- */
+/* ---- descriptions ---- */
 
 static void put_names(struct call *c, const struct schema_table *t) {
     doc_put_text(&c->make, c->out, "keyspaceName", t->keyspace->name);

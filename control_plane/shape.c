@@ -57,7 +57,7 @@ struct check {
     bool other_kind;
 };
 
-/* ---- what is found ---- */
+/* ---- breaches ---- */
 
 enum { FOUND_MOST = 10, VALUE_SHOWN = 256 };
 
@@ -216,7 +216,7 @@ enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct 
     return c.other_kind ? SHAPE_OF_OTHER_KIND : found ? SHAPE_INVALID : SHAPE_FITS;
 }
 
-/* ---- forms: everything is text ---- */
+/* ---- forms, in which all values are texts ---- */
 
 static void settle_number(const struct shape *s, struct doc *d) {
     char text[64], *end;

@@ -88,7 +88,7 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
     return rc;
 }
 
-/* ---- what a request is on ---- */
+/* ---- does a rule match a request? ---- */
 
 static const struct catalog_change *change_of(const struct cql_request *q) {
     switch (q->stmt_kind) {

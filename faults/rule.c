@@ -92,7 +92,7 @@ static int no_such(enum fault_column c, const char *text, struct err *e) {
     return err_set_buf(e, ERR_INVALID, &words);
 }
 
-/* Resolves opcode, statement and error: what the rule matches, and what it answers. */
+/* Resolves the words in opcode, statement and error. */
 static int find_kinds(struct fault_rule *r, struct err *e) {
     r->kind = -1;
     for (size_t i = 0; i < ARRAY_LEN(kinds) && *r->opcode; i++)

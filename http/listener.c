@@ -32,13 +32,13 @@ struct http_listener {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stopping, has_usher;
-    TAILQ_HEAD(, visitor) visitors; /* eldest first */
+    TAILQ_HEAD(, visitor) visitors; /* oldest first */
     unsigned n_visitors;
     struct http_options o;
     struct http_certificate *certificate; /* NULL: no TLS */
 };
 
-/* A request that is being read. */
+/* A request whose body is being read. */
 struct reading {
     struct buf body;
     time_t began;
@@ -151,7 +151,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     }
     if (now_s() - r->began > l->o.request_s) return MHD_NO;
     if (!*data_n) return answer(l, c, method, path, r);
-    if (!l->o.body_max) return MHD_NO; /* nothing here takes a body */
+    if (!l->o.body_max) return MHD_NO; /* no request of this port has a body */
     r->too_large = r->too_large || r->body.n + *data_n > l->o.body_max;
     if (!r->too_large) buf_put(&r->body, data, *data_n);
     *data_n = 0;

@@ -41,8 +41,8 @@ struct http_answer {
     } headers[HTTP_HEADERS];
 };
 
-/* Fills the answer. status is 413 and type "text/plain" before the call, the body is empty, and the
- * rest is zero. On the listener's thread. */
+/* Fills the answer: its status and, unless it is "text/plain", its type. Before the call the
+ * body is empty and there are no headers. On the listener's thread. */
 typedef void (*http_handler_fn)(void *arg, const struct http_request *q, struct http_answer *out);
 
 struct http_options {

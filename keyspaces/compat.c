@@ -5,7 +5,7 @@
 
 #include "keyspaces/report.h"
 
-/* Keeps the use as a note of the request. Without a list of notes, or memory for one, the use
+/* Keeps the use as a note of the request. Without a list of notes, or memory for a note, the use
  * goes to the report at once; it is then counted twice if the request begins anew on another
  * thread. */
 static void note(struct compat *c, enum refusal_id id, const char *words) {

@@ -86,6 +86,7 @@ static int begin(const struct control_capture *c, const struct schema_table *t, 
     return path_of(c, name, path, e) ? -1 : capture_start(c->recorder, path, &w, e);
 }
 
+/* Ends the running capture, if it has the name. */
 static int end(const struct virtual_context *ctx, const struct control_capture *c, struct slice name) {
     struct capture_status s;
     capture_status_get(c->recorder, &s);

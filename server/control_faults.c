@@ -4,7 +4,7 @@
 
 #include "system_schema/row_out.h"
 
-/* ---- what there is ---- */
+/* ---- reading the table ---- */
 
 static int yield_rule(void *arg, const struct fault_rule *rule) {
     struct row_out *ro = arg;

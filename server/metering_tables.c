@@ -4,7 +4,7 @@
 #include "metering/charge.h"
 #include "server/system_metering.h"
 
-/* ---- the book, copied while its lock is held ---- */
+/* ---- the ledger's figures, copied while its lock is held ---- */
 
 struct account {
     uint32_t object;
