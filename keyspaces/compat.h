@@ -37,9 +37,9 @@ struct compat_notes {
 
 struct compat {
     enum compat_mode mode;
-    bool exempt;                  /* a table of Tally's own keyspaces, which Keyspaces does not have */
+    bool exempt;                  /* a table of Tally's own keyspaces: nothing is refused */
     struct compat_report *report; /* mode REPORT: shared by all threads */
-    struct compat_notes *notes;   /* mode REPORT: where uses go first; NULL: to the report at once */
+    struct compat_notes *notes;   /* mode REPORT: uses go here first; NULL: to the report */
     struct slice statement;       /* the statement's text; may be empty */
     const char *keyspace, *table; /* or NULL */
     struct refusal_set uses;      /* mode REPORT: the rules that this copy's statement broke */

@@ -24,9 +24,9 @@ void compat_report_note(struct compat_report *r, enum refusal_id id, const char 
 
 struct compat_use {
     enum refusal_id id;
-    const char *keyspace, *table; /* "" when the statement names none, or for the row of all others */
-    const char *statement;        /* literals as ?, cut at REPORT_TEXT; "" in the row of all others */
-    const char *words;            /* cut at REPORT_TEXT; in the row of all others what the rule checks */
+    const char *keyspace, *table; /* "": the statement names none, or the row of all others */
+    const char *statement;        /* literals as ?, cut at REPORT_TEXT; "": all others */
+    const char *words;            /* cut at REPORT_TEXT; of all others: what the rule checks */
     uint64_t uses;
     int64_t first_us, last_us; /* wall clock */
 };
