@@ -49,8 +49,8 @@ static void divide_half_even(struct number *v, uint64_t by) {
     mpz_clear(divisor);
 }
 
-/* Cassandra moves its average with every value and rounds each time (avg + (v - avg) / n), so the
- * order of values shows. */
+/* Cassandra updates its average with every value and rounds each time (avg + (v - avg) / n), so the
+ * result depends on the order of values. */
 static int move_average(struct aggregate *a, struct number *v, struct err *e) {
     mpz_neg(a->big.n, a->big.n);
     int rc = add_big(v, &a->big, e);
@@ -72,8 +72,8 @@ static int add_overflown(struct aggregate *a, double d, struct err *e) {
     return rc;
 }
 
-/* Kahan's summation, as Java's DoubleSummaryStatistics does it. An average goes on exactly where
- * the sum leaves the range of a double. */
+/* Kahan's summation, as in Java's DoubleSummaryStatistics. When the sum leaves the range of a
+ * double, an average continues with exact numbers. */
 static int add_real(struct aggregate *a, bool average, double d, struct err *e) {
     if (a->overflown) return add_overflown(a, d, e);
     double before = a->real, part = d - a->lost, sum = before + part;
@@ -97,7 +97,7 @@ static double real_average(struct aggregate *a) {
     return number_to_real(&a->big);
 }
 
-/* ---- taking a value in ---- */
+/* ---- adding a value ---- */
 
 static int add_count(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
     (void)a, (void)t, (void)v, (void)e;

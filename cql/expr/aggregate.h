@@ -1,8 +1,8 @@
-/* Aggregate functions (aggregate.def) on a run of values: over rows for the aggregates of a SELECT,
- * over elements for collection_sum and its like.
+/* Aggregate functions (aggregate.def) on a group of values: over rows for the aggregates of a
+ * SELECT, over elements for collection_sum and similar functions.
  *
  * Life: aggregate_find while a statement is compiled; aggregate_init, aggregate_add for each value,
- * aggregate_result, then aggregate_clear for the next run or aggregate_fini.
+ * aggregate_result, then aggregate_clear for the next group or aggregate_fini.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ struct aggregate {
     uint64_t n;
     struct buf best;           /* min, max */
     __int128 whole;            /* tinyint to bigint */
-    double real, lost, simple; /* float, double: the sum, what rounding took from it, and the sum as it comes */
+    double real, lost, simple; /* float, double: Kahan's sum, its rounding error, and the plain sum */
     bool overflown;            /* the sum of reals is in big */
     struct number big;         /* sum of varint and decimal; average of decimal: the average so far */
 };
@@ -21,9 +21,9 @@ struct aggregate {
 struct aggregate_op {
     const char *name;
     bool numbers;     /* its argument must be a number */
-    bool counts_rows; /* with * or a literal for an argument it has none, and is given every row */
+    bool counts_rows; /* with * or a literal as argument it has no argument, and counts every row */
     const struct cql_type *(*type)(const struct cql_type *of); /* of the result; of: NULL without an argument */
-    /* v: neither null nor, where numbers are wanted, empty; a->n counts it already. */
+    /* v: not null, and not empty if numbers is set; a->n counts it already. */
     int (*add)(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e);
     int (*put)(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e);
 };
@@ -33,15 +33,14 @@ const struct aggregate_op *aggregate_find(const char *name);
 void aggregate_init(struct aggregate *a);
 void aggregate_clear(struct aggregate *a);
 void aggregate_fini(struct aggregate *a);
-/* Nulls are passed over, empty values too where there is nothing to count or compare. t: of v; NULL
- * without an argument. */
+/* Skips nulls, and empty values if numbers is set. t: of v; NULL without an argument. */
 int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v,
                   struct err *e) MUST_CHECK;
 /* Appends the result, of type t: 0, 1 when it is null (min and max of nothing), -1. */
 int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out,
                      struct err *e) MUST_CHECK;
 
-/* Several. Room for n; lives until aggregates_fini. NULL: no memory. */
+/* n of them, until aggregates_fini. NULL: no memory. */
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;
 void aggregates_clear(struct aggregate *all, uint32_t n);
 void aggregates_fini(struct aggregate *all, uint32_t n);

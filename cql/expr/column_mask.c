@@ -3,7 +3,7 @@
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
 
-/* The mask as it was written, which errors name. */
+/* The mask as it was written, for error texts. */
 static struct slice signature(struct compile *c, const struct ast_column_mask *mask) {
     struct buf b;
     buf_init(&b, 1 << 16);
@@ -19,7 +19,8 @@ static struct slice signature(struct compile *c, const struct ast_column_mask *m
     return s.p ? s : slice_str("");
 }
 
-/* To Cassandra, which gives the value's type for it, the first argument is called by its class. */
+/* The masked value, the first argument. Cassandra's errors show its type for it, by the Java
+ * class. */
 static struct slice class_of(struct compile *c, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 1 << 16);
@@ -48,7 +49,7 @@ static const struct function *find(struct compile *c, const struct receiver *col
     return cqli_find_call(c, &call, known, column, 0);
 }
 
-/* The older class of timeuuids is none of CQL's. */
+/* Whether the function's result is of type t. CQL does not tell the older timeuuid class apart. */
 static bool gives(const struct function *f, const struct cql_type *t) {
     return cql_type_eq(f->result, t) || (f->result->id == CQL_LEGACY_TIMEUUID && t->id == CQL_TIMEUUID);
 }
@@ -82,7 +83,7 @@ static const char *text_of(struct compile *c, const struct cql_type *t, struct s
     return c->err->set ? NULL : (const char *)copy.p;
 }
 
-/* To Cassandra the text of a collection, a vector or a counter is its bytes. */
+/* Cassandra shows a collection, a vector or a counter as its bytes. */
 static const char *value_text(struct compile *c, const struct cql_type *t, struct slice v) {
     bool bytes = cql_type_is_collection(t) || t->id == CQL_VECTOR || t->id == CQL_COUNTER;
     return text_of(c, bytes ? cql_type_scalar(CQL_BLOB) : t, v, cql_value_text);
@@ -105,7 +106,7 @@ static int evaluate(struct compile *c, const struct function *f, uint32_t i, con
     return c->err->set ? -1 : 0;
 }
 
-/* What is made of it lives as long as the table: markers have no place in it. */
+/* The mask lives as long as the table, so bind markers are not allowed. */
 const struct schema_mask *column_mask_compile(struct compile *c, const struct receiver *column,
                                               const struct ast_column_mask *mask) {
     struct term_search search;

@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-/* Numbers are held as integers of so many bits behind the point. That is 32 digits and what
- * cancels: a decimal very near 1 loses as many digits of its logarithm as it shares with 1. */
+/* Numbers are integers with BITS bits behind the point. That suffices for 32 digits and for
+ * cancellation: the logarithm of a decimal very near 1 loses as many digits as it shares with 1. */
 enum { BITS = 1024, DIGITS_MIN = 32, DIGITS_MAX = 250, ZERO_EXPONENT = 33 };
 static const int64_t exponent_max = INT32_MAX;
 
-/* As many as the argument has, but 32 at least. */
+/* Significant digits of a result: as many as the argument has, between 32 and 250. */
 static int digits_of(const struct number *v) {
     int64_t n = number_digits(v->n);
     return n < DIGITS_MIN ? DIGITS_MIN : n > DIGITS_MAX ? DIGITS_MAX : (int)n;
@@ -58,7 +58,7 @@ static void log_of_ten(mpz_t out) {
     mpz_clear(ten);
 }
 
-/* n / 2^BITS, not 0, as a decimal of so many digits, rounded half up. */
+/* Converts n / 2^BITS, not 0, to a decimal of the given digits, rounded half up. */
 static void to_decimal(const mpz_t n, int digits, struct number *v) {
     mpz_t power, half, limit;
     mpz_inits(power, half, limit, NULL);
@@ -98,7 +98,7 @@ static int set_small(struct number *v, unsigned long n) {
     return 0;
 }
 
-/* Logarithms of 10, 100 and their inverses come out of Cassandra without zeros behind the point,
+/* Cassandra returns logarithms of 10, 100 and their inverses without zeros behind the point, and
  * those of most other powers with them. */
 static void shorten(struct number *v) {
     static const long whole[] = {1, 2, -1, -2};
@@ -177,7 +177,7 @@ int decimal_exp(struct number *v, struct err *e) {
     int digits = digits_of(v);
     mpz_t x, log10, quotient;
     mpz_inits(x, log10, quotient, NULL);
-    if (whole > -DIGITS_MIN) { /* else it is 1, and the series says so with x = 0 */
+    if (whole > -DIGITS_MIN) { /* else the result is 1, which the series gives for x = 0 */
         int64_t scale = v->scale;
         mpz_mul_2exp(x, v->n, BITS);
         mpz_ui_pow_ui(quotient, 10, (unsigned long)(scale < 0 ? -scale : scale));

@@ -1,7 +1,7 @@
-/* What a function is once it was found, and calling it. */
+/* Functions after function_resolve found them: their types, and calling them. */
 #include "cql/expr/function.h"
 
-/* The parts that there are, one by one. */
+/* Compares the parts one by one; from may have fewer. */
 static bool tuple_fits(const struct cql_type *to, const struct cql_type *from) {
     bool fits = from->id == CQL_TUPLE && from->n_args <= to->n_args;
     for (uint32_t i = 0; fits && i < from->n_args; i++) fits = function_type_fits(to->args[i], from->args[i]);
@@ -39,7 +39,7 @@ struct function *function_new(struct compile *c, const char *name, const struct 
     return f;
 }
 
-/* Others' empty values are no values to a function. */
+/* Whether the type has an empty value. For other types a function treats an empty value as null. */
 static bool has_empty_values(const struct cql_type *t) {
     switch (t->id) {
     case CQL_TEXT:

@@ -1,7 +1,8 @@
 /* Scalar functions, casts and operators as expressions find and call them; inside cql only.
  *
- * Life: function_resolve picks a signature while a statement is compiled, and allocates what is not a table row in the
- * statement's arena; function_call runs it for each execution, with results in the request's arena.
+ * Life: function_resolve picks a signature while a statement is compiled and allocates the function
+ * in the statement's arena; function_call runs it for each execution, with results in the request's
+ * arena.
  */
 #pragma once
 
@@ -28,9 +29,9 @@ struct function {
     bool pure;
     bool monotonic;  /* in its first argument */
     bool takes_null; /* called even when an argument is null; otherwise the result is null then */
-    bool raw;        /* a value of no bytes is a value, too, of whatever type */
+    bool raw;        /* an empty value is passed on for every type, not treated as null */
     enum ast_expr_kind op; /* of an operator */
-    const struct aggregate_op *aggregate; /* of aggregates, which have no call, and of collection_min and its like */
+    const struct aggregate_op *aggregate; /* of aggregates, which have no call, and of collection_min and similar */
 };
 
 struct function *function_new(struct compile *c, const char *name, const struct cql_type *result,
@@ -39,7 +40,8 @@ struct function *function_new(struct compile *c, const char *name, const struct 
 int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args,
                   struct value *out) MUST_CHECK;
 
-/* May a value of type from be stored as type to as it is? (AbstractType.isValueCompatibleWith) */
+/* Whether a value of type from may be stored unchanged as type to
+ * (AbstractType.isValueCompatibleWith). */
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
 
 /* ---- function_resolve.c ---- */
@@ -51,23 +53,23 @@ struct function_args {
     enum match (*fits)(void *arg, uint32_t i, const struct cql_type *t);
     const struct cql_type *(*type)(void *arg, uint32_t i); /* NULL when unknown */
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
-    int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1: the argument is none */
+    int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1: not a literal list */
     void *arg;
 };
-/* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for;
+/* Finds a native function, an aggregate or "_negate", the negation. to: the receiver of the value;
  * its type may be NULL, as may to itself. NULL: no such function for these arguments, with
  * Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name,
                                         const struct function_args *args, const struct receiver *to) MUST_CHECK;
-/* Did function_resolve say that there is none of the name? */
+/* Whether e is function_resolve's error for a name that no function has. */
 bool function_is_unknown(const struct err *e);
-/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is
- * said to be one; reversed: of those that are columns in descending order. */
+/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument to be
+ * marked as constant; reversed: a bit for each that is a column in descending order. */
 void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out);
 
 /* ---- function_operator.c ---- */
 
-/* has_marker: an operand is a bare bind marker, which no receiver gives a type. */
+/* has_marker: an operand is a bare bind marker, which gets no type from a receiver. */
 const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct function_args *args,
                                          const struct receiver *to, bool has_marker) MUST_CHECK;
 

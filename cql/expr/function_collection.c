@@ -1,4 +1,5 @@
-/* Functions of any collection: map_keys, map_values and collection_count, _min, _max, _sum, _avg (CollectionFcts). */
+/* Functions of any collection: map_keys, map_values and collection_count, _min, _max, _sum, _avg
+ * (CollectionFcts). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 

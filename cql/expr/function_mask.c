@@ -9,8 +9,8 @@
 
 enum { PARAMETERS_MAX = 4 };
 
-/* What a parameter takes: any type; any, that of what the value is for if it has none; the same as
- * the first; a string; an int; a text. */
+/* Types that a parameter accepts: any; any, or the receiver's for an argument without a type; the
+ * type of the first argument; a string; an int; a text. */
 enum parameter { ANY, RECEIVED, SAME, STRING, INT, TEXT };
 
 static int call_null(const struct function_in *in, struct buf *out) {
@@ -85,7 +85,7 @@ static int call_replace(const struct function_in *in, struct buf *out) {
 
 /* ---- mask_inner, mask_outer ---- */
 
-/* One character of UTF-8, which has so many bytes, and so many chars of Java's, 16 bits each. */
+/* The length in bytes of one UTF-8 character. *chars: its length in Java chars, 16 bits each. */
 static size_t character(struct slice s, size_t at, uint32_t *chars) {
     size_t n = s.p[at] < 0x80 ? 1 : s.p[at] < 0xE0 ? 2 : s.p[at] < 0xF0 ? 3 : 4;
     *chars = n == 4 ? 2 : 1;
@@ -115,7 +115,7 @@ static int read_padding(const struct function_in *in, struct slice *out) {
 
 static int64_t read_margin(struct value v) { return v.n == 4 ? (int32_t)load_u32(v.p) : 0; }
 
-/* A character of two chars may lose one of them: what is left is none, and becomes a question mark. */
+/* When only one of a character's two chars is masked, the other one becomes a question mark. */
 static void put_masked(struct slice s, const bool *masked, uint32_t chars, struct slice padding, struct buf *out) {
     bool all = true, none = true;
     for (uint32_t i = 0; i < chars; i++) {
@@ -154,7 +154,7 @@ static bool is_named(struct slice name, const char *java) {
     return strlen(java) == name.n && strncasecmp(java, (const char *)name.p, name.n) == 0;
 }
 
-/* The names that Java's providers know, in capitals, and OpenSSL's; MD2 is our own. */
+/* Names of Java's providers, in capitals, and OpenSSL's names; md2.c implements MD2. */
 static const EVP_MD *digest_named(struct slice name) {
     static const struct {
         const char *java, *openssl;
@@ -252,13 +252,13 @@ static int refuse_argument(struct compile *c, const struct mask *mask, const cha
     return -1;
 }
 
-/* The fixed value of a timeuuid is of the older class in Cassandra. */
+/* In Cassandra the default value of a timeuuid is of the older class. */
 static const struct cql_type *result_of(function_fn call, const struct cql_type *t) {
     if (call == call_hash) return cql_type_scalar(CQL_BLOB);
     return call == call_default && t->id == CQL_TIMEUUID ? cql_type_scalar(CQL_LEGACY_TIMEUUID) : t;
 }
 
-/* The type of an argument: its own, or what the parameter makes of one that has none. */
+/* The type of an argument: its own, or the parameter's for an argument without a type. */
 static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i,
                      const struct receiver *to, const struct cql_type **types) {
     enum parameter p = mask->parameters[i];

@@ -1,4 +1,4 @@
-/* The native functions themselves: time, uuids, blobs, JSON, tokens. */
+/* Implementations of native functions: time, uuids, blobs, JSON, tokens. */
 #include "base/murmur3.h"
 #include "base/random.h"
 #include "cql/expr/function.h"
@@ -24,7 +24,8 @@ int function_uuid(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* The request's time with a random sequence and node (multicast bit set, RFC 4122 section 4.5): two calls differ. */
+/* The request's time with a random sequence and node (multicast bit set, RFC 4122 section 4.5): two
+ * calls differ. */
 int function_now(const struct function_in *in, struct buf *out) {
     uint64_t low;
     if (random_bytes(&low, sizeof low, in->r->err)) return -1;
@@ -53,7 +54,7 @@ int function_current_time(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* Times that no timeuuid can tell wrap, and run over into its version (TimeUUID). */
+/* A time out of a timeuuid's range wraps and overflows into its version field (TimeUUID). */
 static int put_bound(const struct function_in *in, bool last, struct buf *out) {
     uint64_t ticks = (load_u64(in->args[0].p) - (uint64_t)gregorian_ms) * 10000;
     put_timeuuid((int64_t)(ticks + (last ? 9999 : 0)), last ? 0x7F7F7F7F7F7F7F7Fu : 0x8080808080808080u, out);
@@ -74,7 +75,7 @@ static int64_t ms_of(const struct function_in *in, uint32_t i) {
 
 static int64_t to_ms(const struct function_in *in) { return ms_of(in, 0); }
 
-/* Cassandra cuts what it makes of a time before 1970: whole seconds down, but whole days towards it. */
+/* For times before 1970 Cassandra rounds down to whole seconds, but towards 1970 to whole days. */
 int function_to_date(const struct function_in *in, struct buf *out) {
     put_date(floor_div(to_ms(in), 1000) / DAY_SECONDS * DAY_MS, out);
     return 0;
@@ -125,7 +126,8 @@ int function_token(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-/* Cassandra gives the function what it makes of the bytes: of none, of these types, a null. */
+/* Cassandra passes the decoded value to the function: for these types an empty value becomes
+ * null. */
 static bool is_nothing(const struct cql_type *t, struct value v) {
     bool something = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB || t->id == CQL_EMPTY ||
                      t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
@@ -202,7 +204,7 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* ---- floor: the last step that a time has passed, of steps of a duration from a beginning on
+/* ---- floor: rounds a time down to a step; the steps are durations from a start time on
  * (Duration.floorTimestamp, floorTime) ---- */
 
 static int read_step(const struct function_in *in, struct cql_duration *d) {
@@ -227,8 +229,8 @@ static int refuse_negative(const struct function_in *in, const struct cql_durati
     return negative ? err_invalid(in->r->err, "Negative durations are not supported by the floor function") : 0;
 }
 
-/* In a calendar's months the number of steps is found from the months between, then lowered while
- * the days and hours of the steps lead too far; a day that is cut to a month's end on the way stays
+/* The number of steps is estimated from the calendar months between, then lowered while the days
+ * and hours of the steps exceed the time. A day that is cut to a month's end on the way stays
  * cut. */
 static int64_t floor_months(int64_t ms, int64_t start, const struct cql_duration *d) {
     int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d->months,

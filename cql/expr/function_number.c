@@ -1,4 +1,4 @@
-/* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap,
+/* Casts between number types, arithmetic and math on them, as in Cassandra's Java: integers wrap,
  * reals saturate in casts. */
 #include <math.h>
 
@@ -7,7 +7,8 @@
 #include "cql/expr/number.h"
 #include "types/decimal.h"
 
-/* DecimalType: the digits of a quotient, the scale of a quotient, the digits of a sum or a product. */
+/* DecimalType: the digits of a quotient, the scale of a quotient, the digits of a sum or a
+ * product. */
 enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000, DECIMAL_PRECISION = 10000 };
 
 bool function_is_number(const struct cql_type *t) {
@@ -45,7 +46,8 @@ enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) 
 int function_cast_number(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    /* A varint of a real or a decimal has 64 bits at most: Cassandra makes it of a long. */
+    /* Cassandra casts a real or a decimal to varint through a long, so the result has 64 bits at
+     * most. */
     bool capped = in->f->result->id == CQL_VARINT && (v.form == REAL || in->f->args[0]->id == CQL_DECIMAL);
     struct buf whole;
     buf_init(&whole, 8);
@@ -104,7 +106,7 @@ static double real_result(enum ast_expr_kind op, double a, double b) {
     }
 }
 
-/* Takes the zeros off the end of an integer that is not 0: how many. */
+/* Removes the decimal zeros at the end of an integer that is not 0, and returns their number. */
 static int64_t take_zeros(mpz_t n) {
     mpz_t ten;
     mpz_init_set_ui(ten, 10);
@@ -131,8 +133,8 @@ static void drop_digits(mpz_t n, int64_t drop) {
     mpz_clears(power, half, NULL);
 }
 
-/* Rounds to DECIMAL_PRECISION digits; scale is that of v, whose own field is set to it or to the nearest there is.
- * False: that is another one, and v is not 0. */
+/* Rounds v, of the given scale, to DECIMAL_PRECISION digits and sets v->scale. False: the scale
+ * does not fit an int32 and v is not 0; v->scale is then the nearest. */
 static bool round_decimal(struct number *v, int64_t scale) {
     int64_t drop;
     while ((drop = number_digits(v->n) - DECIMAL_PRECISION) > 0) { /* again when rounding makes a digit more */
@@ -143,9 +145,9 @@ static bool round_decimal(struct number *v, int64_t scale) {
     return v->scale == scale || mpz_sgn(v->n) == 0;
 }
 
-/* a + b into a. Of a number whose digits all lie behind those of the sum no more than the sign is
+/* a + b into a. When all digits of one number lie behind the sum's last digit, only its sign is
  * added, so that the cost does not grow with the distance of the exponents (BigDecimal.add with a
- * precision). False: as of round_decimal. */
+ * precision). False: as round_decimal. */
 static bool add_decimal(struct number *a, struct number *b) {
     struct number *coarse = a->scale <= b->scale ? a : b, *fine = coarse == a ? b : a;
     int64_t from = coarse->scale, to = fine->scale, digits = number_digits(coarse->n),
@@ -189,16 +191,16 @@ static void divide_decimal(struct number *a, struct number *b) {
     strip_zeros(a);
 }
 
-/* An integer meets a decimal as the decimal of a double: 3 is 3.0, and beyond 2^53 digits are lost
- * (DecimalType.toBigDecimal). */
+/* In an operation with a decimal, an integer is converted through a double: 3 becomes 3.0, and
+ * beyond 2^53 digits are lost (DecimalType.toBigDecimal). */
 static void through_real(struct number *v) {
     if (v->form != WHOLE) return;
     v->form = REAL;
     v->d = (double)v->i;
 }
 
-/* The scale that BigDecimal.remainder leaves: the quotient loses its zeros as far as the difference
- * of the scales asks. */
+/* The remainder with the scale of BigDecimal.remainder: the quotient loses trailing zeros, at most
+ * down to the difference of the scales. */
 static void remainder_decimal(struct number *a, struct number *b) {
     int64_t preferred = (int64_t)a->scale - b->scale, quotient_scale = preferred, scale = a->scale;
     mpz_t q;
@@ -289,8 +291,8 @@ int function_negate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-/* Java rounds a real to a whole number of its own size, the nearest there is; halves go up, and NaN
- * is 0 (Math.round). */
+/* Java rounds a real to the nearest whole number of its own size (32 or 64 bits); halves go up, and
+ * NaN becomes 0 (Math.round). */
 static double round_real(double d, bool single) {
     double limit = single ? 2147483647.0 : 9223372036854775807.0,
            lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(d);

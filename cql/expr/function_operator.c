@@ -1,7 +1,7 @@
-/* + - * / %: Cassandra's operators are functions with a signature for each pair of types, found
- * like others (OperationFcts, FunctionResolver): one that fits exactly is taken; else the only one
- * that fits; else, unless an operand is a bare marker, the one on two values of the type that is
- * wanted. */
+/* + - * / %: Cassandra's operators are functions with a signature for each pair of types, and
+ * resolved like other functions (OperationFcts, FunctionResolver): an exact match first; else the
+ * only one that fits; else, unless an operand is a bare marker, the one on two values of the
+ * receiver's type. */
 #include "cql/expr/function.h"
 
 static const enum cql_type_id operands[] = {CQL_TINYINT, CQL_SMALLINT,  CQL_INT,     CQL_BIGINT,  CQL_COUNTER,
@@ -29,7 +29,7 @@ static const struct cql_type *signature(enum ast_expr_kind op, enum cql_type_id 
 
 struct found {
     uint32_t n;                  /* operators that fit */
-    enum cql_type_id a, b;       /* the one to take, when has */
+    enum cql_type_id a, b;       /* the chosen operator, if has */
     bool has;
 };
 

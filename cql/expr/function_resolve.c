@@ -1,5 +1,5 @@
-/* Finding a native function, a cast or an operator for arguments, with Cassandra's rules and words
- * (FunctionResolver). */
+/* Finds a native function, a cast or the negation for arguments, with Cassandra's rules and error
+ * texts (FunctionResolver). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 
@@ -38,7 +38,7 @@ enum { CANDIDATES_MAX = 32, NATIVE_ARGS_MAX = 3 };
 
 struct candidates {
     struct compile *c;
-    const char *name; /* as asked for */
+    const char *name; /* as in the statement */
     uint32_t n;
     const struct function *all[CANDIDATES_MAX];
 };
@@ -50,7 +50,7 @@ static struct function *add(struct candidates *k, const struct cql_type *result,
     return f;
 }
 
-/* The types of a list of names between commas. */
+/* Reads a list of type names separated by commas. */
 static uint32_t native_args(const char *names, const struct cql_type **types) {
     uint32_t n = 0;
     for (const char *at = names; *at; n++) {
@@ -114,7 +114,7 @@ static void add_casts(struct candidates *k) {
     }
 }
 
-/* Of one number to another of its type. */
+/* Adds a candidate from T to T for each number type T. */
 static void add_for_numbers(struct candidates *k, function_fn call, const struct aggregate_op *aggregate) {
     for (int id = 0; id < CQL_LIST; id++) {
         const struct cql_type *t = cql_type_scalar(id);
@@ -236,7 +236,7 @@ static const struct function *to_json_of(struct compile *c, const char *name, co
     return f;
 }
 
-/* token(partition key): its parameters are those of the table that the value is for. */
+/* token(partition key): the parameters are the partition key columns of the receiver's table. */
 static const struct function *resolve_token(struct compile *c, const char *name, const struct function_args *args,
                                             const struct receiver *to) {
     const struct cql_type *types[FUNCTION_ARGS_MAX];

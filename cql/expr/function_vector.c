@@ -1,4 +1,4 @@
-/* How alike two vectors of floats are: similarity_cosine, similarity_euclidean, similarity_dot_product (VectorFcts). */
+/* Similarity of two vectors of floats: similarity_cosine, _euclidean, _dot_product (VectorFcts). */
 #include <math.h>
 
 #include "cql/expr/function.h"
@@ -68,7 +68,8 @@ static const struct cql_type *vector_of(struct compile *c, uint32_t n) {
 }
 
 /* The type of an argument. In a select list a literal list is a vector of floats; among the values
- * of a statement it has no type. An argument without a type is taken for what the call is for. */
+ * of a statement it has no type. An argument without a type gets the type of the call's
+ * receiver. */
 static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i,
                                       const struct receiver *to) {
     int64_t items = args->items(args->arg, i);
@@ -87,7 +88,7 @@ static int refuse(struct compile *c, const char *name, struct slice text, const 
     return -1;
 }
 
-/* An argument whose type is still unknown is of the other's type. */
+/* An argument whose type is still unknown gets the other's type. */
 static int find_types(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
                       const struct cql_type **types) {
     static const char *const takes = "vector<float, n>, vector<float, n>";

@@ -1,5 +1,5 @@
-/* The MD2 hash (RFC 1319), which Java still knows by name and OpenSSL no more. For mask_hash alone:
- * nothing relies on it. */
+/* The MD2 hash (RFC 1319), which Java still has and OpenSSL no longer has. Only mask_hash uses it;
+ * no security depends on it. */
 #pragma once
 
 #include "base/slice.h"

@@ -1,4 +1,4 @@
-/* Numbers of every CQL type, as arithmetic and aggregates calculate with them. */
+/* Numbers of every CQL type, for arithmetic and aggregates. */
 #include "cql/expr/number.h"
 
 #include <math.h>
@@ -6,9 +6,8 @@
 
 #include "types/decimal.h"
 
-/* Digits of a number that is calculated with, before, behind, or from the point: Java's numbers
- * have no such bound, but what a product or a quotient of two costs, and how long it is, must not
- * be for the client to choose. */
+/* The limit on a number's digits and on their distance from the point in calculations. Java has no
+ * such limit; here a client must not choose the cost and length of a product or quotient. */
 enum { DECIMAL_SPAN_MAX = 20000 };
 
 static int rank(enum cql_type_id id) { return id == CQL_TINYINT ? 0 : id == CQL_SMALLINT ? 1 : id == CQL_INT ? 2 : 3; }

@@ -26,17 +26,17 @@ int number_store(const struct cql_type *t, struct number *v, struct buf *out, st
 void number_put_real(enum cql_type_id id, double d, struct buf *out);
 void number_put_whole(enum cql_type_id id, int64_t v, struct buf *out); /* its low bytes */
 
-/* To the form BIG; whole: without what is behind the point. ERR_FUNCTION_FAILURE: it is infinite,
- * or has too many digits to be written out. */
+/* Converts to the form BIG; whole: drops the digits behind the point. ERR_FUNCTION_FAILURE: it is
+ * infinite, or has too many digits to be written out. */
 int number_to_big(struct number *v, bool whole, struct err *e) MUST_CHECK;
 double number_to_real(const struct number *v);
-/* Of form BIG: has it more digits before or behind the point than are calculated with? */
+/* For the form BIG: whether it has more digits before or behind the point than the limit. */
 bool number_is_huge(const struct number *v);
-/* Likewise: has it more digits than are multiplied, divided or added? */
+/* Likewise: whether it has too many digits to be multiplied, divided or added. */
 bool number_is_long(const struct number *v);
-/* Decimal digits of n without its sign; of 0, 1. */
+/* Decimal digits of n without its sign; 1 for 0. */
 int64_t number_digits(const mpz_t n);
-/* Brings n from one scale to another; downwards it truncates. Neither is of a huge number. */
+/* Converts n from one scale to another; a lower scale truncates. Neither may be a huge number's. */
 void number_rescale(mpz_t n, int64_t from, int64_t to);
-/* Brings two, both BIG and not huge, to the greater of their scales. */
+/* Converts two numbers, both BIG and not huge, to the greater of their scales. */
 void number_align(struct number *a, struct number *b);

@@ -24,7 +24,8 @@ static void print_items(const struct ast_expr *x, char open, char close, struct 
 
 static bool is_named(const struct ast_expr *x, const char *name) { return !strcmp(x->name, name); }
 
-/* What selects on a column has no keyspace, functions have; the old names of the JSON functions stay in use. */
+/* WRITETIME and TTL are shown without a keyspace, functions with one; JSON functions by old
+ * names. */
 static void print_call(const struct ast_expr *x, struct buf *b) {
     bool rows = is_named(x, "count") && x->n_args == 1 &&
                 (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
@@ -101,7 +102,8 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
     }
 }
 
-/* Compiles what is cast to see its type, and forgets it. */
+/* Whether the value has the cast's type already: compiles it with a scratch state to see its
+ * type. */
 static bool is_no_cast(struct compile *c, const struct ast_expr *x) {
     struct err ignored = {0};
     struct term_scope tried = *c->scope;
@@ -124,7 +126,7 @@ static struct ast_expr *copy_of(struct compile *c, const struct ast_expr *x) {
     return copy;
 }
 
-/* A cast to the type that a value is of already is none, and is not named. NULL: no memory. */
+/* Drops casts to the type that a value has already: names do not show them. NULL: no memory. */
 static const struct ast_expr *without_casts(struct compile *c, const struct ast_expr *x) {
     if (x->kind == EXPR_CAST && is_no_cast(c, x)) return without_casts(c, x->args[0]);
     struct ast_expr *copy = NULL;
@@ -137,7 +139,7 @@ static const struct ast_expr *without_casts(struct compile *c, const struct ast_
     return copy ? copy : x;
 }
 
-enum { NAME_MAX_BYTES = UINT16_MAX, CASTS_MAX_BYTES = 8192 /* of what a name has no more without its casts */ };
+enum { NAME_MAX_BYTES = UINT16_MAX, CASTS_MAX_BYTES = 8192 /* of the casts that are dropped from a name */ };
 
 static const char *refuse_name(struct compile *c) {
     return err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS",
@@ -145,8 +147,8 @@ static const char *refuse_name(struct compile *c) {
            NULL;
 }
 
-/* What is too long for a name is not looked at for casts: each would be compiled once more for each
- * that it stands in. */
+/* A text too long for a name is not searched for casts: a cast is compiled once more for each cast
+ * around it. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
     if (LIKELY(x->kind == EXPR_NAME && strlen(x->name) <= NAME_MAX_BYTES)) return x->name;
     struct buf b;

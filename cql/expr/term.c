@@ -1,5 +1,5 @@
-/* Compiling terms: literals, markers, collections, hints; and the door. What has neither markers
- * nor impure functions becomes a constant at once. */
+/* Compiles terms: literals, markers, collections, hints; and the entry, term_compile. A term
+ * without markers and impure functions becomes a constant at once. */
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
@@ -75,7 +75,7 @@ static struct receiver item_receiver(struct compile *c, const struct receiver *t
     return (struct receiver){.keyspace = to->keyspace, .table = to->table, .name = name ? name : "", .type = type};
 }
 
-/* Cassandra says so of a list wherever it asks what a list may be. */
+/* Cassandra reports this wherever it checks the type of a list. */
 static bool refuse_list(struct compile *c, const struct ast_expr *x, const struct cql_type *wanted) {
     if (x->kind != EXPR_LIST || wanted->id == CQL_LIST || wanted->id == CQL_VECTOR) return false;
     struct slice type = cqli_type_text(c, wanted);
@@ -113,10 +113,11 @@ static const struct ast_expr *inside(const struct ast_expr *x) {
     return x;
 }
 
-/* What has a type of its own is looked at first, so that its own errors are told. */
+/* Compiles one item. An item with a type of its own is compiled before the check that it fits, so
+ * that its own errors are reported first. */
 static struct term *compile_fitting(struct compile *c, const struct ast_expr *item, const struct receiver *to,
                                     const struct receiver *whole, uint32_t at, uint32_t depth) {
-    /* a literal says itself what it cannot be */
+    /* In a select list, compiling a literal reports the type that it does not fit. */
     bool own = cqli_has_own_type(c, item), fits = own || (c->scope && item->kind == EXPR_LITERAL);
     if (!fits) fits = cqli_fits(c, item, to->type, to, depth + 1) != MATCH_NO;
     struct term *t = fits ? cqli_term(c, own ? inside(item) : item, to, depth + 1) : NULL;
@@ -150,7 +151,7 @@ static struct term *compile_items(struct compile *c, const struct ast_expr *x, c
     return t ? cqli_term_fold(c, t) : NULL;
 }
 
-/* {a: b} on a row, where a map is wanted: columns are its keys. */
+/* {a: b} in a select list with a map as receiver: columns are its keys. */
 static struct term *compile_named_map(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                       uint32_t depth) {
     struct ast_expr map = *x;
@@ -215,7 +216,7 @@ static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, c
 
 /* ---- type hints ---- */
 
-/* The value as it is, under another type that it is one of, too. */
+/* The unchanged value under another type that its bytes are valid for. */
 static struct term *retype(struct compile *c, struct term *of, const struct cql_type *type) {
     if (cql_type_eq(of->type, type)) return of;
     struct term *out = term_new(c, TERM_CALL, type, 1);
@@ -226,7 +227,7 @@ static struct term *retype(struct compile *c, struct term *of, const struct cql_
     return out;
 }
 
-/* (type) x where a row is looked at. */
+/* (type) x in a select list. */
 static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                      uint32_t depth) {
     const struct cql_type *type = compile_type_in(c, c->scope->table->keyspace->name, x->type),
@@ -289,7 +290,7 @@ static struct term *compile_null(struct compile *c, const struct receiver *to) {
     return t;
 }
 
-/* What takes the type that is wanted. */
+/* Compiles an expression that takes the receiver's type. */
 static struct term *compile_value(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                   uint32_t depth) {
     switch (x->kind) {
@@ -313,7 +314,8 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
     return NULL;
 }
 
-/* Nothing says what it is for: its parts do, or nobody. */
+/* Compiles an expression without a receiver type: its parts determine the type, or it is an
+ * error. */
 static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                     uint32_t depth) {
     struct receiver own = *to;

@@ -1,11 +1,10 @@
 /* Terms: expressions of a statement, compiled once into a tree, evaluated per execution or per row.
  *
- * One tree and one compiler serve all: the values of a statement, conditions and assignments,
- * against the receiver that the value is for (a column and its type), and its select list, whose
- * terms also look at a row (compile.scope, selector.h). A prepared statement keeps the tree in its
- * arena; term_eval returns a bound value or a column's in place (no copy, no allocation) or builds
- * one in the request's arena. Bind markers note their receiver, which becomes the metadata of
- * PREPARED.
+ * One tree and one compiler serve the values, conditions and assignments of a statement, which are
+ * compiled against a receiver (a column and its type), and the select list, whose terms also read a
+ * row (compile.scope, selector.h). A prepared statement keeps the tree in its arena; term_eval
+ * returns a bound value or a column's in place (no copy, no allocation) or builds one in the
+ * request's arena. Bind markers record their receiver, which becomes the metadata of PREPARED.
  */
 #pragma once
 
@@ -22,14 +21,14 @@ enum term_kind {
     /* args: the items of a collection, tuple, vector or user type, of a map keys and values in
      * turn; NULL: a field that was not given */
     TERM_ITEMS,
-    TERM_CALL,    /* args: as the function wants them */
+    TERM_CALL,    /* args: the function's */
     TERM_ELEMENT, /* args: a map or set, a key */
     TERM_SLICE,   /* args: a map or set, from, to; either of them may be NULL */
     TERM_FIELD,   /* args: a value of a user type */
     /* of a row */
     TERM_COLUMN,
     TERM_WRITETIME, TERM_MAX_WRITETIME, TERM_TTL,   /* args: the key of an element, or none */
-    TERM_AGGREGATE,                                 /* args: what is added up, or none: rows are counted */
+    TERM_AGGREGATE,                                 /* args: the value to add, or none: rows are counted */
 };
 
 struct term {
@@ -43,8 +42,8 @@ struct term {
         const struct function *function;  /* CALL */
         uint32_t field;                   /* FIELD: its index */
         struct {
-            const char *of_name;               /* ELEMENT, SLICE: the name of what is selected from */
-            struct term *next_subscript; /* of the select list's, whose keys a run checks as it begins */
+            const char *of_name;               /* ELEMENT, SLICE: the name of the collection */
+            struct term *next_subscript; /* in the select list's; a run checks their keys as it begins */
         };
         bool nulls;                       /* ITEMS: of a list; there may be null ones */
         struct {
@@ -62,17 +61,17 @@ struct term {
     };
 };
 
-/* What a term is evaluated on; all but r may be NULL where there is no row. */
+/* The inputs of an evaluation; all but r may be NULL when there is no row. */
 struct term_context {
     struct cql_request *r;
     const struct row_view *view;
     const struct value *values;   /* by ordinal: the view's, or those of a group's first row */
-    struct aggregate *aggregates; /* by slot; NULL while none is due */
+    struct aggregate *aggregates; /* by slot; NULL except at the end of a group */
     const struct value *latched;  /* by latch: of the row that opened the group; NULL: the row is view's */
 };
 
 /* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the
- * receiver. Where a row is looked at to->type may be NULL: the expression's own type then. */
+ * receiver. In a select list to->type may be NULL: the term has the expression's own type then. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
 /* NULL: no memory. */
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
@@ -81,8 +80,8 @@ const struct cql_type *compile_type(struct compile *c, const struct ast_type *t)
 /* User types are of that keyspace; NULL: of the session's. */
 const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) MUST_CHECK;
 
-/* 0, or -1 with the request's err. out may be null or unset. What it points to lives until the request ends. Validated:
- * wire bytes of bound values are checked against the type. */
+/* 0, or -1 with the request's err. out may be null or unset; its bytes live until the request ends.
+ * The bytes of bound values are checked against the type. */
 int term_eval(const struct term *t, struct cql_request *r, struct value *out) MUST_CHECK;
 /* On a row. */
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) MUST_CHECK;
@@ -91,19 +90,19 @@ MUST_CHECK static inline int term_eval_in(const struct term *t, const struct ter
     *out = c->values ? c->values[t->column->ordinal] : value_null();
     return 0;
 }
-/* The same every time and without markers: may be evaluated once. */
+/* Whether the value never changes and has no markers, so that one evaluation suffices. */
 bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
 
-/* Checks the keys of m[key] and m[from..to] with the request's values, whether or not there is a row. -1 with the
- * request's err: a key is null, or has no valid value. A bound that is left unset bounds nothing. */
+/* Checks the keys of m[key] and m[from..to] with the request's values, whether or not there is a
+ * row. -1 with the request's err: a key is null or invalid. An unset bound counts as open. */
 int term_check_subscripts(const struct term *subscripts, struct cql_request *r) MUST_CHECK;
 
-/* ---- groups: what a term needs of rows that are gone when it is evaluated ---- */
+/* ---- groups: values of rows that are no longer available when a term is evaluated ---- */
 
 /* Computes the times that the select list needs of the row that a group opens with, by latch. -1
  * with the request's err. */
 int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) MUST_CHECK;
-/* Adds the row into the slot of an aggregate. */
+/* Adds the row to the slot of an aggregate. */
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) MUST_CHECK;

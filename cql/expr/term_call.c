@@ -1,5 +1,5 @@
-/* Calls, casts, operators and negation: the function is found from what is known of the arguments,
- * then those that had no type get the function's. */
+/* Calls, casts, operators and negation: the function is resolved from the known argument types,
+ * then arguments without a type get the parameter's. */
 #include <strings.h>
 
 #include "cql/expr/aggregate.h"
@@ -10,7 +10,7 @@
 struct arguments {
     struct compile *c;
     struct ast_expr *const *args;
-    /* their types, where they are compiled already; may be NULL, as each of them */
+    /* types of arguments that are compiled already; NULL for others, or NULL altogether */
     const struct cql_type *const *known;
     const struct receiver *near;
     uint32_t depth;
@@ -22,7 +22,7 @@ static enum match argument_fits(void *arg, uint32_t i, const struct cql_type *t)
     return cqli_fits(a->c, a->args[i], t, a->near, a->depth + 1);
 }
 
-/* Of what stands in parentheses alone it is not said whether it is a tuple
+/* One expression in parentheses may be a tuple or not, so its type counts as unknown
  * (Selectable.BetweenParenthesesOrWithTuple). */
 static const struct cql_type *argument_type(void *arg, uint32_t i) {
     struct arguments *a = arg;
@@ -49,7 +49,7 @@ static const struct function *find_cast(struct compile *c, const struct ast_expr
     bool says_nothing = x->args[0]->kind == EXPR_BIND || x->args[0]->kind == EXPR_NULL;
     bool identity = from ? cql_type_eq(from, type) : !says_nothing && argument_fits(a, 0, type) != MATCH_NO;
     if (identity && c->scope) return function_new(c, "cast", type, &type, 1, function_as_blob);
-    if (strcmp(x->type->name, "varchar") == 0) { /* Cassandra has casts by this name for what needs none alone */
+    if (strcmp(x->type->name, "varchar") == 0) { /* Cassandra has casts to "varchar" only where none is needed */
         struct slice what = cqli_expr_text(c, x->args[0]);
         if (c->scope) err_invalid(c->err, "%.*s cannot be cast to varchar", SLICE_FMT(what));
         else err_invalid(c->err, "Unknown function system.cast_as_varchar called");
@@ -80,7 +80,7 @@ const struct function *cqli_find_call(struct compile *c, const struct ast_expr *
     return function_operator(c, x->kind, &args, to, has_marker);
 }
 
-/* ---- errors in the words of the select list ---- */
+/* ---- errors of the select list ---- */
 
 static void reword_unknown(struct compile *c, const struct ast_expr *x) {
     if (x->kind == EXPR_CAST) {
@@ -98,13 +98,14 @@ static void reword_unknown(struct compile *c, const struct ast_expr *x) {
 
 /* ---- compiling ---- */
 
-/* Of the arguments of a call on a row those that have a type of their own, before the function is looked for. */
+/* In a select list, compiles the arguments that have a type of their own before the function is
+ * resolved. */
 static int compile_known(struct compile *c, const struct ast_expr *x, struct term *t, const struct cql_type **known,
                          const struct receiver *near, uint32_t depth) {
     struct receiver any = {.keyspace = near->keyspace, .table = near->table, .name = near->name};
     for (uint32_t i = 0; i < x->n_args; i++) {
-        bool wants_own = x->kind == EXPR_CAST; /* nothing says what else it might be */
-        /* its type is known before it is known whether it can be cast to that */
+        bool wants_own = x->kind == EXPR_CAST; /* the argument of a cast has no other source of its type */
+        /* A cast's type is known before the cast is checked. */
         if (!wants_own && x->args[i]->kind == EXPR_CAST) {
             if (!(known[i] = compile_type(c, x->args[i]->type))) return -1;
             continue;
@@ -141,9 +142,9 @@ static int refuse_result(struct compile *c, const struct function *f, const stru
                        f->name, SLICE_FMT(from), to->name, SLICE_FMT(type));
 }
 
-/* To Cassandra the time of an element, or of a field, of what is not frozen is a list when a
- * function is looked for, though it is one number: what takes no list is refused, and what does
- * gets the number. */
+/* When Cassandra resolves a function, it takes the time of an element or field of a non-frozen
+ * value for a list, though it is one number: a function that takes no list is refused, and one that
+ * takes a list gets the number. */
 static const struct function *find_on_row(struct compile *c, const struct ast_expr *x, const struct term *t,
                                           const struct cql_type **known, const struct receiver *near, uint32_t depth) {
     bool listed = false;
@@ -167,7 +168,7 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
     if (!known) return err_nomem(c->err), NULL;
     for (uint32_t i = 0; i < x->n_args; i++) known[i] = NULL;
     if (c->scope) {
-        near.type = NULL; /* decided from its arguments alone */
+        near.type = NULL; /* resolved by its arguments alone */
         if (compile_known(c, x, t, known, &near, depth)) return NULL;
         if (x->kind == EXPR_CAST && cql_type_eq(known[0], compile_type(c, x->type))) return t->args[0];
     }
@@ -216,7 +217,7 @@ static struct term *add_aggregate(struct compile *c, struct term *t, const struc
     return t;
 }
 
-/* An aggregate of another one is refused once it is known that there is such a call of it. */
+/* An aggregate within another one is refused after the call itself was found valid. */
 static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op,
                                       const struct receiver *to, uint32_t depth) {
     struct term_scope *s = c->scope;

@@ -1,11 +1,10 @@
-/* The parts of the one compiler of terms, for each other: term.c values, term_type.c types,
- * term_fit.c what an expression may be, term_call.c functions, term_row.c what looks at a row.
+/* Internal interface of the term compiler's files: term.c values, term_type.c types, term_fit.c
+ * which types an expression fits, term_call.c functions, term_row.c columns and their parts.
  *
- * The rule is Cassandra's (FunctionResolver, AssignmentTestable): what has a type of its own, a
- * column, a call, a cast, keeps it; a literal, a marker, a collection takes the type that is
- * wanted, as far as it fits it. Where a row is looked at (compile.scope) calls and operators are
- * decided from their arguments alone; among the values of a statement also from what the value is
- * for.
+ * The rule is Cassandra's (FunctionResolver, AssignmentTestable): an expression with a type of its
+ * own (a column, a call, a cast) keeps it; a literal, a marker or a collection takes the receiver's
+ * type if it fits. In a select list (compile.scope) calls and operators are resolved by their
+ * arguments alone; among the values of a statement also by the receiver.
  */
 #pragma once
 
@@ -13,18 +12,18 @@
 
 struct term;
 
-/* Each step looks at one expression of the tree against one type. A literal is looked at once for
- * each collection around it, and each has a byte of text, at least; calls within calls are looked
- * at again and again. */
+/* One step checks one expression of the tree against one type. A literal is checked once for each
+ * collection around it, and each of these has at least one byte of text. Nested calls are checked
+ * repeatedly, which the limit bounds. */
 enum { TERM_DEPTH_MAX = 200, TERM_STEPS = 1 << 16, TERM_STEPS_PER_BYTE = 16, TERM_MEMO = 1024 };
 
-/* One search for the types of a term: the steps left, so that hostile nesting ends, and how calls
- * fitted types, by both: an operator asks each of its operands about a dozen types, so that a chain
- * of them would be a tree of questions. */
+/* One search for the types of a term: the steps left, so that hostile nesting ends, and a memo of
+ * which calls fit which types. Without the memo a chain of operators would cost exponential time,
+ * because each operator checks its operands against a dozen types. */
 struct term_search {
     uint64_t steps;
     bool remembers; /* memo is set */
-    uint32_t hints, untyped; /* we are so deep within type hints; within values whose type is that of their parts */
+    uint32_t hints, untyped; /* depth within type hints; within values whose parts determine the type */
     struct {
         const struct ast_expr *x;
         uint32_t type;
@@ -32,35 +31,36 @@ struct term_search {
     } memo[TERM_MEMO];
 };
 
-/* bytes: of the text that the search is for, which says what it may cost. */
+/* bytes: length of the expression's text, which sets the number of steps. */
 static inline void cqli_search_init(struct term_search *s, size_t bytes) {
     s->steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)bytes;
     s->remembers = false;
     s->hints = s->untyped = 0;
 }
-/* In the place of whatever error: the steps are used up. */
+/* Replaces any error by the one for a search that used up its steps. */
 void cqli_search_refuse(struct compile *c);
 
-/* Any expression. to->type may be NULL where a row is looked at: nothing says what it is for. NULL with err. */
+/* Any expression. In a select list to->type may be NULL: no type is wanted. NULL with err. */
 struct term *cqli_term(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                        uint32_t depth) MUST_CHECK;
-/* Evaluates what can be evaluated now. What fails is left as it is, and fails when it is run. NULL with err. */
+/* Makes the term a constant if it can be evaluated now. A call that fails stays a call, and fails
+ * when it is run. NULL with err. */
 struct term *cqli_term_fold(struct compile *c, struct term *t) MUST_CHECK;
 
 /* ---- term_type.c ---- */
 
-/* The type that a literal is first of all (Constants.Type.getPreferedTypeFor): the narrowest of
- * int, bigint and varint, double unless digits were lost, ascii unless it is none. */
+/* The preferred type of a literal (Constants.Type.getPreferedTypeFor): the narrowest of int, bigint
+ * and varint; double, or decimal if digits would be lost; ascii, or text. */
 const struct cql_type *cqli_literal_type(const struct ast_expr *literal);
 
 /* ---- term_fit.c ---- */
 
 bool cqli_is_operator(enum ast_expr_kind k);
-/* Has it a type of its own, whatever it is for? */
+/* Whether it has a type of its own, independent of the receiver. */
 bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x);
-/* The type that an expression has where nothing says what it is for. loosely: a literal counts as
- * what it is first of all (Cassandra's compatible type, for arguments of functions of any type);
- * otherwise only what has one of its own (its exact type). NULL: none. */
+/* The type of an expression without a receiver. loosely: a literal has its preferred type
+ * (Cassandra's compatible type, for arguments of functions of any type); otherwise only expressions
+ * with a type of their own have one (the exact type). NULL: none. */
 const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                     bool loosely, uint32_t depth);
 /* How it fits a type. near: the table and keyspace around it. */
@@ -84,10 +84,10 @@ struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const s
 
 /* ---- term_row.c ---- */
 
-/* A column, a part of a value, the time of a column: what is only there where a row is looked at. */
+/* Whether it is a column or a part of a value, which only a select list can use. */
 bool cqli_is_of_row(const struct ast_expr *x);
-/* false: it is no call of WRITETIME, MAXWRITETIME or TTL. */
+/* False: it is no call of WRITETIME, MAXWRITETIME or TTL. */
 bool cqli_term_time(struct compile *c, const struct ast_expr *x, uint32_t depth, struct term **out) MUST_CHECK;
-/* WRITETIME or TTL of an element or field of what is not frozen. */
+/* Whether it is WRITETIME or TTL of an element or field of a non-frozen value. */
 bool cqli_is_time_of_part(const struct term *t);
 struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint32_t depth) MUST_CHECK;

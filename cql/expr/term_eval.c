@@ -1,4 +1,5 @@
-/* Evaluating terms. A bound value is returned where it lies in the frame, a column's where it lies in the row. */
+/* Evaluates terms. Bound values and column values are returned in place, from the frame or the
+ * row. */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 #include "cql/expr/term.h"
@@ -6,7 +7,7 @@
 #include "cql/row/row_view.h"
 #include "types/vector.h"
 
-/* Moves what was written to the request's arena. */
+/* Copies the buffer's bytes to the request's arena. */
 static int keep(struct cql_request *r, const struct buf *b, struct value *out) {
     struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(b));
     *out = value_of_slice(copy);
@@ -65,8 +66,8 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
     return buf_failed(out) ? err_nomem(c->r->err) : 0;
 }
 
-/* Cassandra takes the type of a set's elements from the first of them, with the order that it has
- * where it is a clustering column. */
+/* Cassandra takes the type of a set's elements from the first element; a descending clustering
+ * column makes the set descending. */
 static bool descends(const struct term *t) {
     return t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
            t->args[0]->column->desc;
@@ -105,14 +106,14 @@ static int refuse_key(const char *is, const char *what, const char *of, const st
     return err_invalid(c->r->err, "Invalid %s value for %s selection on %s", is, what, of);
 }
 
-/* One key of a collection of the name. */
+/* Evaluates one key of the collection named of. */
 static int eval_key(const struct term *key, const struct term_context *c, const char *of, struct value *out) {
     if (term_eval_in(key, c, out)) return -1;
     if (!value_is_null(*out)) return 0;
     return refuse_key(value_is_unset(*out) ? "unset" : "null", "element", of, c);
 }
 
-/* A bound of a slice; *out stays null where there is none, or where it is left unset. */
+/* Evaluates a bound of a slice; *out is null if there is none or it is unset. */
 static int eval_bound(const struct term *bound, const struct term_context *c, const char *of, struct value *out) {
     *out = value_null();
     if (!bound) return 0;
@@ -169,7 +170,7 @@ static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const 
     return n;
 }
 
-/* Of a non-frozen collection nothing is null. */
+/* An empty slice of a non-frozen collection is null. */
 static int eval_slice(const struct term *t, const struct term_context *c, struct value *out) {
     struct value of, from, to;
     struct cql_elems it;
@@ -219,13 +220,13 @@ static struct row_view_time time_of(const struct eng_cell *cell) {
     return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
 }
 
-/* The keys of the part of a collection whose times are asked for: of one element, or of all between
- * two keys, both included. */
+/* The part of a collection whose times are selected: one element, or all between two keys, both
+ * included. */
 struct part {
     bool whole; /* no part: all of them */
     bool has_from, has_to;
     struct value from, to;    /* keys */
-    struct buf first, last;   /* paths of cells that they have */
+    struct buf first, last;   /* cell paths of from and to */
 };
 
 static int part_open(const struct term *t, const struct term_context *c, struct part *out) {
@@ -262,7 +263,7 @@ static bool part_has(const struct part *p, const struct eng_cell *cell) {
     return !p->has_to || slice_cmp(cell->path, buf_slice(&p->last)) <= 0;
 }
 
-/* Is there an element of it in a frozen collection? */
+/* Whether a frozen collection has an element of the part. */
 static bool part_is_in(const struct part *p, const struct cql_type *t, struct value of) {
     struct cql_elems it;
     struct value k, v;
@@ -275,7 +276,7 @@ static bool part_is_in(const struct part *p, const struct cql_type *t, struct va
     return false;
 }
 
-/* Of a field of a non-frozen user type: of its cell. */
+/* The time of a field of a non-frozen user type, which is that of its cell. */
 static struct row_view_time field_time(const struct eng_cell *cells, uint32_t n, uint32_t field) {
     struct row_view_time none = {0};
     for (uint32_t i = 0; i < n; i++)
@@ -294,7 +295,7 @@ static void put_time_element(const struct term *t, const struct term_context *c,
     cql_elem_put(v, out);
 }
 
-/* Of a non-frozen user type that is not null: one entry per field. */
+/* The times of a non-frozen user type: one entry per field; null if no field is set. */
 static int compute_time_fields(const struct term *t, const struct term_context *c, struct value *out) {
     uint32_t n, live = 0, fields = t->column->type->n_args;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
@@ -311,7 +312,7 @@ static int compute_time_fields(const struct term *t, const struct term_context *
     return rc;
 }
 
-/* Of a non-frozen collection: one entry per element. */
+/* The times of a non-frozen collection, one entry per element, or of a user type. */
 static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part,
                              struct value *out) {
     if (t->column->type->id == CQL_UDT) return compute_time_fields(t, c, out);
@@ -332,7 +333,8 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
     return rc;
 }
 
-/* Of a part of a collection the newest, of a frozen one that of the column. */
+/* One time: of a field its cell's, of a part of a collection the newest, of a frozen collection the
+ * column's. */
 static struct row_view_time part_time(const struct term *t, const struct term_context *c, const struct part *part) {
     uint32_t n;
     struct row_view_time newest = {0};

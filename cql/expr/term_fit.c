@@ -1,9 +1,10 @@
-/* What an expression may be: how it fits a type, and which type it has of itself. */
+/* How an expression fits a type, and which type it has of its own. */
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
 
-/* Once it has said no, term_compile refuses the whole term: what was not looked at is not known to fit or not. */
+/* Counts one step of the search. When the steps are used up, term_compile refuses the whole term,
+ * because the remaining expressions were not checked. */
 static bool may_go_on(struct compile *c, uint32_t depth) {
     if (depth > TERM_DEPTH_MAX) c->search->steps = 0;
     return c->search->steps > 0 && --c->search->steps > 0;
@@ -42,7 +43,7 @@ bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x) {
     return cqli_is_of_row(x) || is_call(x->kind) || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT;
 }
 
-/* Compiles it to see; what comes of it is forgotten. */
+/* Compiles the expression with a scratch state to see its type. */
 static const struct cql_type *type_on_row(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                           uint32_t depth) {
     struct err ignored = {0};
@@ -55,7 +56,7 @@ static const struct cql_type *type_on_row(struct compile *c, const struct ast_ex
     return t ? t->type : NULL;
 }
 
-/* Runs a search whose failure is an answer, not an error of the statement. */
+/* Resolves a call; a failure is not an error of the statement. */
 static const struct function *try_find(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                        uint32_t depth) {
     struct err ignored = {0};
@@ -64,7 +65,8 @@ static const struct function *try_find(struct compile *c, const struct ast_expr 
     return cqli_find_call(&scratch, x, NULL, to, depth);
 }
 
-/* Of a list or set that of its first element that has one, of a tuple when all of its parts have one. */
+/* The type of a list or set comes from its first element with a type; a tuple has a type if all of
+ * its parts have one. */
 static const struct cql_type *type_of_items(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                             bool loosely, uint32_t depth) {
     bool tuple = x->kind == EXPR_TUPLE;
@@ -102,7 +104,7 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
 
 /* ---- how it fits ---- */
 
-/* Within another value everything is frozen, a column's, too, where nobody has said how it is to be. */
+/* Within another value every type is frozen, also a column's, unless a type hint is around it. */
 static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                         const struct receiver *near, uint32_t depth) {
     if (!cqli_has_own_type(c, x)) return cqli_fits(c, x, t, near, depth) != MATCH_NO;
@@ -122,7 +124,7 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
                                       : t->id == CQL_UDT;
     for (uint32_t i = 0; ok && i < x->n_args; i++) {
         uint32_t field = t->id == CQL_UDT ? cql_type_field(t, slice_str(x->names[i])) : i;
-        if (t->id == CQL_UDT && field == t->n_args) continue; /* who compiles it refuses it by its name */
+        if (t->id == CQL_UDT && field == t->n_args) continue; /* compile_udt refuses it by its name */
         const struct cql_type *item = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[field] : t->args[i % t->n_args];
         bool freezes = !c->search->hints && (c->search->untyped || x->kind != EXPR_TUPLE);
         ok = freezes ? fits_frozen(c, x->args[i], item, near, depth + 1)
@@ -131,7 +133,8 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
     return ok ? MATCH_WEAK : MATCH_NO;
 }
 
-/* {a: b} where names are columns: of a map they are its keys. */
+/* {a: b} in a select list with a map as receiver: the names are columns, which are the map's
+ * keys. */
 static enum match fits_named(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                              const struct receiver *near, uint32_t depth) {
     if (!c->scope || t->id != CQL_MAP) return fits_items(c, x, t, near, depth);
@@ -148,7 +151,7 @@ enum match cqli_fits_type(const struct cql_type *t, const struct cql_type *from)
     return cql_type_eq(t, from) ? MATCH_EXACT : function_type_fits(t, from) ? MATCH_WEAK : MATCH_NO;
 }
 
-/* Of a call that is wrong in itself more will be said when it is compiled. */
+/* A call that cannot be resolved counts as fitting: compiling it reports the error. */
 static enum match fits_call(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                             const struct receiver *near, uint32_t depth) {
     struct receiver to = {.keyspace = near ? near->keyspace : NULL,

@@ -1,4 +1,4 @@
-/* What is only there where a row is looked at: columns, parts of values, times. */
+/* Terms of a select list that read a row: columns, parts of values, times. */
 #include <strings.h>
 
 #include "cql/expr/selector.h"
@@ -48,13 +48,13 @@ static struct term *compile_column(struct compile *c, const struct ast_expr *x) 
     return out;
 }
 
-/* A part of what an expression gives, which says its own type. */
+/* Compiles the expression that a part is selected from; it has a type of its own. */
 static struct term *compile_whole(struct compile *c, const struct ast_expr *x, uint32_t depth) {
     struct receiver any = receiver_of(c->scope->table, "", NULL);
     return cqli_term(c, x, &any, depth + 1);
 }
 
-/* A key of a collection is a value of the statement. */
+/* Compiles a key of a collection, which is a value of the statement and reads no row. */
 static struct term *compile_key(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                 uint32_t depth) {
     struct compile values = *c;
@@ -85,7 +85,7 @@ static int key_receiver(struct compile *c, const char *name, const struct cql_ty
     return key ? 0 : err_nomem(c->err);
 }
 
-/* Which keys of a map or set x selects, m[a] or m[a..b]: into to, as values of the statement. */
+/* Compiles the keys of m[a] or m[a..b] into to, as values of the statement. m is a map or set. */
 static int compile_keys(struct compile *c, const struct ast_expr *x, const char *name, const struct cql_type *t,
                         struct term **to, uint32_t depth) {
     bool slice = x->kind == EXPR_RANGE;
@@ -142,7 +142,7 @@ static void add_latch(struct term_scope *s, struct term *t) {
     s->latches = t;
 }
 
-/* Of a non-frozen collection: one for each of its elements. */
+/* A non-frozen collection has a list of times, one for each of its elements. */
 static struct term *make_list(struct compile *c, struct term *t) {
     t->type = cql_type_new(c->arena, CQL_LIST, true, &t->type, 1, 0, c->err);
     return t->type ? t : NULL;
@@ -150,8 +150,8 @@ static struct term *make_list(struct compile *c, struct term *t) {
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
 
-/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type,
- * whatever is frozen within. A field that is null has none. */
+/* The time of a field is that of its cell: the column's cell for a frozen type, else the cell of
+ * the outermost field. A null field has none. */
 static struct term *time_of_field(struct compile *c, struct term *out, const struct ast_expr *field, uint32_t depth) {
     const struct term *of = compile_field(c, field, depth);
     if (!of) return NULL;
@@ -197,7 +197,7 @@ bool cqli_is_time_of_part(const struct term *t) {
 
 /* ---- fields ---- */
 
-/* (v).a is what stands in the parentheses. */
+/* Strips parentheses: (v).a is a field of v. */
 static const struct ast_expr *inside(const struct ast_expr *x) {
     while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
     return x;

@@ -48,7 +48,8 @@ static int write_all(const struct cql_type *t, struct cql_request *r, const stru
     buf_init(&out, 0);
     cql_collection_begin(0, &out);
     for (uint32_t i = 0, next; i < n; i = next, kept++) {
-        /* Of equal elements or keys the first is kept (1.5 and 1.50 are equal), with the last of the values. */
+        /* The first of equal elements or keys is kept (1.5 and 1.50 are equal), with the last of
+         * the values. */
         for (next = i + 1; !list && next < n &&
                            cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;)
             next++;
@@ -59,7 +60,7 @@ static int write_all(const struct cql_type *t, struct cql_request *r, const stru
     return keep(r, &out, v);
 }
 
-/* Tuples and user types are kept as they came. */
+/* Whether settling may change elements. Tuples and user types are kept as sent. */
 static bool changes_inside(const struct cql_type *t) {
     bool changes = false;
     for (uint32_t i = 0; i < t->n_args && !changes; i++) {

@@ -1,18 +1,19 @@
-/* Collections as clients send them, as they are kept: sets and maps in their order, and every
- * element in the one form that Cassandra writes. */
+/* Converts collections as clients send them to their stored form: sets and maps sorted, and every
+ * element in the canonical form that Cassandra writes. */
 #pragma once
 
 #include "cql/request/request.h"
 #include "types/type.h"
 
-/* May the bytes of a bound value of the type have to change? */
+/* Whether term_settle may change the bytes of a bound value of the type. */
 bool term_settles(const struct cql_type *t);
-/* Sorts a set's or map's wire form by element or key and drops what repeats (the last value wins). */
+/* Sorts a set's or map's wire form by element or key and drops repeated ones (the last value
+ * wins). */
 int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
-/* A sorted set, from the greatest element to the least. */
+/* Reverses a sorted set. */
 int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
-/* That, and the elements in their canonical form, within collections and vectors in it, too. v
- * stays as it is when nothing changes. */
+/* As term_sort, and brings elements to their canonical form, also within nested collections and
+ * vectors. v stays as it is when nothing changes. */
 int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
-/* The same of one element of a bound collection, whatever its type. */
+/* The same for one element of a bound collection, of any type. */
 int term_settle_item(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;

@@ -6,12 +6,12 @@
 #include "cql/expr/term.h"
 #include "cql/expr/term_compile.h"
 
-/* Levels as written, frozen<> being one of them. */
+/* Levels as written; frozen<> counts as one. */
 enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth);
 
-/* ---- what is not frozen inside of collections ---- */
+/* ---- non-frozen types inside collections ---- */
 
 static bool is_frozen_of(const struct ast_type *t) {
     return !t->keyspace && !t->quoted_class && t->n_args == 1 && strcasecmp(t->name, "frozen") == 0;
@@ -23,12 +23,13 @@ static enum cql_type_id kind_of(const struct ast_type *t) {
 
 static bool is_collection(enum cql_type_id kind) { return kind == CQL_LIST || kind == CQL_SET || kind == CQL_MAP; }
 
-/* What is not known to be anything else is the name of a user type, whether it is there or not. */
+/* A name of no other type is a user type's, whether that exists or not. */
 static bool is_user_type(const struct ast_type *t) {
     return !t->quoted_class && !t->n_args && (t->keyspace || !cql_type_by_name(slice_str(t->name)));
 }
 
-/* A type as Cassandra tells it while it reads it: inside of what is frozen all is, and a tuple never says so. */
+/* Prints a type as in Cassandra's parser errors: everything inside a frozen type is frozen, and a
+ * tuple never shows it. */
 static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
     enum cql_type_id kind = kind_of(t);
     if (is_frozen_of(t)) {
@@ -48,7 +49,8 @@ static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
     if (shown) buf_u8(out, '>');
 }
 
-/* The outermost collection with such an element is told. */
+/* Refuses a non-frozen collection or user type inside a collection; the error shows the outermost
+ * one. */
 static int check_elements(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen) {
     for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
         bool collection = is_collection(kind_of(t->args[i]));
@@ -106,8 +108,8 @@ static const struct cql_type *resolve_frozen(struct compile *c, const struct ast
     return NULL;
 }
 
-/* What a class says of a user type is to be so: Cassandra takes its word for it, and cannot read
- * such a table's definition again. */
+/* The fields that a class name gives for a user type must be the type's. Cassandra does not check
+ * this, and cannot read such a table's definition again. */
 static int check_user_types(struct compile *c, const struct cql_type *t) {
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_user_types(c, t->args[i])) return -1;
@@ -157,7 +159,7 @@ static enum cql_type_id integer_type(struct slice text) {
     return v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT;
 }
 
-/* Is the shortest text of the double the same number? */
+/* Whether the shortest text of the double is the same number. */
 static bool is_whole_in_double(struct slice text) {
     const struct cql_type *decimal = cql_type_scalar(CQL_DECIMAL), *real = cql_type_scalar(CQL_DOUBLE);
     struct buf exact, bits, shortest, back;
@@ -222,8 +224,8 @@ int cqli_check_durations(struct compile *c, const struct cql_type *t) {
     return refuse_durations(c, t);
 }
 
-/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection
- * (CQL3Type.Raw). It does not look into classes. */
+/* Refuses counters and durations inside a collection or tuple, at any depth; the error shows the
+ * collection (CQL3Type.Raw). Types that are given as classes are not checked. */
 static int check_inside(struct compile *c, const struct ast_type *x, const struct cql_type *t) {
     while (is_frozen_of(x)) x = x->args[0];
     for (uint32_t i = 0; i < x->n_args; i++) {

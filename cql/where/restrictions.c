@@ -1,4 +1,5 @@
-/* A plan with the values of one execution: partitions, tokens, whole clustering keys, slices. */
+/* Evaluates a plan with the values of one execution: partitions, tokens, clustering keys,
+ * slices. */
 #include "cql/where/restrictions.h"
 
 #include "cql/expr/term_sort.h"
@@ -7,7 +8,7 @@
 
 #include "cql/request/request.h"
 
-/* More keys than this in one statement (a product of IN lists) are refused: each is memory and a read. */
+/* The limit on the keys of one statement (a product of IN lists): each costs memory and a read. */
 enum { WHERE_KEYS_MAX = 65536 };
 
 /* A growing list of combinations: each is one value per column so far. */
@@ -22,7 +23,7 @@ static int check_value(struct cql_request *r, const struct schema_column *c, str
     return 0;
 }
 
-/* What is said of the columns of a tuple together: "Invalid unset value for tuple (c,d)". */
+/* An error that names all columns of a tuple: "Invalid unset value for tuple (c,d)". */
 static int refuse_columns(struct cql_request *r, const struct where_step *s, const char *words, const char *separator,
                           const char *end) {
     struct buf text;
@@ -33,7 +34,7 @@ static int refuse_columns(struct cql_request *r, const struct where_step *s, con
     return err_set_buf(r->err, ERR_INVALID, &text);
 }
 
-/* Values of a tuple, one per column; those that are missing are null. */
+/* Values of a tuple, one per column; missing values are null. */
 static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n,
                        struct value *out) {
     for (uint32_t i = 0; i < n; i++) out[i] = value_null();
@@ -64,7 +65,8 @@ static int split_value(struct cql_request *r, const struct where_step *s, struct
     return 0;
 }
 
-/* The bound list, as sent: a null among its values is told of the column, so elements are validated here. */
+/* The values of the bound list, taken as sent: the error for a null names the column, so this
+ * function validates the elements instead of term_eval. */
 static int list_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
     struct value list;
     int32_t bind = term_bind_index(s->list);
@@ -95,7 +97,7 @@ static int list_values(struct cql_request *r, const struct where_step *s, struct
     return 0;
 }
 
-/* The values that = or IN gives, each still as one value (a tuple for a tuple relation). */
+/* The values of = or IN, each as one value (a tuple for a tuple relation). */
 static int step_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
     if (s->kind == STEP_IN && s->list) return list_values(r, s, out, n);
     *n = s->kind == STEP_IN ? s->n_values : 1;
@@ -113,7 +115,7 @@ static int product_init(struct product *p, struct cql_request *r, uint32_t width
 }
 
 static int product_step(struct product *p, struct cql_request *r, const struct where_step *s) {
-    if (s->kind == STEP_EQ && p->n == 1) { /* in place: the path of point reads */
+    if (s->kind == STEP_EQ && p->n == 1) { /* in place: the fast path of point reads */
         struct value v;
         if (term_eval(s->term, r, &v) || split_value(r, s, v, p->values + p->used)) return -1;
         p->used += s->n_columns;
@@ -140,7 +142,8 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
 
 /* ---- partitions ---- */
 
-/* wraps: the range begins behind its end. among_keys: it selects among keys that are given; else it is read. */
+/* The range of tokens, both bounds inclusive. wraps: it begins behind its end. among_keys: it
+ * selects among given keys; else it is scanned. 1: a range, 0: it is empty, -1. */
 static int token_range(const struct where_plan *w, struct cql_request *r, bool among_keys, int64_t *from, int64_t *to,
                        bool *wraps) {
     const struct where_step *s = w->token;
@@ -157,8 +160,8 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
         if (term_eval(bounds[i]->term, r, &v)) return -1;
         if (v.n != 8) return err_invalid(r->err, "Invalid null token value");
         int64_t token = (int64_t)load_u64(v.p);
-        /* No key has the minimum token (Murmur3Partitioner): as an upper bound it is the end of the
-         * ring, but nothing that is given lies below it. */
+        /* No key has the minimum token (Murmur3Partitioner): as the upper bound of a scan it means
+         * the end of the ring, but no given key lies below it. */
         if (i == 1 && token == INT64_MIN && !among_keys) continue;
         if (i == 1 && token == INT64_MIN && given[0] == token && !bounds[i]->inclusive) return 0;
         given[i] = token;
@@ -167,7 +170,7 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
                                                      : token - (token > INT64_MIN);
     }
     *wraps = given[0] > given[1];
-    /* nothing lies above it: of one that goes around, what lies below the end is left */
+    /* Nothing lies above the maximum: a wrapping range keeps the part below its end. */
     if (given[0] == INT64_MAX && !bounds[0]->inclusive) {
         if (!*wraps || !among_keys) return 0;
         *wraps = false;
@@ -196,7 +199,7 @@ static int compare_values(const struct key_order *o, uint32_t a, uint32_t b) {
     return 0;
 }
 
-/* Equal ones as they were given. */
+/* Equal keys keep their order. */
 static int compare_keys(const void *pa, const void *pb, void *arg) {
     uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
     int c = compare_values(arg, a, b);
@@ -222,7 +225,7 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
                 struct eng_part **parts, uint32_t *n) {
     uint32_t width = w->table->n_partition_key;
     int64_t from, to;
-    bool wraps; /* a range of tokens that selects among keys goes around the ring, as in Cassandra (TokenFilter) */
+    bool wraps; /* a range of tokens that selects among keys may wrap around the ring, as in Cassandra (TokenFilter) */
     int some = token_range(w, r, true, &from, &to, &wraps);
     if (some < 0) return -1;
     uint32_t *order = ARENA_ARRAY(r->arena, keys->n + 1, uint32_t);
@@ -234,7 +237,7 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     if (!repeated) return err_nomem(r->err);
     memset(repeated, 0, keys->n + 1);
     if (keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
-    /* 1.0 and 1.00, too: the first is sought */
+    /* Equal values may differ in bytes, as 1.0 and 1.00: the first is read. */
     for (uint32_t i = 1; i < keys->n; i++) repeated[order[i]] = compare_values(&by, order[i - 1], order[i]) == 0;
     for (uint32_t i = 0; !sorted && i < keys->n; i++) order[i] = i;
     *n = 0;
@@ -242,7 +245,8 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
         struct eng_part *part = &(*parts)[*n];
         const struct value *values = keys->values + (size_t)order[i] * width;
         if (repeated[order[i]]) continue;
-        /* an empty key is refused where it is sought */
+        /* row_key_partition refuses an empty key; outside the range of tokens it is skipped
+         * instead. */
         if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue;
         if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
         *n += !is_outside(part->token, from, to, wraps);
@@ -271,7 +275,7 @@ static int combinations(const struct where_plan *w, struct cql_request *r, struc
     return 0;
 }
 
-/* The same in table order, each once. */
+/* As combinations, in table order and each once. */
 int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
     uint32_t all;
     if (combinations(w, r, keys, &all)) return -1;
@@ -306,8 +310,8 @@ int where_row(const struct where_plan *w, struct cql_request *r, bool partition_
 
 /* ---- ranges ---- */
 
-/* A bound with its values. The rows beyond it are at most one slice per column when the columns' orders are mixed:
- * (a, b) > (x, y) is a > x, or a = x and b > y. */
+/* A bound with its values. The rows beyond it are at most one slice per column when the columns'
+ * orders are mixed: (a, b) > (x, y) is a > x, or a = x and b > y. */
 struct range_bound {
     const struct where_step *step;
     bool lower, open, inclusive;
@@ -327,7 +331,7 @@ static int eval_bound(struct cql_request *r, const struct where_step *s, const s
     if (!b->tuple) out->values[0] = v;
     else if (split_tuple(r, s, v, b->n, out->values)) return -1;
     if (!b->tuple) {
-        out->open = value_is_null(v); /* Cassandra 5.0 takes a null bound for none */
+        out->open = value_is_null(v); /* Cassandra 5.0 ignores a null bound */
         return 0;
     }
     for (uint32_t i = 0; i < b->n; i++)
@@ -354,7 +358,8 @@ static struct eng_slice all_of(struct slice prefix) {
     return (struct eng_slice){.from = {.key = prefix, .after = false}, .to = {.key = prefix, .after = true}};
 }
 
-/* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when inclusive). */
+/* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when
+ * inclusive). */
 static int beyond(struct cql_request *r, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive,
                   struct eng_slice *out) {
     struct slice same, key;
@@ -366,7 +371,8 @@ static int beyond(struct cql_request *r, const struct range_bound *b, struct sli
     return 0;
 }
 
-/* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for bound->n. */
+/* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for
+ * bound->n. */
 static int bound_slices(struct cql_request *r, const struct range_bound *b, struct slice prefix, struct eng_slice *out,
                         uint32_t *n) {
     *n = 1;
@@ -384,7 +390,8 @@ static int bound_slices(struct cql_request *r, const struct range_bound *b, stru
         else out[0].to = (struct eng_bound){.key = key, .after = b->inclusive};
         return 0;
     }
-    /* The slice of column i lies within the equals of column i - 1: before or after all slices found so far. */
+    /* The slice of column i lies within the equals of column i - 1: before or after all slices
+     * found so far. */
     uint32_t front = b->n, back = b->n;
     struct eng_slice *tmp = ARENA_ARRAY(r->arena, 2 * (size_t)b->n + 1, struct eng_slice);
     if (!tmp) return err_nomem(r->err);
@@ -399,7 +406,7 @@ static int bound_slices(struct cql_request *r, const struct range_bound *b, stru
     return 0;
 }
 
-/* Where a bound lies: among keys, one that begins with key is after {key, false} and before {key, true}. */
+/* Orders bounds: a key that begins with K lies after {K, false} and before {K, true}. */
 static int bound_cmp(const struct eng_bound *a, const struct eng_bound *b) {
     size_t n = a->key.n < b->key.n ? a->key.n : b->key.n;
     int c = n ? memcmp(a->key.p, b->key.p, n) : 0;
@@ -419,7 +426,7 @@ static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_
     }
 }
 
-/* Of the rows of some prefixes, those within both bounds. */
+/* Slices of the rows with one of the key prefixes and within both bounds. */
 static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper,
                         const struct row_key *keys, uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
     size_t room = (lower->n + 1) * (size_t)(upper->n + 1);
@@ -475,7 +482,7 @@ static int compare_numbered(const void *a, const void *b) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Leaves the first of equal keys, in the given order. */
+/* Keeps the first of equal keys, in the given order. */
 static int drop_repeated(struct cql_request *r, struct row_key *keys, uint32_t *n) {
     struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
     bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);

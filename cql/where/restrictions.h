@@ -2,8 +2,8 @@
  * slices it names.
  *
  * Life: a statement's compile calls where_compile, which sorts the relations into the partition
- * key, the clustering key, the token and what is left (filters), refuses what Cassandra refuses,
- * and keeps the plan in the statement's arena. Each run asks the plan for keys; results live in the
+ * key, the clustering key, the token and the rest (filters), refuses what Cassandra refuses, and
+ * keeps the plan in the statement's arena. Each run evaluates the plan's keys; results live in the
  * request's arena. A plan is immutable: many threads may use it at a time.
  */
 #pragma once
@@ -17,7 +17,8 @@ enum where_purpose { WHERE_SELECT, WHERE_UPDATE, WHERE_DELETE };
 struct where_options {
     enum where_purpose purpose;
     bool allow_filtering; /* SELECT */
-    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns only */
+    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns
+     * only */
     bool only_statics;
     bool whole_rows;      /* DELETE without columns: the clustering key may be a prefix or a slice */
     bool conditional;     /* UPDATE, DELETE ... IF */
@@ -25,12 +26,13 @@ struct where_options {
 };
 
 enum where_partitions {
-    WHERE_KEYS,
-    /* every partition key column = or IN */ WHERE_TOKENS /* a range of tokens, or the ring */
+    WHERE_KEYS,   /* every partition key column = or IN */
+    WHERE_TOKENS, /* a range of tokens, or the ring */
 };
 enum where_rows {
     WHERE_ALL_ROWS, /* nothing on clustering columns that can seek */
-    /* every clustering column = or IN: whole keys (a table without clustering columns: the one empty key) */
+    /* every clustering column = or IN: whole keys (a table without clustering columns: the one
+     * empty key) */
     WHERE_ROW_KEYS,
     WHERE_SLICES,   /* a prefix or a range */
 };
@@ -44,7 +46,7 @@ struct where_bound {
     uint32_t n; /* columns it covers: those of a tuple relation, or 1 */
 };
 
-/* What the relations say of one column, or of the columns of a tuple relation. */
+/* The merged relations on one column, or on the columns of a tuple relation. */
 struct where_step {
     enum where_step_kind kind;
     bool tuple; /* terms give a tuple of one value per column */
@@ -64,12 +66,12 @@ struct where_plan {
     enum where_partitions partitions;
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
-    /* each key column = a value of its own, and nothing on the token: where_row tells of the row */
+    /* each key column = a value of its own, and nothing on the token: where_row evaluates it */
     bool one_row;
-    bool keyless;                     /* nothing on the partition key, nor on its token */
+    bool keyless;                     /* no relation on the partition key or its token */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
-    bool needs_filtering;             /* refused without ALLOW FILTERING, once all else is found right */
-    bool filters_rows;                /* a filter looks at a clustering or regular column */
+    bool needs_filtering;             /* refused without ALLOW FILTERING, after all other checks */
+    bool filters_rows;                /* a filter uses a clustering or regular column */
     uint32_t n_filters;
     struct where_step **filters;
     /* inside restrictions*.c */
@@ -85,29 +87,30 @@ struct where_plan {
 struct where_plan *where_compile(struct compile *c, const struct schema_table *t, const struct ast_where *where,
                                  const struct where_options *o) MUST_CHECK;
 
-/* -1, with the words for a query that would have to filter. */
+/* Returns -1 with the error for a query that needs ALLOW FILTERING. */
 int where_refuse_filtering(struct compile *c);
 
-/* WHERE_KEYS: the values of the partition keys, in rows; none with IN (). Whether they can be keys
- * is where_parts' to say, which a read of no rows does not ask. */
+/* WHERE_KEYS: the values of the partition keys, in rows; none with IN (). where_parts checks
+ * whether they can be keys; a read of no rows does not call it. */
 struct where_keys {
     uint32_t n;
     struct value *values;
 };
 int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) MUST_CHECK;
-/* Their partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. */
+/* The partitions of keys, each once, in the order of the IN lists or, sorted, of their values. */
 int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted,
                 struct eng_part **parts, uint32_t *n) MUST_CHECK;
-/* one_row: what where_parts and where_row_keys or where_subqueries make of it, without their lists.
- * partition_first: what is wrong with the partition's key is told before the clustering key is
- * looked at, as where_parts in front of the others does; else after it. */
+/* one_row: the one result of where_parts and where_row_keys or where_subqueries, without their
+ * lists. partition_first: the partition key is checked before the clustering key, as when
+ * where_parts is called before the others; else after it. */
 int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part,
               struct row_key *key) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) MUST_CHECK;
-/* One of the queries that Keyspaces makes of a clustering key with IN: = and IN columns have one value each. */
+/* Keyspaces splits a clustering key with IN into queries; in each, = and IN columns have one
+ * value. */
 struct where_subquery {
     bool is_row; /* key is a whole clustering key */
     struct row_key key;
@@ -119,13 +122,15 @@ struct where_subquery {
 /* WHERE_ROW_KEYS, WHERE_SLICES: in the order of the IN lists, each once. */
 int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out,
                      uint32_t *n) MUST_CHECK;
-/* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no row can match. */
+/* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no
+ * row can match. */
 int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 
-/* Filters with their values of one execution; NULL when there are none is not an error: ask n_filters first. */
+/* Filters with their values of one execution. Call where_filters_bind only if n_filters is not
+ * 0. */
 struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) MUST_CHECK;
-/* Does the row pass? The view must hold the columns of where_columns. */
+/* Whether the row passes. The view must hold the columns of where_columns. */
 bool where_filters_match(const struct where_filters *f, const struct row_view *v);
-/* Marks the columns that the filters look at, by ordinal. */
+/* Marks the columns that the filters use, by ordinal. */
 void where_columns(const struct where_plan *w, bool *wanted);

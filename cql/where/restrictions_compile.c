@@ -1,4 +1,5 @@
-/* Relations of WHERE to a plan: which of them seek, which filter, and what is refused. */
+/* Compiles the relations of WHERE to a plan: which of them seek, which filter, which are
+ * refused. */
 #include "cql/where/restrictions.h"
 
 #include "cql/expr/selector.h"
@@ -8,7 +9,7 @@
     "you " \
     "want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
 
-/* What is known while the relations are read. */
+/* State of one compilation. */
 struct where_builder {
     struct compile *c;
     const struct schema_table *table;
@@ -74,7 +75,7 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
         err_set_buf(b->c->err, ERR_INVALID, &text);
         return NULL;
     }
-    /* Each alone first: what is wrong with one is told of its column. */
+    /* Each value is compiled alone first, so that an error names its column. */
     for (uint32_t i = 0; i < x->n_args; i++) {
         struct receiver item = receiver_of(b->table, s->columns[i]->name, s->columns[i]->type);
         if (!term_compile(b->c, x->args[i], &item)) return NULL;
@@ -101,7 +102,7 @@ static int compile_in(struct where_builder *b, struct where_step *s, const struc
         s->list = term_compile(b->c, rel->value, &to);
         return s->list ? 0 : -1;
     }
-    if (rel->n_values == 1) { /* is no IN at all: it pages with ORDER BY, and LWT takes it */
+    if (rel->n_values == 1) { /* counts as =: it pages with ORDER BY, and conditional statements accept it */
         s->kind = STEP_EQ;
         s->term = compile_value(b, s, rel->values[0]);
         return s->term ? 0 : -1;
@@ -128,7 +129,7 @@ static int compile_range(struct where_builder *b, struct where_step *s, const st
     return 0;
 }
 
-/* What stands on the left, as Cassandra tells it. */
+/* Prints the left side of a relation as in Cassandra's errors. */
 static void print_left(const struct ast_relation *rel, struct buf *out) {
     bool list = rel->kind != REL_COLUMN;
     if (list) buf_put_str(out, rel->kind == REL_TOKEN ? "token(" : "(");
@@ -281,7 +282,8 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     if (s->from.term) old->from = s->from;
     if (s->to.term) old->to = s->to;
     if (old->tuple != s->tuple || s->n_columns > old->n_columns) {
-        /* Bounds of different widths: a bound of one column counts as a tuple of one (where_bound.n). */
+        /* Bounds of different widths: a bound of one column counts as a tuple of one
+         * (where_bound.n). */
         if (s->n_columns > old->n_columns) {
             old->columns = s->columns;
             old->n_columns = s->n_columns;
@@ -291,14 +293,15 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     return 0;
 }
 
-/* The first clustering column behind this one that is restricted already; there is one. */
+/* The first restricted clustering column behind c; the caller knows that there is one. */
 static const struct schema_column *next_restricted(const struct where_builder *b, const struct schema_column *c) {
     do c = schema_clustering(b->table, c->position + 1);
     while (!b->by_ordinal[c->ordinal]);
     return c;
 }
 
-/* Without filtering, clustering columns are restricted from the left and nothing follows a range. */
+/* Without filtering, clustering columns are restricted from the left and nothing follows a
+ * range. */
 static int check_clustering_order(struct where_builder *b, const struct where_step *s) {
     const struct where_step *last = b->last_clustering;
     if (!last || b->o->allow_filtering || b->o->virtual_table) return 0;
@@ -352,7 +355,7 @@ static int tuple_refused(struct where_builder *b, const struct ast_relation *rel
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
-/* The column that is added to those before it. */
+/* Checks col, the next column of a tuple relation, against the columns before it. */
 static int check_tuple_column(struct where_builder *b, const struct where_step *s, const struct schema_column *col,
                               const struct ast_relation *rel) {
     if (col->kind != COLUMN_CLUSTERING)
@@ -486,7 +489,7 @@ static int plan_partition(struct where_builder *b) {
     return 0;
 }
 
-/* Clustering columns that seek: = and IN from the left, then one range. */
+/* Finds the clustering columns that seek: = and IN from the left, then one range. */
 static void plan_clustering(struct where_builder *b) {
     const struct schema_table *t = b->table;
     struct where_plan *w = b->plan;
@@ -602,7 +605,7 @@ static int note_pk_binds(struct where_builder *b) {
     return 0;
 }
 
-/* One value for each of so many columns. */
+/* Whether the steps are one = per column. */
 static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t columns) {
     bool equal = n == columns;
     for (uint32_t i = 0; equal && i < n; i++)

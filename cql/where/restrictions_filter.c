@@ -1,9 +1,9 @@
-/* What WHERE leaves to be asked of every row. */
+/* The filters of WHERE, which are checked for each row that is read. */
 #include "cql/where/restrictions.h"
 
 #include "cql/request/request.h"
 
-/* A step with its values: for each, one per column. */
+/* A step with its values, n_columns for each. */
 struct bound_filter {
     const struct where_step *step;
     uint32_t n_values;
@@ -30,8 +30,8 @@ static int refuse_null_list(struct cql_request *r, const struct schema_column *c
     return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(v) ? "unset" : "null", c->name);
 }
 
-/* Among the values of IN for a column that is no key, Cassandra reads a list up to the first null,
- * and passes over what is unset. */
+/* For IN on a column that is no key, Cassandra reads the values up to the first null and skips
+ * unset ones. */
 static bool takes_nulls(const struct where_step *s) {
     const struct schema_column *c = s->columns[0];
     return s->kind == STEP_IN && !s->tuple && !schema_column_is_key(c);
@@ -143,7 +143,8 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_
     return f;
 }
 
-/* The row's values of n columns against as many: <0, 0, >0 in the order of the types; 2 when a column is null. */
+/* Compares the row's values of n columns with n others: -1, 0, 1; NO_ORDER when a column is
+ * null. */
 enum { NO_ORDER = 2 };
 
 static int compare(const struct where_step *s, const struct row_view *v, const struct value *with, uint32_t n) {

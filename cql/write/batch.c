@@ -1,4 +1,4 @@
-/* BATCH: compiles and checks what may go together; write.c writes it. */
+/* BATCH: compiles the statements and checks that they may stand in one batch; write.c writes it. */
 #include "cql/write/batch.h"
 
 #include "cql/write/write_rules.h"
@@ -55,8 +55,9 @@ static int refuse_tables(const struct traits *t, bool spans, struct err *e) {
 
 /* ---- the statement ---- */
 
-/* Drivers route a batch by the last statement that binds its whole partition key, if all are of one
- * table and the batch binds nothing of its own (Cassandra's VariableSpecifications). */
+/* Drivers route a batch by the last statement that binds its whole partition key. That needs all
+ * statements on one table and no bind marker of the batch itself (Cassandra's
+ * VariableSpecifications). */
 static void note_partition_key(struct cql_statement *out, const struct batch_plan *p, const struct traits *t) {
     if (t->several_tables || (p->batch.timestamp && !term_is_constant(p->batch.timestamp))) return;
     for (uint32_t i = 0; i < p->n; i++) {

@@ -1,9 +1,11 @@
-/* Many INSERT, UPDATE and DELETE statements as one: a BATCH request of the protocol, or BEGIN BATCH ... APPLY BATCH. */
+/* Many INSERT, UPDATE and DELETE statements as one: a BATCH request of the protocol, or BEGIN BATCH
+ * ... APPLY BATCH. */
 #pragma once
 
 #include "cql/write/write.h"
 
-/* Checks what may go together, and writes it. The items live until the request ends. */
+/* Checks that the items may stand in one batch, and writes them. They live until the request
+ * ends. */
 enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n);
 

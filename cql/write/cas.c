@@ -72,8 +72,8 @@ static int make_room(struct cas *c, struct cas_row *row, uint32_t n) {
     return 0;
 }
 
-/* Conditions on columns of one kind go to one row; each is bound at once, so that of the faults of
- * a batch the first statement's is told. */
+/* Adds the conditions on static columns, or those on other columns, to a row. Each is bound at
+ * once, so that a batch with several faults fails with the first statement's. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
     if (!row) return -1;
     if (row->must_exist || row->must_not_exist)
@@ -100,7 +100,7 @@ int cas_add(struct cas *c, const struct modify_write *w) {
         c->shows_all = true;
         return add_exists(c, p->static_only ? &c->statics : row_at(c, w->keys[0].ck), p->if_not_exists);
     }
-    /* A row whose statement has conditions on static columns only is not looked at. */
+    /* A statement with conditions on static columns alone does not have its row read. */
     if (has_conditions(p, false) && add_conditions(c, p, row_at(c, w->keys[0].ck), false)) return -1;
     return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
 }
@@ -124,8 +124,8 @@ static int by_key(const void *a, const void *b) {
     return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck);
 }
 
-/* All columns of the kinds that the statements write (static ones: the conditional statements) are
- * looked at: they tell a row that is not there from one of nulls. */
+/* Adds all columns of the kinds that are written: static ones when a conditional statement writes
+ * any, others when any statement does. They distinguish an absent row from a row of nulls. */
 static void widen_reads(struct cas *c) {
     const struct schema_table *t = c->table;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
@@ -138,7 +138,7 @@ static bool reads_kind(const struct cas *c, enum schema_column_kind kind) {
     return false;
 }
 
-/* A row without a marker is there only as far as the columns that are looked at have values. */
+/* A row without a row marker exists only when one of the columns that are read has a value. */
 static bool is_there(const struct cas *c, const struct eng_row *row) {
     if (row->kind == ENG_ROW && row->live_ts != ENG_NO_TS) return true;
     for (uint32_t i = 0; i < row->n_cells; i++) {
@@ -161,8 +161,8 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     return 0;
 }
 
-/* With conditions on static columns only, the first row tells whether the partition is there at
- * all. Which one that is, a loop cannot know. */
+/* With conditions on static columns alone, the first row shows whether the partition exists. An
+ * event loop does not scan, so this is done on a worker. */
 static int read_first_row(struct cas *c) {
     struct cql_request *r = c->r;
     if (!r->blocking) return ENG_INCOMPLETE;
@@ -211,7 +211,7 @@ static int holds(struct cas *c, const struct cas_row *row) {
     return 1;
 }
 
-/* The first condition that is false decides; which others are is only asked for what they cost. */
+/* The first false condition decides; the other rows are only marked because they are charged. */
 static void mark_false(struct cas *c, struct cas_row *row) {
     row->is_false = holds(c, row) == 0;
     err_clear(c->r->err);
@@ -231,7 +231,7 @@ int cas_check(struct cas *c, const struct eng_part *part) {
     return 0;
 }
 
-/* Once they are in order. */
+/* For use after read_rows, which sorts the rows. */
 static struct cas_row *find_row(const struct cas *c, struct slice ck) {
     const struct cas_row wanted = {.ck = ck};
     return c->n_rows ? bsearch(&wanted, c->rows, c->n_rows, sizeof wanted, by_key) : NULL;
@@ -245,7 +245,7 @@ static const struct eng_row *pay(struct cas_row *row) {
     return stored;
 }
 
-/* The row that a write with conditions on static columns alone addresses. */
+/* Reads the row that a write with conditions on static columns alone addresses. */
 static int read_unasked(struct cas *c, struct slice ck, const struct eng_row **out) {
     struct cas_row row = {.ck = ck};
     int rc = read_row(c, ENG_ROW, &row);
@@ -270,9 +270,9 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
     return rc ? rc : 1;
 }
 
-/* ---- what is above all that is there ---- */
+/* ---- the newest timestamp ---- */
 
-/* Of a row that no condition looked at, too. */
+/* Reads the row when no condition did. */
 static int raise_newest(const struct cas *c, const struct cas_row *known, enum eng_row_kind kind, struct slice ck,
                         int64_t *newest) {
     struct eng_row row;
@@ -295,8 +295,8 @@ int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newes
 
 /* ---- the answer ---- */
 
-/* The columns of a refusal: all, or in a batch the keys and then the columns of conditions in the
- * order of the statements. */
+/* The columns of a refusal: all after IF [NOT] EXISTS, else those of the conditions in the order of
+ * the statements; in a batch the keys come before them. */
 static uint32_t answer_columns(const struct cas *c, const struct schema_column **out) {
     const struct schema_table *t = c->table;
     uint32_t n = 0;

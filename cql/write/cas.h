@@ -3,8 +3,8 @@
  *
  * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked
  * cas_check reads the rows and decides, cas_answer gives the sink [applied] and, when it is false,
- * the rows as they are. Everything lives in the request's arena. On a loop whatever reads may
- * answer ENG_INCOMPLETE (cql/write/locked.h).
+ * the rows as they are. Everything lives in the request's arena. On a loop, each function that
+ * reads rows may return ENG_INCOMPLETE (cql/write/locked.h).
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct cas_row {
     int64_t newest_ts; /* of all that was read */
     bool read;
     bool is_false;     /* of a write that was refused: a condition on it did not hold */
-    bool charged;      /* and what was there is paid for */
+    bool charged;      /* a refused write was charged for it */
 };
 
 struct cas {
@@ -41,21 +41,21 @@ struct cas {
 };
 
 int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) MUST_CHECK;
-/* Takes and binds the conditions of a write, which has at most one row; the request's values are that statement's. */
+/* Takes and binds the conditions of a write, which has at most one row; the request's values are
+ * that statement's. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
-/* What is wrong with an index or a key, told behind the faults of all statements. */
+/* Checks the index or key of each condition: Cassandra reports these after all other faults. */
 int cas_check_elements(struct cas *c) MUST_CHECK;
 /* 1: all hold, 0: not, -1. Without conditions nothing is read. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
-/* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the
- * row that it addresses and, when it was asked of static columns, the static row; NULL: not there,
- * or paid for by another write of the batch. 1, 0 (also when all is paid for), -1. */
+/* After cas_check returned 0: whether a condition of this write was false, and the rows to charge
+ * for: the row that it addresses and, when conditions were on static columns, the static row; NULL:
+ * absent, or charged to another write of the batch. 1, 0 (also when all are charged), -1. */
 int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
                 const struct eng_row **statics) MUST_CHECK;
 /* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that
  * it takes effect on them. */
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) MUST_CHECK;
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;
-/* [applied] without rows: of a batch of several partitions, of which AWS does not say what else it
- * shows. */
+/* [applied] without rows, for a batch over several partitions: AWS does not document more. */
 int cas_answer_alone(struct cas *c, bool applied) MUST_CHECK;

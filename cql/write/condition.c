@@ -196,7 +196,7 @@ int condition_bind(struct cql_request *r, struct bound_condition *out) {
 int condition_check_element(struct cql_request *r, const struct bound_condition *b) {
     const struct condition *c = b->condition;
     bool map = c->column->type->id == CQL_MAP;
-    if (c->access != ELEMENT || (map && value_is_unset(b->element))) return 0; /* unset: of no element */
+    if (c->access != ELEMENT || (map && value_is_unset(b->element))) return 0; /* unset: no element */
     if (value_is_null(b->element))
         return err_invalid(r->err, "Invalid %s value for %s element access",
                            value_is_unset(b->element) ? "unset" : "null", map ? "map" : "list");
@@ -285,7 +285,7 @@ static bool compare(const struct condition *c, enum ast_op op, struct value have
     }
 }
 
-/* Told only of a condition whose turn has come: those before it held. */
+/* Called when all earlier conditions held: a fault behind a false condition is not reported. */
 static int check_operands(const struct bound_condition *b, struct err *e) {
     const struct condition *c = b->condition;
     if (c->access == ELEMENT && c->column->type->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)

@@ -2,8 +2,8 @@
  * ColumnCondition).
  *
  * Life: compiled with the statement; each run binds the values once and matches the bound condition
- * against the row as it is under the partition's lock. What a bound condition points to lives until
- * the request ends.
+ * against the row as it is under the partition's lock. The memory that a bound condition points to
+ * lives until the request ends.
  */
 #pragma once
 
@@ -26,7 +26,8 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
 const struct schema_column *condition_column(const struct condition *c);
 /* out->condition is set; the request's values are its statement's. */
 int condition_bind(struct cql_request *r, struct bound_condition *out) MUST_CHECK;
-/* The index or key, which Cassandra looks at when all of a batch is bound. */
+/* Checks the index or key; Cassandra does so after the whole batch is bound. */
 int condition_check_element(struct cql_request *r, const struct bound_condition *b) MUST_CHECK;
-/* row: resolved row, or static row for a static column; NULL: there is none. 1, 0, or -1 with the request's err. */
+/* row: resolved row, or static row for a static column; NULL: there is none. 1, 0, or -1 with the
+ * request's err. */
 int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) MUST_CHECK;

@@ -22,8 +22,8 @@ static int by_counter(const void *a, const void *b) {
     return c ? c : (x->cell->column > y->cell->column) - (x->cell->column < y->cell->column);
 }
 
-/* Takes the changes that count out of the mutation; their cells, all of them, sorted by row and
- * column. NULL: no memory. */
+/* Takes the changes that hold increments out of the mutation. Returns all their cells, sorted by
+ * row and column; NULL: no memory. */
 static struct increment *take(struct mutations *m, struct mutation *of, size_t *n) {
     size_t cells = 0;
     for (const struct change *c = of->first; c; c = c->next) cells += c->counts ? c->row.n_cells : 0;
@@ -54,7 +54,7 @@ static uint64_t stored(const struct mutation *of, const struct eng_row *row, uin
     return have && have->value.n == 8 ? load_u64(have->value.p) : 0;
 }
 
-/* Each change once: it has done its counting. */
+/* Lists each change once in sum->summed and clears its counts. */
 static void note_summed(struct change *sum, const struct increment *all, size_t n) {
     for (size_t i = 0; i < n; i++) {
         struct change *c = all[i].change;
@@ -65,7 +65,7 @@ static void note_summed(struct change *sum, const struct increment *all, size_t 
     }
 }
 
-/* The row of the first of n increments, which all are of one row. */
+/* Replaces n increments, all of one row, by one change with the row's new values. */
 static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all,
                       size_t n, int64_t now, int64_t *newest) {
     const struct eng_row *delta = &all[0].change->row;

@@ -9,6 +9,6 @@
 #include "cql/request/request.h"
 #include "cql/write/mutation.h"
 
-/* Under the locks of all partitions; now in seconds. Changes to the same row become one, and all
- * are later than anything the rows have. 0, -1, or ENG_INCOMPLETE (cql/write/locked.h). */
+/* Called with all partitions locked; now in seconds. Changes to the same row become one, and all
+ * get timestamps above any that the rows have. 0, -1, or ENG_INCOMPLETE (cql/write/locked.h). */
 int counter_settle(struct cql_request *r, struct mutations *m, int64_t now) MUST_CHECK;

@@ -11,14 +11,15 @@
 #include "metering/size/size.h"
 
 enum {
-    CHUNK = 960,             /* what the C library has at hand; most rows need no more */
-    /* between two looks at whether anybody still waits; everybody who writes to the partition may */
+    CHUNK = 960,             /* bytes; malloc serves it from its caches, and most rows need no more */
+    /* Steps and bytes between two checks of the request's deadline: other writers of the partition
+     * wait meanwhile. */
     PART_STEPS = 256,
     PART_BYTES = 1 << 20,
     MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
 };
 
-/* What a request has done so far. */
+/* Counts of one request, over all of its partitions. */
 struct work {
     uint32_t steps, looked_at;
     bool incomplete; /* it failed for a row that is not in memory */
@@ -36,14 +37,14 @@ struct footprint {
     const struct mutation *m;
     struct compat compat;
     struct work *work;
-    struct arena rows, values; /* of the row that is looked at; of the view */
-    struct arena laid[2];      /* in turns: cells of the row with more than one change laid on it */
+    struct arena rows, values; /* for the current row; for the view */
+    struct arena laid[2];      /* in turns: cells of a row with more than one change applied */
     struct row_view view;
     uint32_t n_rows, n_sweeps;
-    struct touch *rows_touched; /* by kind and clustering key, each row's in their order */
+    struct touch *rows_touched; /* by kind and clustering key, changes of one row in their order */
     struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
-    struct eng_row state;       /* the row as stored, with what was laid on it so far; not resolved */
-    bool stands;                /* false: there is nothing */
+    struct eng_row state;       /* the stored row with the changes so far applied; not resolved */
+    bool stands;                /* false: nothing is stored or written yet */
     uint32_t n_laid;
 };
 
@@ -56,13 +57,13 @@ static int by_row(const void *a, const void *b) {
 
 /* ---- what a request may take ---- */
 
-/* Of whatever there may be many of: rows, changes of a row, deletions that come over it. */
+/* Called for each row, change of a row and deletion that covers it: each may be many. */
 static int step(struct footprint *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
 
-/* 0: one more row under the deletion; -1: too many. 1: too many, but the charge is by what is
- *    written, and Keyspaces' rules, for which they are read, let it be:
- * were most of them newer than the deletion, nobody can say whether it takes away more than it may,
- * and what may be refused there is. */
+/* Counts one more row under the deletion. 0: go on; -1: too many rows. 1: too many rows, but they
+ * are read only for Keyspaces' limit on range deletions, and its rule did not refuse: the deletion
+ * goes unsized. The limit counts rows older than the deletion; when too few of those were seen,
+ * whether the deletion is over the limit is unknown, and the rule is applied. */
 static int look_at(struct footprint *f, struct op_write *deletion) {
     if (f->work->looked_at < MAX_LOOKED_AT) {
         f->work->looked_at++;
@@ -82,7 +83,7 @@ static int look_at(struct footprint *f, struct op_write *deletion) {
 
 /* ---- sizes ---- */
 
-/* What is still stored of the row once all that is not newer than del_ts is gone. */
+/* Removes the cells that are not newer than del_ts. Returns whether anything of the row is left. */
 static bool remains(struct eng_row *row, int64_t del_ts) {
     return eng_row_resolve(row, del_ts, ENG_NEVER_EXPIRES, NULL);
 }
@@ -105,7 +106,7 @@ static int add_size(struct footprint *f, struct op_write *to, const struct eng_r
 
 /* ---- a row and what is laid on it ---- */
 
-/* Whether to resolve the row leaves its cells as they are. */
+/* Whether resolving the row would leave its cells unchanged. */
 static bool is_all_live(const struct eng_row *row) {
     bool live = true;
     for (uint32_t i = 0; live && i < row->n_cells; i++)
@@ -114,7 +115,7 @@ static bool is_all_live(const struct eng_row *row) {
     return live;
 }
 
-/* The row as it stands, to be resolved; what it takes of the arena is given back by who asks. */
+/* Copies the current row, to be resolved. The caller rewinds the arena afterwards. */
 static int copy(struct footprint *f, struct eng_row *row) {
     *row = f->state;
     if (is_all_live(row)) return 0;
@@ -124,8 +125,8 @@ static int copy(struct footprint *f, struct eng_row *row) {
     return 0;
 }
 
-/* What was read to decide the write, when that is all that is stored of the row; of the first few
- * that were. NULL: not read, or there may be more. */
+/* The row as it was read to decide the write, if that is all that is stored; only the newest few
+ * reads are searched. NULL: not read, or more may be stored. */
 static const struct eng_row *known(const struct mutation *m, const struct eng_row *address) {
     enum { FEW = 8 };
     const struct mutation_read *read = m->reads;
@@ -154,7 +155,8 @@ static int load(struct footprint *f, const struct eng_row *address) {
     return 0;
 }
 
-/* What lay under the change before stays where it is, and its cells are not needed any more. */
+/* Applies a change to f->state. Two arenas alternate: the result goes to one while the previous
+ * state is read from the other. */
 static int lay(struct footprint *f, const struct eng_row *delta) {
     struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
     struct eng_row row = *delta;
@@ -167,7 +169,7 @@ static int lay(struct footprint *f, const struct eng_row *delta) {
     return 0;
 }
 
-/* The row as it stands now, for whoever is charged by it. */
+/* Adds the size of the row in its current state to one operation's cost. */
 static int size_state(struct footprint *f, struct op_write *to) {
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
@@ -208,7 +210,7 @@ static bool is_hit(const struct eng_row *row, int64_t ts) {
     return hit;
 }
 
-/* The deletion comes over a row that other changes touch, too. */
+/* Applies the deletion of a range or partition to a row that other changes touch, too. */
 static int sweep_state(struct footprint *f, const struct eng_row *address, const struct change *sweep) {
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
@@ -224,14 +226,15 @@ static int sweep_state(struct footprint *f, const struct eng_row *address, const
     return 0;
 }
 
-/* The changes of one row, and between them the deletions that come over it. */
+/* Applies the changes of one row and, between them, the deletions that cover it, in their order. */
 static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
     arena_reset(&f->rows);
     f->stands = false;
     f->n_laid = 0;
-    /* What is under the first one does not show, but for deletions that stay where they count. */
+    /* The first change hides the stored row. Its deletions stay, and count with client
+     * timestamps. */
     bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
     if (!bare && load(f, address)) return -1;
     for (uint32_t i = 0; i < n; i++) {
@@ -257,7 +260,7 @@ static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct
     return false;
 }
 
-/* A row that nothing but deletions of ranges touches: the first one to hit it takes it away, or a part of it. */
+/* A row that only deletions of ranges touch: the first one that covers it removes it or a part. */
 static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
     const struct change *sweep = f->sweeps[i].change;
     if (is_touched(f, row->kind, row->ck)) return 0;
@@ -268,7 +271,7 @@ static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
     return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
 }
 
-/* Asked once, at the first row too many. */
+/* Applies Keyspaces' limit once, at the first row over it. */
 static int check_range(struct footprint *f, const struct op_write *c, uint64_t before) {
     bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
@@ -285,7 +288,8 @@ static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
     return check_range(f, c, before);
 }
 
-/* Rows that were deleted before are passed without being delivered: a pause is where the deadline is looked at. */
+/* The scan skips rows that are deleted already. It pauses regularly to have the deadline
+ * checked. */
 static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
     struct eng_item item;
     int rc;
@@ -300,7 +304,7 @@ static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
     return rc;
 }
 
-/* Under the settings of a scan that delivers everything that is stored. */
+/* Sizes a deletion of a range or the partition; the scan delivers everything that is stored. */
 static int sweep(struct footprint *f, uint32_t i) {
     struct cql_request *r = f->r;
     const struct change *c = f->sweeps[i].change;

@@ -1,7 +1,7 @@
 #include "cql/write/list_view.h"
 
-/* Elements that the operations of one statement may move: each that takes one out or puts one in
- * moves those behind it. */
+/* Elements that the operations of one statement may move: inserting or removing an element moves
+ * those behind it. */
 enum { MOVED_MAX = 1 << 24 };
 
 int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
@@ -37,7 +37,7 @@ static uint32_t place(const struct list_view *v, struct slice path) {
     return a;
 }
 
-/* As rows are reconciled (engine/row.h). */
+/* The rule that reconciles rows (engine/row.h). */
 static bool wins(const struct eng_cell *cell, const struct eng_cell *over) {
     if (cell->ts != over->ts) return cell->ts > over->ts;
     return (cell->flags & ENG_CELL_TOMBSTONE) || slice_cmp(cell->value, over->value) > 0;

@@ -1,9 +1,9 @@
-/* A list as the operations of one statement see it: what is stored, and what the operations before
- * did to it.
+/* A list as the operations of one statement see it: the stored list with the statement's earlier
+ * operations applied.
  *
- * Life: list_view_open with the row's cells when a list is first looked at, list_view_apply for
- * each cell that the statement then writes to it. Where a statement has one operation on a list,
- * there is none. Everything lives in the request's arena.
+ * Life: list_view_open with the row's cells at the first use of a list, list_view_apply for each
+ * cell that the statement then writes to it. A statement with one operation on a list uses no view.
+ * Everything lives in the request's arena.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ struct list_view {
     const struct schema_column *column;
     struct eng_cell *cells; /* live, by path */
     uint32_t n, capacity;
-    uint32_t seen;          /* cells of the writer that are in it */
-    uint64_t moved;         /* cells, for all operations together */
+    uint32_t seen;          /* how many of the writer's cells were applied */
+    uint64_t moved;         /* cells moved by all operations together */
 };
 
 int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,

@@ -22,14 +22,13 @@ enum modify_op_kind {
     MODIFY_SUBTRACT,
     MODIFY_PUT,
     MODIFY_LIST_SET,
-    MODIFY_FIELD, /* UPDATE, INSERT */
-    MODIFY_COUNT, /* counter + value */
-    /* what is stored + value */
-    MODIFY_INCREASE,
-    MODIFY_DELETE,
+    MODIFY_FIELD,
+    MODIFY_COUNT,    /* counter + value */
+    MODIFY_INCREASE, /* stored value + value */
+    MODIFY_DELETE, /* from here on: of DELETE */
     MODIFY_DISCARD,
     MODIFY_LIST_DELETE,
-    MODIFY_FIELD_DELETE, /* DELETE */
+    MODIFY_FIELD_DELETE,
 };
 
 struct modify_op {
@@ -52,7 +51,8 @@ struct modify_plan {
     bool counter;     /* of a counter table */
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     uint16_t regions;             /* of the keyspace */
-    /* keyspaces mode, a table without client-side timestamps: what the driver sends as its own time is not used */
+    /* keyspaces mode, a table without client-side timestamps: what the driver sends as its own time
+     * is not used */
     bool server_times;
     uint32_t n_conditions;
     struct condition **conditions;
@@ -61,12 +61,13 @@ struct modify_plan {
     const struct where_plan *where; /* UPDATE, DELETE */
     const struct term *json;  /* INSERT JSON: keys and operations take their values from it */
     bool json_unset;          /* DEFAULT UNSET */
-    const uint32_t *json_order; /* ordinals of all columns, as they are looked at */
+    const uint32_t *json_order; /* ordinals of all columns, in the order of their checks */
     bool repeats;             /* two operations on one column */
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
-    /* for who sizes rows of the table; NULL: what is written is the whole row, and nobody has to */
+    /* to size rows of the table; NULL: the statement writes the whole row, so the stored one is not
+     * sized */
     const struct row_view_layout *by_cells;
 };
 
@@ -74,7 +75,7 @@ struct modify_plan {
 struct modify_write {
     struct cql_request *r;
     const struct modify_plan *plan;
-    bool whole;                 /* the row and the static row are, after it, what it writes */
+    bool whole;                 /* replaces the whole row and static row */
     int64_t ts, now;            /* microseconds; seconds */
     int64_t deletion_ts;
     int32_t ttl;
@@ -99,7 +100,7 @@ struct write_item {
 };
 
 static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }
-/* What needs the partition's lock. */
+/* Whether the partition's lock is needed. */
 static inline bool modify_needs_lock(const struct modify_plan *p) { return p->conditional || p->reads || p->counter; }
 static inline bool modify_writes_rows(const struct modify_plan *p) {
     return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops);
@@ -113,38 +114,37 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using,
                          const struct term **timestamp, const struct term **ttl) MUST_CHECK;
 
-/* What a write's timestamp is taken from when the statement has none of its own, the first of those
- * that are not ENG_NO_TS. */
+/* Sources of a write's timestamp when the statement gives none: the first that is not ENG_NO_TS. */
 struct modify_times {
     int64_t batch;    /* USING TIMESTAMP of the batch */
     int64_t protocol; /* the driver's; not for tables whose times are the server's */
     int64_t server;   /* of the write clock; ENG_NO_TS: not asked yet */
 };
 
-/* Is what the timestamp is bound to one at all? */
+/* Checks that the value bound as timestamp is one. */
 int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) MUST_CHECK;
-/* A counter has no time of its own and does not expire. Cassandra looks at that when it has
- * compiled the whole statement, which a batch is, too. */
+/* Refuses USING TIMESTAMP and TTL on counters. Cassandra checks this after it compiled the whole
+ * statement or batch. */
 int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
-/* modify_bind.c: partitions, then rows, then timestamp and TTL, as Cassandra looks at them. The
- * request's values are those of the statement while they run. */
+/* modify_bind.c: partitions, then rows, then timestamp and TTL, in Cassandra's order. The request's
+ * values are those of the statement while they run. */
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;
 int modify_bind_rows(struct modify_write *w) MUST_CHECK;
 int modify_bind_times(struct modify_write *w, struct modify_times *times) MUST_CHECK;
 /* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
 
-/* Gives the write its place under the lock. conditional: its deletions lose against its own cells
- * and those of the same batch (Cassandra's PartitionUpdate.updateAllTimestamp), but for the
- * deletion of one row. */
+/* Sets the write's timestamps under the lock. conditional: its deletions lose to its own cells and
+ * those of the same batch (Cassandra's PartitionUpdate.updateAllTimestamp), except the deletion of
+ * one row. */
 void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 
-/* Whether the row and the static row are, after a statement with these values, what it writes: it
- * has no need to read them to be sized. */
+/* Whether a statement with these values replaces the whole row and static row: it can then be sized
+ * without reading them. */
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
-/* modify_json.c: the columns in the order in which Cassandra looks at them, that of a hash table:
- * of several wrong values it tells the first. NULL: no memory. */
+/* modify_json.c: the columns in the order in which Cassandra reads them, that of a hash table: with
+ * several wrong values it reports the first. NULL: no memory. */
 const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Values by ordinal of the table's columns. */
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
@@ -152,6 +152,6 @@ int modify_json_values(struct cql_request *r, const struct modify_plan *p, const
 /* modify_change.c: all rows of the write become changes of its partitions' mutations, and what they
  * cost goes to the request's op_cost. */
 int modify_add(struct modify_write *w, struct mutations *to) MUST_CHECK;
-/* Not applied: notes the row that was there; existing may be NULL. */
+/* For a conditional write that was not applied: charges the existing rows, which may be NULL. */
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row,
                        const struct eng_row *statics) MUST_CHECK;

@@ -1,12 +1,13 @@
-/* One execution of a write: its attributes, partitions and rows, evaluated from the request's values. */
+/* One execution of a write: its attributes, partitions and rows, evaluated from the request's
+ * values. */
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
 #include "cql/row/row_key.h"
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
-/* Older columns of a row that an UPDATE leaves its marker may have a TTL of their own, which the
- * model of today counts. */
+/* An UPDATE leaves the row's marker as it is, which may have a TTL of its own; the current size
+ * model counts that. */
 static bool keeps_ttl(const struct modify_plan *p, enum size_model model) {
     return p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
 }
@@ -45,7 +46,7 @@ int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) 
     return 1;
 }
 
-/* One reading for all statements of a batch. */
+/* The write clock is read once for all statements of a batch. */
 static int64_t server_ts(struct cql_request *r, struct modify_times *times) {
     if (times->server == ENG_NO_TS) times->server = eng_write_us(r->db->options.eng, r->now_us);
     return times->server;
@@ -62,7 +63,8 @@ static int bind_timestamp(struct modify_write *w, struct modify_times *times) {
 
 void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
     if (conditional || w->plan->counter) w->ts = ts;
-    /* A row's deletion meets what the batch writes to the row before the timestamps are set apart, and wins. */
+    /* Cassandra applies the deletion of one row to the batch's other writes before it separates the
+     * timestamps, so it wins. */
     bool of_row = w->plan->kind == OP_DELETE && w->plan->n_ops == 0 && w->rows_by_key && w->plan->table->n_clustering;
     w->deletion_ts = conditional && !of_row ? w->ts - 1 : w->ts;
 }

@@ -1,4 +1,5 @@
-/* From a bound write to changes of mutations: cells of every row it touches, and what that costs. */
+/* From a bound write to changes of mutations: cells of every row it touches, and what that
+ * costs. */
 #include <assert.h>
 
 #include "cql/expr/function.h"
@@ -8,8 +9,8 @@
 #include "cql/row/row_size.h"
 #include "metering/size/size.h"
 
-/* What Cassandra 5.0 counts for a row, a cell and a collection's deletion when it weighs a batch,
- * beside the data; found by asking it. */
+/* Bytes that Cassandra 5.0 adds to the data of a row, a cell and a collection's deletion in the
+ * size of a batch; measured. */
 enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_ROW = 12 };
 
 /* ---- cost ---- */
@@ -36,7 +37,7 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     return c;
 }
 
-/* Key columns of an address: those of INSERT are at hand, the others are read back from the keys. */
+/* Key columns of an address: INSERT has their values, the others decode them from the keys. */
 static int cost_keys(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct schema_table *t = w->plan->table;
     enum size_model model = w->r->cost->size_model;
@@ -114,7 +115,7 @@ static int op_element(struct modify_write *w, const struct modify_op *op, struct
     return err_invalid(w->r->err, t->id == CQL_MAP ? "Invalid %s map key" : "Invalid %s set element", what);
 }
 
-/* Cassandra runs the static operations once for each row that IN names, which tells where an operation adds. */
+/* Cassandra runs the static operations once for each row that IN names: an addition is repeated. */
 static uint32_t static_times(const struct modify_write *w) { return w->n_keys > 1 ? w->n_keys : 1; }
 
 static bool adds_to_list(const struct modify_op *op) {
@@ -122,8 +123,8 @@ static bool adds_to_list(const struct modify_op *op) {
            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
 }
 
-/* Of no bytes Cassandra makes nothing where a client's list is read, of these types, and fails
- * inside when it writes it. */
+/* Cassandra reads an empty element of these types in a bound list as null, and fails with an
+ * internal error when it writes it. */
 static bool is_nothing(const struct cql_type *t, struct value v) {
     return v.n == 0 && (t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
                         t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
@@ -142,7 +143,7 @@ static int check_bound_list(struct modify_write *w, const struct modify_op *op, 
     return 0;
 }
 
-/* The increment: counter.c makes the new value of it. */
+/* Writes the increment as the cell; counter.c replaces it with the new value. */
 static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v) {
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
     if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
@@ -157,7 +158,7 @@ static int count(struct modify_write *w, struct cell_writer *cw, const struct mo
     return cells_set(cw, op->column, value_of(p, 8));
 }
 
-/* Adds v to what is there; 1: nothing is, and so nothing is written. */
+/* Adds v to the stored value; 1: there is none, so nothing is written. */
 static int increase(struct modify_write *w, const struct cell_writer *cw, const struct modify_op *op,
                     const struct eng_row *current, struct value *v) {
     uint32_t n;
@@ -217,9 +218,9 @@ static int run_times(struct modify_write *w, struct cell_writer *cw, const struc
     return 0;
 }
 
-/* Operations go column by column. Where several are refused for what lists hold, the first of the
- * statement is told, which Cassandra goes by: after a refusal only those that stand before it in
- * the statement are looked at. */
+/* Operations run column by column, but Cassandra runs them in the statement's order. When list
+ * contents make several fail, the error must be that of the first in the statement: after a failure
+ * only operations that stand before it in the statement still run. */
 static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to,
                    const struct eng_row *current, struct op_write *c) {
     const struct modify_op *refused = NULL;
@@ -254,7 +255,7 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     return 0;
 }
 
-/* What a row takes beside its values; a deletion leaves none. */
+/* Charges a row's timestamps and TTLs; a deletion has none. */
 static void cost_extras(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
     if (w->plan->kind == OP_DELETE) return;
     if (w->plan->has_timestamps) c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
@@ -299,8 +300,8 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     return 0;
 }
 
-/* Keys of these types are equal in more than one writing, and a key stays as it was written first:
- * what is stored must be read to know. */
+/* Equal keys of these types may differ in bytes, and the stored key stays as it was first written:
+ * its size is known only by reading it. */
 static bool keys_come_back(const struct schema_table *t) {
     static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
     for (uint32_t i = 0; i < t->n_clustering; i++)
@@ -374,8 +375,8 @@ static int add_ranges(struct modify_write *w, struct mutation *m) {
     return 0;
 }
 
-/* The part whose values are all unset costs nothing. A statement that writes nothing at all costs as its key, which is
- * that of the row where it names one. */
+/* The part whose values are all unset costs nothing. A statement that writes nothing at all costs
+ * as its key, which is that of the row where it names one. */
 static void settle_cost(struct op_write *c, bool names_row) {
     if (!c->has_row && !c->has_static) {
         c->has_row = names_row;

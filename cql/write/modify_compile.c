@@ -63,7 +63,7 @@ static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, con
     return op;
 }
 
-/* Those on one column stay in their order. */
+/* Operations on one column keep their order. */
 static int by_place(const void *pa, const void *pb) {
     const struct modify_op *a = *(const struct modify_op *const *)pa, *b = *(const struct modify_op *const *)pb;
     bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
@@ -72,8 +72,7 @@ static int by_place(const void *pa, const void *pb) {
     return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-/* Static columns first, then by column id, so that cells come in the engine's order; stable:
- * operations on one column keep theirs. */
+/* Static columns first, then by column id, so that cells come in the engine's order. */
 static int sort_ops(struct compile *c, struct modify_plan *p) {
     const struct modify_op **order = ARENA_ARRAY(c->arena, p->n_ops + 1, const struct modify_op *);
     struct modify_op *sorted = ARENA_ARRAY(c->arena, p->n_ops + 1, struct modify_op);
@@ -138,7 +137,7 @@ static int compile_conditions(struct builder *b, const struct ast_conditions *as
     return 0;
 }
 
-/* Before the rest of the statement, as Cassandra does: of several faults theirs are told. */
+/* Compiled before the rest of the statement, as in Cassandra: its faults are reported first. */
 static int compile_attributes(struct builder *b, const struct ast_using *using,
                               const struct ast_conditions *conditions) {
     struct modify_plan *p = b->plan;
@@ -159,20 +158,20 @@ static int check_attributes(struct builder *b) {
     return b->c->in_batch ? 0 : modify_check_counter(p, e);
 }
 
-/* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */
+/* Cassandra's own keyspaces of virtual tables: the table itself refuses a write, at execution. */
 static bool is_virtual_keyspace(const char *name) {
     return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema");
 }
 
-/* Told last: who may write is asked of a statement that is right. */
+/* Checked last: permission to write is refused only for a statement without other faults. */
 static int check_system(const struct builder *b) {
     const struct schema_table *t = b->table;
     if (!t->keyspace->is_system || (t->virt && (t->virt->write || is_virtual_keyspace(t->keyspace->name)))) return 0;
     return err_set(b->c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
 }
 
-/* Of a system table that may be written: whole rows and whole values, here and now. The words are
- * Cassandra's (ModificationStatement, AbstractMutableVirtualTable). */
+/* A writable system table takes whole rows and whole values, without timestamp, TTL or conditions.
+ * The error texts are Cassandra's (ModificationStatement, AbstractMutableVirtualTable). */
 static int check_virtual(struct builder *b) {
     const struct modify_plan *p = b->plan;
     const struct schema_table *t = b->table;
@@ -195,7 +194,8 @@ static int check_virtual(struct builder *b) {
 
 /* ---- INSERT ---- */
 
-/* The key's values are looked at behind those of the other columns. */
+/* Compiles one column's value if it is a key column (of_key) or none (!of_key). Key columns are
+ * compiled after the others. */
 static int insert_column(struct builder *b, const char *name, const struct ast_expr *value, bool of_key) {
     const struct schema_column *col = find_column(b, name);
     if (!col) return -1;
@@ -247,7 +247,7 @@ static int note_insert_binds(struct builder *b, struct cql_statement *out) {
     return 0;
 }
 
-/* A literal is decoded when it is prepared, so its faults are told before those of anything that is bound. */
+/* A literal is decoded at prepare, so its faults are reported before those of bound values. */
 static int check_json_literal(struct builder *b) {
     struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
     const struct value *values;
@@ -318,7 +318,7 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
         static_conditions = static_conditions || is_static;
         regular_conditions = regular_conditions || !is_static;
     }
-    /* A DELETE without columns addresses rows, so it never is one of static columns only. */
+    /* A DELETE without columns addresses rows, never static columns alone. */
     bool whole_rows = purpose == WHERE_DELETE && p->n_ops == 0;
     p->static_only = !whole_rows && p->n_static_ops == p->n_ops && !regular_conditions &&
                      (p->n_static_ops || static_conditions) && b->table->n_clustering;
@@ -345,7 +345,7 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
 
 /* ---- UPDATE ---- */
 
-/* What the user wrote, as Cassandra quotes it: v = v + 1, m['a'] = 1. what: a column is, or a type. */
+/* Quotes the operation as Cassandra does: v = v + 1, m['a'] = 1. what: kind of column or type. */
 static int refuse_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
     const char *sign = a->op == ASSIGN_SUB || a->op == ASSIGN_PREPEND ? "-" : "+";
     struct buf text;
@@ -391,7 +391,7 @@ static int update_counter(struct builder *b, const struct ast_assignment *a, con
     return set_value(b, op, a->value, col->name, col->type);
 }
 
-/* A value of another shape than the map's operations take has an error of its own. */
+/* A value that is no map (+) or set of keys (-) has an error text of its own. */
 static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op,
                        const struct cql_type *type, const char *what) {
     if (set_value(b, op, a->value, op->column->name, type) == 0) return 0;
@@ -409,8 +409,8 @@ static enum match fits_column(void *type, uint32_t i, const struct cql_type *t) 
     return cql_type_eq(type, t) ? MATCH_EXACT : MATCH_NO;
 }
 
-/* A statement with conditions may add to numbers and texts, for it reads what is there (5.0; to
- * Cassandra 3.11 it is a counter that is none). */
+/* A statement with conditions may add to numbers and texts, because it reads the stored value
+ * (Cassandra 5.0; 3.11 refuses it as an operation on a non-counter). */
 static int update_increase(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
     bool text = col->type->id == CQL_TEXT || col->type->id == CQL_ASCII;
     if (!text && !function_is_number(col->type)) return refuse_operation(b, a, "non-numeric and non-text type");

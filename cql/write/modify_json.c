@@ -1,5 +1,5 @@
 /* INSERT JSON: the text of one object to a value per column. Only the object itself is read here,
- * member by member; what a member holds is handed to the column's type (cql_value_from_json). */
+ * member by member; the column's type decodes a member's value (cql_value_from_json). */
 #include "cql/write/modify.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static bool take_string(struct scan *s, struct slice *out) {
     return true;
 }
 
-/* Any value, by its brackets and strings. */
+/* Skips any value by matching its brackets and strings. */
 static bool take_value(struct scan *s, struct slice *out) {
     struct slice ignored;
     int depth = 0;
@@ -61,7 +61,7 @@ static int not_a_map(struct cql_request *r, struct slice text, const char *why) 
     return err_invalid(r->err, "Could not decode JSON string as a map: %s. (String was: %.*s)", why, SLICE_FMT(text));
 }
 
-/* Sets *object to the object that the text is. */
+/* Checks that the text is one JSON object and sets *object to it. */
 static int check_object(struct cql_request *r, struct slice text, struct slice *object) {
     struct err inner = {0};
     char place[160], why[768];
@@ -91,7 +91,8 @@ static int check_object(struct cql_request *r, struct slice text, struct slice *
     return not_a_map(r, text, why);
 }
 
-/* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is lower-cased. */
+/* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is
+ * lower-cased. */
 static const char *column_name(struct cql_request *r, struct slice json) {
     struct buf b;
     buf_init(&b, json.n + 1);
@@ -114,7 +115,7 @@ static const char *column_name(struct cql_request *r, struct slice json) {
     return name;
 }
 
-/* What an object says of the columns, before it is decoded. */
+/* Members of the object, not decoded yet. */
 struct members {
     struct slice *json;  /* by ordinal; p NULL: nothing */
     const char *unknown; /* the first name that is no column's */
@@ -140,7 +141,7 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
         values[col->ordinal] = value_of_slice(v);
         if (!v.p) rc = err_nomem(r->err);
     }
-    /* as Cassandra lets it through */
+    /* Cassandra passes this error on without the prefix. */
     bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0;
     if (rc < 0 && r->err->code == ERR_INVALID && !bare) {
         char why[ERR_TEXT_MAX];
@@ -152,7 +153,7 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
     return rc < 0 ? -1 : 0;
 }
 
-/* text has been checked: it is an object. */
+/* text is an object; check_object verified it. */
 static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct members *m) {
     struct scan s = {.p = text.p, .end = text.p + text.n};
     struct slice key, json;
@@ -167,7 +168,8 @@ static int read_object(struct cql_request *r, const struct modify_plan *p, struc
     return 0;
 }
 
-/* Of several faults the one is told that Cassandra comes to first. */
+/* Columns are decoded in Cassandra's order, so that with several faults the same one is
+ * reported. */
 static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
     struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
     if (!m.json) return err_nomem(r->err);
@@ -187,8 +189,8 @@ static bool before(const struct schema_column *a, const struct schema_column *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-/* Keys first, then all others by name: so a table that was created puts them into its map. Statics
- * and regular columns stand each by name in t. */
+/* Keys first, then all others by name, as Cassandra fills its map from a table. Static and regular
+ * columns each stand by name in t; this merges them. */
 static void columns_as_created(const struct schema_table *t, uint32_t *ordinals) {
     uint32_t a = 0, b = t->n_partition_key + t->n_clustering + t->n_static, statics_end = b;
     for (uint32_t i = 0; i < t->n_columns; i++) {

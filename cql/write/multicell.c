@@ -4,8 +4,9 @@
 
 enum { UUID_BYTES = 16 };
 
-/* Ticks of 100 ns: from the Gregorian epoch of UUIDs to 1970, and from there to 2010-01-01, around which prepended
- * elements are mirrored, so that each sorts before all that were there (Lists.Prepender). */
+/* Ticks of 100 ns: from the Gregorian epoch of UUIDs to 1970, and from there to 2010-01-01. The
+ * time of a prepended element is mirrored around 2010, so that it sorts before all existing
+ * elements (Lists.Prepender). */
 #define TICKS_1582_TO_1970 INT64_C(0x01B21DD213814000)
 #define TICKS_1970_TO_2010 (INT64_C(1262304000) * 10000000)
 
@@ -81,7 +82,8 @@ static int key_path(struct cell_writer *w, const struct cql_type *t, struct slic
 }
 
 /* A version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2][variant and clock sequence
- * 2][node 6]. Ticks are unique in the process and follow the wall clock, so the rest may be fixed. */
+ * 2][node 6]. Ticks are unique in the process and follow the wall clock, so the rest may be
+ * fixed. */
 static void timeuuid_of(int64_t ticks_1970, uint8_t out[UUID_BYTES]) {
     uint64_t t = (uint64_t)(ticks_1970 + TICKS_1582_TO_1970);
     store_u32(out, (uint32_t)t);
@@ -122,8 +124,8 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-/* Equal elements that are written differently (1.5 and 1.50) stand side by side, for a set's value
- * is in order: the first stays. */
+/* Equal elements that differ in bytes (1.5 and 1.50) are adjacent, because a set's value is sorted:
+ * the first is kept. */
 static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
     return w->n > from && slice_eq(w->cells[w->n - 1].path, path);
 }
@@ -233,7 +235,7 @@ const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_c
     return *n ? &row->cells[i] : NULL;
 }
 
-/* The list as it is for the next operation. */
+/* The list as the next operation sees it. */
 static int list_now(struct cell_writer *w, const struct schema_column *c, const struct eng_row *current,
                     const struct eng_cell **cells, uint32_t *n) {
     *cells = cells_of(current, c, n);
@@ -271,7 +273,8 @@ int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct 
                    const struct eng_row *current) {
     if (value_is_null(v)) return 0;
     if (c->type->id == CQL_LIST) return subtract_from_list(w, c, value_slice(v), current);
-    /* Both a set and what is taken from a map are serialised as [int n] and n times [int length][bytes]. */
+    /* Both a set and what is taken from a map are serialised as [int n] and n times [int
+     * length][bytes]. */
     const struct cql_type set = {.id = CQL_SET, .n_args = 1, .args = c->type->args};
     struct cql_elems it;
     struct value item;

@@ -2,8 +2,8 @@
  * maps and UDTs.
  *
  * Life: one cell_writer per row that a statement writes; each operation of the statement appends
- * its cells; cells_finish sorts them when they did not come in order, and hands them to an eng_row.
- * The cells are as cql/row/cell_form.h draws them, everything lives in the request's arena.
+ * its cells; cells_finish sorts them if needed and moves them into an eng_row. cql/row/cell_form.h
+ * shows the form of the cells. Everything lives in the request's arena.
  * Operations on list indexes and list - value need the row's current cells. One thread.
  */
 #pragma once
@@ -23,17 +23,17 @@ struct cell_writer {
     int32_t ttl;        /* seconds; 0: none */
     bool unsorted;
     bool repeats;       /* two operations may be on one column */
-    struct list_view list; /* of the list that was looked at last; column NULL: none */
+    struct list_view list; /* of the last list that was read; column NULL: none */
     uint32_t n, capacity;
     struct eng_cell *cells;
 };
 
-/* The first room for capacity cells is taken at once; it grows. */
+/* Allocates space for capacity cells; it grows as needed. */
 int cells_init(struct cell_writer *w, uint32_t capacity) MUST_CHECK;
 /* Sorts if needed and moves the cells into the row. */
 void cells_finish(struct cell_writer *w, struct eng_row *row);
 
-/* column = v, whatever the type; null deletes. An unset value must not come here. */
+/* column = v, for any type; null deletes. v must not be unset. */
 int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
 /* DELETE column. */
 int cells_delete(struct cell_writer *w, const struct schema_column *c) MUST_CHECK;
@@ -41,7 +41,8 @@ int cells_delete(struct cell_writer *w, const struct schema_column *c) MUST_CHEC
 int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
 /* column = v + column, of lists. */
 int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
-/* column = column - v: elements of a set, keys of a map (v is a set of them), values of a list (current needed). */
+/* column = column - v: elements of a set, keys of a map (v is a set of them), values of a list
+ * (current needed). */
 int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v,
                    const struct eng_row *current) MUST_CHECK;
 /* map[key] = v; null deletes the entry. */

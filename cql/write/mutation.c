@@ -71,7 +71,7 @@ int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_ki
     return 0;
 }
 
-/* An UPDATE may write nothing: one that takes elements out of a list that does not have them. */
+/* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
 static bool is_nothing(const struct eng_row *row) {
     return row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS;
 }

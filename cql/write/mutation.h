@@ -1,10 +1,10 @@
-/* What a statement or a batch writes, decided and not yet written: one mutation per partition, each
- * a list of changes.
+/* The changes of a statement or a batch, decided and not yet written: one mutation per partition,
+ * each a list of changes.
  *
  * Life: mutations_open makes one empty mutation for every partition that is addressed; every
- * statement adds its changes and notes what it read to decide them; mutations_apply hands all of
- * them to an engine batch. Whatever must see a write before it is made (its bound in bytes, its
- * admission, an index, a view) sees this list. Everything lives in the request's arena.
+ * statement adds its changes and records the rows it read to decide them; mutations_apply adds all
+ * of them to an engine batch. Checks of a write before it is made (its size limit, its admission,
+ * an index, a view) use this list. Everything lives in the request's arena.
  */
 #pragma once
 
@@ -19,13 +19,13 @@ struct change {
     struct change *next;
     enum change_kind kind;
     bool counts;            /* ROW: the cells are increments, which counter.c turns into sums */
-    struct op_write *cost;  /* what it is charged by; NULL of a sum */
-    struct change *summed;  /* of a sum: the first of the changes that went into it, each the next by its next */
+    struct op_write *cost;  /* the operation it is charged to; NULL for a sum */
+    struct change *summed;  /* for a sum: the changes that went into it, linked by next */
     struct eng_row row;     /* ROW: the delta; RANGE, PARTITION: its del_ts and del_at */
     struct eng_slice range; /* RANGE */
 };
 
-/* A row or static row that was looked at under the partition's lock. */
+/* A row or static row that was read under the partition's lock. */
 struct mutation_read {
     struct mutation_read *next;
     enum eng_row_kind kind;
@@ -33,7 +33,8 @@ struct mutation_read {
     const struct eng_row *row; /* NULL: not there */
 };
 
-/* M1: all statements of a table that are written together were compiled for one version of it, which this is. */
+/* M1: all statements on a table that are written together were compiled for one version of it:
+ * table. */
 struct mutation {
     const struct schema_table *table;
     struct eng_part part;
@@ -57,7 +58,7 @@ struct mutation_address {
 };
 /* The n addresses may repeat. m->arena and m->err are set. */
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) MUST_CHECK;
-/* The same for one address: what most statements have. */
+/* The same for one address, which is the common case. */
 static inline void mutations_open_one(struct mutations *m, const struct schema_table *t, const struct eng_part *part) {
     m->one = (struct mutation){.table = t, .part = *part};
     m->list = &m->one;
@@ -72,5 +73,5 @@ void mutation_drop_newest(struct mutation *of, struct change *last);
 int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck,
                        const struct eng_row *row) MUST_CHECK;
 /* Adds all changes of the first n mutations to b, and their stored bytes to cost. On -1 the caller
- * goes back to its savepoint. */
+ * rolls back to its savepoint. */
 int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) MUST_CHECK;

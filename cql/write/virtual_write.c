@@ -13,7 +13,7 @@ struct virtual_write {
     struct planned *all;
 };
 
-/* partition: the whole of it goes. */
+/* partition: the whole partition is deleted. */
 static int put(struct virtual_write *w, const struct modify_plan *p, const struct value *values, bool partition) {
     struct cql_request *r = w->r;
     if (w->n == w->cap) {
@@ -47,7 +47,7 @@ static int plan_partition(struct virtual_write *w, const struct modify_plan *p, 
     return values ? put(w, p, values, true) : -1;
 }
 
-/* One row of the statement: its key, and what the operations set. */
+/* One row of the statement: its key, and the values that the operations set. */
 static int plan_row(struct virtual_write *w, const struct modify_write *m, const struct value *partition,
                     const struct row_key *key) {
     struct cql_request *r = w->r;

@@ -3,6 +3,6 @@
 
 #include "cql/write/modify.h"
 
-/* The items are all of such tables. Plans on any thread; the functions of the tables run where the
- * write is applied, one after the other: the first that refuses ends it. */
+/* All items are on such tables. Planning runs on a worker; the tables' functions run when the write
+ * is applied, one after the other, until the first failure. */
 enum cql_outcome virtual_write_run(struct cql_request *r, const struct write_item *items, uint32_t n);

@@ -5,11 +5,12 @@
 #include "cql/request/db.h"
 
 enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
-/* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
+/* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and the bytes it adds for a
+ * partition. */
 enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
 
-/* Cassandra's max_mutation_size, of one partition; and of all, which Cassandra does not bound: an
- * IN of many partitions writes its values to each. */
+/* Cassandra's max_mutation_size for one partition; and a limit for all together, which Cassandra
+ * does not have: an IN over many partitions writes its values to each. */
 enum { MUTATION_MAX = 16 << 20, WRITE_MAX = 4 * MUTATION_MAX };
 
 static int oversized(struct cql_request *r, const struct mutation *m, uint64_t bytes, int max) {

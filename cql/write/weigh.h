@@ -1,11 +1,11 @@
-/* What a write may weigh, and what a batch is warned of. */
+/* Size limits of writes, and warnings for large batches. */
 #pragma once
 
 #include "cql/request/request.h"
 #include "cql/write/mutation.h"
 
-/* Of any statement or batch: what it writes to one partition, and to all. */
+/* Limits the bytes that a statement or batch writes to one partition and to all. */
 int weigh_write(struct cql_request *r, const struct mutations *m) MUST_CHECK;
-/* Of a batch over several partitions, beside. */
+/* In Cassandra mode, limits and warnings for a batch over several partitions. */
 int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind,
                 bool conditional) MUST_CHECK;

@@ -17,17 +17,17 @@ struct write {
     uint32_t n;
     const struct write_item *items;
     bool conditional, counters, locked;
-    /* some of it is not the whole of its row, and all is sized by rows as they stand, for the
-     * charge or for a limit of Keyspaces */
+    /* a statement changes a part of its row, and writes are sized by whole rows: for the charge or
+     * for a limit of Keyspaces */
     bool sized_by_row;
     struct modify_times times;
     struct modify_write *writes;
-    struct cas **cas;      /* when conditional: of each item, that of its partition */
+    struct cas **cas;      /* when conditional: for each item, that of its partition */
     struct cas **each_cas; /* each once */
     uint32_t n_cas;
-    struct name_tree by_part; /* of partitions other than the first one's: an item of it */
+    struct name_tree by_part; /* of partitions other than the first: the first item of each */
     struct mutations m;
-    uint32_t n_left_out; /* of the last of m: they are not applied */
+    uint32_t n_left_out; /* the last n_left_out of m are not applied */
     const struct eng_part **parts; /* of m, to be locked */
 };
 
@@ -72,8 +72,8 @@ static bool is_of_first(const struct write *w, uint32_t i) {
     return a->table == b->table && slice_eq(a->key, b->key);
 }
 
-/* A conditional write is of one partition and names its rows one by one, as do all statements of a
- * conditional batch; on Amazon Keyspaces a logged one spans partitions and tables
+/* A conditional write, also a batch, is on one partition and names its rows one by one. On Amazon
+ * Keyspaces a logged batch may span partitions and tables
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). */
 static int check_rows(const struct write *w, uint32_t i) {
     const struct where_plan *where = w->writes[i].plan->where;
@@ -107,7 +107,7 @@ static struct cas *new_cas(struct write *w, uint32_t i) {
     return w->each_cas[w->n_cas++] = c;
 }
 
-/* That of the item's partition, made by the first item of it. */
+/* The cas of the item's partition, created for the partition's first item. */
 static struct cas *cas_of(struct write *w, uint32_t i) {
     const struct eng_part *part = &w->writes[i].parts[0];
     if (i == 0) return new_cas(w, i);
@@ -122,7 +122,7 @@ static struct cas *cas_of(struct write *w, uint32_t i) {
     return known ? w->cas[*name_tree_find(&w->by_part, where)] : new_cas(w, i);
 }
 
-/* Of a conditional write times are looked at when it is decided (decide). */
+/* A conditional write binds its timestamp and TTL later, when its conditions hold (find_newest). */
 static int bind_rows(struct write *w, uint32_t i) {
     use_values(w, i);
     if (w->conditional && (check_rows(w, i) || !(w->cas[i] = cas_of(w, i)))) return -1;
@@ -134,7 +134,7 @@ static int bind_rows(struct write *w, uint32_t i) {
     return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
-/* A statement that is alone and has no conditions tells what is wrong with its timestamp first
+/* A statement outside a batch and without conditions reports a wrong timestamp before other faults
  * (ModificationStatement.validateTimestamp). */
 static int check_timestamp(struct write *w) {
     if (w->batch || w->conditional) return 0;
@@ -142,8 +142,8 @@ static int check_timestamp(struct write *w) {
     return modify_check_timestamp(w->r, plan_of(w, 0));
 }
 
-/* Of the faults that a batch has, the first statement's is told; without conditions, those of
- * partition keys before all others. */
+/* A batch with several faults reports the first statement's; without conditions, faults of
+ * partition keys come before all others. */
 static int bind_all(struct write *w) {
     if (check_timestamp(w)) return -1;
     for (uint32_t i = 0; i < w->n; i++)
@@ -191,7 +191,7 @@ static int reach_all(const struct write *w) {
 
 /* ---- deciding ---- */
 
-/* What it costs that the conditions did not hold: each row of which one was false, once. */
+/* Charges a refused write: each row for which a condition was false, once. */
 static int refuse(struct write *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct eng_row *row, *statics;
@@ -276,7 +276,7 @@ static int lock(struct write *w) {
 
 /* ---- on a loop ---- */
 
-/* A row that is named by its key, and is no partition of its own that is deleted. */
+/* Whether the statement writes one row by its key; deleting a one-row partition does not count. */
 static bool is_one_row(const struct modify_plan *p) {
     const struct where_plan *where = p->where;
     if (!where) return true;
@@ -284,8 +284,8 @@ static bool is_one_row(const struct modify_plan *p) {
     return !where->partition_in && !where->clustering_in && (p->static_only || where->rows == WHERE_ROW_KEYS);
 }
 
-/* What only looks at a row or a few (conditions, counters, to be sized) may be done where nobody
- * waits, as long as they are in memory and nobody else writes them. */
+/* Whether the write reads at most a few rows (for conditions, counters or sizing). An event loop
+ * may then do it, if the rows are in memory and no other request writes them. */
 static bool is_short(const struct write *w) {
     enum { ROWS_MAX = 8 };
     for (uint32_t i = 0; i < w->n; i++)
@@ -306,7 +306,7 @@ static bool try_lock(struct write *w) {
     return got >= 0;
 }
 
-/* The lock of a loop's write is its batch's, until that is committed with all others of the wake-up. */
+/* On a loop the batch keeps the lock until it is committed with all other writes of the wake-up. */
 static void leave_lock_to_batch(struct write *w) {
     struct cql_request *r = w->r;
     const struct mutation *m = &w->m.list[0];
@@ -321,7 +321,7 @@ static void release(struct cql_request *r) {
 
 /* ---- the whole ---- */
 
-/* On a loop the batch is that of all requests of a wake-up, which its owner commits. */
+/* On a loop all requests of a wake-up share the batch, and its owner commits it. */
 static enum cql_outcome apply(struct cql_request *r) {
     struct write *w = r->running;
     struct eng_batch *b = r->batch;
@@ -335,7 +335,8 @@ static enum cql_outcome apply(struct cql_request *r) {
     return rc ? CQL_FAILED : CQL_COMMIT;
 }
 
-/* A statement whose values are all unset has no change: it stays, and is charged as its key. */
+/* Removes left-out operations from the cost. A statement whose values are all unset has no change
+ * to mark, so it stays and is charged for its key. */
 static void leave_out_costs(struct op_cost *cost) {
     struct op_write **at = &cost->writes;
     cost->writes_tail = NULL;
@@ -359,14 +360,14 @@ void write_keep_half(struct cql_request *r) {
     leave_out_costs(r->cost);
 }
 
-/* What refused a condition must not be lost once it was told. */
+/* The rows that made a condition false are shown to the client, so they must be durable first. */
 static enum cql_outcome wait_for_reason(struct cql_request *r) {
     r->commit_seq = eng_barrier_seq(r->db->options.eng);
     return CQL_COMMIT;
 }
 
-/* Nothing was done: on another thread the request starts over. A refusal may have been answered,
- * before what it costs was known. */
+/* After ENG_INCOMPLETE nothing was written: the request starts over on a worker. restart drops an
+ * answer that was already given to the sink. */
 static enum cql_outcome give_up(struct cql_request *r, int rc) {
     if (rc != ENG_INCOMPLETE) return CQL_FAILED;
     r->sink->restart(r->sink);

@@ -19,7 +19,7 @@ static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch
     return k;
 }
 
-/* More than one row by what the statement says: IN, which has a rule of its own, aside. */
+/* Whether the statement addresses a range of rows. IN does not count; it has a rule of its own. */
 static bool is_range(const struct modify_plan *p) {
     return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
 }
@@ -101,7 +101,7 @@ int write_rules_rows(struct cql_request *r, const struct write_item *items, cons
 
 /* ---- keys ---- */
 
-/* Of several columns the serialised key has a length and an end for each. */
+/* A serialised key of several columns has a length and an end byte for each. */
 static int check_partition_keys(const struct modify_write *w, struct compat *k) {
     enum { AROUND_COMPONENT = 3 };
     uint32_t n = w->plan->table->n_partition_key;
@@ -120,7 +120,8 @@ static int check_clustering_key(const struct modify_write *w, const struct row_k
 
 /* ---- values ---- */
 
-/* Is the amount of the number, in two's complement, more than 10 to the power of QUOTA_VARINT_DIGITS? */
+/* Whether the absolute value of v, in two's complement, is above 10 to the power
+ * QUOTA_VARINT_DIGITS. */
 static bool is_beyond_varint(struct slice v) {
     __int128 number = v.n && v.p[0] & 0x80 ? -1 : 0, most = 1;
     size_t from = 0;
@@ -136,7 +137,7 @@ static const struct cql_type *part_type(const struct cql_type *t, uint32_t i) {
     return t->args[t->id == CQL_MAP ? i % 2 : cql_type_is_collection(t) ? 0 : i];
 }
 
-/* Is it such a number, or made of one? As deep as a type can be made. */
+/* Whether v is such a number or contains one. The recursion is as deep as the type. */
 static bool holds_beyond_varint(const struct cql_type *t, struct value v) {
     struct cql_elems parts;
     struct value part;
@@ -159,7 +160,7 @@ static int check_term(const struct modify_write *w, const struct cql_type *t, co
     return term_eval(term, w->r, &v) ? -1 : check_value(w, t, v, k);
 }
 
-/* What is written, and the keys of maps that it is written under; what is deleted need not be there. */
+/* Checks the values that are written and the map keys they are written under, not those deleted. */
 static int check_varints(const struct modify_write *w, struct compat *k) {
     for (uint32_t i = 0; i < w->plan->n_ops; i++) {
         const struct modify_op *op = &w->plan->ops[i];
@@ -227,7 +228,7 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
 
 /* ---- sizes ---- */
 
-/* Of the largest row that is left; an int is what the words take. */
+/* The error texts take an int. */
 static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
 
 static int check_size(struct cql_request *r, struct compat *k, const struct op_write *c) {

@@ -1,9 +1,9 @@
-/* What Amazon Keyspaces refuses of a write once its values are known: keys, timestamps, numbers,
- * sizes of rows, what goes together in a batch.
+/* Amazon Keyspaces' limits on a write whose values are known: keys, timestamps, numbers, sizes of
+ * rows, statements of one batch.
  *
- * Asked by write.c as the write is bound, and at its size, before anything is admitted or written;
- * a refusal leaves nothing behind. All return 0, or -1 with the request's error. Nothing is looked
- * at while the mode is off. Inside cql only.
+ * write.c calls them when the write is bound and when it is sized, before anything is admitted or
+ * written; a refusal leaves nothing behind. All return 0, or -1 with the request's error. Nothing
+ * is checked while the mode is off. Inside cql only.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 
 static inline bool write_rules_on(const struct cql_request *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
-/* A conditional batch of that kind may span partitions and tables: where Keyspaces' rules are
- * asked, in keyspaces mode. */
+/* Whether a conditional batch of that kind may span partitions and tables: only in keyspaces mode
+ * with Keyspaces' rules on. */
 static inline bool write_rules_spans(const struct cql_request *r, enum ast_batch_kind kind) {
     return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
 }
