@@ -55,18 +55,6 @@ static int refuse_tables(const struct traits *t, bool spans, struct err *e) {
 
 /* ---- the statement ---- */
 
-/* Drivers route a batch by the last statement that binds its whole partition key. That needs all
- * statements on one table and no bind marker of the batch itself (Cassandra's
- * VariableSpecifications). */
-static void note_partition_key(struct cql_statement *out, const struct batch_plan *p, const struct traits *t) {
-    if (t->several_tables || (p->batch.timestamp && !term_is_constant(p->batch.timestamp))) return;
-    for (uint32_t i = 0; i < p->n; i++) {
-        if (!p->statements[i]->n_pk) continue;
-        out->n_pk = p->statements[i]->n_pk;
-        out->pk_indexes = p->statements[i]->pk_indexes;
-    }
-}
-
 static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_batch *ast = &stmt->batch;
     struct batch_plan *p = ARENA_NEW(c->arena, struct batch_plan);
@@ -85,7 +73,15 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
         traits_add(&traits, modify_plan_of(s));
     }
     out->plan = p;
-    note_partition_key(out, p, &traits);
+    /* Drivers route a batch by the last statement that binds its whole partition key. That needs
+     * all statements on one table and no bind marker of the batch itself (Cassandra's
+     * VariableSpecifications). */
+    bool routable = !traits.several_tables && (!p->batch.timestamp || term_is_constant(p->batch.timestamp));
+    for (uint32_t i = 0; routable && i < p->n; i++) {
+        if (!p->statements[i]->n_pk) continue;
+        out->n_pk = p->statements[i]->n_pk;
+        out->pk_indexes = p->statements[i]->pk_indexes;
+    }
     bool spans = p->batch.kind == BATCH_LOGGED && !c->schema->cassandra_mode &&
                  c->compat.mode != COMPAT_OFF; /* as write_rules_spans says */
     if (check(&traits, p->batch.kind, p->batch.timestamp, c->err) || refuse_tables(&traits, spans, c->err)) return -1;

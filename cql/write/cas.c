@@ -36,23 +36,6 @@ static struct cas_row *row_at(struct cas *c, struct slice ck) {
     return &c->rows[c->n_rows++];
 }
 
-static int add_exists(struct cas *c, struct cas_row *row, bool must_not) {
-    if (!row) return -1;
-    if (row->n_conditions)
-        return err_invalid(c->r->err, "Cannot mix IF conditions and IF %sEXISTS for the same row",
-                           must_not ? "NOT " : "");
-    if (must_not ? row->must_exist : row->must_not_exist)
-        return err_invalid(c->r->err, "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
-    row->must_exist = !must_not;
-    row->must_not_exist = must_not;
-    return 0;
-}
-
-static void show(struct cas *c, const struct schema_column *col) {
-    if (!c->reads[col->ordinal]) c->shown[c->n_shown++] = col;
-    c->reads[col->ordinal] = true;
-}
-
 static bool is_static(const struct condition *c) { return condition_column(c)->kind == COLUMN_STATIC; }
 
 static bool has_conditions(const struct modify_plan *p, bool statics) {
@@ -61,30 +44,29 @@ static bool has_conditions(const struct modify_plan *p, bool statics) {
     return false;
 }
 
-static int make_room(struct cas *c, struct cas_row *row, uint32_t n) {
-    if (row->n_conditions + n <= row->capacity) return 0;
-    uint32_t capacity = 2 * row->capacity > row->n_conditions + n ? 2 * row->capacity : row->n_conditions + n;
-    struct bound_condition *all = ARENA_ARRAY(c->r->arena, capacity, struct bound_condition);
-    if (!all) return err_nomem(c->r->err);
-    if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
-    row->conditions = all;
-    row->capacity = capacity;
-    return 0;
-}
-
 /* Adds the conditions on static columns, or those on other columns, to a row. Each is bound at
  * once, so that a batch with several faults fails with the first statement's. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
     if (!row) return -1;
     if (row->must_exist || row->must_not_exist)
         return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
-    if (make_room(c, row, p->n_conditions)) return -1;
+    uint32_t n = row->n_conditions + p->n_conditions;
+    if (n > row->capacity) {
+        uint32_t capacity = 2 * row->capacity > n ? 2 * row->capacity : n;
+        struct bound_condition *all = ARENA_ARRAY(c->r->arena, capacity, struct bound_condition);
+        if (!all) return err_nomem(c->r->err);
+        if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
+        row->conditions = all;
+        row->capacity = capacity;
+    }
     for (uint32_t i = 0; i < p->n_conditions; i++) {
         if (is_static(p->conditions[i]) != statics) continue;
         struct bound_condition *b = &row->conditions[row->n_conditions++];
         *b = (struct bound_condition){.condition = p->conditions[i]};
         if (condition_bind(c->r, b)) return -1;
-        show(c, condition_column(p->conditions[i]));
+        const struct schema_column *col = condition_column(p->conditions[i]);
+        if (!c->reads[col->ordinal]) c->shown[c->n_shown++] = col;
+        c->reads[col->ordinal] = true;
     }
     return 0;
 }
@@ -98,7 +80,16 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     c->writes_statics = c->writes_statics || p->n_static_ops;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
-        return add_exists(c, p->static_only ? &c->statics : row_at(c, w->keys[0].ck), p->if_not_exists);
+        struct cas_row *row = p->static_only ? &c->statics : row_at(c, w->keys[0].ck);
+        if (!row) return -1;
+        if (row->n_conditions)
+            return err_invalid(c->r->err, "Cannot mix IF conditions and IF %sEXISTS for the same row",
+                               p->if_not_exists ? "NOT " : "");
+        if (p->if_not_exists ? row->must_exist : row->must_not_exist)
+            return err_invalid(c->r->err, "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
+        row->must_exist = !p->if_not_exists;
+        row->must_not_exist = p->if_not_exists;
+        return 0;
     }
     /* A statement with conditions on static columns alone does not have its row read. */
     if (has_conditions(p, false) && add_conditions(c, p, row_at(c, w->keys[0].ck), false)) return -1;
@@ -122,20 +113,6 @@ int cas_check_elements(struct cas *c) {
 
 static int by_key(const void *a, const void *b) {
     return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck);
-}
-
-/* Adds all columns of the kinds that are written: static ones when a conditional statement writes
- * any, others when any statement does. They distinguish an absent row from a row of nulls. */
-static void widen_reads(struct cas *c) {
-    const struct schema_table *t = c->table;
-    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
-        c->reads[i] = c->reads[i] || (t->columns[i].kind == COLUMN_STATIC ? c->writes_statics : c->writes_rows);
-}
-
-static bool reads_kind(const struct cas *c, enum schema_column_kind kind) {
-    for (uint32_t i = 0; i < c->table->n_columns; i++)
-        if (c->reads[i] && c->table->columns[i].kind == kind) return true;
-    return false;
 }
 
 /* A row without a row marker exists only when one of the columns that are read has a value. */
@@ -192,9 +169,18 @@ static int read_first_row(struct cas *c) {
 }
 
 static int read_rows(struct cas *c) {
+    const struct schema_table *t = c->table;
+    bool reads_statics = false;
     int rc = 0;
-    widen_reads(c);
-    if (reads_kind(c, COLUMN_STATIC)) rc = read_row(c, ENG_STATIC, &c->statics);
+    /* Adds all columns of the kinds that are written: static ones when a conditional statement
+     * writes any, others when any statement does. They distinguish an absent row from a row of
+     * nulls. */
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
+        bool is_static = t->columns[i].kind == COLUMN_STATIC;
+        c->reads[i] = c->reads[i] || (is_static ? c->writes_statics : c->writes_rows);
+        reads_statics = reads_statics || (is_static && c->reads[i]);
+    }
+    if (reads_statics) rc = read_row(c, ENG_STATIC, &c->statics);
     if (!rc && c->n_rows == 0) return read_first_row(c);
     if (!rc) qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
     for (uint32_t i = 0; !rc && i < c->n_rows; i++) rc = read_row(c, ENG_ROW, &c->rows[i]);
@@ -245,14 +231,6 @@ static const struct eng_row *pay(struct cas_row *row) {
     return stored;
 }
 
-/* Reads the row that a write with conditions on static columns alone addresses. */
-static int read_unasked(struct cas *c, struct slice ck, const struct eng_row **out) {
-    struct cas_row row = {.ck = ck};
-    int rc = read_row(c, ENG_ROW, &row);
-    *out = row.stored;
-    return rc;
-}
-
 int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row,
                 const struct eng_row **statics) {
     const struct modify_plan *p = w->plan;
@@ -266,7 +244,11 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
     if (asked && known->charged && (!of_statics || c->statics.charged)) return 0;
     if (of_statics) *statics = pay(&c->statics);
     if (asked) *row = pay(known);
-    int rc = !asked && !p->static_only && w->n_keys ? read_unasked(c, w->keys[0].ck, row) : 0;
+    if (asked || p->static_only || !w->n_keys) return 1;
+    /* With conditions on static columns alone, the row was not read yet. */
+    struct cas_row unread = {.ck = w->keys[0].ck};
+    int rc = read_row(c, ENG_ROW, &unread);
+    *row = unread.stored;
     return rc ? rc : 1;
 }
 
@@ -294,17 +276,6 @@ int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newes
 }
 
 /* ---- the answer ---- */
-
-/* The columns of a refusal: all after IF [NOT] EXISTS, else those of the conditions in the order of
- * the statements; in a batch the keys come before them. */
-static uint32_t answer_columns(const struct cas *c, const struct schema_column **out) {
-    const struct schema_table *t = c->table;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->n_columns; i++)
-        if (c->shows_all || (c->batch && schema_column_is_key(&t->columns[i]))) out[n++] = &t->columns[i];
-    for (uint32_t i = 0; !c->shows_all && i < c->n_shown; i++) out[n++] = c->shown[i];
-    return n;
-}
 
 static int begin(struct cas *c, const struct schema_column *const *columns, uint32_t n) {
     struct result_meta *meta = ARENA_NEW(c->r->arena, struct result_meta);
@@ -363,12 +334,18 @@ int cas_answer_alone(struct cas *c, bool applied) {
 }
 
 int cas_answer(struct cas *c, bool applied) {
+    const struct schema_table *t = c->table;
     bool any = c->statics.row != NULL;
     for (uint32_t i = 0; i < c->n_rows; i++) any = any || c->rows[i].row;
     if (applied || !any) return cas_answer_alone(c, applied);
-    const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)c->table->n_columns + 1,
+    const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)t->n_columns + 1,
                                                        const struct schema_column *);
     if (!columns) return err_nomem(c->r->err);
-    uint32_t n = answer_columns(c, columns);
+    /* The columns of a refusal: all after IF [NOT] EXISTS, else those of the conditions in the
+     * order of the statements; in a batch the keys come before them. */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (c->shows_all || (c->batch && schema_column_is_key(&t->columns[i]))) columns[n++] = &t->columns[i];
+    for (uint32_t i = 0; !c->shows_all && i < c->n_shown; i++) columns[n++] = c->shown[i];
     return begin(c, columns, n) || answer_rows(c, columns, n) ? -1 : 0;
 }

@@ -159,13 +159,11 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
 
 /* ---- binding ---- */
 
-static int unset_value(struct cql_request *r) { return err_invalid(r->err, "Invalid 'unset' value in condition"); }
-
 static int bind_in_marker(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
     struct value list, item;
     struct cql_elems it;
     if (term_eval(c->values[0], r, &list)) return -1;
-    if (value_is_unset(list)) return unset_value(r);
+    if (value_is_unset(list)) return err_invalid(r->err, "Invalid 'unset' value in condition");
     if (value_is_null(list)) return err_invalid(r->err, "Invalid null list in IN condition");
     const struct cql_type *arg = c->type;
     const struct cql_type t = {.id = CQL_LIST, .n_args = 1, .args = &arg};
@@ -226,22 +224,20 @@ static struct value list_item(const struct cql_type *t, struct value list, uint3
     return item;
 }
 
-static struct value map_item(const struct cql_type *t, struct value map, struct value key) {
-    struct cql_elems it;
-    struct value k, v;
-    if (value_is_null(map) || cql_elems_open(t, value_slice(map), &it)) return value_null();
-    while (cql_elems_next(&it, &k) && cql_elems_next(&it, &v))
-        if (cql_value_compare(t->args[0], value_slice(k), value_slice(key)) == 0) return v;
-    return value_null();
-}
-
+/* The part of the column's value that is compared: the whole, a field or an element. */
 static struct value part_of(const struct bound_condition *b, struct value whole) {
     const struct condition *c = b->condition;
+    const struct cql_type *t = c->column->type;
     if (c->access == WHOLE) return whole;
-    if (c->access == FIELD) return list_item(c->column->type, whole, c->field);
+    if (c->access == FIELD) return list_item(t, whole, c->field);
     if (value_is_unset(b->element)) return value_null();
-    return c->column->type->id == CQL_MAP ? map_item(c->column->type, whole, b->element)
-                                          : list_item(c->column->type, whole, load_u32(b->element.p));
+    if (t->id != CQL_MAP) return list_item(t, whole, load_u32(b->element.p));
+    struct cql_elems it;
+    struct value k, v;
+    if (value_is_null(whole) || cql_elems_open(t, value_slice(whole), &it)) return value_null();
+    while (cql_elems_next(&it, &k) && cql_elems_next(&it, &v))
+        if (cql_value_compare(t->args[0], value_slice(k), value_slice(b->element)) == 0) return v;
+    return value_null();
 }
 
 static bool contains(const struct condition *c, struct value whole, struct value wanted) {
@@ -262,17 +258,12 @@ static bool contains(const struct condition *c, struct value whole, struct value
     return false;
 }
 
-/* A non-frozen collection without elements is null and compares as the empty one. */
-static struct value or_empty(const struct condition *c, struct value v) {
-    static const uint8_t none[4];
-    if (value_is_null(v) && c->access == WHOLE && cql_type_is_multicell(c->type) && cql_type_is_collection(c->type))
-        return value_of(none, sizeof none);
-    return v;
-}
-
 static bool compare(const struct condition *c, enum ast_op op, struct value have, struct value want) {
+    static const uint8_t none[4];
     if (value_is_null(want)) return value_is_null(have) == (op != OP_NEQ);
-    if (op == OP_EQ || op == OP_NEQ) have = or_empty(c, have);
+    /* A non-frozen collection without elements is null and compares as the empty one. */
+    bool multicell = c->access == WHOLE && cql_type_is_multicell(c->type) && cql_type_is_collection(c->type);
+    if (value_is_null(have) && multicell && (op == OP_EQ || op == OP_NEQ)) have = value_of(none, sizeof none);
     if (value_is_null(have)) return op == OP_NEQ;
     int d = cql_value_compare(c->type, value_slice(have), value_slice(want));
     switch (op) {

@@ -47,24 +47,6 @@ static struct increment *take(struct mutations *m, struct mutation *of, size_t *
     return all;
 }
 
-static uint64_t stored(const struct mutation *of, const struct eng_row *row, uint32_t column) {
-    uint32_t n;
-    const struct schema_column *c = schema_column_by_id(of->table, column);
-    const struct eng_cell *have = c ? cells_of(row, c, &n) : NULL;
-    return have && have->value.n == 8 ? load_u64(have->value.p) : 0;
-}
-
-/* Lists each change once in sum->summed and clears its counts. */
-static void note_summed(struct change *sum, const struct increment *all, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        struct change *c = all[i].change;
-        if (!c->counts) continue;
-        c->counts = false;
-        c->next = sum->summed;
-        sum->summed = c;
-    }
-}
-
 /* Replaces n increments, all of one row, by one change with the row's new values. */
 static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all,
                       size_t n, int64_t now, int64_t *newest) {
@@ -77,14 +59,24 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     if (rc < 0) return rc;
     if (mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
     if (before->newest_ts > *newest) *newest = before->newest_ts;
-    note_summed(c, all, n);
+    /* Lists each change once in c->summed and clears its counts. */
+    for (size_t i = 0; i < n; i++) {
+        struct change *part = all[i].change;
+        if (!part->counts) continue;
+        part->counts = false;
+        part->next = c->summed;
+        c->summed = part;
+    }
     c->row = *delta;
     c->row.n_cells = 0;
     c->row.cells = ARENA_ARRAY(m->arena, n, struct eng_cell);
     if (!c->row.cells) return err_nomem(m->err);
     for (size_t i = 0; i < n;) {
         const struct eng_cell *cell = all[i].cell;
-        uint64_t sum = stored(of, rc ? before : NULL, cell->column);
+        const struct schema_column *column = schema_column_by_id(of->table, cell->column);
+        uint32_t n_cells;
+        const struct eng_cell *have = column ? cells_of(rc ? before : NULL, column, &n_cells) : NULL;
+        uint64_t sum = have && have->value.n == 8 ? load_u64(have->value.p) : 0;
         for (; i < n && all[i].cell->column == cell->column; i++) sum += load_u64(all[i].cell->value.p);
         uint8_t *p = arena_alloc(m->arena, 8);
         if (!p) return err_nomem(m->err);

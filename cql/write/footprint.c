@@ -106,19 +106,14 @@ static int add_size(struct footprint *f, struct op_write *to, const struct eng_r
 
 /* ---- a row and what is laid on it ---- */
 
-/* Whether resolving the row would leave its cells unchanged. */
-static bool is_all_live(const struct eng_row *row) {
-    bool live = true;
+/* Copies the current row, to be resolved. The caller rewinds the arena afterwards. */
+static int copy(struct footprint *f, struct eng_row *row) {
+    bool live = true; /* resolving the row would leave its cells unchanged */
+    *row = f->state;
     for (uint32_t i = 0; live && i < row->n_cells; i++)
         live = !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)) &&
                row->cells[i].ts > row->del_ts;
-    return live;
-}
-
-/* Copies the current row, to be resolved. The caller rewinds the arena afterwards. */
-static int copy(struct footprint *f, struct eng_row *row) {
-    *row = f->state;
-    if (is_all_live(row)) return 0;
+    if (live) return 0;
     row->cells = arena_alloc(&f->rows, row->n_cells * sizeof *row->cells);
     if (!row->cells) return err_nomem(f->r->err);
     memcpy(row->cells, f->state.cells, row->n_cells * sizeof *row->cells);
@@ -169,10 +164,12 @@ static int lay(struct footprint *f, const struct eng_row *delta) {
     return 0;
 }
 
-/* Adds the size of the row in its current state to one operation's cost. */
-static int size_state(struct footprint *f, struct op_write *to) {
+/* Adds the size of the row in its current state to the cost of a change. */
+static int size_one(struct footprint *f, const struct change *c) {
+    struct op_write *to = c->cost;
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
+    if (to->stood.known == STOOD_AS_WRITTEN) return 0;
     to->stood.known = STOOD_FOUND;
     if (!f->stands) return 0;
     if (copy(f, &row)) return -1;
@@ -180,10 +177,6 @@ static int size_state(struct footprint *f, struct op_write *to) {
     int rc = any ? add_size(f, to, &row) : 0;
     arena_rewind(&f->rows, mark);
     return rc;
-}
-
-static int size_one(struct footprint *f, const struct change *c) {
-    return c->cost->stood.known == STOOD_AS_WRITTEN ? 0 : size_state(f, c->cost);
 }
 
 static bool is_deletion(const struct change *c) { return c->cost && c->cost->kind == OP_DELETE; }
@@ -271,12 +264,6 @@ static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
     return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
 }
 
-/* Applies Keyspaces' limit once, at the first row over it. */
-static int check_range(struct footprint *f, const struct op_write *c, uint64_t before) {
-    bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
-    return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
-}
-
 /* 1: no more. */
 static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
     struct op_write *c = f->sweeps[i].change->cost;
@@ -285,7 +272,9 @@ static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
     int rc = look_at(f, c);
     if (rc) return rc;
     if (sweep_row(f, i, item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row)) return -1;
-    return check_range(f, c, before);
+    /* Applies Keyspaces' limit once, at the first row over it. */
+    bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
+    return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
 }
 
 /* The scan skips rows that are deleted already. It pauses regularly to have the deadline
@@ -341,16 +330,6 @@ static int collect(struct footprint *f) {
     return 0;
 }
 
-static bool same_row(const struct touch *a, const struct touch *b) {
-    return a->change->row.kind == b->change->row.kind && slice_eq(a->change->row.ck, b->change->row.ck);
-}
-
-static bool is_as_written(const struct touch *t, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        if (!t[i].change->cost || t[i].change->cost->stood.known != STOOD_AS_WRITTEN) return false;
-    return true;
-}
-
 static int walk_all(struct footprint *f) {
     if (f->n_sweeps && !f->r->blocking) {
         f->work->incomplete = true;
@@ -358,8 +337,14 @@ static int walk_all(struct footprint *f) {
     }
     for (uint32_t from = 0, to; from < f->n_rows; from = to) {
         const struct touch *t = &f->rows_touched[from];
-        for (to = from + 1; to < f->n_rows && same_row(t, &f->rows_touched[to]);) to++;
-        if ((f->n_sweeps || !is_as_written(t, to - from)) && walk(f, t, to - from)) return -1;
+        const struct eng_row *row = &t->change->row;
+        bool read = f->n_sweeps > 0; /* a change of the row is not sized as written */
+        for (to = from; to < f->n_rows; to++) {
+            const struct change *c = f->rows_touched[to].change;
+            if (c->row.kind != row->kind || !slice_eq(c->row.ck, row->ck)) break;
+            read = read || !c->cost || c->cost->stood.known != STOOD_AS_WRITTEN;
+        }
+        if (read && walk(f, t, to - from)) return -1;
     }
     for (uint32_t i = 0; i < f->n_sweeps; i++)
         if (sweep(f, i)) return -1;

@@ -37,30 +37,24 @@ static uint32_t place(const struct list_view *v, struct slice path) {
     return a;
 }
 
-/* The rule that reconciles rows (engine/row.h). */
-static bool wins(const struct eng_cell *cell, const struct eng_cell *over) {
-    if (cell->ts != over->ts) return cell->ts > over->ts;
-    return (cell->flags & ENG_CELL_TOMBSTONE) || slice_cmp(cell->value, over->value) > 0;
-}
-
-static int count_moves(struct list_view *v, uint32_t at, struct err *e) {
-    v->moved += v->n - at;
-    return v->moved <= MOVED_MAX
-               ? 0
-               : err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
-}
-
 int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) {
     uint32_t at = place(v, cell->path);
     bool there = at < v->n && slice_eq(v->cells[at].path, cell->path), dead = cell->flags & ENG_CELL_TOMBSTONE;
     struct eng_cell *here = &v->cells[at];
-    if (there && !wins(cell, here)) return 0;
+    if (there) { /* the rule that reconciles rows (engine/row.h) */
+        bool same_time = cell->ts == here->ts;
+        bool wins = same_time ? dead || slice_cmp(cell->value, here->value) > 0 : cell->ts > here->ts;
+        if (!wins) return 0;
+    }
     if (there && !dead) {
         *here = *cell;
         return 0;
     }
     if (!there && dead) return 0;
-    if (count_moves(v, at, e) || (!dead && grow(v, a, e))) return -1;
+    v->moved += v->n - at;
+    if (v->moved > MOVED_MAX)
+        return err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
+    if (!dead && grow(v, a, e)) return -1;
     here = &v->cells[at];
     memmove(dead ? here : here + 1, dead ? here + 1 : here, (v->n - at - dead) * sizeof *here);
     if (!dead) *here = *cell;

@@ -6,15 +6,12 @@
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
-/* An UPDATE leaves the row's marker as it is, which may have a TTL of its own; the current size
- * model counts that. */
-static bool keeps_ttl(const struct modify_plan *p, enum size_model model) {
-    return p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
-}
-
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values,
                      uint32_t n_values) {
-    if (!p->whole || keeps_ttl(p, model)) return false;
+    /* An UPDATE leaves the row's marker as it is, which may have a TTL of its own; the current size
+     * model counts that. */
+    bool keeps_ttl = p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
+    if (!p->whole || keeps_ttl) return false;
     for (uint32_t i = 0; i < n_values; i++)
         if (value_is_unset(values[i])) return false;
     return true;
@@ -44,21 +41,6 @@ int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) 
         return err_invalid(r->err, "Out of bound timestamp, must be in [%lld, %lld]", (long long)-INT64_MAX,
                            (long long)INT64_MAX);
     return 1;
-}
-
-/* The write clock is read once for all statements of a batch. */
-static int64_t server_ts(struct cql_request *r, struct modify_times *times) {
-    if (times->server == ENG_NO_TS) times->server = eng_write_us(r->db->options.eng, r->now_us);
-    return times->server;
-}
-
-static int bind_timestamp(struct modify_write *w, struct modify_times *times) {
-    int64_t given = times->batch;
-    if (given == ENG_NO_TS && !w->plan->server_times) given = times->protocol;
-    if (modify_timestamp(w->r, w->plan->timestamp, &given) < 0) return -1;
-    w->ts = given != ENG_NO_TS ? given : server_ts(w->r, times);
-    w->deletion_ts = w->ts;
-    return 0;
 }
 
 void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
@@ -102,47 +84,48 @@ static int insert_key_values(struct modify_write *w) {
     return 0;
 }
 
-static int bind_insert(struct modify_write *w) {
-    if (insert_key_values(w)) return -1;
-    w->parts = ARENA_NEW(w->r->arena, struct eng_part);
-    if (!w->parts) return err_nomem(w->r->err);
-    w->n_parts = 1;
-    return row_key_partition(w->plan->table, w->key_values, w->r->arena, w->parts, w->r->err);
-}
-
-static int bind_where(struct modify_write *w) {
-    struct where_keys keys;
-    const struct where_plan *where = w->plan->where;
-    return where_key_values(where, w->r, &keys) || where_parts(where, w->r, &keys, true, &w->parts, &w->n_parts) ? -1
-                                                                                                                 : 0;
-}
-
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {
     *w = (struct modify_write){.r = r, .plan = p};
     w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
-    return p->where ? bind_where(w) : bind_insert(w);
-}
-
-static int bind_inserted_row(struct modify_write *w) {
-    const struct schema_table *t = w->plan->table;
-    w->keys = ARENA_NEW(w->r->arena, struct row_key);
-    if (!w->keys) return err_nomem(w->r->err);
-    w->n_keys = 1;
-    return row_key_clustering(t, w->key_values + t->n_partition_key, t->n_clustering, w->r->arena, w->keys, w->r->err);
+    if (p->where) {
+        struct where_keys keys;
+        if (where_key_values(p->where, r, &keys)) return -1;
+        return where_parts(p->where, r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
+    }
+    if (insert_key_values(w)) return -1;
+    w->parts = ARENA_NEW(r->arena, struct eng_part);
+    if (!w->parts) return err_nomem(r->err);
+    w->n_parts = 1;
+    return row_key_partition(p->table, w->key_values, r->arena, w->parts, r->err);
 }
 
 int modify_bind_rows(struct modify_write *w) {
     const struct modify_plan *p = w->plan;
     w->rows_by_key = !p->where || p->static_only || p->where->rows == WHERE_ROW_KEYS;
     if (p->static_only) return 0;
-    if (!p->where) return bind_inserted_row(w);
+    if (!p->where) {
+        const struct schema_table *t = p->table;
+        const struct value *values = w->key_values + t->n_partition_key;
+        w->keys = ARENA_NEW(w->r->arena, struct row_key);
+        if (!w->keys) return err_nomem(w->r->err);
+        w->n_keys = 1;
+        return row_key_clustering(t, values, t->n_clustering, w->r->arena, w->keys, w->r->err);
+    }
     if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
     if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
     return where_slices(p->where, w->r, &w->slices, &w->n_slices);
 }
 
 int modify_bind_times(struct modify_write *w, struct modify_times *times) {
+    int64_t given = times->batch;
+    if (given == ENG_NO_TS && !w->plan->server_times) given = times->protocol;
+    if (modify_timestamp(w->r, w->plan->timestamp, &given) < 0) return -1;
+    if (given == ENG_NO_TS) { /* the write clock is read once for all statements of a batch */
+        if (times->server == ENG_NO_TS) times->server = eng_write_us(w->r->db->options.eng, w->r->now_us);
+        given = times->server;
+    }
+    w->ts = w->deletion_ts = given;
     bool nothing = w->plan->where && !w->plan->static_only && w->rows_by_key && !w->n_keys; /* an empty IN */
-    return bind_timestamp(w, times) || (!nothing && bind_ttl(w)) ? -1 : 0;
+    return nothing ? 0 : bind_ttl(w);
 }

@@ -63,14 +63,6 @@ static int cost_keys(struct modify_write *w, struct mutation *m, const struct ro
     return 0;
 }
 
-static void cost_column(struct modify_write *w, struct op_write *c, const struct modify_op *op, struct value v) {
-    if (!c || w->plan->kind == OP_DELETE) return;
-    bool is_static = op->column->kind == COLUMN_STATIC;
-    struct size_parts *to = is_static ? &c->statics : &c->row;
-    size_add_column(to, is_static ? SIZE_DOCUMENTED_2022 : w->r->cost->size_model, op->value_type, v);
-    to->n_nulls += value_is_null(v);
-}
-
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row,
                        const struct eng_row *statics) {
     const struct schema_table *t = w->plan->table;
@@ -94,13 +86,6 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
 
 /* ---- cells ---- */
 
-static int op_value(struct modify_write *w, const struct modify_op *op, struct value *v) {
-    if (w->json) *v = w->json[op->column->ordinal];
-    else if (op->value) return term_eval(op->value, w->r, v);
-    else *v = value_null();
-    return 0;
-}
-
 /* The index or key of column[x]. */
 static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
     const struct cql_type *t = op->column->type;
@@ -123,22 +108,20 @@ static bool adds_to_list(const struct modify_op *op) {
            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
 }
 
-/* Cassandra reads an empty element of these types in a bound list as null, and fails with an
- * internal error when it writes it. */
-static bool is_nothing(const struct cql_type *t, struct value v) {
-    return v.n == 0 && (t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
-                        t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
-                        t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT);
-}
-
 static int check_bound_list(struct modify_write *w, const struct modify_op *op, struct value v) {
     struct cql_elems it;
     struct value item;
     if (!adds_to_list(op) || !op->value || term_bind_index(op->value) < 0 || v.n < 0 ||
         cql_elems_open(op->column->type, value_slice(v), &it))
         return 0;
-    while (cql_elems_next(&it, &item))
-        if (is_nothing(op->column->type->args[0], item))
+    /* Cassandra reads an empty element of these types in a bound list as null, and fails with an
+     * internal error when it writes it. */
+    const struct cql_type *t = op->column->type->args[0];
+    bool fails = t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE ||
+                 t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
+                 t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
+    while (fails && cql_elems_next(&it, &item))
+        if (item.n == 0)
             return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
     return 0;
 }
@@ -175,13 +158,20 @@ static int increase(struct modify_write *w, const struct cell_writer *cw, const 
 
 static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op,
                   const struct eng_row *current, struct op_write *c) {
-    struct value v, element = {.n = 0};
-    if (op_value(w, op, &v) || check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
+    struct value v = value_null(), element = {.n = 0};
+    if (w->json) v = w->json[op->column->ordinal];
+    else if (op->value && term_eval(op->value, w->r, &v)) return -1;
+    if (check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     w->n_given++;
     int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
     if (nothing) return nothing < 0 ? -1 : 0;
-    cost_column(w, c, op, v);
+    if (c && w->plan->kind != OP_DELETE) {
+        bool is_static = op->column->kind == COLUMN_STATIC;
+        struct size_parts *to = is_static ? &c->statics : &c->row;
+        size_add_column(to, is_static ? SIZE_DOCUMENTED_2022 : w->r->cost->size_model, op->value_type, v);
+        to->n_nulls += value_is_null(v);
+    }
     switch (op->kind) {
     case MODIFY_SET:
     case MODIFY_INCREASE: return cells_set(cw, op->column, v);
@@ -300,36 +290,20 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     return 0;
 }
 
-/* Equal keys of these types may differ in bytes, and the stored key stays as it was first written:
- * its size is known only by reading it. */
-static bool keys_come_back(const struct schema_table *t) {
+/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way
+ * to write the same key.) */
+static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
     static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
+    const struct schema_table *t = p->table;
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
+    if (p->kind != OP_INSERT || columns != t->n_regular || row->key_image.p || t->lacks_dropped) return false;
+    /* Equal keys of these types may differ in bytes, and the stored key stays as it was first
+     * written: its size is known only by reading it. */
     for (uint32_t i = 0; i < t->n_clustering; i++)
         for (size_t k = 0; k < ARRAY_LEN(many); k++)
             if (cql_type_contains(schema_clustering(t, i)->type, many[k])) return false;
     return true;
-}
-
-/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way
- * to write the same key.) */
-static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
-    uint32_t columns = 0;
-    for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
-    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped &&
-           keys_come_back(p->table);
-}
-
-static void set_liveness(const struct modify_write *w, struct eng_row *row) {
-    const struct modify_plan *p = w->plan;
-    if (p->kind == OP_INSERT) {
-        row->live_ts = w->ts;
-        row->live_ttl = w->ttl;
-        if (w->ttl) row->live_expiry = w->now + w->ttl;
-    }
-    if (p->kind == OP_DELETE && p->n_ops == 0) {
-        row->del_ts = w->deletion_ts;
-        row->del_at = w->now;
-    }
 }
 
 static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
@@ -346,7 +320,15 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     c->row_key = key->ck.p ? key->ck : slice_str("");
     row->key_image = key->image;
     change->counts = p->counter && p->kind == OP_UPDATE;
-    set_liveness(w, row);
+    if (p->kind == OP_INSERT) {
+        row->live_ts = w->ts;
+        row->live_ttl = w->ttl;
+        if (w->ttl) row->live_expiry = w->now + w->ttl;
+    }
+    if (p->kind == OP_DELETE && p->n_ops == 0) {
+        row->del_ts = w->deletion_ts;
+        row->del_at = w->now;
+    }
     if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
     measure(m, row);
     cost_extras(w, c, row);
@@ -375,20 +357,6 @@ static int add_ranges(struct modify_write *w, struct mutation *m) {
     return 0;
 }
 
-/* The part whose values are all unset costs nothing. A statement that writes nothing at all costs
- * as its key, which is that of the row where it names one. */
-static void settle_cost(struct op_write *c, bool names_row) {
-    if (!c->has_row && !c->has_static) {
-        c->has_row = names_row;
-        c->has_static = !names_row;
-        c->stood.known = STOOD_AS_WRITTEN;
-    }
-    if (!c->has_static) c->statics = (struct size_parts){0};
-    if (c->has_row) return;
-    c->row = (struct size_parts){0};
-    c->row_key = (struct slice){0};
-}
-
 /* One address: the row and, with it, the static row of its partition. */
 static int add_address(struct modify_write *w, struct mutation *m, const struct row_key *key, bool statics) {
     struct op_write *c = new_cost(w, &m->part);
@@ -400,7 +368,19 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     /* the row comes first: its error is reported before one of the static columns */
     if (names_row && add_row(w, m, key, c)) return -1;
     if (statics && add_statics(w, m, c)) return -1;
-    if (names_row || statics) settle_cost(c, names_row);
+    if (!names_row && !statics) return 0;
+    /* The part whose values are all unset costs nothing. A statement that writes nothing at all
+     * costs as its key, which is that of the row where it names one. */
+    if (!c->has_row && !c->has_static) {
+        c->has_row = names_row;
+        c->has_static = !names_row;
+        c->stood.known = STOOD_AS_WRITTEN;
+    }
+    if (!c->has_static) c->statics = (struct size_parts){0};
+    if (!c->has_row) {
+        c->row = (struct size_parts){0};
+        c->row_key = (struct slice){0};
+    }
     return 0;
 }
 

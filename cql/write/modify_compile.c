@@ -19,12 +19,6 @@ static const char *named(struct compile *c, const char *fmt, const char *name) {
     return s;
 }
 
-static bool is_counter_table(const struct schema_table *t) {
-    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
-        if (t->columns[i].type->id == CQL_COUNTER) return true;
-    return false;
-}
-
 static const struct schema_column *find_column(struct builder *b, const char *name) {
     const struct schema_column *col = schema_column_find(b->table, name);
     if (!col)
@@ -41,7 +35,8 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
     if (!p || !(p->ops = ARENA_ARRAY(c->arena, (size_t)n_ops + 1, struct modify_op))) return err_nomem(c->err);
     p->kind = kind;
     p->table = t;
-    p->counter = is_counter_table(t);
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        p->counter = p->counter || t->columns[i].type->id == CQL_COUNTER;
     p->has_ttl = schema_has_ttl(t);
     p->has_timestamps = schema_has_client_timestamps(t);
     p->regions = schema_regions(t->keyspace);
@@ -124,8 +119,11 @@ static int check_timestamp(struct builder *b) {
                : 0;
 }
 
-static int compile_conditions(struct builder *b, const struct ast_conditions *ast) {
+/* Compiled before the rest of the statement, as in Cassandra: its faults are reported first. */
+static int compile_attributes(struct builder *b, const struct ast_using *using,
+                              const struct ast_conditions *ast) {
     struct modify_plan *p = b->plan;
+    if (modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl)) return -1;
     p->if_exists = ast->if_exists;
     p->if_not_exists = ast->if_not_exists;
     p->conditional = ast->if_exists || ast->if_not_exists || ast->n > 0;
@@ -135,13 +133,6 @@ static int compile_conditions(struct builder *b, const struct ast_conditions *as
     for (uint32_t i = 0; i < ast->n; i++)
         if (!(p->conditions[p->n_conditions++] = condition_compile(b->c, b->table, ast->relations[i]))) return -1;
     return 0;
-}
-
-/* Compiled before the rest of the statement, as in Cassandra: its faults are reported first. */
-static int compile_attributes(struct builder *b, const struct ast_using *using,
-                              const struct ast_conditions *conditions) {
-    struct modify_plan *p = b->plan;
-    return modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl) || compile_conditions(b, conditions) ? -1 : 0;
 }
 
 int modify_check_counter(const struct modify_plan *p, struct err *e) {
@@ -156,18 +147,6 @@ static int check_attributes(struct builder *b) {
     if (p->conditional && p->counter) return err_invalid(e, "Conditional updates are not supported on counter tables");
     if (check_timestamp(b)) return -1;
     return b->c->in_batch ? 0 : modify_check_counter(p, e);
-}
-
-/* Cassandra's own keyspaces of virtual tables: the table itself refuses a write, at execution. */
-static bool is_virtual_keyspace(const char *name) {
-    return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema");
-}
-
-/* Checked last: permission to write is refused only for a statement without other faults. */
-static int check_system(const struct builder *b) {
-    const struct schema_table *t = b->table;
-    if (!t->keyspace->is_system || (t->virt && (t->virt->write || is_virtual_keyspace(t->keyspace->name)))) return 0;
-    return err_set(b->c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
 }
 
 /* A writable system table takes whole rows and whole values, without timestamp, TTL or conditions.
@@ -223,17 +202,6 @@ static int missing_keys(struct builder *b, const char *what, uint32_t first, uin
     return rc;
 }
 
-static int check_insert_keys(struct builder *b) {
-    const struct schema_table *t = b->table;
-    struct modify_plan *p = b->plan;
-    if (missing_keys(b, "Some partition key parts are missing", 0, t->n_partition_key)) return -1;
-    uint32_t given = 0;
-    for (uint32_t i = 0; i < t->n_clustering; i++) given += p->keys[t->n_partition_key + i] != NULL;
-    p->static_only = t->n_clustering && !given && p->n_ops && p->n_static_ops == p->n_ops;
-    return p->static_only ? 0
-                          : missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
-}
-
 static int note_insert_binds(struct builder *b, struct cql_statement *out) {
     uint32_t n = b->table->n_partition_key;
     out->pk_indexes = ARENA_ARRAY(b->c->arena, n, uint16_t);
@@ -247,13 +215,6 @@ static int note_insert_binds(struct builder *b, struct cql_statement *out) {
     return 0;
 }
 
-/* A literal is decoded at prepare, so its faults are reported before those of bound values. */
-static int check_json_literal(struct builder *b) {
-    struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
-    const struct value *values;
-    return term_is_constant(b->plan->json) ? modify_json_values(&r, b->plan, &values) : 0;
-}
-
 static int insert_json(struct builder *b, const struct ast_insert *ast) {
     const struct schema_table *t = b->table;
     struct receiver to = receiver_of(t, "[json]", cql_type_scalar(CQL_TEXT));
@@ -262,7 +223,10 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     if (!b->plan->json) return -1;
     b->c->binds->worked_on = true;
     if (!(b->plan->json_order = modify_json_order(t, b->c->arena))) return err_nomem(b->c->err);
-    if (check_json_literal(b)) return -1;
+    /* A literal is decoded at prepare, so its faults are reported before those of bound values. */
+    struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
+    const struct value *values;
+    if (term_is_constant(b->plan->json) && modify_json_values(&r, b->plan, &values)) return -1;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
         new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
     return sort_ops(b->c, b->plan);
@@ -281,12 +245,29 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
         uint32_t at = i % ast->n_columns;
         if (insert_column(b, ast->columns[at], ast->values[at], i >= ast->n_columns)) return -1;
     }
-    return sort_ops(b->c, b->plan) || check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
+    const struct schema_table *t = b->table;
+    struct modify_plan *p = b->plan;
+    if (sort_ops(b->c, p)) return -1;
+    if (missing_keys(b, "Some partition key parts are missing", 0, t->n_partition_key)) return -1;
+    uint32_t given = 0;
+    for (uint32_t i = 0; i < t->n_clustering; i++) given += p->keys[t->n_partition_key + i] != NULL;
+    p->static_only = t->n_clustering && !given && p->n_ops && p->n_static_ops == p->n_ops;
+    if (!p->static_only && missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering))
+        return -1;
+    return note_insert_binds(b, out);
 }
 
 static int finish(struct builder *b) {
     struct modify_plan *p = b->plan;
-    if (check_attributes(b) || check_system(b) || check_virtual(b)) return -1;
+    const struct schema_table *t = b->table;
+    const char *keyspace = t->keyspace->name;
+    if (check_attributes(b)) return -1;
+    /* Checked last: permission to write is refused only for a statement without other faults. In
+     * Cassandra's own keyspaces of virtual tables the table itself refuses a write, at execution. */
+    bool own = !strcmp(keyspace, "system_views") || !strcmp(keyspace, "system_virtual_schema");
+    if (t->keyspace->is_system && !(t->virt && (t->virt->write || own)))
+        return err_set(b->c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", keyspace);
+    if (check_virtual(b)) return -1;
     if (p->whole && !p->conditional) return 0;
     p->by_cells = row_view_layout_of_cells(p->table, b->c->arena);
     return p->by_cells ? 0 : err_nomem(b->c->err);
@@ -385,12 +366,6 @@ static int set_element(struct builder *b, struct modify_op *op, const struct ast
     return op->element ? 0 : -1;
 }
 
-static int update_counter(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    struct modify_op *op = new_op(b, MODIFY_COUNT, col);
-    op->negative = a->op == ASSIGN_SUB;
-    return set_value(b, op, a->value, col->name, col->type);
-}
-
 /* A value that is no map (+) or set of keys (-) has an error text of its own. */
 static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op,
                        const struct cql_type *type, const char *what) {
@@ -424,7 +399,11 @@ static int update_increase(struct builder *b, const struct ast_assignment *a, co
 static int update_add_or_subtract(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
     const struct cql_type *t = col->type;
     bool add = a->op == ASSIGN_ADD;
-    if (t->id == CQL_COUNTER) return update_counter(b, a, col);
+    if (t->id == CQL_COUNTER) {
+        struct modify_op *count = new_op(b, MODIFY_COUNT, col);
+        count->negative = !add;
+        return set_value(b, count, a->value, col->name, t);
+    }
     bool single = !cql_type_is_collection(t) && t->id != CQL_UDT && t->id != CQL_TUPLE;
     if (single && add && b->plan->conditional && b->c->schema->cassandra_mode) return update_increase(b, a, col);
     if (!cql_type_is_collection(t))
@@ -469,29 +448,24 @@ static int update_field(struct builder *b, const struct ast_assignment *a, const
     return name ? set_value(b, op, a->value, name, col->type->args[field]) : err_nomem(b->c->err);
 }
 
-static int update_set(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    if (set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type)) return -1;
-    if (col->type->id != CQL_COUNTER) return 0;
-    return err_invalid(
-        b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)",
-        col->name);
-}
-
-static int update_prepend(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    if (col->type->id != CQL_LIST) return bad_operation(b, a, "non list");
-    if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen list");
-    return set_value(b, new_op(b, MODIFY_PREPEND, col), a->value, col->name, col->type);
-}
-
 static int update_assignment(struct builder *b, const struct ast_assignment *a) {
     const struct schema_column *col = find_column(b, a->column);
     if (!col) return -1;
     if (schema_column_is_key(col)) return err_invalid(b->c->err, "PRIMARY KEY part %s found in SET part", col->name);
     switch (a->op) {
-    case ASSIGN_SET: return update_set(b, a, col);
+    case ASSIGN_SET:
+        if (set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type)) return -1;
+        if (col->type->id != CQL_COUNTER) return 0;
+        return err_invalid(
+            b->c->err,
+            "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)",
+            col->name);
     case ASSIGN_ADD:
     case ASSIGN_SUB: return update_add_or_subtract(b, a, col);
-    case ASSIGN_PREPEND: return update_prepend(b, a, col);
+    case ASSIGN_PREPEND:
+        if (col->type->id != CQL_LIST) return bad_operation(b, a, "non list");
+        if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen list");
+        return set_value(b, new_op(b, MODIFY_PREPEND, col), a->value, col->name, col->type);
     case ASSIGN_ELEMENT: return update_element(b, a, col);
     case ASSIGN_FIELD: return update_field(b, a, col);
     }

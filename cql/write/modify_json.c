@@ -189,21 +189,17 @@ static bool before(const struct schema_column *a, const struct schema_column *b)
     return strcmp(a->name, b->name) < 0;
 }
 
-/* Keys first, then all others by name, as Cassandra fills its map from a table. Static and regular
- * columns each stand by name in t; this merges them. */
-static void columns_as_created(const struct schema_table *t, uint32_t *ordinals) {
-    uint32_t a = 0, b = t->n_partition_key + t->n_clustering + t->n_static, statics_end = b;
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        bool first = b == t->n_columns || (a < statics_end && before(&t->columns[a], &t->columns[b]));
-        ordinals[i] = first ? a++ : b++;
-    }
-}
-
 const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) {
     const char **names = ARENA_ARRAY(a, t->n_columns, const char *);
     uint32_t *created = ARENA_ARRAY(a, t->n_columns, uint32_t), *order = ARENA_ARRAY(a, t->n_columns, uint32_t);
     if (!names || !created || !order) return NULL;
-    columns_as_created(t, created);
+    /* Keys first, then all others by name, as Cassandra fills its map from a table. Static and
+     * regular columns each stand by name in t; this merges them. */
+    uint32_t x = 0, y = t->n_partition_key + t->n_clustering + t->n_static, statics_end = y;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        bool first = y == t->n_columns || (x < statics_end && before(&t->columns[x], &t->columns[y]));
+        created[i] = first ? x++ : y++;
+    }
     for (uint32_t i = 0; i < t->n_columns; i++) names[i] = t->columns[created[i]].name;
     const uint32_t *held = hash_order(a, names, t->n_columns);
     for (uint32_t i = 0; held && i < t->n_columns; i++) order[i] = created[held[i]];

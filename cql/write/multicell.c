@@ -81,21 +81,17 @@ static int key_path(struct cell_writer *w, const struct cql_type *t, struct slic
     return rc;
 }
 
-/* A version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2][variant and clock sequence
- * 2][node 6]. Ticks are unique in the process and follow the wall clock, so the rest may be
- * fixed. */
-static void timeuuid_of(int64_t ticks_1970, uint8_t out[UUID_BYTES]) {
-    uint64_t t = (uint64_t)(ticks_1970 + TICKS_1582_TO_1970);
-    store_u32(out, (uint32_t)t);
-    store_u16(out + 4, (uint16_t)(t >> 32));
-    store_u16(out + 6, (uint16_t)(0x1000 | (t >> 48 & 0x0fff)));
-    store_u64(out + 8, UINT64_C(0x8000010000000000));
-}
-
+/* The path of a list's element is a version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2]
+ * [variant and clock sequence 2][node 6]. Ticks (since 1970) are unique in the process and follow
+ * the wall clock, so the rest may be fixed. */
 static int list_path(struct cell_writer *w, int64_t ticks, struct slice *path) {
     uint8_t uuid[UUID_BYTES];
     bool exact = true;
-    timeuuid_of(ticks, uuid);
+    uint64_t t = (uint64_t)(ticks + TICKS_1582_TO_1970);
+    store_u32(uuid, (uint32_t)t);
+    store_u16(uuid + 4, (uint16_t)(t >> 32));
+    store_u16(uuid + 6, (uint16_t)(0x1000 | (t >> 48 & 0x0fff)));
+    store_u64(uuid + 8, UINT64_C(0x8000010000000000));
     return key_path(w, cql_type_scalar(CQL_TIMEUUID), slice_of(uuid, sizeof uuid), path, &exact);
 }
 
@@ -124,18 +120,14 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-/* Equal elements that differ in bytes (1.5 and 1.50) are adjacent, because a set's value is sorted:
- * the first is kept. */
-static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
-    return w->n > from && slice_eq(w->cells[w->n - 1].path, path);
-}
-
 static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item, uint32_t from) {
     struct slice path;
     bool exact = true;
     if (value_is_null(item)) return null_element(w->err);
     if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
-    if (is_repeated(w, from, path)) return 0;
+    /* Equal elements that differ in bytes (1.5 and 1.50) are adjacent, because a set's value is
+     * sorted: the first is kept. */
+    if (w->n > from && slice_eq(w->cells[w->n - 1].path, path)) return 0;
     return put_live(w, c, path, value_slice(item));
 }
 

@@ -71,15 +71,13 @@ int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_ki
     return 0;
 }
 
-/* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
-static bool is_nothing(const struct eng_row *row) {
-    return row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS;
-}
-
 static int apply(const struct mutation *m, const struct change *c, struct eng_batch *b, struct op_cost *cost,
                  struct err *e) {
+    /* An UPDATE may write nothing, for example when it removes elements that a list does not have. */
+    const struct eng_row *row = &c->row;
+    bool nothing = row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS;
     switch (c->kind) {
-    case CHANGE_ROW: return is_nothing(&c->row) ? 0 : eng_batch_row(b, &m->part, &c->row, cost, e);
+    case CHANGE_ROW: return nothing ? 0 : eng_batch_row(b, &m->part, row, cost, e);
     case CHANGE_RANGE: return eng_batch_delete_range(b, &m->part, &c->range, c->row.del_ts, c->row.del_at, cost, e);
     case CHANGE_PARTITION: return eng_batch_delete_partition(b, &m->part, c->row.del_ts, c->row.del_at, cost, e);
     }

@@ -42,11 +42,6 @@ static struct value *row_of(struct virtual_write *w, const struct schema_table *
     return values;
 }
 
-static int plan_partition(struct virtual_write *w, const struct modify_plan *p, const struct value *partition) {
-    const struct value *values = row_of(w, p->table, partition);
-    return values ? put(w, p, values, true) : -1;
-}
-
 /* One row of the statement: its key, and the values that the operations set. */
 static int plan_row(struct virtual_write *w, const struct modify_write *m, const struct value *partition,
                     const struct row_key *key) {
@@ -82,7 +77,8 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     if (!p->where) keys.values = (struct value *)m.key_values;
     for (uint32_t i = 0; i < keys.n; i++) {
         const struct value *partition = keys.values + (size_t)i * t->n_partition_key;
-        if (whole && plan_partition(w, p, partition)) return -1;
+        const struct value *values = whole ? row_of(w, t, partition) : NULL;
+        if (whole && (!values || put(w, p, values, true))) return -1;
         for (uint32_t k = 0; !whole && k < m.n_keys; k++)
             if (plan_row(w, &m, partition, &m.keys[k])) return -1;
     }

@@ -56,20 +56,16 @@ static int check_size(struct cql_request *r, const struct mutations *m) {
                     (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN));
 }
 
-static int warn_of_partitions(struct cql_request *r, const struct mutations *m) {
+int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+    /* Keyspaces has limits of its own: write_rules.h */
+    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
+    if (check_size(r, m)) return -1;
+    if (kind != BATCH_UNLOGGED || m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
     char names[TABLE_NAMES_MAX];
-    if (m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
     uint32_t n_tables = table_names(m, names);
     return cql_warn(r,
                     "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged "
                     "batch for atomicity, or "
                     "asynchronous writes for performance.",
                     m->n, n_tables == 1 ? "" : "s", names);
-}
-
-int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
-    /* Keyspaces has limits of its own: write_rules.h */
-    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
-    if (check_size(r, m)) return -1;
-    return kind == BATCH_UNLOGGED ? warn_of_partitions(r, m) : 0;
 }

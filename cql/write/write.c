@@ -42,13 +42,6 @@ static const struct modify_plan *plan_of(const struct write *w, uint32_t i) {
     return modify_plan_of(w->items[i].statement);
 }
 
-static void find_times(struct write *w) {
-    const struct cql_request *r = w->r;
-    w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
-    /* The order of conditional writes and of counts is the server's alone. */
-    if (r->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->params.timestamp;
-}
-
 static int open_mutations(struct write *w) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
@@ -94,11 +87,6 @@ static bool is_whole(const struct write *w, uint32_t i) {
     return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
 }
 
-static int bind_partitions(struct write *w, uint32_t i) {
-    use_values(w, i);
-    return modify_bind(w->r, plan_of(w, i), &w->writes[i]);
-}
-
 static struct cas *new_cas(struct write *w, uint32_t i) {
     struct cas *c = ARENA_NEW(w->r->arena, struct cas);
     if (!c) err_nomem(w->r->err);
@@ -134,20 +122,20 @@ static int bind_rows(struct write *w, uint32_t i) {
     return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
-/* A statement outside a batch and without conditions reports a wrong timestamp before other faults
- * (ModificationStatement.validateTimestamp). */
-static int check_timestamp(struct write *w) {
-    if (w->batch || w->conditional) return 0;
-    use_values(w, 0);
-    return modify_check_timestamp(w->r, plan_of(w, 0));
-}
-
 /* A batch with several faults reports the first statement's; without conditions, faults of
  * partition keys come before all others. */
 static int bind_all(struct write *w) {
-    if (check_timestamp(w)) return -1;
-    for (uint32_t i = 0; i < w->n; i++)
-        if (bind_partitions(w, i) || (w->conditional && bind_rows(w, i))) return -1;
+    if (!w->batch && !w->conditional) {
+        /* A statement outside a batch and without conditions reports a wrong timestamp before other
+         * faults (ModificationStatement.validateTimestamp). */
+        use_values(w, 0);
+        if (modify_check_timestamp(w->r, plan_of(w, 0))) return -1;
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        use_values(w, i);
+        if (modify_bind(w->r, plan_of(w, i), &w->writes[i])) return -1;
+        if (w->conditional && bind_rows(w, i)) return -1;
+    }
     if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
     for (uint32_t i = 0; !w->conditional && i < w->n; i++)
         if (bind_rows(w, i)) return -1;
@@ -156,19 +144,19 @@ static int bind_all(struct write *w) {
     return 0;
 }
 
-static int open_conditions(struct write *w) {
-    w->cas = ARENA_ARRAY(w->r->arena, 2 * (size_t)w->n, struct cas *);
-    if (!w->cas) return err_nomem(w->r->err);
-    w->each_cas = w->cas + w->n;
-    w->by_part.arena = w->r->arena;
-    return 0;
-}
-
 static int bind(struct write *w) {
-    w->writes = arena_alloc(w->r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
-    if (!w->writes) return err_nomem(w->r->err);
-    find_times(w);
-    if (w->conditional && open_conditions(w)) return -1;
+    const struct cql_request *r = w->r;
+    w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
+    if (!w->writes) return err_nomem(r->err);
+    w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
+    /* The order of conditional writes and of counts is the server's alone. */
+    if (r->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->params.timestamp;
+    if (w->conditional) {
+        w->cas = ARENA_ARRAY(r->arena, 2 * (size_t)w->n, struct cas *);
+        if (!w->cas) return err_nomem(r->err);
+        w->each_cas = w->cas + w->n;
+        w->by_part.arena = r->arena;
+    }
     if (bind_all(w)) return -1;
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     return open_mutations(w);
@@ -183,12 +171,6 @@ static int check_level(const struct write *w) {
     return consistency_check(w->r, w->counters ? CONSISTENCY_COUNTER : CONSISTENCY_WRITE, s->table, &s->compat);
 }
 
-static int reach_all(const struct write *w) {
-    for (uint32_t i = 0; i < w->m.n; i++)
-        if (consistency_reach(w->r, w->m.list[i].table->keyspace)) return -1;
-    return 0;
-}
-
 /* ---- deciding ---- */
 
 /* Charges a refused write: each row for which a condition was false, once. */
@@ -200,13 +182,6 @@ static int refuse(struct write *w) {
         if (rc < 0) return rc;
         if (rc && modify_cost_failed(&w->writes[i], w->cas[i]->part, row, statics)) return -1;
     }
-    return 0;
-}
-
-static int note_reads(struct write *w, const struct cas *c, struct mutation *m) {
-    if (mutation_note_read(&w->m, m, ENG_STATIC, slice_of("", 0), c->statics.stored)) return -1;
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (mutation_note_read(&w->m, m, ENG_ROW, c->rows[i].ck, c->rows[i].stored)) return -1;
     return 0;
 }
 
@@ -228,7 +203,9 @@ static int decide(struct write *w, int64_t *newest) {
         struct mutation *m = mutations_find(&w->m, c->part);
         int rc = cas_check(c, &m->part);
         if (rc < 0) return rc;
-        if (note_reads(w, c, m)) return -1;
+        if (mutation_note_read(&w->m, m, ENG_STATIC, slice_of("", 0), c->statics.stored)) return -1;
+        for (uint32_t i = 0; i < c->n_rows; i++)
+            if (mutation_note_read(&w->m, m, ENG_ROW, c->rows[i].ck, c->rows[i].stored)) return -1;
         held = held && rc;
     }
     if (w->n_cas == 1 ? cas_answer(w->each_cas[0], held) : cas_answer_alone(w->each_cas[0], held)) return -1;
@@ -244,7 +221,8 @@ static int change_all(struct write *w) {
         use_values(w, i);
         if (modify_add(&w->writes[i], &w->m)) return -1;
     }
-    if (reach_all(w)) return -1;
+    for (uint32_t i = 0; i < w->m.n; i++)
+        if (consistency_reach(w->r, w->m.list[i].table->keyspace)) return -1;
     int rc = w->counters ? counter_settle(w->r, &w->m, w->writes[0].now) : 0;
     if (rc) return rc;
     const struct compat *compat = &w->items[0].statement->compat;
@@ -306,15 +284,6 @@ static bool try_lock(struct write *w) {
     return got >= 0;
 }
 
-/* On a loop the batch keeps the lock until it is committed with all other writes of the wake-up. */
-static void leave_lock_to_batch(struct write *w) {
-    struct cql_request *r = w->r;
-    const struct mutation *m = &w->m.list[0];
-    if (eng_batch_empty(r->batch)) return;
-    for (const struct change *c = m->first; c; c = c->next) eng_batch_wrote(r->batch, &m->part, c->row.kind, c->row.ck);
-    r->running_fini = NULL;
-}
-
 static void release(struct cql_request *r) {
     if (r->running_fini) r->running_fini(r);
 }
@@ -330,22 +299,15 @@ static enum cql_outcome apply(struct cql_request *r) {
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
-    if (w->locked && !r->blocking && !rc) leave_lock_to_batch(w);
+    if (w->locked && !r->blocking && !rc && !eng_batch_empty(b)) {
+        /* On a loop the batch keeps the lock until it is committed with all other writes of the
+         * wake-up. */
+        const struct mutation *m = &w->m.list[0];
+        for (const struct change *c = m->first; c; c = c->next) eng_batch_wrote(b, &m->part, c->row.kind, c->row.ck);
+        r->running_fini = NULL;
+    }
     if (w->locked) release(r);
     return rc ? CQL_FAILED : CQL_COMMIT;
-}
-
-/* Removes left-out operations from the cost. A statement whose values are all unset has no change
- * to mark, so it stays and is charged for its key. */
-static void leave_out_costs(struct op_cost *cost) {
-    struct op_write **at = &cost->writes;
-    cost->writes_tail = NULL;
-    while (*at)
-        if ((*at)->left_out) *at = (*at)->next;
-        else {
-            cost->writes_tail = *at;
-            at = &(*at)->next;
-        }
 }
 
 void write_keep_half(struct cql_request *r) {
@@ -357,7 +319,18 @@ void write_keep_half(struct cql_request *r) {
             if (c->cost) c->cost->left_out = true;
             for (struct change *s = c->summed; s; s = s->next) s->cost->left_out = true;
         }
-    leave_out_costs(r->cost);
+    /* Removes left-out operations from the cost. A statement whose values are all unset has no
+     * change to mark, so it stays and is charged for its key. */
+    struct op_write **at = &r->cost->writes;
+    r->cost->writes_tail = NULL;
+    while (*at) {
+        if ((*at)->left_out) {
+            *at = (*at)->next;
+        } else {
+            r->cost->writes_tail = *at;
+            at = &(*at)->next;
+        }
+    }
 }
 
 /* The rows that made a condition false are shown to the client, so they must be durable first. */
@@ -392,12 +365,6 @@ static enum cql_outcome plan_locked(struct write *w) {
     return CQL_COMMIT;
 }
 
-static enum cql_outcome plan_unlocked(struct write *w) {
-    if (change_all(w)) return CQL_FAILED;
-    w->r->apply = apply;
-    return CQL_COMMIT;
-}
-
 static const char *write_type(const struct write *w) {
     if (w->conditional) return "CAS";
     if (w->counters) return "COUNTER";
@@ -423,7 +390,11 @@ static enum cql_outcome run(struct write *w) {
     if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;
     r->running = w;
-    if (!w->locked) return plan_unlocked(w);
+    if (!w->locked) {
+        if (change_all(w)) return CQL_FAILED;
+        r->apply = apply;
+        return CQL_COMMIT;
+    }
     if (!r->blocking && !try_lock(w)) return CQL_OFFLOAD;
     if (r->blocking && lock(w)) return CQL_FAILED;
     enum cql_outcome outcome = plan_locked(w);

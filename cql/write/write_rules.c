@@ -19,11 +19,6 @@ static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch
     return k;
 }
 
-/* Whether the statement addresses a range of rows. IN does not count; it has a rule of its own. */
-static bool is_range(const struct modify_plan *p) {
-    return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
-}
-
 static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     uint32_t first = modify_plan_of(items[0].statement)->table->object;
     for (uint32_t i = 0; i < n; i++) {
@@ -32,17 +27,11 @@ static int check_items(struct cql_request *r, enum ast_batch_kind kind, const st
         if (kind != BATCH_LOGGED && p->table->object != first && compat_refuse(&k, REFUSE_UNLOGGED_TABLES, r->err))
             return -1;
         if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
-        if (kind == BATCH_LOGGED && is_range(p) && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
+        /* IN does not count as a range; it has a rule of its own. */
+        bool range = p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
+        if (kind == BATCH_LOGGED && range && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
     }
     return 0;
-}
-
-static bool writes_statics(const struct write_item *items, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        const struct modify_plan *p = modify_plan_of(items[i].statement);
-        if (p->n_static_ops || p->static_only) return true;
-    }
-    return false;
 }
 
 int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
@@ -55,7 +44,12 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
                             : compat_refuse(&k, REFUSE_UNLOGGED_STATEMENTS, r->err, (int)most)))
         return -1;
     int64_t with_statics = r->db->options.logged_static;
-    bool many_statics = logged && with_statics && n > with_statics && writes_statics(items, n);
+    bool writes_statics = false;
+    for (uint32_t i = 0; i < n && !writes_statics; i++) {
+        const struct modify_plan *p = modify_plan_of(items[i].statement);
+        writes_statics = p->n_static_ops || p->static_only;
+    }
+    bool many_statics = logged && with_statics && n > with_statics && writes_statics;
     if (many_statics && compat_refuse(&k, REFUSE_LOGGED_STATIC, r->err, (int)n, (int)with_statics)) return -1;
     return check_items(r, kind, items, n);
 }
@@ -113,11 +107,6 @@ static int check_partition_keys(const struct modify_write *w, struct compat *k) 
     return 0;
 }
 
-static int check_clustering_key(const struct modify_write *w, const struct row_key *key, struct compat *k) {
-    if (key->bytes <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
-    return compat_refuse(k, REFUSE_CLUSTERING_KEY_BYTES, w->r->err, (int)key->bytes, QUOTA_CLUSTERING_KEY_BYTES);
-}
-
 /* ---- values ---- */
 
 /* Whether the absolute value of v, in two's complement, is above 10 to the power
@@ -133,10 +122,6 @@ static bool is_beyond_varint(struct slice v) {
     return number > most || number < -most;
 }
 
-static const struct cql_type *part_type(const struct cql_type *t, uint32_t i) {
-    return t->args[t->id == CQL_MAP ? i % 2 : cql_type_is_collection(t) ? 0 : i];
-}
-
 /* Whether v is such a number or contains one. The recursion is as deep as the type. */
 static bool holds_beyond_varint(const struct cql_type *t, struct value v) {
     struct cql_elems parts;
@@ -144,8 +129,10 @@ static bool holds_beyond_varint(const struct cql_type *t, struct value v) {
     if (v.n <= 0 || !cql_type_contains(t, CQL_VARINT)) return false;
     if (t->id == CQL_VARINT) return is_beyond_varint(value_slice(v));
     if (t->id == CQL_VECTOR || cql_elems_open(t, value_slice(v), &parts)) return false;
-    for (uint32_t i = 0; cql_elems_next(&parts, &part); i++)
-        if (holds_beyond_varint(part_type(t, i), part)) return true;
+    for (uint32_t i = 0; cql_elems_next(&parts, &part); i++) {
+        const struct cql_type *of = t->args[t->id == CQL_MAP ? i % 2 : cql_type_is_collection(t) ? 0 : i];
+        if (holds_beyond_varint(of, part)) return true;
+    }
     return false;
 }
 
@@ -205,24 +192,25 @@ static int check_keys_varints(const struct modify_write *w, struct compat *k) {
     return 0;
 }
 
-/* ---- timestamps ---- */
-
-static int check_window(const struct modify_write *w, int64_t server_ts, struct compat *k) {
-    int64_t now = w->r->now_us, ahead = (int64_t)QUOTA_TIMESTAMP_AHEAD_SECONDS * 1000000,
-            past = (int64_t)QUOTA_TIMESTAMP_PAST_SECONDS * 1000000;
-    char text[32];
-    if (w->plan->server_times || w->ts == server_ts || (w->ts <= now + ahead && w->ts >= now - past)) return 0;
-    snprintf(text, sizeof text, "%" PRId64, w->ts);
-    return compat_refuse(k, REFUSE_TIMESTAMP_WINDOW, w->r->err, text);
-}
+/* ---- one bound statement ---- */
 
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) {
     if (LIKELY(!write_rules_on(w->r))) return 0;
     struct compat k = compat_in(w->r, &s->compat);
-    if (check_window(w, server_ts, &k) || check_partition_keys(w, &k)) return -1;
-    if (check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
-    for (uint32_t i = 0; i < w->n_keys; i++)
-        if (check_clustering_key(w, &w->keys[i], &k)) return -1;
+    int64_t earliest = w->r->now_us - (int64_t)QUOTA_TIMESTAMP_PAST_SECONDS * 1000000,
+            latest = w->r->now_us + (int64_t)QUOTA_TIMESTAMP_AHEAD_SECONDS * 1000000;
+    if (!w->plan->server_times && w->ts != server_ts && (w->ts > latest || w->ts < earliest)) {
+        char text[32];
+        snprintf(text, sizeof text, "%" PRId64, w->ts);
+        if (compat_refuse(&k, REFUSE_TIMESTAMP_WINDOW, w->r->err, text)) return -1;
+    }
+    if (check_partition_keys(w, &k) || check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
+    for (uint32_t i = 0; i < w->n_keys; i++) {
+        size_t bytes = w->keys[i].bytes;
+        if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) continue;
+        if (compat_refuse(&k, REFUSE_CLUSTERING_KEY_BYTES, w->r->err, (int)bytes, QUOTA_CLUSTERING_KEY_BYTES))
+            return -1;
+    }
     return 0;
 }
 
