@@ -90,13 +90,6 @@ static double real_sum(const struct aggregate *a) {
     return isnan(sum) && isinf(a->simple) ? a->simple : sum;
 }
 
-static double real_average(struct aggregate *a) {
-    if (a->n == 0) return 0;
-    if (!a->overflown) return real_sum(a) / (double)a->n;
-    divide_half_even(&a->big, a->n);
-    return number_to_real(&a->big);
-}
-
 /* ---- adding a value ---- */
 
 static int add_count(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
@@ -169,7 +162,15 @@ static int put_sum(struct aggregate *a, const struct cql_type *t, struct buf *ou
 }
 
 static int put_average(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
-    if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) return number_put_real(t->id, real_average(a), out), 0;
+    if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
+        double average = a->n && !a->overflown ? real_sum(a) / (double)a->n : 0;
+        if (a->n && a->overflown) {
+            divide_half_even(&a->big, a->n);
+            average = number_to_real(&a->big);
+        }
+        number_put_real(t->id, average, out);
+        return 0;
+    }
     if (t->id == CQL_VARINT && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
     if (a->n) a->whole /= (__int128)a->n;
     return put_sum(a, t, out, e);

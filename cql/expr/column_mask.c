@@ -19,22 +19,17 @@ static struct slice signature(struct compile *c, const struct ast_column_mask *m
     return s.p ? s : slice_str("");
 }
 
-/* The masked value, the first argument. Cassandra's errors show its type for it, by the Java
- * class. */
-static struct slice class_of(struct compile *c, const struct cql_type *t) {
-    struct buf b;
-    buf_init(&b, 1 << 16);
-    cql_type_print_marshal(t, &b);
-    struct slice s = arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    return s.p ? s : slice_str("");
-}
-
 static const struct function *find(struct compile *c, const struct receiver *column,
                                    const struct ast_column_mask *mask) {
-    struct ast_expr value = {.kind = EXPR_LITERAL,
-                             .literal = LIT_HEX,
-                             .text = class_of(c, column->type)}; /* quoted as it is */
+    /* The masked value, the first argument. Cassandra's errors show its type for it, by the Java
+     * class. */
+    struct ast_expr value = {.kind = EXPR_LITERAL, .literal = LIT_HEX, .text = slice_str("")}; /* quoted as it is */
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    cql_type_print_marshal(column->type, &b);
+    struct slice class = arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    if (class.p) value.text = class;
     struct ast_expr call = {.kind = EXPR_CALL,
                             .keyspace = mask->function.keyspace,
                             .name = mask->function.name,
@@ -83,12 +78,6 @@ static const char *text_of(struct compile *c, const struct cql_type *t, struct s
     return c->err->set ? NULL : (const char *)copy.p;
 }
 
-/* Cassandra shows a collection, a vector or a counter as its bytes. */
-static const char *value_text(struct compile *c, const struct cql_type *t, struct slice v) {
-    bool bytes = cql_type_is_collection(t) || t->id == CQL_VECTOR || t->id == CQL_COUNTER;
-    return text_of(c, bytes ? cql_type_scalar(CQL_BLOB) : t, v, cql_value_text);
-}
-
 static int evaluate(struct compile *c, const struct function *f, uint32_t i, const struct receiver *column,
                     const struct ast_expr *x, struct schema_mask_argument *out) {
     const char *name = arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
@@ -100,8 +89,11 @@ static int evaluate(struct compile *c, const struct function *f, uint32_t i, con
     const struct term *t = term_compile(c, x, &to);
     struct value v;
     if (!t || term_eval(t, &r, &v) < 0) return -1;
+    /* Cassandra shows a collection, a vector or a counter as its bytes. */
+    bool bytes = cql_type_is_collection(to.type) || to.type->id == CQL_VECTOR || to.type->id == CQL_COUNTER;
+    const struct cql_type *shown = bytes ? cql_type_scalar(CQL_BLOB) : to.type;
     out->type = (const char *)cqli_type_text(c, to.type).p;
-    out->value = value_is_null(v) ? "" : value_text(c, to.type, value_slice(v));
+    out->value = value_is_null(v) ? "" : text_of(c, shown, value_slice(v), cql_value_text);
     out->literal = value_is_null(v) ? "null" : text_of(c, to.type, value_slice(v), cql_value_print);
     return c->err->set ? -1 : 0;
 }

@@ -1,18 +1,15 @@
 /* Functions after function_resolve found them: their types, and calling them. */
 #include "cql/expr/function.h"
 
-/* Compares the parts one by one; from may have fewer. */
-static bool tuple_fits(const struct cql_type *to, const struct cql_type *from) {
-    bool fits = from->id == CQL_TUPLE && from->n_args <= to->n_args;
-    for (uint32_t i = 0; fits && i < from->n_args; i++) fits = function_type_fits(to->args[i], from->args[i]);
-    return fits;
-}
-
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from) {
     if (cql_type_eq(to, from)) return true;
     switch (to->id) {
     case CQL_BLOB: return true;
-    case CQL_TUPLE: return tuple_fits(to, from);
+    case CQL_TUPLE: /* part by part; from may have fewer */
+        if (from->id != CQL_TUPLE || from->n_args > to->n_args) return false;
+        for (uint32_t i = 0; i < from->n_args; i++)
+            if (!function_type_fits(to->args[i], from->args[i])) return false;
+        return true;
     case CQL_TEXT: return from->id == CQL_ASCII;
     case CQL_TIMEUUID: return from->id == CQL_LEGACY_TIMEUUID;
     case CQL_LEGACY_TIMEUUID: return from->id == CQL_TIMEUUID;

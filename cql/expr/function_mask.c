@@ -21,28 +21,13 @@ static int call_null(const struct function_in *in, struct buf *out) {
 
 /* ---- mask_default: a fixed value of each type ---- */
 
-static void put_default(const struct cql_type *t, struct buf *out);
-
-static void put_parts(const struct cql_type *t, struct buf *out) {
-    uint32_t n = t->id == CQL_VECTOR ? t->dimension : t->n_args;
-    for (uint32_t i = 0; i < n; i++) {
-        struct buf part;
-        buf_init(&part, 1 << 20);
-        put_default(t->args[t->id == CQL_VECTOR ? 0 : i], &part);
-        if (t->id == CQL_VECTOR) {
-            cql_vector_put(t, buf_slice(&part), out);
-        } else {
-            buf_u32(out, part.n);
-            buf_put_slice(out, buf_slice(&part));
-        }
-        buf_fini(&part);
-    }
-}
 
 static void put_default(const struct cql_type *t, struct buf *out) {
     static const uint8_t zeros[16] = {0}, timeuuid[16] = {0x13, 0x81, 0x40, 0,    0x1d, 0xd2, 0x11, 0xb2,
                                                           0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
     static const uint8_t date[4] = {0x80, 0, 0, 0}; /* 1970-01-01 */
+    bool vector = t->id == CQL_VECTOR;
+    uint32_t n_parts = vector ? t->dimension : t->n_args;
     switch (t->id) {
     case CQL_ASCII:
     case CQL_TEXT: buf_put_str(out, "****"); return;
@@ -60,7 +45,20 @@ static void put_default(const struct cql_type *t, struct buf *out) {
     case CQL_MAP: cql_collection_begin(0, out); return;
     case CQL_TUPLE:
     case CQL_UDT:
-    case CQL_VECTOR: put_parts(t, out); return;
+    case CQL_VECTOR:
+        for (uint32_t i = 0; i < n_parts; i++) {
+            struct buf part;
+            buf_init(&part, 1 << 20);
+            put_default(t->args[vector ? 0 : i], &part);
+            if (vector) {
+                cql_vector_put(t, buf_slice(&part), out);
+            } else {
+                buf_u32(out, part.n);
+                buf_put_slice(out, buf_slice(&part));
+            }
+            buf_fini(&part);
+        }
+        return;
     case CQL_BOOLEAN:
     case CQL_TINYINT: buf_put(out, zeros, 1); return;
     case CQL_SMALLINT: buf_put(out, zeros, 2); return;
@@ -252,12 +250,6 @@ static int refuse_argument(struct compile *c, const struct mask *mask, const cha
     return -1;
 }
 
-/* In Cassandra the default value of a timeuuid is of the older class. */
-static const struct cql_type *result_of(function_fn call, const struct cql_type *t) {
-    if (call == call_hash) return cql_type_scalar(CQL_BLOB);
-    return call == call_default && t->id == CQL_TIMEUUID ? cql_type_scalar(CQL_LEGACY_TIMEUUID) : t;
-}
-
 /* The type of an argument: its own, or the parameter's for an argument without a type. */
 static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i,
                      const struct receiver *to, const struct cql_type **types) {
@@ -300,7 +292,11 @@ int function_resolve_mask(struct compile *c, const char *name, const struct func
     }
     for (uint32_t i = 0; i < args->n; i++)
         if (find_type(c, mask, args, i, to, types)) return 1;
-    struct function *f = function_new(c, mask->name, result_of(mask->call, types[0]), types, args->n, mask->call);
+    const struct cql_type *result = types[0];
+    if (mask->call == call_hash) result = cql_type_scalar(CQL_BLOB);
+    /* In Cassandra the default value of a timeuuid is of the older class. */
+    else if (mask->call == call_default && result->id == CQL_TIMEUUID) result = cql_type_scalar(CQL_LEGACY_TIMEUUID);
+    struct function *f = function_new(c, mask->name, result, types, args->n, mask->call);
     if (f) f->takes_null = f->raw = true;
     *out = f;
     return 1;

@@ -126,21 +126,18 @@ int function_token(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-/* Cassandra passes the decoded value to the function: for these types an empty value becomes
- * null. */
-static bool is_nothing(const struct cql_type *t, struct value v) {
-    bool something = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB || t->id == CQL_EMPTY ||
-                     t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
-    return v.n == 0 && !something;
-}
-
 int function_to_json(const struct function_in *in, struct buf *out) {
-    if (is_nothing(in->f->args[0], in->args[0])) {
+    const struct cql_type *t = in->f->args[0];
+    /* Cassandra passes the decoded value to the function: for other types an empty value becomes
+     * null. */
+    bool may_be_empty = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB ||
+                        t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
+    if (in->args[0].n == 0 && !may_be_empty) {
         buf_put_str(out, "null");
         return 0;
     }
-    if (value_is_null(in->args[0]) || cql_type_has_json(in->f->args[0])) {
-        cql_value_json(in->f->args[0], in->args[0], out);
+    if (value_is_null(in->args[0]) || cql_type_has_json(t)) {
+        cql_value_json(t, in->args[0], out);
         return 0;
     }
     return err_set(in->r->err, ERR_SERVER, "java.lang.UnsupportedOperationException");

@@ -115,32 +115,22 @@ static int64_t take_zeros(mpz_t n) {
     return zeros;
 }
 
-static void strip_zeros(struct number *v) {
-    if (mpz_sgn(v->n) == 0) v->scale = 0;
-    else v->scale -= (int32_t)take_zeros(v->n);
-}
-
 static int64_t digits_before_point(const struct number *v) { return number_digits(v->n) - v->scale; }
-
-/* Divides by 10^drop, rounding half up. */
-static void drop_digits(mpz_t n, int64_t drop) {
-    mpz_t power, half;
-    mpz_inits(power, half, NULL);
-    mpz_ui_pow_ui(power, 10, (unsigned long)drop);
-    mpz_tdiv_q_2exp(half, power, 1);
-    mpz_sgn(n) < 0 ? mpz_sub(n, n, half) : mpz_add(n, n, half);
-    mpz_tdiv_q(n, n, power);
-    mpz_clears(power, half, NULL);
-}
 
 /* Rounds v, of the given scale, to DECIMAL_PRECISION digits and sets v->scale. False: the scale
  * does not fit an int32 and v is not 0; v->scale is then the nearest. */
 static bool round_decimal(struct number *v, int64_t scale) {
     int64_t drop;
+    mpz_t power, half;
+    mpz_inits(power, half, NULL);
     while ((drop = number_digits(v->n) - DECIMAL_PRECISION) > 0) { /* again when rounding makes a digit more */
-        drop_digits(v->n, drop);
+        mpz_ui_pow_ui(power, 10, (unsigned long)drop);
+        mpz_tdiv_q_2exp(half, power, 1);
+        mpz_sgn(v->n) < 0 ? mpz_sub(v->n, v->n, half) : mpz_add(v->n, v->n, half);
+        mpz_tdiv_q(v->n, v->n, power);
         scale -= drop;
     }
+    mpz_clears(power, half, NULL);
     v->scale = (int32_t)(scale < INT32_MIN ? INT32_MIN : scale > INT32_MAX ? INT32_MAX : scale);
     return v->scale == scale || mpz_sgn(v->n) == 0;
 }
@@ -187,8 +177,7 @@ static void divide_decimal(struct number *a, struct number *b) {
     mpz_mul_2exp(rest, rest, 1);
     if (mpz_cmpabs(rest, b->n) >= 0) sign < 0 ? mpz_sub_ui(a->n, a->n, 1) : mpz_add_ui(a->n, a->n, 1);
     mpz_clear(rest);
-    a->scale = (int32_t)scale;
-    strip_zeros(a);
+    a->scale = mpz_sgn(a->n) == 0 ? 0 : (int32_t)(scale - take_zeros(a->n));
 }
 
 /* In an operation with a decimal, an integer is converted through a double: 3 becomes 3.0, and
@@ -293,16 +282,14 @@ int function_negate(const struct function_in *in, struct buf *out) {
 
 /* Java rounds a real to the nearest whole number of its own size (32 or 64 bits); halves go up, and
  * NaN becomes 0 (Math.round). */
-static double round_real(double d, bool single) {
-    double limit = single ? 2147483647.0 : 9223372036854775807.0,
-           lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(d);
-    if (isnan(d)) return 0;
-    double nearest = d - down >= 0.5 ? down + 1 : down;
-    return (nearest > limit ? limit : nearest < lowest ? lowest : nearest) + 0.0; /* no negative zero */
-}
-
 static void round_half_up(struct number *v, bool single) {
-    if (v->form == REAL) v->d = round_real(v->d, single);
+    if (v->form == REAL) {
+        double limit = single ? 2147483647.0 : 9223372036854775807.0,
+               lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(v->d);
+        double nearest = v->d - down >= 0.5 ? down + 1 : down;
+        double bounded = nearest > limit ? limit : nearest < lowest ? lowest : nearest;
+        v->d = isnan(v->d) ? 0 : bounded + 0.0; /* no negative zero */
+    }
     if (v->form != BIG || v->scale == 0 || number_is_huge(v)) return;
     if (v->scale > 0) {
         mpz_t half;

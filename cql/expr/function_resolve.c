@@ -50,24 +50,19 @@ static struct function *add(struct candidates *k, const struct cql_type *result,
     return f;
 }
 
-/* Reads a list of type names separated by commas. */
-static uint32_t native_args(const char *names, const struct cql_type **types) {
-    uint32_t n = 0;
-    for (const char *at = names; *at; n++) {
-        size_t length = strcspn(at, ",");
-        types[n] = cql_type_by_name(slice_of(at, length));
-        at += length + strspn(at + length, ", ");
-    }
-    return n;
-}
-
 static void add_natives(struct candidates *k) {
     for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
         const struct native *r = &natives[i];
         if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
         if (r->only_keyspaces && (!k->c->schema || k->c->schema->cassandra_mode)) continue;
         const struct cql_type *args[NATIVE_ARGS_MAX];
-        struct function *f = add(k, cql_type_scalar(r->result), args, native_args(r->args, args), r->call);
+        uint32_t n = 0;
+        for (const char *at = r->args; *at; n++) { /* names of types, separated by commas */
+            size_t length = strcspn(at, ",");
+            args[n] = cql_type_by_name(slice_of(at, length));
+            at += length + strspn(at + length, ", ");
+        }
+        struct function *f = add(k, cql_type_scalar(r->result), args, n, r->call);
         if (!f) return;
         f->pure = r->pure;
         f->monotonic = r->monotonic;
@@ -101,16 +96,15 @@ static bool casts(enum cql_type_id from, enum cql_type_id to) {
     return to == CQL_TIMESTAMP && (from == CQL_DATE || from == CQL_TIMEUUID);
 }
 
-static function_fn cast_fn(enum cql_type_id to) {
-    if (to == CQL_TEXT || to == CQL_ASCII) return function_to_text;
-    return to == CQL_DATE ? function_to_date : to == CQL_TIMESTAMP ? function_to_timestamp : function_cast_number;
-}
-
 static void add_casts(struct candidates *k) {
     const struct cql_type *to = type_between(k->name, "cast_as_", "");
+    function_fn call = function_cast_number;
+    if (to && (to->id == CQL_TEXT || to->id == CQL_ASCII)) call = function_to_text;
+    if (to && to->id == CQL_DATE) call = function_to_date;
+    if (to && to->id == CQL_TIMESTAMP) call = function_to_timestamp;
     for (int id = 0; to && id < CQL_LIST; id++) {
         const struct cql_type *from = cql_type_scalar(id);
-        if (casts(id, to->id)) add(k, to, &from, 1, cast_fn(to->id));
+        if (casts(id, to->id)) add(k, to, &from, 1, call);
     }
 }
 
@@ -207,33 +201,22 @@ static const struct function *check_only(struct compile *c, const struct functio
     return f;
 }
 
-static enum match match_all(const struct function *f, const struct function_args *args) {
-    enum match worst = MATCH_EXACT;
-    if (f->n_args != args->n) return MATCH_NO;
-    for (uint32_t i = 0; i < args->n && worst; i++) {
-        enum match m = args->fits(args->arg, i, f->args[i]);
-        if (m < worst) worst = m;
-    }
-    return worst;
-}
-
 static const struct function *pick_best(const struct candidates *k, const char *keyspace,
                                         const struct function_args *args, const struct receiver *to) {
     struct candidates weak = {.c = k->c, .name = k->name};
     for (uint32_t i = 0; i < k->n; i++) {
         if (to && to->type && !function_type_fits(to->type, k->all[i]->result)) continue;
-        enum match m = match_all(k->all[i], args);
-        if (m == MATCH_EXACT) return k->all[i];
-        if (m == MATCH_WEAK) weak.all[weak.n++] = k->all[i];
+        const struct function *f = k->all[i];
+        enum match worst = f->n_args == args->n ? MATCH_EXACT : MATCH_NO;
+        for (uint32_t a = 0; a < args->n && worst; a++) {
+            enum match m = args->fits(args->arg, a, f->args[a]);
+            if (m < worst) worst = m;
+        }
+        if (worst == MATCH_EXACT) return f;
+        if (worst == MATCH_WEAK) weak.all[weak.n++] = f;
     }
     if (weak.n == 1) return weak.all[0];
     return weak.n ? refuse(&weak, keyspace, true) : refuse(k, keyspace, false);
-}
-
-static const struct function *to_json_of(struct compile *c, const char *name, const struct cql_type *t) {
-    struct function *f = function_new(c, name, cql_type_scalar(CQL_TEXT), &t, 1, function_to_json);
-    if (f) f->takes_null = true;
-    return f;
 }
 
 /* token(partition key): the parameters are the partition key columns of the receiver's table. */
@@ -312,7 +295,8 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
         err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, to_json ? "any" : "text");
     } else if (to_json) {
         const struct cql_type *t = infer(c, name, args);
-        const struct function *f = t ? to_json_of(c, name, t) : NULL;
+        struct function *f = t ? function_new(c, name, text, &t, 1, function_to_json) : NULL;
+        if (f) f->takes_null = true;
         *out = f ? check_only(c, f, args) : NULL;
     } else if (!to || !to->type) {
         err_invalid(c->err, "%s() cannot be used in the selection clause of a SELECT statement", name);

@@ -62,30 +62,16 @@ static const struct {
             {"similarity_euclidean", call_euclidean},
             {"similarity_dot_product", call_dot_product}};
 
-static const struct cql_type *vector_of(struct compile *c, uint32_t n) {
-    const struct cql_type *item = cql_type_scalar(CQL_FLOAT);
-    return cql_type_new(c->arena, CQL_VECTOR, true, &item, 1, n, c->err);
-}
-
 /* The type of an argument. In a select list a literal list is a vector of floats; among the values
  * of a statement it has no type. An argument without a type gets the type of the call's
  * receiver. */
 static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i,
                                       const struct receiver *to) {
     int64_t items = args->items(args->arg, i);
-    if (items >= 0 && c->scope) return vector_of(c, (uint32_t)items);
+    const struct cql_type *item = cql_type_scalar(CQL_FLOAT);
+    if (items >= 0 && c->scope) return cql_type_new(c->arena, CQL_VECTOR, true, &item, 1, (uint32_t)items, c->err);
     const struct cql_type *own = items < 0 ? args->type(args->arg, i) : NULL;
     return own || !to ? own : to->type;
-}
-
-static int refuse(struct compile *c, const char *name, struct slice text, const struct cql_type *t) {
-    struct buf type;
-    buf_init(&type, 4096);
-    cql_type_print(t, &type);
-    err_invalid(c->err, "Function system.%s requires a float vector argument, but found argument %.*s of type %.*s",
-                name, SLICE_FMT(text), SLICE_FMT(buf_slice(&type)));
-    buf_fini(&type);
-    return -1;
 }
 
 /* An argument whose type is still unknown gets the other's type. */
@@ -103,9 +89,18 @@ static int find_types(struct compile *c, const char *name, const struct function
     }
     for (uint32_t i = 0; i < 2; i++)
         if (!types[i]) types[i] = types[!i];
-    for (uint32_t i = 0; i < 2; i++)
-        if (types[i]->id != CQL_VECTOR || types[i]->args[0]->id != CQL_FLOAT)
-            return refuse(c, name, args->text(args->arg, i), types[i]);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (types[i]->id == CQL_VECTOR && types[i]->args[0]->id == CQL_FLOAT) continue;
+        struct slice text = args->text(args->arg, i);
+        struct buf type;
+        buf_init(&type, 4096);
+        cql_type_print(types[i], &type);
+        err_invalid(c->err,
+                    "Function system.%s requires a float vector argument, but found argument %.*s of type %.*s", name,
+                    SLICE_FMT(text), SLICE_FMT(buf_slice(&type)));
+        buf_fini(&type);
+        return -1;
+    }
     return types[0]->dimension == types[1]->dimension
                ? 0
                : err_invalid(c->err, "All arguments must have the same vector dimensions");

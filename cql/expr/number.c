@@ -10,19 +10,7 @@
  * such limit; here a client must not choose the cost and length of a product or quotient. */
 enum { DECIMAL_SPAN_MAX = 20000 };
 
-static int rank(enum cql_type_id id) { return id == CQL_TINYINT ? 0 : id == CQL_SMALLINT ? 1 : id == CQL_INT ? 2 : 3; }
-
 static bool is_real(enum cql_type_id id) { return id == CQL_FLOAT || id == CQL_DOUBLE; }
-
-static double load_real(const struct cql_type *t, const uint8_t *p) {
-    double d;
-    float f;
-    uint64_t bits = t->id == CQL_DOUBLE ? load_u64(p) : 0;
-    uint32_t small = t->id == CQL_FLOAT ? load_u32(p) : 0;
-    memcpy(&d, &bits, sizeof d);
-    memcpy(&f, &small, sizeof f);
-    return t->id == CQL_FLOAT ? (double)f : d;
-}
 
 void number_load(const struct cql_type *t, struct value v, struct number *out) {
     *out = (struct number){.form = WHOLE};
@@ -34,8 +22,14 @@ void number_load(const struct cql_type *t, struct value v, struct number *out) {
         else
             cql_decimal_read(value_slice(v), out->n, &out->scale);
     } else if (is_real(t->id)) {
+        double d;
+        float f;
+        uint64_t bits = t->id == CQL_DOUBLE ? load_u64(v.p) : 0;
+        uint32_t small = t->id == CQL_FLOAT ? load_u32(v.p) : 0;
+        memcpy(&d, &bits, sizeof d);
+        memcpy(&f, &small, sizeof f);
         out->form = REAL;
-        out->d = load_real(t, v.p);
+        out->d = t->id == CQL_FLOAT ? (double)f : d;
     } else {
         out->i = (int8_t)v.p[0];
         for (int32_t i = 1; i < v.n; i++) out->i = (int64_t)((uint64_t)out->i << 8 | v.p[i]);
@@ -139,8 +133,8 @@ void number_put_real(enum cql_type_id id, double d, struct buf *out) {
 }
 
 void number_put_whole(enum cql_type_id id, int64_t v, struct buf *out) {
-    static const int bytes[] = {1, 2, 4, 8};
-    for (int shift = bytes[rank(id)] * 8 - 8; shift >= 0; shift -= 8) buf_u8(out, (uint8_t)((uint64_t)v >> shift));
+    int bytes = id == CQL_TINYINT ? 1 : id == CQL_SMALLINT ? 2 : id == CQL_INT ? 4 : 8;
+    for (int shift = bytes * 8 - 8; shift >= 0; shift -= 8) buf_u8(out, (uint8_t)((uint64_t)v >> shift));
 }
 
 int number_store(const struct cql_type *t, struct number *v, struct buf *out, struct err *e) {

@@ -40,49 +40,36 @@ static void print_call(const struct ast_expr *x, struct buf *b) {
     print_args(x, b);
 }
 
-static void print_cast(const struct ast_expr *x, struct buf *b) {
-    buf_put_str(b, "cast(");
-    selector_print_name(x->args[0], b);
-    buf_put_str(b, " as ");
-    ast_print_type(x->type, b);
-    buf_u8(b, ')');
-}
-
-static void print_element(const struct ast_expr *x, struct buf *b) {
-    selector_print_name(x->args[0], b);
-    buf_u8(b, '[');
-    ast_quote_expr(x->args[1], b);
-    buf_u8(b, ']');
-}
-
-static void print_range(const struct ast_expr *x, struct buf *b) {
-    selector_print_name(x->args[0], b);
-    buf_u8(b, '[');
-    if (x->args[1]) ast_quote_expr(x->args[1], b);
-    buf_put_str(b, "..");
-    if (x->args[2]) ast_quote_expr(x->args[2], b);
-    buf_u8(b, ']');
-}
-
-static void print_operator(const struct ast_expr *x, struct buf *b) {
-    static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
-    selector_print_name(x->args[0], b);
-    buf_put_str(b, signs[x->kind - EXPR_ADD]);
-    selector_print_name(x->args[1], b);
-}
-
 void selector_print_name(const struct ast_expr *x, struct buf *b) {
+    static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
     switch (x->kind) {
     case EXPR_NAME: buf_put_str(b, x->name); return;
     case EXPR_CALL: print_call(x, b); return;
-    case EXPR_CAST: print_cast(x, b); return;
+    case EXPR_CAST:
+        buf_put_str(b, "cast(");
+        selector_print_name(x->args[0], b);
+        buf_put_str(b, " as ");
+        ast_print_type(x->type, b);
+        buf_u8(b, ')');
+        return;
     case EXPR_FIELD:
         selector_print_name(x->args[0], b);
         buf_printf(b, ".%s", x->name);
         return;
-    case EXPR_ELEMENT: print_element(x, b); return;
-    case EXPR_RANGE: print_range(x, b); return;
-    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: print_operator(x, b); return;
+    case EXPR_ELEMENT:
+    case EXPR_RANGE:
+        selector_print_name(x->args[0], b);
+        buf_u8(b, '[');
+        if (x->args[1]) ast_quote_expr(x->args[1], b);
+        if (x->kind == EXPR_RANGE) buf_put_str(b, "..");
+        if (x->kind == EXPR_RANGE && x->args[2]) ast_quote_expr(x->args[2], b);
+        buf_u8(b, ']');
+        return;
+    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
+        selector_print_name(x->args[0], b);
+        buf_put_str(b, signs[x->kind - EXPR_ADD]);
+        selector_print_name(x->args[1], b);
+        return;
     case EXPR_TYPE_HINT:
         buf_u8(b, '(');
         ast_print_type(x->type, b);
@@ -141,12 +128,6 @@ static const struct ast_expr *without_casts(struct compile *c, const struct ast_
 
 enum { NAME_MAX_BYTES = UINT16_MAX, CASTS_MAX_BYTES = 8192 /* of the casts that are dropped from a name */ };
 
-static const char *refuse_name(struct compile *c) {
-    return err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS",
-                       NAME_MAX_BYTES),
-           NULL;
-}
-
 /* A text too long for a name is not searched for casts: a cast is compiled once more for each cast
  * around it. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
@@ -162,7 +143,11 @@ const char *selector_name(struct compile *c, const struct ast_expr *x) {
     bool over = b.over || b.n > NAME_MAX_BYTES;
     struct slice s = named && !buf_failed(&b) && !over ? arena_dup(c->arena, buf_slice(&b)) : (struct slice){0};
     buf_fini(&b);
-    if (over) return refuse_name(c);
+    if (over) {
+        err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS",
+                    NAME_MAX_BYTES);
+        return NULL;
+    }
     if (!s.p) err_nomem(c->err);
     return (const char *)s.p;
 }

@@ -280,22 +280,20 @@ static struct term *compile_hint(struct compile *c, const struct ast_expr *x, co
 
 /* ---- any expression ---- */
 
-static struct term *compile_null(struct compile *c, const struct receiver *to) {
-    if (to->type->id == CQL_COUNTER) {
-        err_invalid(c->err, "Invalid null value for counter increment/decrement");
-        return NULL;
-    }
-    struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
-    if (t) t->value = value_null();
-    return t;
-}
-
 /* Compiles an expression that takes the receiver's type. */
 static struct term *compile_value(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                   uint32_t depth) {
+    struct term *null;
     switch (x->kind) {
     case EXPR_LITERAL: return compile_literal(c, x, to);
-    case EXPR_NULL: return compile_null(c, to);
+    case EXPR_NULL:
+        if (to->type->id == CQL_COUNTER) {
+            err_invalid(c->err, "Invalid null value for counter increment/decrement");
+            return NULL;
+        }
+        null = term_new(c, TERM_CONSTANT, to->type, 0);
+        if (null) null->value = value_null();
+        return null;
     case EXPR_BIND: return compile_bind(c, x, to);
     case EXPR_LIST: return compile_list(c, x, to, depth);
     case EXPR_SET:

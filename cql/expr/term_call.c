@@ -136,12 +136,6 @@ static int compile_rest(struct compile *c, const struct ast_expr *x, struct term
     return 0;
 }
 
-static int refuse_result(struct compile *c, const struct function *f, const struct receiver *to) {
-    struct slice from = cqli_type_text(c, f->result), type = cqli_type_text(c, to->type);
-    return err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)",
-                       f->name, SLICE_FMT(from), to->name, SLICE_FMT(type));
-}
-
 /* When Cassandra resolves a function, it takes the time of an element or field of a non-frozen
  * value for a list, though it is one number: a function that takes no list is refused, and one that
  * takes a list gets the number. */
@@ -187,7 +181,12 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
         err_invalid(c->err, "Aggregation function are not supported in the where clause");
         return NULL;
     }
-    if (near.type && !function_type_fits(near.type, f->result)) return refuse_result(c, f, to), NULL;
+    if (near.type && !function_type_fits(near.type, f->result)) {
+        struct slice from = cqli_type_text(c, f->result), type = cqli_type_text(c, to->type);
+        err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)",
+                    f->name, SLICE_FMT(from), to->name, SLICE_FMT(type));
+        return NULL;
+    }
     t->type = f->result;
     t->function = f;
     if (compile_rest(c, x, t, f, to, depth)) return NULL;
@@ -195,17 +194,6 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
 }
 
 /* ---- aggregates ---- */
-
-static const struct aggregate_op *aggregate_of(const struct ast_expr *x) {
-    if (x->kind != EXPR_CALL || (x->keyspace && strcmp(x->keyspace, "system"))) return NULL;
-    return strcmp(x->name, "countRows") ? aggregate_find(x->name) : aggregate_find("count");
-}
-
-/* count(*), count(1) and "countRows"() take rows as they are. */
-static bool takes_rows(const struct ast_expr *x) {
-    if (strcmp(x->name, "countRows") == 0) return x->n_args == 0;
-    return x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
-}
 
 static struct term *add_aggregate(struct compile *c, struct term *t, const struct aggregate_op *op,
                                   const struct cql_type *type) {
@@ -221,7 +209,10 @@ static struct term *add_aggregate(struct compile *c, struct term *t, const struc
 static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op,
                                       const struct receiver *to, uint32_t depth) {
     struct term_scope *s = c->scope;
-    bool inner = s->inside_aggregate, of_rows = op->counts_rows && takes_rows(x);
+    /* count(*), count(1) and "countRows"() take rows as they are. */
+    bool star = x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+    bool takes_rows = strcmp(x->name, "countRows") == 0 ? x->n_args == 0 : star;
+    bool inner = s->inside_aggregate, of_rows = op->counts_rows && takes_rows;
     s->nests_aggregate = inner;
     s->inside_aggregate = true;
     struct term *t = of_rows ? term_new(c, TERM_AGGREGATE, op->type(NULL), 0) : compile_function(c, x, to, depth);
@@ -236,6 +227,8 @@ static struct term *compile_aggregate(struct compile *c, const struct ast_expr *
 struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     struct term *time;
     if (cqli_term_time(c, x, depth, &time)) return time;
-    const struct aggregate_op *op = c->scope ? aggregate_of(x) : NULL;
+    bool native = c->scope && x->kind == EXPR_CALL && (!x->keyspace || !strcmp(x->keyspace, "system"));
+    const struct aggregate_op *op = NULL;
+    if (native) op = aggregate_find(strcmp(x->name, "countRows") ? x->name : "count");
     return op ? compile_aggregate(c, x, op, to, depth) : compile_function(c, x, to, depth);
 }

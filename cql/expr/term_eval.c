@@ -66,13 +66,6 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
     return buf_failed(out) ? err_nomem(c->r->err) : 0;
 }
 
-/* Cassandra takes the type of a set's elements from the first element; a descending clustering
- * column makes the set descending. */
-static bool descends(const struct term *t) {
-    return t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
-           t->args[0]->column->desc;
-}
-
 static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 64 << 20);
@@ -81,19 +74,18 @@ static int eval_items(const struct term *t, const struct term_context *c, struct
     buf_fini(&b);
     bool sorts = t->type->id == CQL_SET || t->type->id == CQL_MAP;
     if (rc == 0 && sorts) rc = term_sort(t->type, c->r, out);
-    return rc == 0 && descends(t) ? term_turn(t->type, c->r, out) : rc;
-}
-
-/* At most FUNCTION_ARGS_MAX of them. */
-static int eval_args(const struct term *t, const struct term_context *c, struct value *args) {
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (term_eval_in(t->args[i], c, &args[i])) return -1;
-    return 0;
+    /* Cassandra takes the type of a set's elements from the first element; a descending clustering
+     * column makes the set descending. */
+    bool descends = t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
+                    t->args[0]->column->desc;
+    return rc == 0 && descends ? term_turn(t->type, c->r, out) : rc;
 }
 
 static int eval_call(const struct term *t, const struct term_context *c, struct value *out) {
     struct value args[FUNCTION_ARGS_MAX];
-    return eval_args(t, c, args) ? -1 : function_call(t->function, c->r, args, t->n_args, out);
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (term_eval_in(t->args[i], c, &args[i])) return -1;
+    return function_call(t->function, c->r, args, t->n_args, out);
 }
 
 /* ---- parts of values ---- */
@@ -123,16 +115,17 @@ static int eval_bound(const struct term *bound, const struct term_context *c, co
     return 0;
 }
 
-static int check_keys(const struct term *t, const struct term_context *c) {
-    struct value key;
-    if (t->kind == TERM_ELEMENT) return eval_key(t->args[1], c, t->of_name, &key);
-    return eval_bound(t->args[1], c, t->of_name, &key) || eval_bound(t->args[2], c, t->of_name, &key) ? -1 : 0;
-}
-
 int term_check_subscripts(const struct term *subscripts, struct cql_request *r) {
     const struct term_context statement = {.r = r};
-    for (const struct term *t = subscripts; t; t = t->next_subscript)
-        if (check_keys(t, &statement)) return -1;
+    struct value key;
+    for (const struct term *t = subscripts; t; t = t->next_subscript) {
+        if (t->kind == TERM_ELEMENT) {
+            if (eval_key(t->args[1], &statement, t->of_name, &key)) return -1;
+            continue;
+        }
+        if (eval_bound(t->args[1], &statement, t->of_name, &key)) return -1;
+        if (eval_bound(t->args[2], &statement, t->of_name, &key)) return -1;
+    }
     return 0;
 }
 
@@ -252,11 +245,6 @@ static int part_open(const struct term *t, const struct term_context *c, struct 
     return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->r->err) : 0;
 }
 
-static void part_fini(struct part *p) {
-    buf_fini(&p->first);
-    buf_fini(&p->last);
-}
-
 static bool part_has(const struct part *p, const struct eng_cell *cell) {
     if (is_dead(cell)) return false;
     if (p->has_from && slice_cmp(cell->path, buf_slice(&p->first)) < 0) return false;
@@ -369,14 +357,9 @@ static int compute_time(const struct term *t, const struct term_context *c, stru
     if (!c->view) return 0;
     int rc = part_open(t, c, &part);
     if (rc == 0) rc = put_time(t, c, &part, out);
-    part_fini(&part);
+    buf_fini(&part.first);
+    buf_fini(&part.last);
     return rc;
-}
-
-static int eval_time(const struct term *t, const struct term_context *c, struct value *out) {
-    if (!c->latched) return compute_time(t, c, out);
-    *out = c->latched[t->latch];
-    return 0;
 }
 
 int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) {
@@ -417,7 +400,10 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
     case TERM_COLUMN: return term_eval_in(t, c, out);
     case TERM_WRITETIME:
     case TERM_MAX_WRITETIME:
-    case TERM_TTL: return eval_time(t, c, out);
+    case TERM_TTL:
+        if (!c->latched) return compute_time(t, c, out);
+        *out = c->latched[t->latch];
+        return 0;
     case TERM_AGGREGATE: return eval_aggregate(t, c, out);
     }
     return -1;

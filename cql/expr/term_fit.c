@@ -81,13 +81,6 @@ static const struct cql_type *type_of_items(struct compile *c, const struct ast_
     return tuple ? cql_type_new(c->arena, CQL_TUPLE, true, parts, x->n_args, 0, c->err) : NULL;
 }
 
-static const struct cql_type *type_of_cast(struct compile *c, const struct ast_expr *x, const char *keyspace) {
-    struct err ignored = {0};
-    struct compile scratch = *c;
-    scratch.err = &ignored;
-    return compile_type_in(&scratch, keyspace, x->type);
-}
-
 const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                     bool loosely, uint32_t depth) {
     struct receiver any = {.keyspace = near ? near->keyspace : NULL, .table = near ? near->table : NULL, .name = ""};
@@ -96,7 +89,12 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
         return type_of_items(c, x, &any, loosely, depth);
     if (cqli_has_own_type(c, x)) return type_on_row(c, x, &any, depth);
     if (x->kind == EXPR_LITERAL) return loosely ? cqli_literal_type(x) : NULL;
-    if (x->kind == EXPR_TYPE_HINT || x->kind == EXPR_CAST) return type_of_cast(c, x, any.keyspace);
+    if (x->kind == EXPR_TYPE_HINT || x->kind == EXPR_CAST) {
+        struct err ignored = {0};
+        struct compile scratch = *c;
+        scratch.err = &ignored;
+        return compile_type_in(&scratch, any.keyspace, x->type);
+    }
     if (!is_call(x->kind)) return NULL;
     const struct function *f = try_find(c, x, &any, depth + 1);
     return f ? f->result : NULL;

@@ -41,13 +41,6 @@ static const struct schema_column *find_column(struct compile *c, const char *na
     return column;
 }
 
-static struct term *compile_column(struct compile *c, const struct ast_expr *x) {
-    const struct schema_column *column = find_column(c, x->name);
-    struct term *out = column ? term_new(c, TERM_COLUMN, column->type, 0) : NULL;
-    if (out) out->column = column;
-    return out;
-}
-
 /* Compiles the expression that a part is selected from; it has a type of its own. */
 static struct term *compile_whole(struct compile *c, const struct ast_expr *x, uint32_t depth) {
     struct receiver any = receiver_of(c->scope->table, "", NULL);
@@ -79,23 +72,18 @@ static int refuse_collection(struct compile *c, const char *what, const char *na
     return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name, is, SLICE_FMT(type));
 }
 
-static int key_receiver(struct compile *c, const char *name, const struct cql_type *t, struct receiver *out) {
-    const char *key = arena_printf(c->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
-    *out = receiver_of(c->scope->table, key, t->args[0]);
-    return key ? 0 : err_nomem(c->err);
-}
-
 /* Compiles the keys of m[a] or m[a..b] into to, as values of the statement. m is a map or set. */
 static int compile_keys(struct compile *c, const struct ast_expr *x, const char *name, const struct cql_type *t,
                         struct term **to, uint32_t depth) {
     bool slice = x->kind == EXPR_RANGE;
-    struct receiver key;
     if (t->id == CQL_LIST)
         return err_invalid(c->err, "%s selection is only allowed on sets and maps, but %s is a list",
                            slice ? "Slice" : "Element", name);
     if (t->id != CQL_MAP && t->id != CQL_SET)
         return refuse_collection(c, slice ? "slice" : "element", name, slice ? "of type" : "is of type", t);
-    if (key_receiver(c, name, t, &key)) return -1;
+    const char *key_name = arena_printf(c->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
+    if (!key_name) return err_nomem(c->err);
+    const struct receiver key = receiver_of(c->scope->table, key_name, t->args[0]);
     for (uint32_t i = 1; i < x->n_args; i++) {
         to[i - 1] = NULL;
         if (x->args[i] && !(to[i - 1] = compile_key(c, x->args[i], &key, depth))) return -1;
@@ -122,31 +110,6 @@ static struct term *compile_element(struct compile *c, const struct ast_expr *x,
 }
 
 /* ---- WRITETIME, MAXWRITETIME, TTL ---- */
-
-static bool time_kind(const struct ast_expr *x, enum term_kind *out) {
-    static const struct { const char *name; enum term_kind kind; } all[] = {
-        {"writetime", TERM_WRITETIME}, {"maxwritetime", TERM_MAX_WRITETIME}, {"ttl", TERM_TTL},
-    };
-    for (size_t i = 0; x->kind == EXPR_CALL && !x->quoted && i < ARRAY_LEN(all); i++) {
-        if (strcmp(x->name, all[i].name)) continue;
-        *out = all[i].kind;
-        return true;
-    }
-    return false;
-}
-
-static void add_latch(struct term_scope *s, struct term *t) {
-    if (s->inside_aggregate) return;
-    t->latch = s->n_latches++;
-    t->next_latch = s->latches;
-    s->latches = t;
-}
-
-/* A non-frozen collection has a list of times, one for each of its elements. */
-static struct term *make_list(struct compile *c, struct term *t) {
-    t->type = cql_type_new(c->arena, CQL_LIST, true, &t->type, 1, 0, c->err);
-    return t->type ? t : NULL;
-}
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
 
@@ -183,11 +146,18 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
                                 part ? part->n_args - 1 : 0);
     if (!out) return NULL;
     out->column = column;
-    add_latch(c->scope, out);
+    if (!c->scope->inside_aggregate) {
+        out->latch = c->scope->n_latches++;
+        out->next_latch = c->scope->latches;
+        c->scope->latches = out;
+    }
     if (field) return time_of_field(c, out, field, depth);
     if (part && compile_keys(c, part, column->name, column->type, out->args, depth)) return NULL;
     bool several = !part || part->kind == EXPR_RANGE;
-    return several && cql_type_is_multicell(column->type) && kind != TERM_MAX_WRITETIME ? make_list(c, out) : out;
+    if (!several || !cql_type_is_multicell(column->type) || kind == TERM_MAX_WRITETIME) return out;
+    /* A non-frozen collection has a list of times, one for each of its elements. */
+    out->type = cql_type_new(c->arena, CQL_LIST, true, &out->type, 1, 0, c->err);
+    return out->type ? out : NULL;
 }
 
 bool cqli_is_time_of_part(const struct term *t) {
@@ -197,14 +167,10 @@ bool cqli_is_time_of_part(const struct term *t) {
 
 /* ---- fields ---- */
 
-/* Strips parentheses: (v).a is a field of v. */
-static const struct ast_expr *inside(const struct ast_expr *x) {
-    while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
-    return x;
-}
-
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth) {
-    struct term *of = compile_whole(c, inside(x->args[0]), depth);
+    const struct ast_expr *whole = x->args[0];
+    while (whole->kind == EXPR_TUPLE && whole->n_args == 1) whole = whole->args[0]; /* (v).a is a field of v */
+    struct term *of = compile_whole(c, whole, depth);
     struct term *out = of ? term_new(c, TERM_FIELD, NULL, 1) : NULL;
     const char *name = out ? selector_name(c, x->args[0]) : NULL;
     if (!name) return NULL;
@@ -231,8 +197,14 @@ bool cqli_is_of_row(const struct ast_expr *x) {
 }
 
 struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint32_t depth) {
+    const struct schema_column *column;
+    struct term *out;
     switch (x->kind) {
-    case EXPR_NAME: return compile_column(c, x);
+    case EXPR_NAME:
+        column = find_column(c, x->name);
+        out = column ? term_new(c, TERM_COLUMN, column->type, 0) : NULL;
+        if (out) out->column = column;
+        return out;
     case EXPR_ELEMENT:
     case EXPR_RANGE: return compile_element(c, x, depth);
     default: return compile_field(c, x, depth);
@@ -240,8 +212,14 @@ struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint3
 }
 
 bool cqli_term_time(struct compile *c, const struct ast_expr *x, uint32_t depth, struct term **out) {
-    enum term_kind kind;
-    if (!c->scope || !time_kind(x, &kind)) return false;
-    *out = compile_time(c, x, kind, depth);
-    return true;
+    static const struct { const char *name; enum term_kind kind; } all[] = {
+        {"writetime", TERM_WRITETIME}, {"maxwritetime", TERM_MAX_WRITETIME}, {"ttl", TERM_TTL},
+    };
+    if (!c->scope || x->kind != EXPR_CALL || x->quoted) return false;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (strcmp(x->name, all[i].name)) continue;
+        *out = compile_time(c, x, all[i].kind, depth);
+        return true;
+    }
+    return false;
 }

@@ -100,14 +100,6 @@ static const struct cql_type *resolve_user_type(struct compile *c, const struct 
     return u;
 }
 
-static const struct cql_type *resolve_frozen(struct compile *c, const struct ast_type *inner, uint32_t depth) {
-    const struct cql_type *t = resolve(c, inner, true, depth + 1);
-    if (!t || t->n_args || t->id == CQL_UDT) return t;
-    err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
-            inner->name);
-    return NULL;
-}
-
 /* The fields that a class name gives for a user type must be the type's. Cassandra does not check
  * this, and cannot read such a table's definition again. */
 static int check_user_types(struct compile *c, const struct cql_type *t) {
@@ -121,21 +113,24 @@ static int check_user_types(struct compile *c, const struct cql_type *t) {
     return same ? 0 : err_invalid(c->err, "Unknown type %s.%s of these fields", t->keyspace, t->name);
 }
 
-static const struct cql_type *resolve_class(struct compile *c, const struct ast_type *t, bool frozen) {
-    const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
-    if (!class || check_user_types(c, class)) return NULL;
-    if (frozen && !(class = cql_type_freeze(c->arena, class))) err_nomem(c->err);
-    return class;
-}
-
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
     if (depth > AST_TYPE_DEPTH_MAX) {
         err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
         return NULL;
     }
-    if (t->quoted_class) return resolve_class(c, t, frozen);
-    if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1)
-        return resolve_frozen(c, t->args[0], depth);
+    if (t->quoted_class) {
+        const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
+        if (!class || check_user_types(c, class)) return NULL;
+        if (frozen && !(class = cql_type_freeze(c->arena, class))) err_nomem(c->err);
+        return class;
+    }
+    if (is_frozen_of(t)) {
+        const struct cql_type *inner = resolve(c, t->args[0], true, depth + 1);
+        if (!inner || inner->n_args || inner->id == CQL_UDT) return inner;
+        err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
+                t->args[0]->name);
+        return NULL;
+    }
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
     const struct cql_type *scalar = t->keyspace || t->n_args ? NULL : cql_type_by_name(slice_str(t->name));
@@ -181,12 +176,6 @@ static bool is_whole_in_double(struct slice text) {
     return same; /* NaN and the infinities, too, which are no decimals */
 }
 
-static bool is_ascii(struct slice text) {
-    for (size_t i = 0; i < text.n; i++)
-        if (text.p[i] & 0x80) return false;
-    return true;
-}
-
 const struct cql_type *cqli_literal_type(const struct ast_expr *literal) {
     switch (literal->literal) {
     case LIT_INTEGER: return cql_type_scalar(integer_type(literal->text));
@@ -197,7 +186,9 @@ const struct cql_type *cqli_literal_type(const struct ast_expr *literal) {
     case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
     case LIT_STRING: break;
     }
-    return cql_type_scalar(is_ascii(literal->text) ? CQL_ASCII : CQL_TEXT);
+    bool ascii = true;
+    for (size_t i = 0; i < literal->text.n; i++) ascii = ascii && !(literal->text.p[i] & 0x80);
+    return cql_type_scalar(ascii ? CQL_ASCII : CQL_TEXT);
 }
 
 /* ---- types as written ---- */

@@ -97,17 +97,6 @@ static int list_values(struct cql_request *r, const struct where_step *s, struct
     return 0;
 }
 
-/* The values of = or IN, each as one value (a tuple for a tuple relation). */
-static int step_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
-    if (s->kind == STEP_IN && s->list) return list_values(r, s, out, n);
-    *n = s->kind == STEP_IN ? s->n_values : 1;
-    *out = ARENA_ARRAY(r->arena, *n + 1, struct value);
-    if (!*out) return err_nomem(r->err);
-    for (uint32_t i = 0; i < *n; i++)
-        if (term_eval(s->kind == STEP_IN ? s->values[i] : s->term, r, &(*out)[i])) return -1;
-    return 0;
-}
-
 static int product_init(struct product *p, struct cql_request *r, uint32_t width) {
     *p = (struct product){.n = 1, .width = width};
     p->values = ARENA_ARRAY(r->arena, width + 1, struct value);
@@ -121,9 +110,17 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
         p->used += s->n_columns;
         return 0;
     }
+    /* The values of = or IN, each as one value (a tuple for a tuple relation). */
     struct value *list = NULL;
-    uint32_t n = 0;
-    if (step_values(r, s, &list, &n)) return -1;
+    uint32_t n = s->kind == STEP_IN ? s->n_values : 1;
+    if (s->kind == STEP_IN && s->list) {
+        if (list_values(r, s, &list, &n)) return -1;
+    } else {
+        list = ARENA_ARRAY(r->arena, n + 1, struct value);
+        if (!list) return err_nomem(r->err);
+        for (uint32_t i = 0; i < n; i++)
+            if (term_eval(s->kind == STEP_IN ? s->values[i] : s->term, r, &list[i])) return -1;
+    }
     if ((uint64_t)n * p->n > WHERE_KEYS_MAX)
         return err_invalid(r->err, "The product of the IN lists has more than %d elements", WHERE_KEYS_MAX);
     struct product next = {.n = n * p->n, .width = p->width, .used = p->used + s->n_columns};

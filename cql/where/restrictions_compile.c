@@ -25,12 +25,6 @@ static const char *purpose_name(enum where_purpose p) {
     return p == WHERE_SELECT ? "SELECT" : p == WHERE_UPDATE ? "UPDATE" : "DELETE";
 }
 
-static const struct schema_column *find_column(struct where_builder *b, const char *name) {
-    const struct schema_column *col = schema_column_find(b->table, name);
-    if (!col) selector_undefined(b->c, b->table, name);
-    return col;
-}
-
 static const struct cql_type *make_type(struct compile *c, enum cql_type_id id, const struct cql_type *const *args,
                                         uint32_t n) {
     struct cql_type *t = ARENA_NEW(c->arena, struct cql_type);
@@ -117,35 +111,19 @@ static int compile_in(struct where_builder *b, struct where_step *s, const struc
     return 0;
 }
 
-static int compile_range(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
-    s->kind = STEP_RANGE;
-    struct where_bound bound = {.n = s->n_columns,
-                                .tuple = s->tuple,
-                                .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
-    bound.term = compile_value(b, s, rel->value);
-    if (!bound.term) return -1;
-    if (rel->op == OP_LT || rel->op == OP_LTE) s->to = bound;
-    else s->from = bound;
-    return 0;
-}
-
-/* Prints the left side of a relation as in Cassandra's errors. */
-static void print_left(const struct ast_relation *rel, struct buf *out) {
-    bool list = rel->kind != REL_COLUMN;
-    if (list) buf_put_str(out, rel->kind == REL_TOKEN ? "token(" : "(");
-    for (uint32_t i = 0; i < rel->n_lhs; i++) buf_printf(out, "%s%s", i ? ", " : "", rel->lhs[i]);
-    if (list) buf_put_str(out, ")");
-    if (!rel->element) return;
-    buf_put_str(out, "[");
-    ast_quote_expr(rel->element, out);
-    buf_put_str(out, "]");
-}
-
 static int refuse_not_equal(struct where_builder *b, const struct ast_relation *rel) {
     struct buf text;
+    bool list = rel->kind != REL_COLUMN;
     buf_init(&text, 4096);
     buf_put_str(&text, "Unsupported \"!=\" relation: ");
-    print_left(rel, &text);
+    if (list) buf_put_str(&text, rel->kind == REL_TOKEN ? "token(" : "(");
+    for (uint32_t i = 0; i < rel->n_lhs; i++) buf_printf(&text, "%s%s", i ? ", " : "", rel->lhs[i]);
+    if (list) buf_put_str(&text, ")");
+    if (rel->element) {
+        buf_put_str(&text, "[");
+        ast_quote_expr(rel->element, &text);
+        buf_put_str(&text, "]");
+    }
     buf_put_str(&text, " != ");
     ast_quote_expr(rel->value, &text);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
@@ -232,24 +210,27 @@ static int compile_step(struct where_builder *b, struct where_step *s, const str
     if (rel->field) return err_invalid(b->c->err, "Unsupported restriction: %s.%s", s->columns[0]->name, rel->field);
     if (!s->tuple && check_operator(b, s->columns[0], rel->op)) return -1;
     if (rel->op == OP_IN) return compile_in(b, s, rel);
-    if (rel->op != OP_EQ) return compile_range(b, s, rel);
-    s->kind = STEP_EQ;
-    s->term = compile_value(b, s, rel->value);
-    return s->term ? 0 : -1;
+    struct term *value = compile_value(b, s, rel->value);
+    s->kind = rel->op == OP_EQ ? STEP_EQ : STEP_RANGE;
+    if (!value) return -1;
+    const struct where_bound bound = {.term = value,
+                                      .n = s->n_columns,
+                                      .tuple = s->tuple,
+                                      .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
+    if (rel->op == OP_EQ) s->term = value;
+    else if (rel->op == OP_LT || rel->op == OP_LTE) s->to = bound;
+    else s->from = bound;
+    return 0;
 }
 
 /* ---- merging relations of the same columns ---- */
-
-static void column_list(const struct where_step *s, struct buf *out) {
-    for (uint32_t i = 0; i < s->n_columns; i++) buf_printf(out, "%s%s", i ? ", " : "", s->columns[i]->name);
-}
 
 static int merge_refused(struct where_builder *b, const struct where_step *s, const char *format_start,
                          const char *format_end) {
     struct buf text;
     buf_init(&text, 4096);
     buf_put_str(&text, format_start);
-    column_list(s, &text);
+    for (uint32_t i = 0; i < s->n_columns; i++) buf_printf(&text, "%s%s", i ? ", " : "", s->columns[i]->name);
     buf_put_str(&text, format_end);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
@@ -293,13 +274,6 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     return 0;
 }
 
-/* The first restricted clustering column behind c; the caller knows that there is one. */
-static const struct schema_column *next_restricted(const struct where_builder *b, const struct schema_column *c) {
-    do c = schema_clustering(b->table, c->position + 1);
-    while (!b->by_ordinal[c->ordinal]);
-    return c;
-}
-
 /* Without filtering, clustering columns are restricted from the left and nothing follows a
  * range. */
 static int check_clustering_order(struct where_builder *b, const struct where_step *s) {
@@ -311,30 +285,14 @@ static int check_clustering_order(struct where_builder *b, const struct where_st
                            "Clustering column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
                            "non-EQ relation)",
                            z->name, a->name);
-    if (z->position < a->position && s->kind == STEP_RANGE)
-        return err_invalid(b->c->err,
-                           "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
-                           "non-EQ relation)",
-                           next_restricted(b, z)->name, z->name);
-    return 0;
-}
-
-static int add_step(struct where_builder *b, struct where_step *s) {
-    for (uint32_t i = 0; i < s->n_columns; i++) {
-        struct where_step *old = b->by_ordinal[s->columns[i]->ordinal];
-        if (!old) continue;
-        if (merge_step(b, old, s)) return -1;
-        for (uint32_t k = 0; k < old->n_columns; k++) b->by_ordinal[old->columns[k]->ordinal] = old;
-        return 0;
-    }
-    if (s->columns[0]->kind == COLUMN_CLUSTERING) {
-        if (check_clustering_order(b, s)) return -1;
-        if (!b->last_clustering || s->columns[0]->position > b->last_clustering->columns[0]->position)
-            b->last_clustering = s;
-    }
-    for (uint32_t i = 0; i < s->n_columns; i++) b->by_ordinal[s->columns[i]->ordinal] = s;
-    b->steps[b->n_steps++] = s;
-    return 0;
+    if (z->position >= a->position || s->kind != STEP_RANGE) return 0;
+    const struct schema_column *next = z; /* the first restricted column behind z; a is one */
+    do next = schema_clustering(b->table, next->position + 1);
+    while (!b->by_ordinal[next->ordinal]);
+    return err_invalid(b->c->err,
+                       "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
+                       "non-EQ relation)",
+                       next->name, z->name);
 }
 
 /* ---- the kinds of relation ---- */
@@ -381,7 +339,8 @@ static struct where_step *new_step(struct where_builder *b, const struct ast_rel
         return NULL;
     }
     for (; s->n_columns < rel->n_lhs; s->n_columns++) {
-        const struct schema_column *col = find_column(b, rel->lhs[s->n_columns]);
+        const struct schema_column *col = schema_column_find(b->table, rel->lhs[s->n_columns]);
+        if (!col) selector_undefined(b->c, b->table, rel->lhs[s->n_columns]);
         if (!col || (rel->kind == REL_TUPLE && check_tuple_column(b, s, col, rel))) return NULL;
         s->columns[s->n_columns] = col;
     }
@@ -440,7 +399,21 @@ static int add_relation(struct where_builder *b, const struct ast_relation *rel)
     s->tuple = rel->kind == REL_TUPLE;
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
     if (compile_step(b, s, rel)) return -1;
-    return add_step(b, s);
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        struct where_step *old = b->by_ordinal[s->columns[i]->ordinal];
+        if (!old) continue;
+        if (merge_step(b, old, s)) return -1;
+        for (uint32_t k = 0; k < old->n_columns; k++) b->by_ordinal[old->columns[k]->ordinal] = old;
+        return 0;
+    }
+    if (s->columns[0]->kind == COLUMN_CLUSTERING) {
+        if (check_clustering_order(b, s)) return -1;
+        if (!b->last_clustering || s->columns[0]->position > b->last_clustering->columns[0]->position)
+            b->last_clustering = s;
+    }
+    for (uint32_t i = 0; i < s->n_columns; i++) b->by_ordinal[s->columns[i]->ordinal] = s;
+    b->steps[b->n_steps++] = s;
+    return 0;
 }
 
 /* ---- from steps to a plan ---- */
@@ -458,17 +431,16 @@ static int missing_columns(struct where_builder *b, const char *start, uint32_t 
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
-static bool is_exact(const struct where_step *s) { return s && (s->kind == STEP_EQ || s->kind == STEP_IN); }
-
 static int plan_partition(struct where_builder *b) {
     const struct schema_table *t = b->table;
     struct where_plan *w = b->plan;
     uint32_t restricted = 0, exact = 0;
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        w->partition_steps[i] = b->by_ordinal[i];
-        restricted += b->by_ordinal[i] != NULL;
-        exact += is_exact(b->by_ordinal[i]);
-        if (b->by_ordinal[i] && b->by_ordinal[i]->kind == STEP_IN) w->partition_in = true;
+        struct where_step *s = b->by_ordinal[i];
+        w->partition_steps[i] = s;
+        restricted += s != NULL;
+        exact += s && (s->kind == STEP_EQ || s->kind == STEP_IN);
+        if (s && s->kind == STEP_IN) w->partition_in = true;
     }
     w->keyless = !restricted && !w->token;
     w->partitions = exact == t->n_partition_key && !b->o->virtual_table ? WHERE_KEYS : WHERE_TOKENS;
@@ -487,25 +459,6 @@ static int plan_partition(struct where_builder *b) {
     if (restricted && w->partitions == WHERE_TOKENS && !b->o->allow_filtering && !b->o->virtual_table)
         return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
     return 0;
-}
-
-/* Finds the clustering columns that seek: = and IN from the left, then one range. */
-static void plan_clustering(struct where_builder *b) {
-    const struct schema_table *t = b->table;
-    struct where_plan *w = b->plan;
-    uint32_t at = 0;
-    bool range = false;
-    while (at < t->n_clustering && !range) {
-        struct where_step *s = b->by_ordinal[t->n_partition_key + at];
-        if (!s || s->kind > STEP_RANGE || s->columns[0]->position != at) break;
-        w->clustering_steps[w->n_clustering_steps++] = s;
-        range = s->kind == STEP_RANGE;
-        w->clustering_in = w->clustering_in || s->kind == STEP_IN;
-        at += s->n_columns;
-    }
-    w->rows = at == 0 && t->n_clustering        ? WHERE_ALL_ROWS
-              : at == t->n_clustering && !range ? WHERE_ROW_KEYS
-                                                : WHERE_SLICES;
 }
 
 static int check_clustering_select(struct where_builder *b) {
@@ -552,14 +505,6 @@ static int check_clustering_modify(struct where_builder *b) {
     return of_columns ? check_clustering_select(b) : 0;
 }
 
-static bool is_seek(const struct where_plan *w, const struct where_step *s) {
-    if (w->partitions == WHERE_TOKENS) return false;
-    if (s->columns[0]->kind == COLUMN_PARTITION_KEY) return true;
-    for (uint32_t i = 0; i < w->n_clustering_steps; i++)
-        if (w->clustering_steps[i] == s) return true;
-    return false;
-}
-
 static int plan_filters(struct where_builder *b) {
     struct where_plan *w = b->plan;
     struct buf others;
@@ -569,7 +514,9 @@ static int plan_filters(struct where_builder *b) {
         enum schema_column_kind kind = s->columns[0]->kind;
         if (kind == COLUMN_REGULAR || kind == COLUMN_STATIC)
             buf_printf(&others, "%s%s", others.n ? ", " : "", s->columns[0]->name);
-        if (is_seek(w, s)) continue;
+        bool seeks = kind == COLUMN_PARTITION_KEY;
+        for (uint32_t k = 0; k < w->n_clustering_steps; k++) seeks = seeks || w->clustering_steps[k] == s;
+        if (seeks && w->partitions != WHERE_TOKENS) continue;
         w->filters[w->n_filters++] = s;
         w->filters_rows = w->filters_rows || kind == COLUMN_CLUSTERING || kind == COLUMN_REGULAR;
     }
@@ -614,9 +561,23 @@ static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t colu
 }
 
 static int finish_plan(struct where_builder *b) {
+    const struct schema_table *t = b->table;
     struct where_plan *w = b->plan;
     if (plan_partition(b)) return -1;
-    plan_clustering(b);
+    /* Finds the clustering columns that seek: = and IN from the left, then one range. */
+    uint32_t at = 0;
+    bool range = false;
+    while (at < t->n_clustering && !range) {
+        struct where_step *s = b->by_ordinal[t->n_partition_key + at];
+        if (!s || s->kind > STEP_RANGE || s->columns[0]->position != at) break;
+        w->clustering_steps[w->n_clustering_steps++] = s;
+        range = s->kind == STEP_RANGE;
+        w->clustering_in = w->clustering_in || s->kind == STEP_IN;
+        at += s->n_columns;
+    }
+    w->rows = at == 0 && t->n_clustering        ? WHERE_ALL_ROWS
+              : at == t->n_clustering && !range ? WHERE_ROW_KEYS
+                                                : WHERE_SLICES;
     bool select = b->o->purpose == WHERE_SELECT;
     if (select && b->o->only_statics && b->last_clustering)
         return err_invalid(b->c->err, "Cannot restrict clustering columns when selecting only static columns");
@@ -627,8 +588,8 @@ static int finish_plan(struct where_builder *b) {
         w->rows = WHERE_ALL_ROWS;
     }
     w->one_row = w->partitions == WHERE_KEYS && w->rows == WHERE_ROW_KEYS && !w->token &&
-                 are_equal(w->partition_steps, b->table->n_partition_key, b->table->n_partition_key) &&
-                 are_equal(w->clustering_steps, w->n_clustering_steps, b->table->n_clustering);
+                 are_equal(w->partition_steps, t->n_partition_key, t->n_partition_key) &&
+                 are_equal(w->clustering_steps, w->n_clustering_steps, t->n_clustering);
     return plan_filters(b) || note_pk_binds(b) ? -1 : 0;
 }
 

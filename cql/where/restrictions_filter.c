@@ -26,10 +26,6 @@ static int refuse_null(struct cql_request *r, const struct schema_column *c, str
     return err_invalid(r->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
 }
 
-static int refuse_null_list(struct cql_request *r, const struct schema_column *c, struct value v) {
-    return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(v) ? "unset" : "null", c->name);
-}
-
 /* For IN on a column that is no key, Cassandra reads the values up to the first null and skips
  * unset ones. */
 static bool takes_nulls(const struct where_step *s) {
@@ -58,7 +54,9 @@ static int bind_list(struct cql_request *r, struct bound_filter *f) {
     struct cql_elems it;
     static const struct cql_type any_list = {.id = CQL_LIST};
     if (term_eval(s->list, r, &list)) return -1;
-    if (value_is_null(list)) return refuse_null_list(r, s->columns[0], list);
+    if (value_is_null(list))
+        return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(list) ? "unset" : "null",
+                           s->columns[0]->name);
     if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
     uint32_t n = load_u32(list.p);
     if (n > (uint32_t)list.n / 4) return err_invalid(r->err, "Not enough bytes to read a list");
@@ -116,13 +114,6 @@ static int bind_bound(struct cql_request *r, const struct where_step *s, const s
     return term_eval(b->term, r, &v) || split(r, s, b->tuple, b->n, v, *out) ? -1 : 0;
 }
 
-static int bind_filter(struct cql_request *r, struct bound_filter *f) {
-    const struct where_step *s = f->step;
-    if (s->kind == STEP_ELEMENT) return bind_entry(r, f);
-    if (s->kind != STEP_RANGE) return bind_values(r, f);
-    return bind_bound(r, s, &s->from, &f->from) || bind_bound(r, s, &s->to, &f->to) ? -1 : 0;
-}
-
 struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) {
     struct where_filters *f = ARENA_NEW(r->arena, struct where_filters);
     uint32_t n = 0;
@@ -137,7 +128,11 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_
         for (const struct where_step *s = w->filters[i]; s; s = s->next) {
             struct bound_filter *b = &f->filters[f->n++];
             b->step = s;
-            if (bind_filter(r, b)) return NULL;
+            if (s->kind == STEP_RANGE) {
+                if (bind_bound(r, s, &s->from, &b->from) || bind_bound(r, s, &s->to, &b->to)) return NULL;
+            } else if (s->kind == STEP_ELEMENT ? bind_entry(r, b) : bind_values(r, b)) {
+                return NULL;
+            }
         }
     }
     return f;
