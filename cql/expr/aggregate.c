@@ -49,18 +49,6 @@ static void divide_half_even(struct number *v, uint64_t by) {
     mpz_clear(divisor);
 }
 
-/* Cassandra updates its average with every value and rounds each time (avg + (v - avg) / n), so the
- * result depends on the order of values. */
-static int move_average(struct aggregate *a, struct number *v, struct err *e) {
-    mpz_neg(a->big.n, a->big.n);
-    int rc = add_big(v, &a->big, e);
-    mpz_neg(a->big.n, a->big.n);
-    if (rc < 0) return -1;
-    divide_half_even(v, a->n);
-    return add_big(&a->big, v, e);
-}
-
-
 /* ---- float and double ---- */
 
 static int add_overflown(struct aggregate *a, double d, struct err *e) {
@@ -116,12 +104,23 @@ static int add_number(struct aggregate *a, bool average, const struct cql_type *
     struct number x;
     int rc = 0;
     number_load(t, v, &x);
-    if (x.form == BIG)
-        rc = average && t->id == CQL_DECIMAL ? move_average(a, &x, e) : add_big(&a->big, &x, e);
-    else if (x.form == REAL)
+    if (x.form == BIG && average && t->id == CQL_DECIMAL) {
+        /* Cassandra updates its average with every value and rounds each time
+         * (avg + (v - avg) / n), so the result depends on the order of values. */
+        mpz_neg(a->big.n, a->big.n);
+        rc = add_big(&x, &a->big, e);
+        mpz_neg(a->big.n, a->big.n);
+        if (rc == 0) {
+            divide_half_even(&x, a->n);
+            rc = add_big(&a->big, &x, e);
+        }
+    } else if (x.form == BIG) {
+        rc = add_big(&a->big, &x, e);
+    } else if (x.form == REAL) {
         rc = add_real(a, average, x.d, e);
-    else
+    } else {
         a->whole += x.i;
+    }
     number_fini(&x);
     return rc;
 }

@@ -44,11 +44,6 @@ static const struct function *find(struct compile *c, const struct receiver *col
     return cqli_find_call(c, &call, known, column, 0);
 }
 
-/* Whether the function's result is of type t. CQL does not tell the older timeuuid class apart. */
-static bool gives(const struct function *f, const struct cql_type *t) {
-    return cql_type_eq(f->result, t) || (f->result->id == CQL_LEGACY_TIMEUUID && t->id == CQL_TIMEUUID);
-}
-
 static int check(struct compile *c, const struct function *f, const struct receiver *column, struct slice written) {
     if (f->aggregate && !f->call)
         return err_invalid(c->err, "Aggregate function %.*s cannot be used for masking table columns",
@@ -56,7 +51,9 @@ static int check(struct compile *c, const struct function *f, const struct recei
     if (!function_masks(f))
         return err_invalid(c->err, "Not-masking function %.*s cannot be used for masking table columns",
                            SLICE_FMT(written));
-    if (gives(f, column->type)) return 0;
+    /* CQL does not tell the older timeuuid class apart. */
+    bool timeuuids = f->result->id == CQL_LEGACY_TIMEUUID && column->type->id == CQL_TIMEUUID;
+    if (timeuuids || cql_type_eq(f->result, column->type)) return 0;
     struct slice given = cqli_type_text(c, f->result), wanted = cqli_type_text(c, column->type);
     return err_invalid(c->err,
                        "Masking function %.*s return type is %.*s. This is different to the type of the masked column "

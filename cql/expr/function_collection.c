@@ -85,26 +85,16 @@ static const struct function *make(struct compile *c, size_t row, const struct c
     return f;
 }
 
-static int refuse_type(struct compile *c, size_t row, struct slice argument, const struct cql_type *t) {
-    static const char *const words[] = {[WANTS_MAP] = "map",
-                                        [WANTS_COLLECTION] = "collection",
-                                        [WANTS_LIST_OR_SET] = "set or list",
-                                        [WANTS_NUMBERS] = "numeric set/list"};
-    struct buf name;
-    buf_init(&name, 4096);
-    cql_type_print(t, &name);
-    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s",
-                rows[row].name, words[rows[row].wants], SLICE_FMT(argument), SLICE_FMT(buf_slice(&name)));
-    buf_fini(&name);
-    return -1;
-}
-
 int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args,
                                 const struct function **out) {
     static const char *const kinds[] = {[WANTS_MAP] = "map",
                                         [WANTS_COLLECTION] = "collection",
                                         [WANTS_LIST_OR_SET] = "numeric_set_or_list",
                                         [WANTS_NUMBERS] = "numeric_set_or_list"};
+    static const char *const words[] = {[WANTS_MAP] = "map",
+                                        [WANTS_COLLECTION] = "collection",
+                                        [WANTS_LIST_OR_SET] = "set or list",
+                                        [WANTS_NUMBERS] = "numeric set/list"};
     size_t row = 0;
     while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
     if (row == ARRAY_LEN(rows)) return 0;
@@ -115,14 +105,22 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
     }
     const struct cql_type *t = args->type(args->arg, 0);
     struct slice text = args->text(args->arg, 0);
-    if (!t)
+    if (t && takes(rows[row].wants, t)) {
+        *out = make(c, row, t);
+        return 1;
+    }
+    if (!t) {
         err_invalid(
             c->err,
             "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
             SLICE_FMT(text), name, kinds[rows[row].wants]);
-    else if (takes(rows[row].wants, t))
-        *out = make(c, row, t);
-    else
-        refuse_type(c, row, text, t);
+        return 1;
+    }
+    struct buf type;
+    buf_init(&type, 4096);
+    cql_type_print(t, &type);
+    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s",
+                rows[row].name, words[rows[row].wants], SLICE_FMT(text), SLICE_FMT(buf_slice(&type)));
+    buf_fini(&type);
     return 1;
 }

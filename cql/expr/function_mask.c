@@ -21,7 +21,6 @@ static int call_null(const struct function_in *in, struct buf *out) {
 
 /* ---- mask_default: a fixed value of each type ---- */
 
-
 static void put_default(const struct cql_type *t, struct buf *out) {
     static const uint8_t zeros[16] = {0}, timeuuid[16] = {0x13, 0x81, 0x40, 0,    0x1d, 0xd2, 0x11, 0xb2,
                                                           0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
@@ -113,20 +112,6 @@ static int read_padding(const struct function_in *in, struct slice *out) {
 
 static int64_t read_margin(struct value v) { return v.n == 4 ? (int32_t)load_u32(v.p) : 0; }
 
-/* When only one of a character's two chars is masked, the other one becomes a question mark. */
-static void put_masked(struct slice s, const bool *masked, uint32_t chars, struct slice padding, struct buf *out) {
-    bool all = true, none = true;
-    for (uint32_t i = 0; i < chars; i++) {
-        all = all && masked[i];
-        none = none && !masked[i];
-    }
-    if (none) {
-        buf_put_slice(out, s);
-        return;
-    }
-    for (uint32_t i = 0; i < chars; i++) buf_put_slice(out, masked[i] ? padding : slice_str("?"));
-}
-
 static int mask_part(const struct function_in *in, bool inner, struct buf *out) {
     struct slice s = value_slice(in->args[0]), padding;
     if (value_is_null(in->args[0])) return 1;
@@ -134,10 +119,15 @@ static int mask_part(const struct function_in *in, bool inner, struct buf *out) 
     int64_t n = count_chars(s), first = read_margin(in->args[1]), last = n - read_margin(in->args[2]), at = 0;
     for (size_t byte = 0; byte < s.n;) {
         uint32_t chars;
-        bool masked[2];
+        bool masked[2], any = false;
         size_t bytes = character(s, byte, &chars);
-        for (uint32_t i = 0; i < chars; i++, at++) masked[i] = (at >= first && at < last) == inner;
-        put_masked(slice_of(s.p + byte, bytes), masked, chars, padding, out);
+        for (uint32_t i = 0; i < chars; i++, at++) {
+            masked[i] = (at >= first && at < last) == inner;
+            any = any || masked[i];
+        }
+        if (!any) buf_put_slice(out, slice_of(s.p + byte, bytes));
+        /* When only one of a character's two chars is masked, the other one becomes a question mark. */
+        for (uint32_t i = 0; any && i < chars; i++) buf_put_slice(out, masked[i] ? padding : slice_str("?"));
         byte += bytes;
     }
     return 0;

@@ -245,25 +245,22 @@ static int big_result(const struct function_in *in, struct number *a, struct num
     return held ? 0 : fail(in, a->scale < 0 ? "Overflow" : "Underflow");
 }
 
-static int operate(const struct function_in *in, struct number *a, struct number *b, struct buf *out) {
-    const struct cql_type *t = in->f->result;
-    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL)
-        return big_result(in, a, b) < 0 ? -1 : number_store(t, a, out, in->r->err);
-    if (is_real(t->id)) {
-        number_put_real(t->id, real_result(in->f->op, number_to_real(a), number_to_real(b)), out);
-        return 0;
-    }
-    int64_t v = 0;
-    if (whole_result(in, a->i, b->i, &v) < 0) return -1;
-    number_put_whole(t->id, v, out);
-    return 0;
-}
-
 int function_arithmetic(const struct function_in *in, struct buf *out) {
     struct number a, b;
+    const struct cql_type *t = in->f->result;
+    int rc = 0;
     number_load(in->f->args[0], in->args[0], &a);
     number_load(in->f->args[1], in->args[1], &b);
-    int rc = operate(in, &a, &b, out);
+    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
+        rc = big_result(in, &a, &b);
+        if (rc == 0) rc = number_store(t, &a, out, in->r->err);
+    } else if (is_real(t->id)) {
+        number_put_real(t->id, real_result(in->f->op, number_to_real(&a), number_to_real(&b)), out);
+    } else {
+        int64_t v = 0;
+        rc = whole_result(in, a.i, b.i, &v);
+        if (rc == 0) number_put_whole(t->id, v, out);
+    }
     number_fini(&a);
     number_fini(&b);
     return rc;

@@ -49,21 +49,6 @@ static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
     if (shown) buf_u8(out, '>');
 }
 
-/* Refuses a non-frozen collection or user type inside a collection; the error shows the outermost
- * one. */
-static int check_elements(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen) {
-    for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
-        bool collection = is_collection(kind_of(t->args[i]));
-        if (!collection && !is_user_type(t->args[i])) continue;
-        struct buf text;
-        buf_init(&text, 4096);
-        buf_printf(&text, "Non-frozen %s are not allowed inside collections: ", collection ? "collections" : "UDTs");
-        print_read(t, false, &text);
-        return err_set_buf(c->err, ERR_INVALID, &text);
-    }
-    return 0;
-}
-
 /* ---- types as written ---- */
 
 static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind,
@@ -79,7 +64,16 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
         err_invalid(c->err, "Invalid number of parameters for type %s", t->name);
         return NULL;
     }
-    if (check_elements(c, t, kind, frozen)) return NULL;
+    for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
+        bool collection = is_collection(kind_of(t->args[i]));
+        if (!collection && !is_user_type(t->args[i])) continue;
+        struct buf text; /* shows the outermost such collection */
+        buf_init(&text, 4096);
+        buf_printf(&text, "Non-frozen %s are not allowed inside collections: ", collection ? "collections" : "UDTs");
+        print_read(t, false, &text);
+        err_set_buf(c->err, ERR_INVALID, &text);
+        return NULL;
+    }
     for (uint32_t i = 0; i < t->n_args; i++) {
         args[i] = resolve(c, t->args[i], (inner || t->args[i]->quoted_class) && kind != CQL_VECTOR, depth + 1);
         if (!args[i]) return NULL;

@@ -479,21 +479,6 @@ static int compare_numbered(const void *a, const void *b) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Keeps the first of equal keys, in the given order. */
-static int drop_repeated(struct cql_request *r, struct row_key *keys, uint32_t *n) {
-    struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
-    bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);
-    if (!sorted || !repeated) return err_nomem(r->err);
-    for (uint32_t i = 0; i < *n; i++) sorted[i] = (struct numbered_key){.ck = keys[i].ck, .at = i};
-    qsort(sorted, *n, sizeof(*sorted), compare_numbered);
-    for (uint32_t i = 1; i < *n; i++) repeated[sorted[i].at] = slice_eq(sorted[i].ck, sorted[i - 1].ck);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < *n; i++)
-        if (!repeated[i]) keys[kept++] = keys[i];
-    *n = kept;
-    return 0;
-}
-
 static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower,
                           const struct range_bound *upper, struct where_subquery *q) {
     if (range_slices(r, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
@@ -509,7 +494,19 @@ int where_subqueries(const struct where_plan *w, struct cql_request *r, struct w
     struct row_key *keys;
     const struct where_step *range = range_step(w);
     struct range_bound lower, upper;
-    if (combinations(w, r, &keys, n) || (*n > 1 && drop_repeated(r, keys, n))) return -1;
+    if (combinations(w, r, &keys, n)) return -1;
+    if (*n > 1) { /* keeps the first of equal keys, in the given order */
+        struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
+        bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);
+        if (!sorted || !repeated) return err_nomem(r->err);
+        for (uint32_t i = 0; i < *n; i++) sorted[i] = (struct numbered_key){.ck = keys[i].ck, .at = i};
+        qsort(sorted, *n, sizeof(*sorted), compare_numbered);
+        for (uint32_t i = 1; i < *n; i++) repeated[sorted[i].at] = slice_eq(sorted[i].ck, sorted[i - 1].ck);
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < *n; i++)
+            if (!repeated[i]) keys[kept++] = keys[i];
+        *n = kept;
+    }
     if (range && eval_range(r, range, &lower, &upper)) return -1;
     *out = ARENA_ARRAY(r->arena, *n + 1, struct where_subquery);
     if (!*out) return err_nomem(r->err);

@@ -331,22 +331,6 @@ static int check_tuple_column(struct where_builder *b, const struct where_step *
     return 0;
 }
 
-static struct where_step *new_step(struct where_builder *b, const struct ast_relation *rel) {
-    struct where_step *s = ARENA_NEW(b->c->arena, struct where_step);
-    if (s) s->columns = ARENA_ARRAY(b->c->arena, rel->n_lhs + 1, const struct schema_column *);
-    if (!s || !s->columns) {
-        err_nomem(b->c->err);
-        return NULL;
-    }
-    for (; s->n_columns < rel->n_lhs; s->n_columns++) {
-        const struct schema_column *col = schema_column_find(b->table, rel->lhs[s->n_columns]);
-        if (!col) selector_undefined(b->c, b->table, rel->lhs[s->n_columns]);
-        if (!col || (rel->kind == REL_TUPLE && check_tuple_column(b, s, col, rel))) return NULL;
-        s->columns[s->n_columns] = col;
-    }
-    return s;
-}
-
 static int add_token(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     const struct schema_table *t = b->table;
     struct err *e = b->c->err;
@@ -393,8 +377,15 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
 static int add_relation(struct where_builder *b, const struct ast_relation *rel) {
     if (rel->kind == REL_CUSTOM) return err_invalid(b->c->err, "Custom index expressions are not supported yet.");
     if (rel->kind == REL_TUPLE && rel->op == OP_NEQ) return refuse_not_equal(b, rel);
-    struct where_step *s = new_step(b, rel);
-    if (!s) return -1;
+    struct where_step *s = ARENA_NEW(b->c->arena, struct where_step);
+    if (s) s->columns = ARENA_ARRAY(b->c->arena, rel->n_lhs + 1, const struct schema_column *);
+    if (!s || !s->columns) return err_nomem(b->c->err);
+    for (; s->n_columns < rel->n_lhs; s->n_columns++) {
+        const struct schema_column *col = schema_column_find(b->table, rel->lhs[s->n_columns]);
+        if (!col) return selector_undefined(b->c, b->table, rel->lhs[s->n_columns]);
+        if (rel->kind == REL_TUPLE && check_tuple_column(b, s, col, rel)) return -1;
+        s->columns[s->n_columns] = col;
+    }
     if (rel->kind == REL_TOKEN) return add_token(b, s, rel);
     s->tuple = rel->kind == REL_TUPLE;
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
@@ -533,25 +524,6 @@ static int plan_filters(struct where_builder *b) {
     return rc;
 }
 
-static int note_pk_binds(struct where_builder *b) {
-    struct where_plan *w = b->plan;
-    uint32_t n = b->table->n_partition_key;
-    w->pk_binds = ARENA_ARRAY(b->c->arena, n, uint16_t);
-    if (!w->pk_binds) return err_nomem(b->c->err);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct where_step *s = b->by_ordinal[i];
-        const struct term *t = !s                                  ? NULL
-                               : s->kind == STEP_EQ                ? s->term
-                               : s->kind == STEP_IN && s->n_values ? s->values[s->n_values - 1]
-                                                                   : NULL;
-        int32_t at = t ? term_bind_index(t) : -1;
-        if (at < 0) return 0;
-        w->pk_binds[i] = (uint16_t)at;
-    }
-    w->n_pk_binds = n;
-    return 0;
-}
-
 /* Whether the steps are one = per column. */
 static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t columns) {
     bool equal = n == columns;
@@ -590,7 +562,21 @@ static int finish_plan(struct where_builder *b) {
     w->one_row = w->partitions == WHERE_KEYS && w->rows == WHERE_ROW_KEYS && !w->token &&
                  are_equal(w->partition_steps, t->n_partition_key, t->n_partition_key) &&
                  are_equal(w->clustering_steps, w->n_clustering_steps, t->n_clustering);
-    return plan_filters(b) || note_pk_binds(b) ? -1 : 0;
+    if (plan_filters(b)) return -1;
+    w->pk_binds = ARENA_ARRAY(b->c->arena, t->n_partition_key, uint16_t);
+    if (!w->pk_binds) return err_nomem(b->c->err);
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        const struct where_step *s = b->by_ordinal[i];
+        const struct term *value = !s                                  ? NULL
+                                   : s->kind == STEP_EQ                ? s->term
+                                   : s->kind == STEP_IN && s->n_values ? s->values[s->n_values - 1]
+                                                                       : NULL;
+        int32_t bind = value ? term_bind_index(value) : -1;
+        if (bind < 0) return 0;
+        w->pk_binds[i] = (uint16_t)bind;
+    }
+    w->n_pk_binds = t->n_partition_key;
+    return 0;
 }
 
 int where_refuse_filtering(struct compile *c) { return err_invalid(c->err, "%s", FILTERING_NEEDED); }

@@ -150,20 +150,6 @@ static int load(struct footprint *f, const struct eng_row *address) {
     return 0;
 }
 
-/* Applies a change to f->state. Two arenas alternate: the result goes to one while the previous
- * state is read from the other. */
-static int lay(struct footprint *f, const struct eng_row *delta) {
-    struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
-    struct eng_row row = *delta;
-    if (f->stands) {
-        if (f->n_laid++) arena_reset(to);
-        if (eng_row_lay(&f->state, delta, to, &row)) return err_nomem(f->r->err);
-    }
-    f->state = row;
-    f->stands = true;
-    return 0;
-}
-
 /* Adds the size of the row in its current state to the cost of a change. */
 static int size_one(struct footprint *f, const struct change *c) {
     struct op_write *to = c->cost;
@@ -183,7 +169,16 @@ static bool is_deletion(const struct change *c) { return c->cost && c->cost->kin
 
 static int touch(struct footprint *f, const struct change *c) {
     if (is_deletion(c) && size_one(f, c)) return -1;
-    if (lay(f, &c->row)) return -1;
+    /* Applies the change to the state. Two arenas alternate: the result goes to one while the
+     * previous state is read from the other. */
+    struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
+    struct eng_row row = c->row;
+    if (f->stands) {
+        if (f->n_laid++) arena_reset(to);
+        if (eng_row_lay(&f->state, &c->row, to, &row)) return err_nomem(f->r->err);
+    }
+    f->state = row;
+    f->stands = true;
     if (c->cost && !is_deletion(c) && size_one(f, c)) return -1;
     for (const struct change *s = c->summed; s; s = s->next)
         if (size_one(f, s)) return -1;
@@ -253,25 +248,23 @@ static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct
     return false;
 }
 
-/* A row that only deletions of ranges touch: the first one that covers it removes it or a part. */
-static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
-    const struct change *sweep = f->sweeps[i].change;
-    if (is_touched(f, row->kind, row->ck)) return 0;
-    for (uint32_t k = 0; k < i; k++) {
-        if (step(f)) return -1;
-        if (sweeps(f->sweeps[k].change, row->kind, row->ck) && !remains(row, f->sweeps[k].change->row.del_ts)) return 0;
-    }
-    return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
-}
-
-/* 1: no more. */
+/* Sizes one row under deletion i of a range or partition. 0: go on, 1: no more rows, -1. */
 static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
-    struct op_write *c = f->sweeps[i].change->cost;
+    const struct change *deletion = f->sweeps[i].change;
+    struct op_write *c = deletion->cost;
     uint64_t before = c->stood.row.rows;
     if (item->kind == ENG_ITEM_PARTITION && !item->has_static) return 0;
     int rc = look_at(f, c);
     if (rc) return rc;
-    if (sweep_row(f, i, item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row)) return -1;
+    struct eng_row *row = item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row;
+    if (is_touched(f, row->kind, row->ck)) return 0; /* sweep_state sized it */
+    /* The first deletion that covers the row removes it or a part of it. */
+    for (uint32_t k = 0; k < i; k++) {
+        const struct change *earlier = f->sweeps[k].change;
+        if (step(f)) return -1;
+        if (sweeps(earlier, row->kind, row->ck) && !remains(row, earlier->row.del_ts)) return 0;
+    }
+    if (is_hit(row, deletion->row.del_ts) && add_size(f, c, row)) return -1;
     /* Applies Keyspaces' limit once, at the first row over it. */
     bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;

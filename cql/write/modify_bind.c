@@ -69,21 +69,6 @@ static int bind_ttl(struct modify_write *w) {
 
 /* ---- keys ---- */
 
-static int insert_key_values(struct modify_write *w) {
-    const struct modify_plan *p = w->plan;
-    if (p->json) {
-        w->key_values = w->json;
-        return 0;
-    }
-    uint32_t n = p->table->n_partition_key + (p->static_only ? 0 : p->table->n_clustering);
-    struct value *values = arena_alloc(w->r->arena, n * sizeof *values);
-    if (!values) return err_nomem(w->r->err);
-    for (uint32_t i = 0; i < n; i++)
-        if (term_eval(p->keys[i], w->r, &values[i])) return -1;
-    w->key_values = values;
-    return 0;
-}
-
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {
     *w = (struct modify_write){.r = r, .plan = p};
     w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
@@ -93,7 +78,16 @@ int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modif
         if (where_key_values(p->where, r, &keys)) return -1;
         return where_parts(p->where, r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
     }
-    if (insert_key_values(w)) return -1;
+    if (p->json) {
+        w->key_values = w->json;
+    } else {
+        uint32_t n = p->table->n_partition_key + (p->static_only ? 0 : p->table->n_clustering);
+        struct value *values = arena_alloc(r->arena, n * sizeof *values);
+        if (!values) return err_nomem(r->err);
+        for (uint32_t i = 0; i < n; i++)
+            if (term_eval(p->keys[i], r, &values[i])) return -1;
+        w->key_values = values;
+    }
     w->parts = ARENA_NEW(r->arena, struct eng_part);
     if (!w->parts) return err_nomem(r->err);
     w->n_parts = 1;

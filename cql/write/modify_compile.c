@@ -202,19 +202,6 @@ static int missing_keys(struct builder *b, const char *what, uint32_t first, uin
     return rc;
 }
 
-static int note_insert_binds(struct builder *b, struct cql_statement *out) {
-    uint32_t n = b->table->n_partition_key;
-    out->pk_indexes = ARENA_ARRAY(b->c->arena, n, uint16_t);
-    if (!out->pk_indexes) return err_nomem(b->c->err);
-    for (uint32_t i = 0; i < n; i++) {
-        int32_t at = term_bind_index(b->plan->keys[i]);
-        if (at < 0) return 0;
-        out->pk_indexes[i] = (uint16_t)at;
-    }
-    out->n_pk = n;
-    return 0;
-}
-
 static int insert_json(struct builder *b, const struct ast_insert *ast) {
     const struct schema_table *t = b->table;
     struct receiver to = receiver_of(t, "[json]", cql_type_scalar(CQL_TEXT));
@@ -254,7 +241,16 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
     p->static_only = t->n_clustering && !given && p->n_ops && p->n_static_ops == p->n_ops;
     if (!p->static_only && missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering))
         return -1;
-    return note_insert_binds(b, out);
+    /* A driver can route the statement when bind markers alone give the whole partition key. */
+    out->pk_indexes = ARENA_ARRAY(b->c->arena, t->n_partition_key, uint16_t);
+    if (!out->pk_indexes) return err_nomem(e);
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        int32_t at = term_bind_index(p->keys[i]);
+        if (at < 0) return 0;
+        out->pk_indexes[i] = (uint16_t)at;
+    }
+    out->n_pk = t->n_partition_key;
+    return 0;
 }
 
 static int finish(struct builder *b) {
@@ -511,26 +507,27 @@ static int delete_field(struct builder *b, const struct ast_deletion *d, const s
     return 0;
 }
 
-static int delete_column(struct builder *b, const struct ast_deletion *d) {
-    const struct schema_column *col = find_column(b, d->column);
-    if (!col) return -1;
-    if (schema_column_is_key(col))
-        return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)",
-                           col->name);
-    if (d->element) return delete_element(b, d, col);
-    if (d->field) return delete_field(b, d, col);
-    new_op(b, MODIFY_DELETE, col);
-    return 0;
-}
-
 int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_delete *ast = &stmt->delete_;
     struct builder b;
     if (begin(&b, c, &ast->table, OP_DELETE, ast->n_deletions, out)) return -1;
     struct modify_plan *p = b.plan;
     if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
-    for (uint32_t i = 0; i < ast->n_deletions; i++)
-        if (delete_column(&b, &ast->deletions[i])) return -1;
+    for (uint32_t i = 0; i < ast->n_deletions; i++) {
+        const struct ast_deletion *d = &ast->deletions[i];
+        const struct schema_column *col = find_column(&b, d->column);
+        if (!col) return -1;
+        if (schema_column_is_key(col))
+            return err_invalid(c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)",
+                               col->name);
+        if (d->element) {
+            if (delete_element(&b, d, col)) return -1;
+        } else if (d->field) {
+            if (delete_field(&b, d, col)) return -1;
+        } else {
+            new_op(&b, MODIFY_DELETE, col);
+        }
+    }
     if (sort_ops(c, p)) return -1;
     return compile_where(&b, &ast->where, WHERE_DELETE, out) || finish(&b) ? -1 : 0;
 }

@@ -122,28 +122,6 @@ static int bind_rows(struct write *w, uint32_t i) {
     return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
-/* A batch with several faults reports the first statement's; without conditions, faults of
- * partition keys come before all others. */
-static int bind_all(struct write *w) {
-    if (!w->batch && !w->conditional) {
-        /* A statement outside a batch and without conditions reports a wrong timestamp before other
-         * faults (ModificationStatement.validateTimestamp). */
-        use_values(w, 0);
-        if (modify_check_timestamp(w->r, plan_of(w, 0))) return -1;
-    }
-    for (uint32_t i = 0; i < w->n; i++) {
-        use_values(w, i);
-        if (modify_bind(w->r, plan_of(w, i), &w->writes[i])) return -1;
-        if (w->conditional && bind_rows(w, i)) return -1;
-    }
-    if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
-    for (uint32_t i = 0; !w->conditional && i < w->n; i++)
-        if (bind_rows(w, i)) return -1;
-    for (uint32_t k = 0; k < w->n_cas; k++)
-        if (cas_check_elements(w->each_cas[k])) return -1;
-    return 0;
-}
-
 static int bind(struct write *w) {
     const struct cql_request *r = w->r;
     w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
@@ -157,7 +135,24 @@ static int bind(struct write *w) {
         w->each_cas = w->cas + w->n;
         w->by_part.arena = r->arena;
     }
-    if (bind_all(w)) return -1;
+    if (!w->batch && !w->conditional) {
+        /* A statement outside a batch and without conditions reports a wrong timestamp before other
+         * faults (ModificationStatement.validateTimestamp). */
+        use_values(w, 0);
+        if (modify_check_timestamp(w->r, plan_of(w, 0))) return -1;
+    }
+    /* A batch with several faults reports the first statement's; without conditions, faults of
+     * partition keys come before all others. */
+    for (uint32_t i = 0; i < w->n; i++) {
+        use_values(w, i);
+        if (modify_bind(w->r, plan_of(w, i), &w->writes[i])) return -1;
+        if (w->conditional && bind_rows(w, i)) return -1;
+    }
+    if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
+    for (uint32_t i = 0; !w->conditional && i < w->n; i++)
+        if (bind_rows(w, i)) return -1;
+    for (uint32_t k = 0; k < w->n_cas; k++)
+        if (cas_check_elements(w->each_cas[k])) return -1;
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     return open_mutations(w);
 }
@@ -254,20 +249,20 @@ static int lock(struct write *w) {
 
 /* ---- on a loop ---- */
 
-/* Whether the statement writes one row by its key; deleting a one-row partition does not count. */
-static bool is_one_row(const struct modify_plan *p) {
-    const struct where_plan *where = p->where;
-    if (!where) return true;
-    if (p->kind == OP_DELETE && !p->n_ops && !p->table->n_clustering) return false;
-    return !where->partition_in && !where->clustering_in && (p->static_only || where->rows == WHERE_ROW_KEYS);
-}
-
 /* Whether the write reads at most a few rows (for conditions, counters or sizing). An event loop
  * may then do it, if the rows are in memory and no other request writes them. */
 static bool is_short(const struct write *w) {
     enum { ROWS_MAX = 8 };
-    for (uint32_t i = 0; i < w->n; i++)
-        if (plan_of(w, i)->reads || !is_one_row(plan_of(w, i))) return false;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct modify_plan *p = plan_of(w, i);
+        const struct where_plan *where = p->where;
+        if (p->reads) return false;
+        if (!where) continue;
+        /* Each statement writes one row by its key; deleting a one-row partition does not count. */
+        if (p->kind == OP_DELETE && !p->n_ops && !p->table->n_clustering) return false;
+        if (where->partition_in || where->clustering_in) return false;
+        if (!p->static_only && where->rows != WHERE_ROW_KEYS) return false;
+    }
     return w->n <= ROWS_MAX;
 }
 

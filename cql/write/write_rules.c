@@ -19,21 +19,6 @@ static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch
     return k;
 }
 
-static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
-    uint32_t first = modify_plan_of(items[0].statement)->table->object;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct modify_plan *p = modify_plan_of(items[i].statement);
-        struct compat k = compat_in(r, &items[i].statement->compat);
-        if (kind != BATCH_LOGGED && p->table->object != first && compat_refuse(&k, REFUSE_UNLOGGED_TABLES, r->err))
-            return -1;
-        if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
-        /* IN does not count as a range; it has a rule of its own. */
-        bool range = p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
-        if (kind == BATCH_LOGGED && range && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
-    }
-    return 0;
-}
-
 int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     bool logged = kind == BATCH_LOGGED;
     uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
@@ -51,7 +36,17 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
     }
     bool many_statics = logged && with_statics && n > with_statics && writes_statics;
     if (many_statics && compat_refuse(&k, REFUSE_LOGGED_STATIC, r->err, (int)n, (int)with_statics)) return -1;
-    return check_items(r, kind, items, n);
+    uint32_t first = modify_plan_of(items[0].statement)->table->object;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct modify_plan *p = modify_plan_of(items[i].statement);
+        struct compat of = compat_in(r, &items[i].statement->compat);
+        if (!logged && p->table->object != first && compat_refuse(&of, REFUSE_UNLOGGED_TABLES, r->err)) return -1;
+        if (!logged && p->conditional && compat_refuse(&of, REFUSE_BATCH_CONDITION, r->err)) return -1;
+        /* IN does not count as a range; it has a rule of its own. */
+        bool range = p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS;
+        if (logged && range && compat_refuse(&of, REFUSE_BATCH_RANGE, r->err)) return -1;
+    }
+    return 0;
 }
 
 /* ---- one row twice ---- */
@@ -89,20 +84,6 @@ int write_rules_rows(struct cql_request *r, const struct write_item *items, cons
     for (uint32_t i = 1; i < n; i++) {
         struct compat k = compat_in(r, &items[all[i].item].statement->compat);
         if (by_address(&all[i - 1], &all[i]) == 0 && compat_refuse(&k, REFUSE_BATCH_SAME_ROW, r->err)) return -1;
-    }
-    return 0;
-}
-
-/* ---- keys ---- */
-
-/* A serialised key of several columns has a length and an end byte for each. */
-static int check_partition_keys(const struct modify_write *w, struct compat *k) {
-    enum { AROUND_COMPONENT = 3 };
-    uint32_t n = w->plan->table->n_partition_key;
-    for (uint32_t i = 0; i < w->n_parts; i++) {
-        size_t bytes = w->parts[i].key.n - (n > 1 ? AROUND_COMPONENT * n : 0);
-        if (bytes > QUOTA_PARTITION_KEY_BYTES &&
-            compat_refuse(k, REFUSE_PARTITION_KEY_BYTES, w->r->err, (int)bytes, QUOTA_PARTITION_KEY_BYTES)) return -1;
     }
     return 0;
 }
@@ -204,7 +185,14 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
         snprintf(text, sizeof text, "%" PRId64, w->ts);
         if (compat_refuse(&k, REFUSE_TIMESTAMP_WINDOW, w->r->err, text)) return -1;
     }
-    if (check_partition_keys(w, &k) || check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
+    enum { AROUND_COMPONENT = 3 }; /* a serialised key of several columns has a length and an end byte for each */
+    uint32_t n = w->plan->table->n_partition_key;
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        size_t bytes = w->parts[i].key.n - (n > 1 ? AROUND_COMPONENT * n : 0);
+        if (bytes <= QUOTA_PARTITION_KEY_BYTES) continue;
+        if (compat_refuse(&k, REFUSE_PARTITION_KEY_BYTES, w->r->err, (int)bytes, QUOTA_PARTITION_KEY_BYTES)) return -1;
+    }
+    if (check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
     for (uint32_t i = 0; i < w->n_keys; i++) {
         size_t bytes = w->keys[i].bytes;
         if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) continue;
