@@ -216,17 +216,6 @@ static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, c
 
 /* ---- type hints ---- */
 
-/* The unchanged value under another type that its bytes are valid for. */
-static struct term *retype(struct compile *c, struct term *of, const struct cql_type *type) {
-    if (cql_type_eq(of->type, type)) return of;
-    struct term *out = term_new(c, TERM_CALL, type, 1);
-    struct function *as_it_is = out ? function_new(c, "cast", type, &type, 1, function_as_blob) : NULL;
-    if (!as_it_is) return NULL;
-    out->function = as_it_is;
-    out->args[0] = of;
-    return out;
-}
-
 /* (type) x in a select list. */
 static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                      uint32_t depth) {
@@ -247,7 +236,16 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     struct term *t = fits ? cqli_term(c, own ? inside(of) : of, &hinted, depth + 1) : NULL;
     if (fits && !t) return NULL;
     if (own) fits = !cqli_is_time_of_part(t) && cqli_fits_type(frozen, t->type) != MATCH_NO;
-    if (fits && own) return retype(c, t, frozen);
+    if (fits && own) {
+        /* The unchanged value under another type that its bytes are valid for. */
+        if (cql_type_eq(t->type, frozen)) return t;
+        struct term *out = term_new(c, TERM_CALL, frozen, 1);
+        struct function *as_it_is = out ? function_new(c, "cast", frozen, &frozen, 1, function_as_blob) : NULL;
+        if (!as_it_is) return NULL;
+        out->function = as_it_is;
+        out->args[0] = t;
+        return out;
+    }
     if (fits) t->type = frozen;
     if (fits) return t;
     struct slice text = cqli_expr_text(c, x), wanted = cqli_type_text(c, frozen);

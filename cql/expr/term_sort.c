@@ -74,23 +74,23 @@ bool term_settles(const struct cql_type *t) {
     return cql_type_is_collection(t) && (t->id != CQL_LIST || changes_inside(t));
 }
 
-static int settle_vector(const struct cql_type *t, struct cql_request *r, struct value *v) {
-    struct rd rd = rd_of(value_slice(*v));
-    struct slice element;
-    struct buf out;
-    buf_init(&out, 0);
-    for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &rd, &element) == 0; i++) {
-        struct value item = value_of_slice(element);
-        if (term_settle_item(t->args[0], r, &item)) return buf_fini(&out), -1;
-        cql_vector_put(t, value_slice(item), &out);
-    }
-    return keep(r, &out, v);
-}
-
 int term_settle_item(const struct cql_type *t, struct cql_request *r, struct value *v) {
     struct buf out;
     if (term_settles(t)) return term_settle(t, r, v);
-    if (t->id == CQL_VECTOR && changes_inside(t)) return settle_vector(t, r, v);
+    if (t->id == CQL_VECTOR && changes_inside(t)) {
+        struct rd rd = rd_of(value_slice(*v));
+        struct slice element;
+        buf_init(&out, 0);
+        for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &rd, &element) == 0; i++) {
+            struct value item = value_of_slice(element);
+            if (term_settle_item(t->args[0], r, &item)) {
+                buf_fini(&out);
+                return -1;
+            }
+            cql_vector_put(t, value_slice(item), &out);
+        }
+        return keep(r, &out, v);
+    }
     if (!cql_type_has_forms(t) || cql_value_is_canonical(t, value_slice(*v))) return 0;
     buf_init(&out, 0);
     cql_value_canonical(t, value_slice(*v), &out);

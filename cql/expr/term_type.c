@@ -81,19 +81,6 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
     return cql_type_new(c->arena, kind, inner, args, t->n_args, t->dimension, c->err);
 }
 
-static const struct cql_type *resolve_user_type(struct compile *c, const struct ast_type *t, bool frozen) {
-    const char *keyspace = t->keyspace ? t->keyspace : c->keyspace;
-    const struct schema_type *found = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
-    if (!found) {
-        err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", t->name);
-        return NULL;
-    }
-    const struct cql_type *u = cql_type_copy(c->arena, found->type); /* a prepared statement outlives the snapshot */
-    if (u && frozen) u = cql_type_freeze(c->arena, u);
-    if (!u) err_nomem(c->err);
-    return u;
-}
-
 /* The fields that a class name gives for a user type must be the type's. Cassandra does not check
  * this, and cannot read such a table's definition again. */
 static int check_user_types(struct compile *c, const struct cql_type *t) {
@@ -128,7 +115,17 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
     const struct cql_type *scalar = t->keyspace || t->n_args ? NULL : cql_type_by_name(slice_str(t->name));
-    return scalar ? scalar : resolve_user_type(c, t, frozen);
+    if (scalar) return scalar;
+    const char *keyspace = t->keyspace ? t->keyspace : c->keyspace;
+    const struct schema_type *found = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
+    if (!found) {
+        err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", t->name);
+        return NULL;
+    }
+    const struct cql_type *u = cql_type_copy(c->arena, found->type); /* a prepared statement outlives the snapshot */
+    if (u && frozen) u = cql_type_freeze(c->arena, u);
+    if (!u) err_nomem(c->err);
+    return u;
 }
 
 /* ---- types of literals ---- */

@@ -159,30 +159,28 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
 
 /* ---- binding ---- */
 
-static int bind_in_marker(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
-    struct value list, item;
-    struct cql_elems it;
-    if (term_eval(c->values[0], r, &list)) return -1;
-    if (value_is_unset(list)) return err_invalid(r->err, "Invalid 'unset' value in condition");
-    if (value_is_null(list)) return err_invalid(r->err, "Invalid null list in IN condition");
-    const struct cql_type *arg = c->type;
-    const struct cql_type t = {.id = CQL_LIST, .n_args = 1, .args = &arg};
-    if (cql_elems_open(&t, value_slice(list), &it)) return err_invalid(r->err, "Invalid list value in IN condition");
-    struct value *values = ARENA_ARRAY(r->arena, (size_t)it.left + 1, struct value);
-    if (!values) return err_nomem(r->err);
-    while (cql_elems_next(&it, &item)) values[out->n_values++] = item;
-    out->values = values;
-    return 0;
-}
-
 int condition_bind(struct cql_request *r, struct bound_condition *out) {
     const struct condition *c = out->condition;
     if (c->access == ELEMENT && term_eval(c->element, r, &out->element)) return -1;
-    if (c->in_marker) return bind_in_marker(c, r, out);
-    struct value *values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
+    struct value v, *values;
+    if (c->in_marker) {
+        struct cql_elems it;
+        if (term_eval(c->values[0], r, &v)) return -1;
+        if (value_is_unset(v)) return err_invalid(r->err, "Invalid 'unset' value in condition");
+        if (value_is_null(v)) return err_invalid(r->err, "Invalid null list in IN condition");
+        const struct cql_type *item = c->type;
+        const struct cql_type list = {.id = CQL_LIST, .n_args = 1, .args = &item};
+        if (cql_elems_open(&list, value_slice(v), &it))
+            return err_invalid(r->err, "Invalid list value in IN condition");
+        values = ARENA_ARRAY(r->arena, (size_t)it.left + 1, struct value);
+        if (!values) return err_nomem(r->err);
+        while (cql_elems_next(&it, &v)) values[out->n_values++] = v;
+        out->values = values;
+        return 0;
+    }
+    values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
     if (!values) return err_nomem(r->err);
     for (uint32_t i = 0; i < c->n_values; i++) {
-        struct value v;
         if (term_eval(c->values[i], r, &v)) return -1;
         if (value_is_unset(v) && c->op == OP_IN) continue;
         values[out->n_values++] = v;

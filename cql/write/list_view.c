@@ -17,16 +17,6 @@ int list_view_open(struct list_view *v, const struct schema_column *c, const str
     return 0;
 }
 
-static int grow(struct list_view *v, struct arena *a, struct err *e) {
-    if (v->n < v->capacity) return 0;
-    struct eng_cell *more = ARENA_ARRAY(a, 2 * (size_t)v->capacity, struct eng_cell);
-    if (!more) return err_nomem(e);
-    memcpy(more, v->cells, v->n * sizeof *more);
-    v->cells = more;
-    v->capacity *= 2;
-    return 0;
-}
-
 static uint32_t place(const struct list_view *v, struct slice path) {
     uint32_t a = 0, b = v->n;
     while (a < b) {
@@ -54,7 +44,13 @@ int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct are
     v->moved += v->n - at;
     if (v->moved > MOVED_MAX)
         return err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
-    if (!dead && grow(v, a, e)) return -1;
+    if (!dead && v->n == v->capacity) {
+        struct eng_cell *more = ARENA_ARRAY(a, 2 * (size_t)v->capacity, struct eng_cell);
+        if (!more) return err_nomem(e);
+        memcpy(more, v->cells, v->n * sizeof *more);
+        v->cells = more;
+        v->capacity *= 2;
+    }
     here = &v->cells[at];
     memmove(dead ? here : here + 1, dead ? here + 1 : here, (v->n - at - dead) * sizeof *here);
     if (!dead) *here = *cell;

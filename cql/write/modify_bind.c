@@ -51,22 +51,6 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
     w->deletion_ts = conditional && !of_row ? w->ts - 1 : w->ts;
 }
 
-static int bind_ttl(struct modify_write *w) {
-    struct cql_request *r = w->r;
-    const struct schema_table *t = w->plan->table;
-    struct value v = {.n = VALUE_UNSET};
-    if (w->plan->kind == OP_DELETE || w->plan->counter) return 0;
-    if (w->plan->ttl && term_eval(w->plan->ttl, r, &v)) return -1;
-    w->ttl = value_is_unset(v) ? t->default_ttl : 0;
-    if (!value_is_null(v)) {
-        if (v.n != 4) return err_invalid(r->err, "Invalid TTL value: (empty)");
-        w->ttl = (int32_t)load_u32(v.p);
-    }
-    if (w->ttl < 0) return err_invalid(r->err, "A TTL must be greater or equal to 0, but was %d", w->ttl);
-    if (w->ttl > TTL_MAX) return err_invalid(r->err, "ttl is too large. requested (%d) maximum (%d)", w->ttl, TTL_MAX);
-    return 0;
-}
-
 /* ---- keys ---- */
 
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {
@@ -112,14 +96,26 @@ int modify_bind_rows(struct modify_write *w) {
 }
 
 int modify_bind_times(struct modify_write *w, struct modify_times *times) {
+    struct cql_request *r = w->r;
+    const struct modify_plan *p = w->plan;
     int64_t given = times->batch;
-    if (given == ENG_NO_TS && !w->plan->server_times) given = times->protocol;
-    if (modify_timestamp(w->r, w->plan->timestamp, &given) < 0) return -1;
+    if (given == ENG_NO_TS && !p->server_times) given = times->protocol;
+    if (modify_timestamp(r, p->timestamp, &given) < 0) return -1;
     if (given == ENG_NO_TS) { /* the write clock is read once for all statements of a batch */
-        if (times->server == ENG_NO_TS) times->server = eng_write_us(w->r->db->options.eng, w->r->now_us);
+        if (times->server == ENG_NO_TS) times->server = eng_write_us(r->db->options.eng, r->now_us);
         given = times->server;
     }
     w->ts = w->deletion_ts = given;
-    bool nothing = w->plan->where && !w->plan->static_only && w->rows_by_key && !w->n_keys; /* an empty IN */
-    return nothing ? 0 : bind_ttl(w);
+    bool empty_in = p->where && !p->static_only && w->rows_by_key && !w->n_keys;
+    if (empty_in || p->kind == OP_DELETE || p->counter) return 0;
+    struct value v = {.n = VALUE_UNSET};
+    if (p->ttl && term_eval(p->ttl, r, &v)) return -1;
+    w->ttl = value_is_unset(v) ? p->table->default_ttl : 0;
+    if (!value_is_null(v)) {
+        if (v.n != 4) return err_invalid(r->err, "Invalid TTL value: (empty)");
+        w->ttl = (int32_t)load_u32(v.p);
+    }
+    if (w->ttl < 0) return err_invalid(r->err, "A TTL must be greater or equal to 0, but was %d", w->ttl);
+    if (w->ttl > TTL_MAX) return err_invalid(r->err, "ttl is too large. requested (%d) maximum (%d)", w->ttl, TTL_MAX);
+    return 0;
 }

@@ -153,27 +153,21 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
     return rc < 0 ? -1 : 0;
 }
 
-/* text is an object; check_object verified it. */
-static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct members *m) {
-    struct scan s = {.p = text.p, .end = text.p + text.n};
+/* object: a JSON object that check_object verified. Columns are decoded in Cassandra's order, so that
+ * with several faults the same one is reported. */
+static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
+    struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
+    if (!m.json) return err_nomem(r->err);
+    struct scan s = {.p = object.p, .end = object.p + object.n};
     struct slice key, json;
     if (!take(&s, '{')) return -1;
     bool more = !take(&s, '}');
     while (more) {
         if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
-        if (note_member(r, p->table, key, json, m)) return -1;
+        if (note_member(r, p->table, key, json, &m)) return -1;
         if (take(&s, '}')) more = false;
         else if (!take(&s, ',')) return -1;
     }
-    return 0;
-}
-
-/* Columns are decoded in Cassandra's order, so that with several faults the same one is
- * reported. */
-static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
-    struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
-    if (!m.json) return err_nomem(r->err);
-    if (read_object(r, p, object, &m)) return -1;
     for (uint32_t i = 0; i < p->table->n_columns; i++) {
         const struct schema_column *col = &p->table->columns[p->json_order[i]];
         if (m.json[col->ordinal].p && set_column(r, col, m.json[col->ordinal], values)) return -1;

@@ -120,17 +120,6 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item, uint32_t from) {
-    struct slice path;
-    bool exact = true;
-    if (value_is_null(item)) return null_element(w->err);
-    if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
-    /* Equal elements that differ in bytes (1.5 and 1.50) are adjacent, because a set's value is
-     * sorted: the first is kept. */
-    if (w->n > from && slice_eq(w->cells[w->n - 1].path, path)) return 0;
-    return put_live(w, c, path, value_slice(item));
-}
-
 static int put_map_entry(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) {
     struct slice path, cell = {0};
     bool exact = true;
@@ -154,7 +143,14 @@ static int put_elements(struct cell_writer *w, const struct schema_column *c, st
     w->unsorted = true;
     while (cql_elems_next(&it, &item)) {
         if (c->type->id == CQL_SET) {
-            if (put_set_element(w, c, item, from)) return -1;
+            struct slice path;
+            bool exact = true;
+            if (value_is_null(item)) return null_element(w->err);
+            if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
+            /* Equal elements that differ in bytes (1.5 and 1.50) are adjacent, because a set's value
+             * is sorted: the first is kept. */
+            if (w->n > from && slice_eq(w->cells[w->n - 1].path, path)) continue;
+            if (put_live(w, c, path, value_slice(item))) return -1;
         } else if (!cql_elems_next(&it, &mapped)) {
             return bad_collection(w->err);
         } else if (put_map_entry(w, c, item, mapped)) {
