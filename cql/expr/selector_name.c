@@ -103,16 +103,6 @@ static bool is_no_cast(struct compile *c, const struct ast_expr *x) {
     return t && cql_type_eq(t->type, to);
 }
 
-static struct ast_expr *copy_of(struct compile *c, const struct ast_expr *x) {
-    struct ast_expr *copy = ARENA_NEW(c->arena, struct ast_expr),
-                    **args = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr *);
-    if (!copy || !args) return NULL;
-    memcpy(args, x->args, x->n_args * sizeof *args);
-    *copy = *x;
-    copy->args = args;
-    return copy;
-}
-
 /* Drops casts to the type that a value has already: names do not show them. NULL: no memory. */
 static const struct ast_expr *without_casts(struct compile *c, const struct ast_expr *x) {
     if (x->kind == EXPR_CAST && is_no_cast(c, x)) return without_casts(c, x->args[0]);
@@ -120,7 +110,15 @@ static const struct ast_expr *without_casts(struct compile *c, const struct ast_
     for (uint32_t i = 0; i < x->n_args; i++) {
         const struct ast_expr *bare = x->args[i] ? without_casts(c, x->args[i]) : NULL;
         if (bare == x->args[i]) continue;
-        if (!bare || (!copy && !(copy = copy_of(c, x)))) return NULL;
+        if (!bare) return NULL;
+        if (!copy) {
+            struct ast_expr **args = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr *);
+            copy = ARENA_NEW(c->arena, struct ast_expr);
+            if (!copy || !args) return NULL;
+            memcpy(args, x->args, x->n_args * sizeof *args);
+            *copy = *x;
+            copy->args = args;
+        }
         copy->args[i] = (struct ast_expr *)(uintptr_t)bare;
     }
     return copy ? copy : x;

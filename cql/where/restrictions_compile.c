@@ -390,6 +390,7 @@ static int add_relation(struct where_builder *b, const struct ast_relation *rel)
     s->tuple = rel->kind == REL_TUPLE;
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
     if (compile_step(b, s, rel)) return -1;
+    /* A relation on a column that is restricted already is merged into that column's step. */
     for (uint32_t i = 0; i < s->n_columns; i++) {
         struct where_step *old = b->by_ordinal[s->columns[i]->ordinal];
         if (!old) continue;
@@ -563,6 +564,7 @@ static int finish_plan(struct where_builder *b) {
                  are_equal(w->partition_steps, t->n_partition_key, t->n_partition_key) &&
                  are_equal(w->clustering_steps, w->n_clustering_steps, t->n_clustering);
     if (plan_filters(b)) return -1;
+    /* A driver can route the statement when bind markers alone give the whole partition key. */
     w->pk_binds = ARENA_ARRAY(b->c->arena, t->n_partition_key, uint16_t);
     if (!w->pk_binds) return err_nomem(b->c->err);
     for (uint32_t i = 0; i < t->n_partition_key; i++) {

@@ -152,20 +152,6 @@ static int compare(const struct where_step *s, const struct row_view *v, const s
     return 0;
 }
 
-static bool in_range(const struct bound_filter *f, const struct row_view *v) {
-    const struct where_step *s = f->step;
-    if (value_is_null(v->values[s->columns[0]->ordinal])) return false;
-    if (f->from) {
-        int c = compare(s, v, f->from, s->from.n);
-        if (c == NO_ORDER || c < 0 || (c == 0 && !s->from.inclusive)) return false;
-    }
-    if (f->to) {
-        int c = compare(s, v, f->to, s->to.n);
-        if (c == NO_ORDER || c > 0 || (c == 0 && !s->to.inclusive)) return false;
-    }
-    return true;
-}
-
 /* Looks for a key, a value, or a key with its value in a collection. */
 static bool collection_has(const struct cql_type *t, struct value collection, const struct value *key,
                            const struct value *value) {
@@ -187,7 +173,17 @@ static bool matches(const struct bound_filter *f, const struct row_view *v) {
     const struct where_step *s = f->step;
     const struct schema_column *c = s->columns[0];
     switch (s->kind) {
-    case STEP_RANGE: return in_range(f, v);
+    case STEP_RANGE:
+        if (value_is_null(v->values[c->ordinal])) return false;
+        if (f->from) {
+            int order = compare(s, v, f->from, s->from.n);
+            if (order == NO_ORDER || order < 0 || (order == 0 && !s->from.inclusive)) return false;
+        }
+        if (f->to) {
+            int order = compare(s, v, f->to, s->to.n);
+            if (order == NO_ORDER || order > 0 || (order == 0 && !s->to.inclusive)) return false;
+        }
+        return true;
     case STEP_CONTAINS: return collection_has(c->type, v->values[c->ordinal], NULL, &f->values[0]);
     case STEP_CONTAINS_KEY: return collection_has(c->type, v->values[c->ordinal], &f->values[0], NULL);
     case STEP_ELEMENT: return collection_has(c->type, v->values[c->ordinal], &f->values[0], &f->values[1]);

@@ -307,26 +307,6 @@ static int put_row(struct cas *c, const struct row_view *v, const struct schema_
     return c->r->sink->row(c->r->sink, out);
 }
 
-static int answer_rows(struct cas *c, const struct schema_column *const *columns, uint32_t n) {
-    struct arena *a = c->r->arena;
-    struct value *out = ARENA_ARRAY(a, (size_t)n + 1, struct value);
-    bool *shown = ARENA_ARRAY(a, c->table->n_columns, bool);
-    for (uint32_t i = 0; shown && i < n; i++) shown[columns[i]->ordinal] = true;
-    const struct row_view_layout *layout = shown ? row_view_layout_new(c->table, shown, a) : NULL;
-    struct row_view v;
-    if (!out || !layout) return err_nomem(c->r->err);
-    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err))
-        return -1;
-    bool any = false;
-    for (uint32_t i = 0; i < c->n_rows; i++) {
-        if (!c->rows[i].row) continue;
-        any = true;
-        if (row_view_row(&v, c->rows[i].row, c->r->err) || put_row(c, &v, columns, n, out)) return -1;
-    }
-    if (any) return 0;
-    return row_view_row(&v, NULL, c->r->err) || put_row(c, &v, columns, n, out) ? -1 : 0;
-}
-
 int cas_answer_alone(struct cas *c, bool applied) {
     const uint8_t flag = applied;
     const struct value v = value_of(&flag, 1);
@@ -347,5 +327,22 @@ int cas_answer(struct cas *c, bool applied) {
     for (uint32_t i = 0; i < t->n_columns; i++)
         if (c->shows_all || (c->batch && schema_column_is_key(&t->columns[i]))) columns[n++] = &t->columns[i];
     for (uint32_t i = 0; !c->shows_all && i < c->n_shown; i++) columns[n++] = c->shown[i];
-    return begin(c, columns, n) || answer_rows(c, columns, n) ? -1 : 0;
+    if (begin(c, columns, n)) return -1;
+    struct arena *a = c->r->arena;
+    struct value *out = ARENA_ARRAY(a, (size_t)n + 1, struct value);
+    bool *shown = ARENA_ARRAY(a, t->n_columns, bool);
+    for (uint32_t i = 0; shown && i < n; i++) shown[columns[i]->ordinal] = true;
+    const struct row_view_layout *layout = shown ? row_view_layout_new(t, shown, a) : NULL;
+    struct row_view v;
+    if (!out || !layout) return err_nomem(c->r->err);
+    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err))
+        return -1;
+    bool any_row = false;
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        if (!c->rows[i].row) continue;
+        any_row = true;
+        if (row_view_row(&v, c->rows[i].row, c->r->err) || put_row(c, &v, columns, n, out)) return -1;
+    }
+    if (any_row) return 0;
+    return row_view_row(&v, NULL, c->r->err) || put_row(c, &v, columns, n, out) ? -1 : 0;
 }

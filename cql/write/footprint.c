@@ -308,21 +308,6 @@ static int sweep(struct footprint *f, uint32_t i) {
 
 /* ---- a partition ---- */
 
-static int collect(struct footprint *f) {
-    uint32_t n = 0, at = 0;
-    for (const struct change *c = f->m->first; c; c = c->next) n++;
-    f->rows_touched = ARENA_ARRAY(f->r->arena, n + 1, struct touch);
-    f->sweeps = ARENA_ARRAY(f->r->arena, n + 1, struct touch);
-    if (!f->rows_touched || !f->sweeps) return err_nomem(f->r->err);
-    for (const struct change *c = f->m->first; c; c = c->next, at++) {
-        const struct touch t = {.change = c, .at = at};
-        if (c->kind == CHANGE_ROW) f->rows_touched[f->n_rows++] = t;
-        else f->sweeps[f->n_sweeps++] = t;
-    }
-    if (f->n_rows > 1) qsort(f->rows_touched, f->n_rows, sizeof *f->rows_touched, by_row);
-    return 0;
-}
-
 static int walk_all(struct footprint *f) {
     if (f->n_sweeps && !f->r->blocking) {
         f->work->incomplete = true;
@@ -350,7 +335,17 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     assert(locked_holds(r, &m->part));
     assert(!m->by_cells || m->by_cells->table == m->table); /* M1 */
     const struct row_view_layout *layout = m->by_cells ? m->by_cells : row_view_layout_of_cells(m->table, r->arena);
-    if (!layout || collect(&f)) return err_nomem(r->err);
+    uint32_t n = 0, at = 0;
+    for (const struct change *c = m->first; c; c = c->next) n++;
+    f.rows_touched = ARENA_ARRAY(r->arena, n + 1, struct touch);
+    f.sweeps = ARENA_ARRAY(r->arena, n + 1, struct touch);
+    if (!layout || !f.rows_touched || !f.sweeps) return err_nomem(r->err);
+    for (const struct change *c = m->first; c; c = c->next, at++) {
+        const struct touch t = {.change = c, .at = at};
+        if (c->kind == CHANGE_ROW) f.rows_touched[f.n_rows++] = t;
+        else f.sweeps[f.n_sweeps++] = t;
+    }
+    if (f.n_rows > 1) qsort(f.rows_touched, f.n_rows, sizeof *f.rows_touched, by_row);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);
     for (int i = 0; i < 2; i++) arena_init_in(&f.laid[i], r->arena->share, CHUNK, 0);

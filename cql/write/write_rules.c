@@ -207,24 +207,23 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
 /* The error texts take an int. */
 static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
 
-static int check_size(struct cql_request *r, struct compat *k, const struct op_write *c) {
-    bool found = c->stood.known == STOOD_FOUND;
-    const struct size_parts row_after = found ? c->stood.row : size_row_without_nulls(r->cost->size_model, &c->row);
-    const struct size_parts statics_after = found ? c->stood.statics : size_statics_without_nulls(&c->statics);
-    uint64_t row = c->has_row ? size_row_storage_bytes(r->cost->size_model, c->n_columns, &row_after) : 0;
-    uint64_t statics = c->has_static ? size_static_bytes(&statics_after) : 0;
-    if (row > QUOTA_ROW_BYTES && compat_refuse(k, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES)) return -1;
-    return statics > QUOTA_STATIC_BYTES
-               ? compat_refuse(k, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES)
-               : 0;
-}
-
 int write_rules_sized(struct cql_request *r, const struct compat *k) {
     if (LIKELY(!write_rules_on(r))) return 0;
     for (const struct op_write *c = r->cost->writes; c; c = c->next) {
+        if (c->kind == OP_DELETE) continue;
+        enum size_model model = r->cost->size_model;
         struct compat of = compat_in(r, k);
         compat_is_of(&of, c->keyspace, c->table);
-        if (c->kind != OP_DELETE && check_size(r, &of, c)) return -1;
+        bool found = c->stood.known == STOOD_FOUND;
+        const struct size_parts row_after = found ? c->stood.row : size_row_without_nulls(model, &c->row);
+        const struct size_parts statics_after = found ? c->stood.statics : size_statics_without_nulls(&c->statics);
+        uint64_t row = c->has_row ? size_row_storage_bytes(model, c->n_columns, &row_after) : 0;
+        uint64_t statics = c->has_static ? size_static_bytes(&statics_after) : 0;
+        if (row > QUOTA_ROW_BYTES && compat_refuse(&of, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES))
+            return -1;
+        if (statics > QUOTA_STATIC_BYTES &&
+            compat_refuse(&of, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES))
+            return -1;
     }
     return 0;
 }
