@@ -35,30 +35,24 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
     return term_settles(t->type) ? term_settle(t->type, r, out) : 0;
 }
 
-static int check_item(const struct term *t, struct cql_request *r, uint32_t i, struct value v) {
-    bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
-    if (value_is_unset(v)) {
-        if (t->type->id == CQL_UDT)
-            return err_invalid(r->err, "Invalid unset value for field '%s' of user defined type %s",
-                               t->type->field_names[i], t->type->name);
-        if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number %u", i);
-        return err_invalid(r->err, "unset value is not supported inside %s",
-                           t->type->id == CQL_VECTOR ? "vectors" : "collections");
-    }
-    if (value_is_null(v) && !nullable)
-        return err_invalid(r->err, "null is not supported inside %s",
-                           t->type->id == CQL_VECTOR ? "vectors" : "collections");
-    return 0;
-}
-
 static int put_items(const struct term *t, const struct term_context *c, struct buf *out) {
-    bool collection = cql_type_is_collection(t->type);
+    bool collection = cql_type_is_collection(t->type), vector = t->type->id == CQL_VECTOR;
+    bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
+    struct err *e = c->r->err;
     if (collection) cql_collection_begin(t->type->id == CQL_MAP ? t->n_args / 2 : t->n_args, out);
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct value item = value_null();
         if (t->args[i] && term_eval_in(t->args[i], c, &item) < 0) return -1;
-        if (check_item(t, c->r, i, item) < 0) return -1;
-        if (t->type->id == CQL_VECTOR)
+        if (value_is_unset(item)) {
+            if (t->type->id == CQL_UDT)
+                return err_invalid(e, "Invalid unset value for field '%s' of user defined type %s",
+                                   t->type->field_names[i], t->type->name);
+            if (t->type->id == CQL_TUPLE) return err_invalid(e, "Invalid unset value for tuple field number %u", i);
+            return err_invalid(e, "unset value is not supported inside %s", vector ? "vectors" : "collections");
+        }
+        if (value_is_null(item) && !nullable)
+            return err_invalid(e, "null is not supported inside %s", vector ? "vectors" : "collections");
+        if (vector)
             cql_vector_put(t->type, value_slice(item), out);
         else
             cql_elem_put(item, out);

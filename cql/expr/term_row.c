@@ -113,19 +113,6 @@ static struct term *compile_element(struct compile *c, const struct ast_expr *x,
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
 
-/* The time of a field is that of its cell: the column's cell for a frozen type, else the cell of
- * the outermost field. A null field has none. */
-static struct term *time_of_field(struct compile *c, struct term *out, const struct ast_expr *field, uint32_t depth) {
-    const struct term *of = compile_field(c, field, depth);
-    if (!of) return NULL;
-    out->field_value = of;
-    if (out->column->type->frozen) return out;
-    while (of->args[0]->kind == TERM_FIELD) of = of->args[0];
-    out->of_field = true;
-    out->time_field = (uint16_t)of->field;
-    return out;
-}
-
 static struct term *compile_time(struct compile *c, const struct ast_expr *x, enum term_kind kind, uint32_t depth) {
     const struct ast_expr *of = x->args[0], *field = of->kind == EXPR_FIELD ? of : NULL,
                           *part = of->kind == EXPR_NAME || field ? NULL : of;
@@ -151,7 +138,18 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
         out->next_latch = c->scope->latches;
         c->scope->latches = out;
     }
-    if (field) return time_of_field(c, out, field, depth);
+    if (field) {
+        /* The time of a field is that of its cell: the column's cell for a frozen type, else the
+         * cell of the outermost field. A null field has none. */
+        const struct term *leaf = compile_field(c, field, depth);
+        if (!leaf) return NULL;
+        out->field_value = leaf;
+        if (column->type->frozen) return out;
+        while (leaf->args[0]->kind == TERM_FIELD) leaf = leaf->args[0];
+        out->of_field = true;
+        out->time_field = (uint16_t)leaf->field;
+        return out;
+    }
     if (part && compile_keys(c, part, column->name, column->type, out->args, depth)) return NULL;
     bool several = !part || part->kind == EXPR_RANGE;
     if (!several || !cql_type_is_multicell(column->type) || kind == TERM_MAX_WRITETIME) return out;

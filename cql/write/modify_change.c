@@ -245,17 +245,6 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     return 0;
 }
 
-/* Charges a row's timestamps and TTLs; a deletion has none. */
-static void cost_extras(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
-    if (w->plan->kind == OP_DELETE) return;
-    if (w->plan->has_timestamps) c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
-    if (!w->ttl && !w->plan->has_ttl) return;
-    c->row.ttl_rows = 1;
-    c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
-    for (uint32_t i = 0; i < row->n_cells; i++)
-        c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
-}
-
 /* ---- rows ---- */
 
 static int read_current(struct modify_write *w, struct mutation *m, const struct eng_row *row,
@@ -331,7 +320,14 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     }
     if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
     measure(m, row);
-    cost_extras(w, c, row);
+    if (p->kind != OP_DELETE && p->has_timestamps)
+        c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
+    if (p->kind != OP_DELETE && (w->ttl || p->has_ttl)) {
+        c->row.ttl_rows = 1;
+        c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
+        for (uint32_t i = 0; i < row->n_cells; i++)
+            c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
+    }
     if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
     bool of_columns = p->kind != OP_INSERT && p->n_ops > 0;
     if (!of_columns || w->n_given != given) return 0;

@@ -272,13 +272,6 @@ static void give_lock_back(struct cql_request *r) {
     r->running_fini = NULL;
 }
 
-static bool try_lock(struct write *w) {
-    struct cql_request *r = w->r;
-    int got = w->m.n == 1 ? eng_batch_try_lock(r->batch, &w->m.list[0].part) : -1;
-    if (got == 1) r->running_fini = give_lock_back;
-    return got >= 0;
-}
-
 static void release(struct cql_request *r) {
     if (r->running_fini) r->running_fini(r);
 }
@@ -390,7 +383,11 @@ static enum cql_outcome run(struct write *w) {
         r->apply = apply;
         return CQL_COMMIT;
     }
-    if (!r->blocking && !try_lock(w)) return CQL_OFFLOAD;
+    if (!r->blocking) {
+        int got = w->m.n == 1 ? eng_batch_try_lock(r->batch, &w->m.list[0].part) : -1;
+        if (got < 0) return CQL_OFFLOAD;
+        if (got == 1) r->running_fini = give_lock_back;
+    }
     if (r->blocking && lock(w)) return CQL_FAILED;
     enum cql_outcome outcome = plan_locked(w);
     if (r->apply != apply) release(r);
