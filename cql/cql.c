@@ -64,7 +64,8 @@ void cql_abandon(struct cql_request *r) {
     r->apply = NULL;
 }
 
-/* What its statements are compiled for. */
+/* Drops the schema that the request's statements are compiled for, and the statements of its
+ * batch. */
 static void drop_schema(struct cql_request *r) {
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;
@@ -227,7 +228,7 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
                        item->n_values);
 }
 
-/* What Cassandra asks of the statements of a batch when it has read them all. */
+/* Cassandra checks the statements of a batch only after it has read them all. */
 static int check_batch(struct cql_request *r, const struct write_item *items) {
     for (uint32_t i = 0; i < r->n_items; i++) {
         enum stmt_kind kind = items[i].statement->kind;
@@ -273,7 +274,7 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     return batch_run(r, &batch, items, r->n_items);
 }
 
-/* Rows that a failed sync has disowned are still there to be read: whoever reads is told. */
+/* Rows that a failed sync has disowned can still be read: the response carries a warning. */
 static enum cql_outcome say_disowned(struct cql_request *r, enum cql_outcome outcome) {
     if (LIKELY(outcome != CQL_DONE || r->result.kind != RESULT_ROWS || !eng_failed(r->db->options.eng))) return outcome;
     return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED
@@ -323,7 +324,7 @@ static enum cql_outcome run(struct cql_request *r) {
     return CQL_FAILED;
 }
 
-/* What runs anew on another thread is noted there. */
+/* A request that leaves the loop runs again on another thread, which reports its notes. */
 static enum cql_outcome run_reported(struct cql_request *r) {
     struct compat_notes notes = {.arena = r->arena};
     r->notes = &notes;

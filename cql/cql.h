@@ -8,7 +8,7 @@
  * every bounded part: cql_run_more goes on with it, so that others get their turn between.
  *
  * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit asks
- * whether it may be, and cql_apply makes the change. Whoever calls cql_run calls one of cql_apply
+ * whether it may be, and cql_apply makes the change. The caller of cql_run calls one of cql_apply
  * and cql_abandon after it, on the same thread: a write that read first holds its partitions' locks
  * until then. (The sequence of all that is native_protocol/sequence.c.)
  */
@@ -21,18 +21,20 @@
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CHECK;
 void cql_db_free(struct cql_db *db);
 
-/* What a table comes to as it is stored, expired data until it is removed, by the size model of the
- * options: exact for all that was acknowledged before. Reads what has changed since the last
- * question: not on a loop. schema: the current one, which t is in. */
+/* The stored size of a table, by the size model of the options. Expired data counts until it is
+ * removed. The size covers every write that was acknowledged before the call. The function reads
+ * the data that has changed since the last call, so it must not run on a loop. schema: the current
+ * one, which contains t. */
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
                              const struct virtual_patience *patience, struct table_size *out, struct err *e) MUST_CHECK;
-/* That of the last question, at once on any thread: when it was asked, in microseconds since 1970; 0: never yet. */
+/* The size that cql_table_billable_bytes found last; returns at once, on any thread. Result: the
+ * time of that call, in microseconds since 1970; 0: no call yet. */
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
 enum cql_outcome cql_run(struct cql_request *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
 enum cql_outcome cql_run_more(struct cql_request *r);
-/* Whether there is an admission to ask. */
+/* True when cql_db_options names an admission. */
 bool cql_admits(const struct cql_db *db);
 /* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
 int cql_admit(struct cql_request *r) MUST_CHECK;
@@ -58,7 +60,7 @@ struct cql_client {
 void cql_client_open(struct cql_db *db, struct cql_client *c);
 void cql_client_close(struct cql_db *db, struct cql_client *c);
 
-/* What a PREPARED response says. Valid while the reference is held. */
+/* The contents of a PREPARED response. Valid while the reference is held. */
 struct prepared_info {
     uint8_t id[16];
     struct result_meta binds;

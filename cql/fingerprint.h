@@ -1,13 +1,13 @@
-/* What statements that differ only in their values have in common: the text with ? for every
- * literal, and one ? for a list of them. */
+/* Fingerprints of statements: the text with ? for every literal, and one ? for a list of literals.
+ * Statements that differ only in their values have the same fingerprint. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/slice.h"
 #include "cql/syntax/ast.h"
 
-/* In the arena. A text that is no CQL is cut where it stops to be, a long one behind its first
- * 4,000 tokens: "..." stands there. p NULL: no memory. */
+/* The fingerprint, in the arena. A text that is not CQL is cut at its first error, a long one after
+ * its first 4,000 tokens; "..." marks the cut. p NULL: no memory. */
 struct slice cql_fingerprint(struct arena *a, struct slice text) MUST_CHECK;
 /* The text as it is when it has no literals, else its fingerprint. p NULL: no memory. */
 struct slice cql_without_literals(struct arena *a, struct slice text) MUST_CHECK;

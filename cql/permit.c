@@ -116,7 +116,7 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
     return rc;
 }
 
-/* Who restores a table reads the one that it is made of. */
+/* RESTORE TABLE reads the source table, so it needs SELECT on that table. */
 static int ask_source(struct cql_request *r, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
     const struct permit_need need = {.permissions = 1u << MAY_SELECT,
@@ -140,7 +140,7 @@ int cql_permit(struct cql_request *r, const struct cql_statement *s) {
     return 0;
 }
 
-/* ---- who has made it ---- */
+/* ---- the creator's permissions ---- */
 
 /* Grants nothing when the object that the statement made is gone already: its name may be another
  * object's (A3 of access.h). */

@@ -199,7 +199,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Of a bucket, the one with the least id above this one; NULL: there is none. */
+/* Finds the statement of a bucket with the least id above this one; NULL: none. */
 static const struct cql_prepared *next_in(struct prepared_cache *c, size_t bucket, const uint8_t *id) {
     const struct cql_prepared *next = NULL;
     for (const struct cql_prepared *p = atomic_load(&c->buckets[bucket]); p; p = atomic_load(&p->next)) {
@@ -374,7 +374,8 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
     return p;
 }
 
-/* What is not compiled again for the schema of now is not there any more. */
+/* Compiles the statement again for the current schema. NULL: that failed, and the statement counts
+ * as unprepared. */
 static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
     const struct schema *now = catalog_schema(db->options.catalog);
     enum fate fate = fate_of(p, now);

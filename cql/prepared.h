@@ -3,12 +3,13 @@
  * Life: prepared_make compiles a text and puts it into the cache under the MD5 of keyspace and
  * text, as Cassandra does; an EXECUTE takes a reference with prepared_get and drops it when the
  * request ends; the cache drops its own when it needs room (least recently used first, about), or
- * forgets it: at once when a table of the statement is dropped or gets other columns, as Cassandra
- * does, so that the client is told UNPREPARED and learns what the statement is now. Other changes
- * of the table (a default TTL) make the next EXECUTE compile the text again. A change of the schema
- * is only checked (statement_ops.check), and compiled when it runs. Looking one up takes no lock:
- * readers mark themselves in a counter of their stripe, and whoever unlinks an entry waits until
- * each counter has been zero once before it drops the cache's reference.
+ * forgets it: at once when a table of the statement is dropped or gets other columns. Then the
+ * client gets UNPREPARED, as from Cassandra, prepares the statement again and learns its new
+ * columns. Other changes of the table (a default TTL) make the next EXECUTE compile the text again.
+ * A change of the schema is only checked (statement_ops.check), and compiled when it runs. Looking
+ * one up takes no lock: readers count themselves in a counter of their stripe, and a thread that
+ * unlinks an entry waits until each counter has been zero once before it drops the cache's
+ * reference.
  */
 #pragma once
 
@@ -22,8 +23,8 @@ void prepared_cache_free(struct prepared_cache *cache);
 
 /* A reference, or NULL with ERR_UNPREPARED: unknown, or forgotten. */
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) MUST_CHECK;
-/* A reference to the statement of that text, compiled now; what the cache had under its id is
- * replaced. keyspace: NULL or the default one. */
+/* A reference to the statement of that text, compiled now. It replaces the cache's entry of the
+ * same id. keyspace: NULL or the default one. */
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace,
                                    struct err *e) MUST_CHECK;
 
@@ -39,5 +40,5 @@ const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 /* Its text, with a 0 behind it: to be compiled, and (cql_shown) to be kept and shown. */
 struct slice prepared_query(const struct cql_prepared *p);
 struct slice prepared_shown(const struct cql_prepared *p);
-/* In which it was prepared; NULL: in none. */
+/* The default keyspace when it was prepared; NULL: none. */
 const char *prepared_keyspace(const struct cql_prepared *p);

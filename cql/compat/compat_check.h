@@ -1,19 +1,21 @@
-/* What Amazon Keyspaces refuses of a statement's text: the rules of keyspaces/refusal.def that can
- * be told from the tree and the schema.
+/* Checks a statement's text against the rules of keyspaces/refusal.def that need only the tree and
+ * the schema.
  *
- * Asked in one place, when a statement is compiled (cql/statement.c) or prepared; what depends on
- * values is asked where they are bound (cql/write/write_rules.h, cql/read). All return 0, or -1
- * with the error. Inside cql only.
+ * cql/statement.c calls these functions when it compiles or prepares a statement. The rules that
+ * depend on values are checked where the values are bound (cql/write/write_rules.h, cql/read). All
+ * return 0, or -1 with the error. Inside cql only.
  */
 #pragma once
 
 #include "cql/request/compile.h"
 
-/* Before it is compiled: statements and operators that Keyspaces does not have, whether Tally has them or not. */
+/* Runs before the statement is compiled: statements and operators that Keyspaces does not have,
+ * whether Tally has them or not. */
 int compat_check_kind(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
-/* Once it is compiled, so that what is wrong in itself is told as such. */
+/* Runs after the statement was compiled, so that a statement that is wrong in itself fails with
+ * Cassandra's own error first. */
 int compat_check(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
-/* PREPARE. */
+/* Runs for a PREPARE. */
 int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct err *e) MUST_CHECK;
 
 /* ---- inside this room ---- */
@@ -29,14 +31,14 @@ int compat_check_alter_table(struct compile *c, const struct ast_alter_table *as
 /* Functions and types of an expression, which may be NULL. */
 int compat_check_expr(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 int compat_check_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
-/* Of a keyspace or table. */
+/* The name of a keyspace or table; what: the kind of object. */
 int compat_check_name(struct compile *c, const char *what, const char *name) MUST_CHECK;
-/* Operators of WHERE, or of IF, that are in no list: told before the statement is compiled, as
- * Tally may not have them either. */
+/* Operators of WHERE, or of IF, that Keyspaces does not list. Runs before the statement is
+ * compiled, because Tally may not have them either. */
 int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n,
                            bool conditions) MUST_CHECK;
-/* What WHERE may name, and IF may not: columns, each by itself. */
+/* WHERE may not restrict elements, fields or tuples of columns. IF may. */
 int compat_check_restrictions(struct compile *c, const struct ast_where *where) MUST_CHECK;
-/* What relations compare, and with what. */
+/* The left and right sides of relations. */
 int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n,
                            const struct schema_table *t) MUST_CHECK;

@@ -22,7 +22,7 @@
 struct select_plan;
 struct access_path;
 
-/* What a run decides for its source. */
+/* The parameters that one execution of a SELECT sets for its source. */
 struct read_spec {
     struct cql_request *r;
     const struct select_plan *plan;
@@ -41,7 +41,8 @@ struct read_source {
     struct read_op op; /* first */
     const struct access_path *path;
     struct op_read *read;     /* sums up what is processed now; NULL: it is free */
-    /* rows or groups of the partition so far, on earlier pages too: whoever takes them counts */
+    /* rows or groups of the partition so far, on earlier pages too; the filter or the group
+     * operator counts */
     uint64_t given;
     uint64_t partition_limit;
     bool skip_partition;      /* set from above: no further row of this partition is wanted */
@@ -60,9 +61,9 @@ struct access_path {
     struct read_source *(*open)(const struct read_spec *spec, void *keys);
     /* Another bounded part may be read. */
     void (*begin_part)(struct read_source *s);
-    /* NULL, or puts further rows straight into the request's sink, as many as there are of the
-     * plainest kind in a row and at most so many, which nobody needs to look at in between; *n: how
-     * many. ROW: the rest is to be pulled; FAILED, INCOMPLETE. */
+    /* NULL, or writes the following rows straight into the request's sink, past the operators: at
+     * most `most`, and only up to the first row that is not laid out under a key of one int. *n:
+     * how many. Returns ROW (pull the rest), FAILED or INCOMPLETE. */
     enum read_pull (*stream)(struct read_source *s, uint64_t most, uint32_t *n);
     /* The row given last belongs to the next page, which goes on before it. */
     void (*unread)(struct read_source *s);

@@ -13,7 +13,7 @@ enum {
     LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop works on; digits of larger numbers take milliseconds */
 };
 
-/* What a step answers beside READ_...: nothing to hand on yet. */
+/* A step's result beside READ_...: it found no row to hand on, and the next step follows. */
 enum { GO_ON = 2 };
 
 static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE; }
@@ -44,8 +44,8 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     return 0;
 }
 
-/* again: rows of it were given on an earlier page. What was given counts on when the partition is
- * read by several subqueries. */
+/* again: not NULL when an earlier page gave rows of the partition. The count of rows given goes on
+ * when several subqueries read the same partition. */
 static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics,
                            const struct paging_state *again) {
     bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, s->key.is);
@@ -78,7 +78,7 @@ static bool charge_row(struct engine_source *s, const struct eng_row *row) {
     return false;
 }
 
-/* What is to be done with the row's values takes a loop too long. */
+/* Functions, JSON or conditions on values this large would take a loop too long. */
 static bool is_too_much(const struct engine_source *s) {
     size_t bytes = 0;
     if (LIKELY(!s->spec.plan->computes) || s->spec.r->blocking) return false;
@@ -308,8 +308,8 @@ static inline int pass_streamed(struct engine_source *s) {
     return s->spec.as_keyspaces && keep(&s->ck, s->row->ck, s->spec.r->err) ? -1 : 1;
 }
 
-/* What give_row does with a row that is laid out under a key of one int; where it ends. NULL: it is
- * not such a row, or has no room, or the page has none. */
+/* Does give_row's work for a row that is laid out under a key of one int, and returns the end of
+ * its bytes. NULL: it is another kind of row, or the sink or the page has no room. */
 static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_run *run, uint8_t *p,
                                     const uint8_t *end) {
     const struct select_plan *plan = s->spec.plan;
@@ -330,7 +330,7 @@ static enum read_pull stream(struct engine_source *s, uint64_t most, struct read
     struct row_sink *sink = s->spec.r->sink;
     const uint8_t *end;
     uint8_t *p = sink->place(sink, &end), *next;
-    struct read_meter_run run = *sum; /* nobody else's: it stays in registers */
+    struct read_meter_run run = *sum; /* a copy that no pointer refers to stays in registers */
     int rc = 1;
     while (p && run.rows < most && (rc = pass_streamed(s)) == 1) {
         rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);

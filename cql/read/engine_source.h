@@ -2,8 +2,8 @@
  *
  * A path names one piece after another: a row by its key, or a scan of one partition or of a range
  * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
- * those that are visible. Where it stands in the partition, and so where a page that ends now would
- * go on, is its state. A scan stays open between the parts of a long read; a part is bounded in the
+ * the visible ones. Its state is its position in the partition: the next page goes on there when
+ * this one ends now. A scan stays open between the parts of a long read; a part is bounded in the
  * rows and the bytes that the engine passes.
  */
 #pragma once
@@ -79,7 +79,7 @@ int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_
 /* The page ends behind the partition or subquery of key. 0 / -1. */
 int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK;
 
-/* Of struct access_path. */
+/* Functions for struct access_path. */
 void engine_source_begin_part(struct read_source *s);
 enum read_pull engine_source_stream(struct read_source *s, uint64_t most, uint32_t *n);
 void engine_source_unread(struct read_source *s);

@@ -33,8 +33,8 @@ static int open_group(struct row_group *g) {
     return 0;
 }
 
-/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). What
- * a function comes to is compared by its bytes. */
+/* Equal bytes are equal values; values of clustering columns can be equal with different bytes, too
+ * (1.0 and 1.00). Results of a function are compared by their bytes. */
 static bool in_group(const struct row_group *g) {
     if (slice_eq(buf_slice(&g->next_key), buf_slice(&g->key))) return true;
     const struct schema_table *t = g->plan->table;

@@ -2,9 +2,9 @@
  * columns, or the same value of a function of the last of these.
  *
  * A group is handed on when the first row of the next one came up, which is then pending; a page
- * that ends there gives it back to the source. Of a group's rows only the first is kept: the values
- * that the select list looks at, and what else it needs of that row. So memory does not grow with
- * the rows.
+ * that ends there gives it back to the source. The operator keeps only the first row of a group:
+ * the values that the select list uses, and their timestamps and TTLs where it needs them. So
+ * memory does not grow with the rows.
  */
 #pragma once
 

@@ -62,8 +62,8 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
 
 static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
 
-/* What the page comes to with this row, and what each further one of the partition adds, if it is
- * laid out, beside the bytes of its values. */
+/* Computes the page's encoded bytes with this row, and how many each further laid-out row of the
+ * partition adds beside its values. */
 static void settle(struct read_meter *m, const struct row_view *v) {
     const struct size_parts bare = {.rows = 1,
                                     .n_pk = v->layout->table->n_partition_key,

@@ -1,9 +1,9 @@
-/* What a read is charged for, and where a page ends by what was read: rows and encoded bytes
- * passed, returned or not.
+/* Counts what a read is charged for, the rows and encoded bytes that it passes whether it returns
+ * them or not, and ends pages by these counts.
  *
- * A source tells of every row before it hands it on. In keyspaces mode a page ends before the row
- * that does not fit it, and that row counts as not read; in cassandra mode it ends behind the row
- * with which enough was read ("Paginate results",
+ * A source reports every row to the meter before it hands the row on. In keyspaces mode a page ends
+ * before the row that does not fit it, and that row counts as not read; in cassandra mode it ends
+ * behind the row with which enough was read ("Paginate results",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/paginating-results.html).
  */
 #pragma once
@@ -37,7 +37,8 @@ struct read_meter {
     uint64_t bare_row;      /* encoded, of a row without the bytes of its clustering key and its values */
 };
 
-/* Steady rows under a key of one int: what they come to is added up beside the meter, which is told when they end. */
+/* Sums of steady rows under a key of one int, kept outside the meter; read_meter_run_end adds them
+ * to it. */
 struct read_meter_run {
     uint32_t rows;
     uint64_t column_bytes;

@@ -1,7 +1,7 @@
 /* ORDER BY over several partitions: takes all rows of the page, sorts them by the columns named,
  * and hands them on. Rows that are equal there stay in the order they came in; a row of static
- * values only has no clustering key and comes before all others, or last in reverse. What is kept
- * is bounded; a statement that would keep more fails.
+ * values only has no clustering key and comes before all others, or last in reverse. The memory for
+ * the rows is bounded; a statement that would need more fails.
  */
 #pragma once
 

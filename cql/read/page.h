@@ -20,7 +20,8 @@ struct result_page {
 };
 
 void result_page_init(struct result_page *p, struct read_op *below, struct read_source *source);
-/* How many rows may be sent without the page, which is told then; the last one of a page is pulled. */
+/* How many rows may be sent past this operator (result_page_took reports them); the last row of a
+ * page must be pulled. */
 uint64_t result_page_room(const struct result_page *p);
 void result_page_took(struct result_page *p, uint32_t n);
 /* Whether a page follows, and then *out is where it goes on. */

@@ -80,7 +80,7 @@ static int by_key(const void *a, const void *b) {
     return order ? order : (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
-/* Of rows with one key the first that was yielded stays. */
+/* Sorts the rows; among rows with the same key the first that was yielded stays. */
 static void sort(struct virtual_source *s) {
     size_t n = 0;
     if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);

@@ -1,4 +1,4 @@
-/* What the operators of a read hand each other.
+/* The interface between the operators of a read.
  *
  *   access path -> source -> filter -> group -> project -> order -> page -> the request's sink
  *

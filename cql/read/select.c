@@ -31,9 +31,9 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     return 0;
 }
 
-/* Cassandra looks at the select list before WHERE only to see whether static columns alone are
- * selected: first for a static column, then for one that is neither static nor of the partition
- * key, and it goes no further than to the first it finds. Does it reach what follows these columns? */
+/* Cassandra looks at the select list before WHERE only to see whether it selects static columns
+ * alone: first for a static column, then for one that is neither static nor of the partition key.
+ * It stops at the first that it finds. True: it goes on behind these columns. */
 static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
     bool statics = false, others = false;
     if (!t->n_static) return false;
@@ -53,9 +53,9 @@ static bool has_map(const struct ast_expr *x) {
     return false;
 }
 
-/* A name that is unknown, and a call that no function takes, is told before what is wrong with
- * WHERE if Cassandra gets so far then; all else is told behind it: it goes to later, the first of
- * it. */
+/* Error order: Cassandra reports an unknown name, or a call that fits no function, before the
+ * faults of WHERE if it reaches that selector early (reached_before_where). It reports the other
+ * faults of the select list after those of WHERE: the first of them goes to *later. */
 static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast,
                          struct result_column *columns, struct err *later) {
     bool map_before = false;
@@ -94,7 +94,7 @@ static int make_json(struct compile *c, struct select_plan *p, struct result_col
     return 0;
 }
 
-/* Of a select list of columns alone nothing needs to be computed. */
+/* A select list of columns alone needs no computing: p->ordinals then lists the columns. */
 static int find_ordinals(struct compile *c, struct select_plan *p) {
     uint32_t *ordinals = ARENA_ARRAY(c->arena, p->n_selectors + 1, uint32_t);
     if (!ordinals) return err_nomem(c->err);
@@ -200,7 +200,8 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
                 "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                 t->columns[i].name);
     }
-    /* What rows of several partitions are sorted by counts as selected; those of a range of tokens are not sorted. */
+    /* Rows of several partitions are sorted, and their ORDER BY columns count as selected; rows of
+     * a range of tokens are not sorted. */
     if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) &&
         orders_by_clustering(t, ast))
         return err_invalid(
@@ -283,7 +284,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     return n < 0 ? -1 : 0;
 }
 
-/* Rows of several partitions are sorted by columns that nobody may have selected. */
+/* Rows of several partitions are sorted by columns that the select list need not contain. */
 static void want_ordering(const struct select_plan *p, bool *wanted) {
     for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
 }
@@ -318,7 +319,7 @@ static bool lays_out(const struct select_plan *p) {
     return p->layout->flat && !p->layout->has_ttl && !p->table->n_static && !asks;
 }
 
-/* Which parts of a partition a run has to read. */
+/* Decides which parts of a partition the statement reads. */
 static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) {
     const struct schema_table *t = p->table;
     where_columns(p->where, wanted);

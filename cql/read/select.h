@@ -12,7 +12,7 @@ struct select_plan {
     const struct access_path *path;
     struct where_plan *where;
     const struct row_view_layout *layout;
-    bool lays_out; /* nobody looks at the cells of rows: the engine may lay their values out */
+    bool lays_out; /* no operator looks at the cells of rows: the engine may lay their values out */
     const bool *wanted; /* by column: what selectors and filters look at */
     uint32_t n_selectors;
     struct term **selectors;
@@ -41,8 +41,8 @@ struct select_plan {
     uint32_t salt; /* of paging states: what they are bound to */
 };
 
-/* What a row comes to that need not be projected: no more than columns in their order is asked for.
- * NULL: it must be. */
+/* The result values of a row when the select list is a range of columns in their order, which needs
+ * no projection; NULL: project the row. */
 static inline const struct value *select_result(const struct select_plan *p, const struct value *values) {
     return p->consecutive ? values + p->ordinals[0] : NULL;
 }

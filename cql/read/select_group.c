@@ -114,7 +114,7 @@ static const struct schema_column *compile_column(struct compile *c, struct sele
     return col;
 }
 
-/* Those restricted by = may be left out. */
+/* GROUP BY may leave out columns that = restricts. */
 static int take_column(struct compile *c, struct select_plan *p, const struct schema_column *col) {
     const struct schema_table *t = p->table;
     uint32_t at = p->n_group;

@@ -189,7 +189,8 @@ static enum cql_outcome offload(struct cql_request *r) {
     return CQL_OFFLOAD;
 }
 
-/* What a serial read saw must not be lost once it was told: it is answered when that is durable. */
+/* A serial read must not report data that a crash could still lose: its answer waits until all it
+ * may have seen is durable. */
 static enum cql_outcome completed(struct cql_request *r) {
     bool serial = r->params.consistency == CL_SERIAL || r->params.consistency == CL_LOCAL_SERIAL;
     if (!serial || r->cost->is_system) return CQL_DONE;

@@ -1,4 +1,5 @@
-/* What compiling a statement is given, and what it learns of the statement's bind markers. Inside cql only. */
+/* The context in which a statement is compiled, and what compiling finds out about its bind
+ * markers. Inside cql only. */
 #pragma once
 
 #include "cql/syntax/ast.h"
@@ -6,7 +7,8 @@
 #include "system_schema/schema.h"
 #include "types/value.h"
 
-/* What a value is for, as PREPARED tells it. Names live with the table or in the statement's arena. */
+/* The column or argument that a value is for, as the PREPARED response names it. The names live
+ * with the table or in the statement's arena. */
 struct receiver {
     const char *keyspace, *table, *name;
     const struct cql_type *type;
@@ -21,7 +23,7 @@ struct bind_specs {
     uint32_t n;
     struct receiver *specs;
     const char *const *names; /* ast_binds.names */
-    bool worked_on;           /* a function or JSON is in the statement, and may be given what is bound */
+    bool worked_on;           /* a function or JSON is in the statement, and may get bound values */
 };
 
 /* A table that a statement reads or writes. */
@@ -40,18 +42,20 @@ struct compile {
     const struct schema *schema;
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
     struct bind_specs *binds;
-    struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
+    struct compat compat;  /* for refusals: the statement and, once known, its table */
     struct table_use *tables; /* those that statement_table found */
     bool prepares;         /* for PREPARE, which looks at less of a change of the schema (statement_ops.check) */
-    /* what is compiled is a statement of a batch, which checks some of it when it has all (cql/write/batch.c) */
+    /* a statement of a batch, which checks some things when it has all its statements
+     * (cql/write/batch.c) */
     bool in_batch;
     struct err *err;
     int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */
     /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
     struct term_scope *scope;
-    struct term_search *search; /* term_compile's own: what finding types may cost, and has found */
-    /* May the one who asks change the schema so? Asked by what compiles such a statement before it
-     * tells what is there; NULL: asked when it runs. */
+    struct term_search *search; /* term_compile's own: the budget for finding types, and the types found */
+    /* Checks that the client's role may change the schema so. The statement's compile calls it
+     * before any error that would reveal which objects exist; NULL: the check is done when the
+     * statement runs. */
     int (*permit)(struct cql_request *r, const struct cql_statement *s);
     struct cql_request *asked_by;
 };

@@ -29,7 +29,7 @@ static int check_serial(const struct cql_request *r) {
     return err_invalid(r->err, "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
 }
 
-/* What Amazon Keyspaces takes. */
+/* Checks the level against Amazon Keyspaces' rules. */
 static int check_compat(const struct cql_request *r, enum consistency_use use, struct compat k) {
     uint16_t level = r->params.consistency;
     if (use != CONSISTENCY_READ) return compat_refuse(&k, REFUSE_WRITE_LEVEL, r->err, consistency_name(level));

@@ -1,5 +1,5 @@
-/* Which consistency levels a request may use: one table (consistency.def) decides in cassandra
- * mode, Keyspaces' refusals in keyspaces mode.
+/* Checks a request's consistency level: by one table (consistency.def) in cassandra mode, by
+ * Keyspaces' refusals in keyspaces mode.
  *
  * One node holds every replica that the keyspace's replication factor speaks of, so QUORUM and ALL
  * are always reached; TWO and THREE are when there are so many replicas.
@@ -8,8 +8,8 @@
 
 #include "cql/request/request.h"
 
-/* What a level is used for: a read, an INSERT, UPDATE or DELETE that stands alone, one of counters,
- * a batch, or what has conditions. */
+/* Uses of a level: a read; a single INSERT, UPDATE or DELETE; one of counters; a batch; a statement
+ * with conditions. */
 enum consistency_use {
     CONSISTENCY_READ,
     CONSISTENCY_WRITE,

@@ -1,4 +1,4 @@
-/* What a cql_db holds; inside cql only. One per process, shared by all threads. */
+/* The contents of a cql_db; inside cql only. One per process, shared by all threads. */
 #pragma once
 
 #include "cql/request/request.h"
@@ -15,5 +15,5 @@ struct cql_db {
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
 };
 
-/* What the functions of system tables may look at, for one request. */
+/* The context for the functions of system tables, for one request. */
 struct virtual_context db_virtual_context(struct cql_request *r);

@@ -1,4 +1,4 @@
-/* What a request, its session and its result look like to the rooms of cql; the door (cql/cql.h) hands them down.
+/* Requests, sessions and results as the folders of cql see them; cql/cql.h passes them down.
  *
  * The caller fills a cql_request; the statement that runs fills its result and hands rows to its sink as it finds them.
  */
@@ -18,12 +18,12 @@ struct limit_connection; /* limits/limiter.h */
 struct limit_verdict;
 struct access_control;
 
-/* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0,
- * or -1 with the error that it is refused with. admit NULL allows all. On the thread that runs the
- * request. */
+/* admit is called once for every request, when its cost (r->cost) is known and before it writes: 0,
+ * or -1 with the error that refuses the request. admit NULL allows all. It runs on the request's
+ * thread. */
 struct cql_admission {
-    /* Asked before a SELECT reads a table, on every thread that it comes to: -1 when it would be
-     * refused whatever it costs. NULL: nothing is. */
+    /* Called before a SELECT reads a table, on every thread that runs it: -1 when it would be
+     * refused at any cost. NULL: none is refused so. */
     int (*begin)(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e);
     int (*admit)(void *arg, struct cql_request *r, struct err *e);
     void *arg;
@@ -41,29 +41,30 @@ struct cql_db_options {
     enum write_size write_size;
     uint32_t timestamp_size;
     struct {
-        schema_ttl_delete_fn fn; /* NULL: nobody is told */
+        schema_ttl_delete_fn fn; /* NULL: TTL deletes are not reported */
         void *arg;
     } ttl_delete;
     int64_t logged_static; /* quota: statements of a logged batch that writes static columns; 0: none of its own */
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
-    /* who may do what (access/access.h); NULL: nobody logs in, and everybody may do all */
+    /* roles and permissions (access/access.h); NULL: no client logs in, and every client may do
+     * everything */
     struct access_control *access;
 };
 
-/* What outlives a request on a connection. One thread at a time. */
+/* The state of a connection that outlives a request. One thread at a time. */
 struct cql_session {
     char keyspace[64]; /* of USE; empty: none */
     uint8_t protocol_version;
     char local_address[46]; /* numeric, what the client connected to */
     uint16_t local_port;
-    const char *role; /* who has logged in; NULL: nobody */
-    struct {          /* the newest answer of the roles: what it may do with a table, by the table's id */
+    const char *role; /* the role that has logged in; NULL: none */
+    struct {          /* cache of the newest permission check: the role's permissions on a table, by the table's id */
         uint64_t generation;
         uint32_t permissions;
         uint8_t table[16];
     } permitted;
-    struct limit_connection *limit; /* what the admission keeps of the connection; NULL: nothing is */
+    struct limit_connection *limit; /* the admission's state for the connection; NULL: none */
 };
 
 /* ---- results ---- */
@@ -82,7 +83,7 @@ struct result_meta {
 
 /* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */
 struct row_sink {
-    /* Once, before the rows. What meta points to outlives the request. 0 / -1. */
+    /* Called once, before the rows. The data behind meta outlives the request. 0 / -1. */
     int (*begin)(struct row_sink *s, const struct result_meta *meta);
     /* One row of meta->n values, to be copied. -1 when the response is too large. */
     int (*row)(struct row_sink *s, const struct value *values);
@@ -90,10 +91,11 @@ struct row_sink {
     void (*restart)(struct row_sink *s);
     /* Bytes of rows taken so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
-    /* Of a sink that sends rows as values_put writes them, else both are NULL. Where the next ones
-     * may be written, up to *end; NULL: there is no room now. */
+    /* place and took are set for a sink that sends rows as values_put writes them, else both are
+     * NULL. place returns where the next rows may be written, up to *end; NULL: there is no room
+     * now. */
     uint8_t *(*place)(struct row_sink *s, const uint8_t **end);
-    /* n rows were, from there up to end. */
+    /* n rows were written, from there up to end. */
     void (*took)(struct row_sink *s, const uint8_t *end, uint32_t n);
 };
 
@@ -145,7 +147,7 @@ struct cql_batch_item {
     const struct value *values;
 };
 
-/* What a request that leaves the loop is, and so which workers run it:
+/* Classes of requests that leave the loop; the class decides which workers run the request:
  *
  *   READ    may wait for the disk, and is short: a row, a slice, a few partitions
  *   UPDATE  reads before it writes, under a partition's lock: conditions, counters, list indexes
@@ -176,22 +178,24 @@ struct cql_request {
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
     bool noted;              /* it runs anew, and has given its notes */
-    const _Atomic bool *cancelled; /* true: nobody waits for the answer any more; NULL: somebody always does */
+    const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL: never */
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
-    /* QUERY: what was made without a text, query then being how CQL would write it; NULL: query is parsed */
+    /* QUERY: a statement made without a text, and query is how CQL would write it; NULL: query is
+     * parsed */
     struct ast_stmt *tree;
     struct slice prepared_id; /* EXECUTE */
     enum ast_batch_kind batch_kind;
     uint32_t n_items;
     const struct cql_batch_item *items;
     /* filled by cql */
-    /* What is planned and not yet written, or changed; cql_apply calls it once. NULL: nothing. */
+    /* Carries out the planned writes or the planned change of the schema; cql_apply calls it once.
+     * NULL: nothing is planned. */
     enum cql_outcome (*apply)(struct cql_request *r);
     bool admitted;       /* cql_admit has said yes */
     int64_t admitted_us; /* wall time at which the admission asked the limiter; 0: it did not */
-    const struct limit_verdict *verdict; /* what the admission has to say, in the arena; NULL: nothing */
+    const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL: none */
     uint64_t commit_seq; /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
     struct cql_result result;
     uint32_t n_warnings;
@@ -219,12 +223,12 @@ struct cql_request {
     void (*running_fini)(struct cql_request *r);
 };
 
-/* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it
- * any more (ERR_SERVER) or its deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; of a
- * PREPARE ERR_OVERLOADED). A write that has begun to commit does not ask. */
+/* Called between two parts, and wherever a request has waited: -1 with an error when the request is
+ * cancelled (ERR_SERVER) or its deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; for a
+ * PREPARE ERR_OVERLOADED). A write that has begun to commit does not call it. */
 int cql_check_running(struct cql_request *r) MUST_CHECK;
 
-/* What is asked of Keyspaces' refusals while a statement runs: a copy of its own. */
+/* The refusals' context for a running statement: a copy with the request's notes. */
 static inline struct compat compat_in(const struct cql_request *r, const struct compat *of) {
     struct compat k = *of;
     k.notes = r->notes;

@@ -17,7 +17,7 @@ struct cql_statement {
     enum stmt_kind kind;
     const struct statement_ops *ops;
     const struct ast_stmt *ast;
-    const struct schema *schema;       /* that it was compiled in: held by whoever compiled it */
+    const struct schema *schema;       /* that it was compiled in; the compiling caller holds the reference */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
     /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     const struct table_use *tables;
@@ -29,7 +29,7 @@ struct cql_statement {
     struct result_meta result;         /* n 0: no rows */
     uint32_t n_pk;                     /* see prepared_info */
     uint16_t *pk_indexes;
-    struct compat compat;              /* for what is asked when it runs; copied by who asks */
+    struct compat compat;              /* for the checks at run time, which take a copy (compat_in) */
     void *plan;                        /* the kind's own */
 };
 
@@ -40,7 +40,8 @@ struct statement_ops {
     enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
     /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
     enum cql_outcome (*more)(struct cql_request *r, const struct cql_statement *s);
-    /* What PREPARE says of it, where Cassandra looks at all else when the statement runs; NULL: what compile says. */
+    /* PREPARE's check, for statements that Cassandra otherwise checks when they run; NULL: PREPARE
+     * compiles the statement. */
     int (*check)(struct compile *c, const struct ast_stmt *ast);
 };
 

@@ -35,7 +35,8 @@ static int refuse_unknown(struct compile *c, const char *kind, struct slice name
     return err_invalid(c->err, "Resource <%s %.*s> doesn't exist", kind, SLICE_FMT(name));
 }
 
-/* There is none but those of the server's own, of which nobody grants anything. */
+/* Refuses a function as a resource: the server has built-in functions only, and they take no
+ * grants. */
 static int refuse_function(struct compile *c, const struct ast_resource *from, bool listed) {
     const char *keyspace = from->name.keyspace;
     if (!keyspace)

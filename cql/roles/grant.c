@@ -67,7 +67,7 @@ static bool is_system(const struct asker *a, const struct resource *on) {
     return is;
 }
 
-/* Who grants must have what is granted. */
+/* The granting role must itself have every permission that it grants. */
 static int may_grant(const struct asker *a, const struct named_permissions *p) {
     if (p->permissions & ~(1u << MAY_SELECT) && is_system(a, &p->on))
         return err_set(a->r->err, ERR_UNAUTHORIZED,

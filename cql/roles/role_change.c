@@ -62,7 +62,7 @@ static int may_alter(const struct asker *a, const struct ast_role *role);
 static int create(struct asker *a, const struct ast_role *role, const char *hash);
 static int alter(struct asker *a, const struct ast_role *role, const char *hash);
 
-/* Nobody needs to log in, so nobody has: in Cassandra's order. */
+/* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
 static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
     struct asker nobody;
     if (check_options(o, r->err)) return CQL_FAILED;
@@ -74,7 +74,8 @@ static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change
     return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 
-/* Who may not do it is not told what is wrong with it. */
+/* The permission check comes first: a role that may not make the change sees no other error of
+ * it. */
 static int permit(struct cql_request *r, change_fn change, const struct ast_role *role) {
     const struct role_set *roles = access_roles(r->db->options.access);
     struct asker a;
@@ -147,7 +148,7 @@ static int create(struct asker *a, const struct ast_role *role, const char *hash
 
 /* ---- ALTER ---- */
 
-/* Of its own, a role may change its password. */
+/* A role without further permissions may change only its own password. */
 static int may_alter_own(const struct asker *a, const struct ast_role_options *o) {
     if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
     if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");

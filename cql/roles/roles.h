@@ -1,9 +1,9 @@
-/* Statements about roles: who makes them, what they may do, who sees them. The roles themselves are
- * access/. Inside cql only.
+/* Statements about roles: CREATE, ALTER and DROP, GRANT and REVOKE, LIST. access/ holds the roles
+ * themselves. Inside cql only.
  *
- * Life of one that changes: compile finds what it names; it runs on a thread for DDL, between
- * access_begin and access_end: may the one who asks, is it sound, then the change. All words are
- * Cassandra's.
+ * Life of one that changes: compile resolves the names. The statement runs on a thread for DDL,
+ * between access_begin and access_end: it checks permission, then validity, and then makes the
+ * change. All error texts are Cassandra's.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops,
     identity_ops;
 
-/* Who asks, as of a set of roles. */
+/* The role that makes a request, as a set of roles describes it. */
 struct asker {
     struct cql_request *r;
     const struct role_set *roles;
@@ -23,15 +23,15 @@ struct asker {
     bool superuser;
 };
 
-/* -1 and ERR_UNAUTHORIZED when nobody has logged in. */
+/* -1 and ERR_UNAUTHORIZED when the connection has not logged in. */
 int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) MUST_CHECK;
-/* -1 and ERR_UNAUTHORIZED: the one who asks has no such permission on it. */
+/* -1 and ERR_UNAUTHORIZED: the role does not have the permission on the resource. */
 int asker_must(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
-/* The same; the permission and the resource are named, of roles too. */
+/* As asker_must, but the error names the permission and the resource, roles too. */
 int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
 
-/* What a GRANT, REVOKE or (listed) LIST names, in the statement's arena; ERR_SYNTAX when none of
- * the permissions means anything there, but for LIST. */
+/* The permissions and the resource that a GRANT, REVOKE or (listed) LIST names, in the statement's
+ * arena. ERR_SYNTAX when none of the permissions applies to the resource, except for LIST. */
 struct named_permissions {
     bool on_any; /* LIST without ON */
     struct resource on;

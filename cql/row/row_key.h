@@ -1,8 +1,8 @@
 /* From CQL values to the engine's keys: the serialised partition key with its token, and clustering
  * keys in key form.
  *
- * Used by INSERT (values of columns), by restrictions (terms of WHERE) and by whoever addresses one
- * row. Results live in the arena that is passed. Any thread.
+ * INSERT uses it for values of columns, restrictions for the terms of WHERE, and other code to
+ * address one row. Results live in the arena that is passed. Any thread.
  */
 #pragma once
 

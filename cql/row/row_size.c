@@ -3,7 +3,7 @@
 #include "cql/row/cell_form.h"
 #include "metering/size/size.h"
 
-/* Of a collection that was not put together. */
+/* Adds the cells of a collection whose value the view does not build. */
 static void add_cells(struct size_parts *p, enum size_model model, const struct row_view *v,
                       const struct schema_column *c) {
     uint32_t n;
@@ -51,7 +51,7 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
     add_values(p, model, v, regulars, t->n_columns);
 }
 
-/* What has expired of the row counts until it is removed, as if it had not. */
+/* Expired cells count until they are removed, as if they had not expired. */
 static void add_expired(struct size_parts *p, enum size_model model, const struct row_view *v,
                         const struct eng_row *row) {
     const struct row_view_layout *l = v->layout;

@@ -1,4 +1,5 @@
-/* What a row adds to the sums that it is charged by (metering/size/op_cost.h), from a view of it. Inside cql only. */
+/* Adds a row, seen through a view of it, to the sums that it is charged by
+ * (metering/size/op_cost.h). Inside cql only. */
 #pragma once
 
 #include "metering/size/op_cost.h"

@@ -50,16 +50,16 @@ struct row_view {
     const struct eng_row *statics, *row; /* NULL: none */
     struct row_view_run *runs;           /* by ordinal, in statics or row */
     unsigned row_flags;                  /* of any cell of row */
-    /* Of a row of plain cells in a flat layout; else measured is false. */
+    /* Set for a row of plain cells in a flat layout; else measured is false. */
     bool measured;
     uint32_t n_regular;      /* columns that have a value, */
     uint64_t regular_bytes;  /* and the bytes of those values */
     uint64_t key_bytes;      /* of the partition key's values */
-    struct eng_layout laid;  /* where the engine may lay rows out, when the layout is flat and nobody asks for cells */
+    struct eng_layout laid;  /* where the engine may lay rows out, when the layout is flat and the read uses no cells */
     uint8_t key_room[4];
 };
 
-/* What WRITETIME and TTL see of a column. */
+/* A column's timestamp and TTL, for WRITETIME and TTL. */
 struct row_view_time {
     bool present;   /* has a live value */
     int64_t ts;     /* microseconds; of several cells, the newest */
@@ -67,12 +67,11 @@ struct row_view_time {
     int64_t expiry; /* seconds since 1970; ENG_NO_EXPIRY: none */
 };
 
-/* wanted: by ordinal; NULL: every column. Of a non-frozen collection or UDT that is not wanted
- * there are cells only, and its value is null, so that a large one costs nothing. NULL when memory
- * is out. */
+/* wanted: by ordinal; NULL: every column. A non-frozen collection or UDT that is not wanted has
+ * cells only, and its value is null, so that a large one costs nothing. NULL when memory is out. */
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted,
                                                   struct arena *a) MUST_CHECK;
-/* Of a view in which rows are measured: collections by their cells. */
+/* The layout for a view that measures rows: collections by their cells. */
 const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
@@ -91,7 +90,8 @@ static inline bool row_view_int_key(struct row_view *v, const struct eng_row *ro
     v->values[t->n_partition_key] = value_of(v->key_room, sizeof(v->key_room));
     return true;
 }
-/* Of a static or regular column of the current row; for collections: of all their cells together. */
+/* The times of a static or regular column of the current row; for collections: of all their cells
+ * together. */
 struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c);
 /* The cells of a static or regular column of the current row, first to last; *n 0: none. */
 const struct eng_cell *row_view_cells(const struct row_view *v, const struct schema_column *c, uint32_t *n);

@@ -30,7 +30,7 @@ struct table_sizes {
     pthread_mutex_t lock;     /* of the list */
     struct entry *entries;
     pthread_mutex_t ttl_lock; /* of what follows */
-    struct catalog *catalog;  /* NULL: nobody is told */
+    struct catalog *catalog;  /* NULL: TTL deletes are not reported */
     schema_ttl_delete_fn ttl_delete;
     void *ttl_arg;
     const struct schema *schema; /* in which table stands; referenced */
@@ -81,7 +81,7 @@ static int add_row(struct count *c, const struct eng_row *row, struct err *e) {
     return 0;
 }
 
-/* Whoever asks may give up after each part, also among rows that nothing is left of. */
+/* The caller may give up after each part, also among rows of which only deletions remain. */
 static int add_items(struct count *c, struct eng_scan *scan, const struct virtual_patience *patience, struct err *e) {
     struct eng_item item;
     int rc;
@@ -187,7 +187,7 @@ static void give_entry(struct table_sizes *s, struct entry *x, int64_t now_us, c
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What was counted of another definition is counted again. */
+/* A table of another definition loses its counts, so that all its buckets are counted again. */
 static void note_table(struct entry *x, const struct schema_table *t) {
     bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
     bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl &&

@@ -1,4 +1,4 @@
-/* What the statements that change the schema share. Inside cql only.
+/* Shared by the statements that change the schema. Inside cql only.
  *
  * Life of one: compile analyses the tree into a catalog_change, which is the statement's plan; ddl_run hands it to the
  * catalogue on a blocking thread and answers SCHEMA_CHANGE, or VOID when there was nothing to do.
@@ -15,13 +15,14 @@ enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s);
 enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s);
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* -1: whoever asks may not do it. Asked once the plan names what it is done to, as Cassandra asks:
- * before what is there, and what is wrong with it, is told. */
+/* -1: the client's role may not do it. Called as soon as the plan names its object, as Cassandra
+ * does: before any error that would reveal what exists. */
 int ddl_permit(struct compile *c, const struct cql_statement *s) MUST_CHECK;
-/* What PREPARE says of a statement that names something of a keyspace: -1 if it names none and there is no other. */
+/* PREPARE's check for a statement about an object of a keyspace: -1 if it names no keyspace and the
+ * session has none. */
 int ddl_check(struct compile *c, const struct ast_name *name) MUST_CHECK;
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
-/* -1: it is of one of the server's own keyspaces; told before what else is wrong */
+/* -1: the object is in one of the server's own keyspaces; checked before all else */
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK;
 /* -1, as a Cassandra without dynamic data masking, which is how it comes */
 int ddl_refuse_mask(struct compile *c);

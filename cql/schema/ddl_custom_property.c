@@ -1,6 +1,7 @@
-/* What Amazon Keyspaces adds to a table: CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS and TAGS, keys and
- * values one by one (custom_property.def). What they mean together, and what may become of them, is
- * looked at where the whole table is known (system_schema/custom_property.c). */
+/* The table settings that Amazon Keyspaces adds: CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS and TAGS.
+ * This file checks their keys and values one by one (custom_property.def).
+ * system_schema/custom_property.c checks how they fit together and which changes of them are
+ * allowed, because it knows the whole table. */
 #include <stdlib.h>
 #include <strings.h>
 

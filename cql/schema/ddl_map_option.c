@@ -125,7 +125,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* Of Cassandra 3.11 and 5.0 each has a strategy that the other does not: keyspaces mode takes both,
+/* Cassandra 3.11 and 5.0 each have a strategy that the other does not. Keyspaces mode accepts both,
  * and refuses the newer one where it is strict. */
 static const struct strategy *find_strategy(struct compile *c, const char *bare, const char *full) {
     const struct strategy *s = NULL;

@@ -59,8 +59,8 @@ static const char *one_policy(struct compile *c, const char *text, const struct 
     return p->kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p->n_digits, text);
 }
 
-/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; the percentile is shown first.
- * */
+/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
+ * first. */
 static const char *two_policies(struct compile *c, const char *text) {
     const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
     struct policy a, b;
@@ -84,7 +84,7 @@ static const char *two_policies(struct compile *c, const char *text) {
     return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
 }
 
-/* Of the forms of a policy Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE. */
+/* Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
 static bool is_newer_policy(const char *text) {
     size_t n = strlen(text);
     bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;

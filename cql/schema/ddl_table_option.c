@@ -7,7 +7,7 @@
 #include "cql/schema/ddl.h"
 #include "system_schema/table_option.h"
 
-/* What Keyspaces adds to a table ("Tables",
+/* The map options that Keyspaces adds to a table ("Tables",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html). */
 static const char *const keyspaces_maps[] = {"custom_properties", "tags", "autoscaling_settings"};
 
@@ -183,7 +183,7 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
 }
 
-/* What is refused is what Cassandra 3.11 does not know. */
+/* Keyspaces refuses the options that Cassandra 3.11 does not know. */
 static int refuse_newer(struct compile *c, const struct table_option *o) {
     return o->defaults[0] ? 0 : compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name);
 }
@@ -256,8 +256,8 @@ static int read_kind(struct compile *c, const struct ast_prop *prop, struct opti
 }
 
 /* Sub-options and policies are read where the kinds are, so that their errors come before the
- * table's existence. What Keyspaces refuses is asked once, when the options are taken
- * (table_props_options): a report counts one use of it. */
+ * table's existence. Keyspaces' refusals are checked only when the options are taken
+ * (table_props_options), so that a report counts one use of each. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) {
     struct option_list *scratch = ARENA_NEW(c->arena, struct option_list);
     enum compat_mode mode = c->compat.mode;

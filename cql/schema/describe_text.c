@@ -192,7 +192,7 @@ static void put_option(const struct describe_text *d, const struct schema_table 
     }
 }
 
-/* What Keyspaces adds, so that the statement makes the same table again. */
+/* Prints the settings that Keyspaces adds, so that the statement makes the same table again. */
 static void put_keyspaces_options(const struct describe_text *d, const struct schema_table *t, const char *separator) {
     static const struct {
         const char *prefix, *words;

@@ -25,7 +25,7 @@ static int mask(struct compile *c, const struct catalog_change *change, const st
     return col->mask ? 0 : -1;
 }
 
-/* Faults are told column by column. */
+/* ALTER TABLE ADD reports faults column by column. */
 static int check_added(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
                        const struct catalog_column *col) {
     if (a->column_if_not_exists && schema_column_find(table, col->name)) return 0;

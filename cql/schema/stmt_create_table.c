@@ -35,8 +35,8 @@ static int check_name(const struct create *t) {
     return 0;
 }
 
-/* These errors name the table as the statement does. What a text names twice was told when it was
- * read; a tree may come from elsewhere. */
+/* These errors name the table as the statement does. The parser has refused a text that names
+ * something twice, but a tree may come from elsewhere. */
 static int check_read(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
@@ -81,7 +81,7 @@ static int declare_columns(struct create *t) {
     return 0;
 }
 
-/* A class is told as such. */
+/* The error shows a type that was given as a class as that class. */
 static int refuse_multicell(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
     bool user_type = col->type->id == CQL_UDT;
     struct buf text;
@@ -245,7 +245,7 @@ static int check_counter_options(const struct create *t, const struct catalog_ch
     return 0;
 }
 
-/* Options of the wrong kind, and masks, are told before what is there. */
+/* Options of the wrong kind, and masks, are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_create_table *a) {
     if (table_props_kinds(c, &a->props)) return -1;
     for (uint32_t i = 0; i < a->n_columns; i++)

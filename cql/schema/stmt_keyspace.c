@@ -89,7 +89,7 @@ static int check_known(struct compile *c, const struct ast_props *p) {
     return 0;
 }
 
-/* What is looked at before the keyspace is: names, and how it is replicated. */
+/* Reads the properties, which are checked before whether the keyspace exists. */
 static int take_first(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags"),
                           *timestamps = prop_of(p, "client_side_timestamps");

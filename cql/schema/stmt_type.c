@@ -3,7 +3,7 @@
 #include "cql/schema/ddl.h"
 #include "cql/syntax/ast_other.h"
 
-/* What stands in a type before anything is looked up: Cassandra says this of the types as they are written. */
+/* Checks a field's type as it is written, before any name is resolved, as Cassandra does. */
 static int check_as_written(struct compile *c, const struct ast_type *t) {
     if (t->n_args || t->quoted_class) return 0;
     const struct cql_type *scalar = t->keyspace ? NULL : cql_type_by_name(slice_str(t->name));

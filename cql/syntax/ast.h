@@ -1,5 +1,5 @@
-/* What the grammar builds: statements as the user wrote them, names unresolved, in the arena of the
- * parse.
+/* The syntax trees that the grammar builds: statements as the user wrote them, names unresolved, in
+ * the arena of the parse.
  *
  * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it;
  * ast_print writes it back as canonical CQL. Identifiers are lower-cased unless they were quoted.
@@ -290,9 +290,9 @@ enum ast_alter_table_op {
     ALTER_TABLE_MASK,
     ALTER_TABLE_DROP_MASK,
 };
-/* What AWS's other services say of a table, beside what CQL can: settings that no statement names
- * (by one name each; value NULL: it goes), and at once: the table stays ACTIVE meanwhile, for it is
- * theirs. */
+/* Table settings of other AWS services, which no CQL statement can name: one name each; value NULL
+ * removes the setting. at_once: the change belongs to such a service, takes effect at once, and the
+ * table stays ACTIVE. */
 struct ast_beside {
     bool at_once;
     uint32_t n;
@@ -384,7 +384,8 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MU
 /* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else.
  * text must outlive the tree. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* What the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH; STMT_KINDS: something else. */
+/* The kind of statement that the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH;
+ * STMT_KINDS: another. */
 enum stmt_kind cql_parse_kind(struct slice text);
 /* Canonical CQL: parses back to an equal tree. */
 void ast_print(const struct ast_stmt *s, struct buf *out);

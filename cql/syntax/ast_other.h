@@ -1,7 +1,7 @@
 /* Statements that are parsed and printed, and refused when they are run, until an issue makes them
  * run; then a struct moves to ast.h.
  *
- * Which member of struct ast_other counts is said by ast_stmt.kind. All of it lives in the arena of
+ * ast_stmt.kind says which member of struct ast_other is in use. All of it lives in the arena of
  * the parse. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What all builders stand on: memory of the parse, refusals, names. */
+/* Shared by all builders: memory of the parse, refusals, names. */
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
 

@@ -1,4 +1,4 @@
-/* What the grammar's actions call to build nodes. Inside cql only.
+/* The functions that the grammar's actions call to build nodes. Inside cql only.
  *
  * Life: cql_parse makes a struct parse on its stack, feeds the tokens to lemon, and drops it. No
  * builder ever returns NULL: without memory it sets the error and hands out the parse's scratch
@@ -21,7 +21,7 @@ struct seq {
     void *p;
 };
 
-/* What a CREATE TABLE has named so far. */
+/* The names that a CREATE TABLE has used so far. */
 struct naming {
     const char *table; /* as the statement has it */
     struct name_tree columns, ordered;
@@ -37,11 +37,11 @@ struct parse {
     struct seq *binds;      /* of const char * */
     struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
     struct naming *naming;  /* of the CREATE TABLE at hand; NULL: it is none */
-    const char *noted;      /* a syntax error that is told at the end; NULL: none so far */
+    const char *noted;      /* a syntax error to report at the end; NULL: none so far */
     bool failed;            /* err is set, or syntax_error below asks for it */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
-    /* tokens to come: JSON and DISTINCT are told apart by what follows */
+    /* tokens to come: what follows decides what JSON and DISTINCT mean */
     struct token_reader reader;
     struct token ahead;
     bool has_ahead;
@@ -65,12 +65,11 @@ void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const 
 void cqli_reject(struct parse *p, struct token t);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
-/* The statements that come most are read by hand, at a third of what the grammar takes: SELECT of
- * columns or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT of literals and
- * ?. Names in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is something
- * else, or is wrong, or there is no memory; then what was built is nothing, and p must be set up
- * anew.
- * P1. What it returns is what the grammar makes of the text, to the last slice of it. */
+/* Reads the most frequent statements by hand, in a third of the grammar's time: SELECT of columns
+ * or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT of literals and ?. Names
+ * in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is another statement,
+ * or is wrong, or there is no memory; then the caller drops what was built and sets p up anew.
+ * P1. The tree that it returns equals the grammar's tree of the text in every slice. */
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
 struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) MUST_CHECK;

@@ -92,7 +92,7 @@ static bool may_nest(const char *name) {
     return false;
 }
 
-/* Has the clause named it before? What it named first stays in named, with at. */
+/* True when the clause has named it before. The first use of a name stays in named, with at. */
 static bool is_named(struct parse *p, struct name_tree *named, struct slice name, uint32_t at) {
     int rc = p->failed ? 0 : name_tree_put(named, name, at);
     if (rc < 0) cqli_nomem(p);
@@ -172,8 +172,9 @@ static struct slice field_key(struct parse *p, const struct ast_assignment *a) {
     return slice_of(key, n + m);
 }
 
-/* A column is set as a whole once and alone, and a field of it once; all else may be repeated. What
- * was set as a whole had nothing before it, so it is the first of its column. */
+/* A column is set as a whole once and alone, and a field of it once; every other assignment may be
+ * repeated. An assignment to a whole column is always the first of its column, so looking at the
+ * first one is enough. */
 static bool is_contradiction(struct parse *p, const struct seq *s, const struct ast_assignment *a) {
     if (!s->n) p->named = (struct name_tree){.arena = p->arena};
     const struct ast_assignment *all = s->p;

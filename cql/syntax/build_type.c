@@ -64,7 +64,8 @@ static void check_frozen(struct parse *p, const struct ast_type *inner) {
     buf_fini(&class);
 }
 
-/* As a Java int. A dimension that is none, 0 or less, is told with what else is wrong in the type. */
+/* Reads a dimension as a Java int. A dimension of 0 or less is not refused here but with the type's
+ * other faults. */
 static uint32_t dimension_of(struct parse *p, struct slice number) {
     bool negative = number.p[0] == '-';
     uint64_t n = 0, max = (uint64_t)INT32_MAX + negative;

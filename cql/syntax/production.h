@@ -2,9 +2,9 @@
  * syntax_error.c goes through again to say where it would stop.
  *
  * A production begins at its node of production_starts and ends at a node of kind END. A token is
- * one of production_terminals, sorted by name, or of a set (arg - PRODUCTION_TERMINALS). Who calls
- * production i stands in production_callers, from production_callers_from[i] on. The first
- * production is the one of a whole query. */
+ * one of production_terminals, sorted by name, or of a set (arg - PRODUCTION_TERMINALS). The
+ * callers of production i stand in production_callers, from production_callers_from[i] on. The
+ * first production is the one of a whole query. */
 #pragma once
 
 #include <stdbool.h>

@@ -34,8 +34,8 @@ bool token_word_is_free(struct slice word);
 /* How errors name a token: K_SELECT, '(' , IDENT, EOF. */
 const char *token_name(uint16_t code);
 
-/* What a string or a quoted name says: without quotes, doubled quotes made single. Into the arena
- * unless it can stay in place. */
+/* The contents of a string or quoted name: without quotes, doubled quotes made single. Copied into
+ * the arena only when needed. */
 struct slice token_unquote(struct arena *a, struct slice text) MUST_CHECK;
 
 struct token_place {

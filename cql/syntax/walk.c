@@ -31,8 +31,8 @@ struct guard_seen {
     bool can;
 };
 
-/* What a choice came to, told by its first token alone (second: SET_BLANK) or by two. Nothing but
- * these goes into a decision that asks no guard, so it is made once. */
+/* The outcome of a choice by its first token alone (second: SET_BLANK) or by two tokens. A decision
+ * without a guard depends on these alone, so it is made once and kept. */
 struct decision {
     uint16_t choice; /* its node + 1; 0: free */
     uint16_t first, second;
@@ -284,7 +284,7 @@ static int alive(const struct lookahead *l, int *first) {
 
 static bool guard_holds(struct walk *w, uint16_t production, uint32_t token);
 
-/* What looks ahead at this depth of guards. */
+/* The lookahead state for this depth of guards, made on first use. */
 static struct lookahead *lookahead_at(struct walk *w) {
     struct lookahead *l = w->levels[w->depth];
     if (!l) {

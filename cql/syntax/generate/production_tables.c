@@ -163,7 +163,7 @@ static int choice(const char *p, const char *end, int next, int skip, int flags)
     return at;
 }
 
-/* What the text says, and then next. */
+/* Makes the nodes for the text from p to end, which lead on to next. */
 static int sequence(const char *p, const char *end, int next) {
     int first = node(PRODUCTION_EMPTY, 0), last = first;
     for (p = skip_blanks(p, end); p < end; p = skip_blanks(p, end)) {
