@@ -237,14 +237,6 @@ static int reopen_scan(struct engine_source *s) {
     return open_scan(s);
 }
 
-/* The static row is given when all rows turn out to have expired. By then the scan has moved on to
- * the next partition, or ended. */
-static int keep_statics(struct engine_source *s) {
-    if (s->statics_kept) return 0;
-    s->statics_kept = true;
-    return row_view_keep_statics(&s->view, s->spec.r->err);
-}
-
 static int start_partition(struct engine_source *s, struct read_row *out) {
     const struct paging_state *resume = s->piece.resume;
     const struct eng_item *item = &s->item;
@@ -260,15 +252,6 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
-/* An item of a partition of which no more rows are wanted. */
-static int pass_unwanted(struct engine_source *s) {
-    s->static_row_due = false;
-    if (s->piece.part) close_scan(s);
-    else if (++s->passed > SKIP_AFTER && reopen_scan(s)) return READ_FAILED;
-    s->state = s->piece.part ? AT_BOUND : AT_SCAN;
-    return GO_ON;
-}
-
 SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
     s->state = AT_SCAN;
     if (s->item.kind == ENG_ITEM_PARTITION) {
@@ -276,9 +259,20 @@ SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
         s->state = AT_HELD;
         return give_static_row(s, out);
     }
-    if (s->base.skip_partition) return pass_unwanted(s);
+    if (s->base.skip_partition) { /* no more rows of the partition are wanted */
+        s->static_row_due = false;
+        if (s->piece.part) close_scan(s);
+        else if (++s->passed > SKIP_AFTER && reopen_scan(s)) return READ_FAILED;
+        s->state = s->piece.part ? AT_BOUND : AT_SCAN;
+        return GO_ON;
+    }
     if (s->item.kind == ENG_ITEM_EXPIRED) {
-        if (s->static_row_due && keep_statics(s)) return READ_FAILED;
+        /* The static row is given when all rows turn out to have expired. By then the scan has moved
+         * on to the next partition, or ended. */
+        if (s->static_row_due && !s->statics_kept) {
+            s->statics_kept = true;
+            if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
+        }
         return pass_expired(s, s->item.row);
     }
     s->static_row_due = false;
@@ -319,13 +313,6 @@ static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_r
     return LIKELY(p && read_meter_run_row(&s->meter, run, &s->view.laid)) ? p : NULL;
 }
 
-/* Where the scan's last step leaves the source. */
-static enum read_pull end_stream(struct engine_source *s, int rc) {
-    if (rc == 1) s->state = AT_HELD;
-    if (rc == 0) s->state = AT_BOUND;
-    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* which says so again */ : (enum read_pull)rc;
-}
-
 static enum read_pull stream(struct engine_source *s, uint64_t most, struct read_meter_run *sum) {
     struct row_sink *sink = s->spec.r->sink;
     const uint8_t *end;
@@ -340,7 +327,10 @@ static enum read_pull stream(struct engine_source *s, uint64_t most, struct read
     }
     if (run.rows) sink->took(sink, p, run.rows);
     *sum = run;
-    return s->row_out ? READ_ROW : end_stream(s, rc);
+    if (s->row_out) return READ_ROW;
+    if (rc == 1) s->state = AT_HELD;
+    if (rc == 0) s->state = AT_BOUND;
+    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* which says so again */ : (enum read_pull)rc;
 }
 
 /* After a row that was pulled: those behind it that are alike. */

@@ -21,18 +21,6 @@ static int keep_values(struct row_group *g, const struct value *values, const bo
                           KEEP_MAX >> 20);
 }
 
-static int open_group(struct row_group *g) {
-    const struct select_plan *p = g->plan;
-    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
-    arena_reset(&g->keep);
-    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) ||
-        term_latch_all(p->latches, &c, g->times))
-        return -1;
-    if (keep_values(g, g->times, NULL, p->n_latches, &g->latched)) return -1;
-    g->open = true;
-    return 0;
-}
-
 /* Equal bytes are equal values; values of clustering columns can be equal with different bytes, too
  * (1.0 and 1.00). Results of a function are compared by their bytes. */
 static bool in_group(const struct row_group *g) {
@@ -54,24 +42,19 @@ static int put_key(struct row_group *g) {
     uint32_t plain = p->n_group - (p->group_function != NULL);
     buf_clear(&g->next_key, KEY_KEEP);
     for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->row.values[i], &g->next_key);
-    if (!p->group_function) return 0;
-    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
-    struct value last;
-    if (term_eval_in(p->group_function, &c, &last)) return -1;
-    cql_elem_put(last, &g->next_key);
-    return 0;
-}
-
-/* The row is the first of another group than the open one. */
-static int compare_group(struct row_group *g, bool *other) {
-    if (put_key(g)) return -1;
-    if (buf_failed(&g->next_key)) return err_nomem(g->r->err);
-    *other = !g->open || !in_group(g);
-    return 0;
+    if (p->group_function) {
+        struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+        struct value last;
+        if (term_eval_in(p->group_function, &c, &last)) return -1;
+        cql_elem_put(last, &g->next_key);
+    }
+    return buf_failed(&g->next_key) ? err_nomem(g->r->err) : 0;
 }
 
 /* 1: the row is in the open group now; 0: no further group of its partition is wanted. */
 static int start_group(struct row_group *g) {
+    const struct select_plan *p = g->plan;
+    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
     if (g->source->given >= g->partition_limit) {
         g->source->skip_partition = true;
         return 0;
@@ -80,14 +63,12 @@ static int start_group(struct row_group *g) {
     struct buf key = g->key;
     g->key = g->next_key;
     g->next_key = key;
-    return open_group(g) ? -1 : 1;
-}
-
-static int add_row(struct row_group *g) {
-    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
-    for (uint32_t i = 0; i < g->plan->n_aggregates; i++)
-        if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return -1;
-    return 0;
+    arena_reset(&g->keep);
+    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) ||
+        term_latch_all(p->latches, &c, g->times) || keep_values(g, g->times, NULL, p->n_latches, &g->latched))
+        return -1;
+    g->open = true;
+    return 1;
 }
 
 /* The results stay until the next pull clears them. */
@@ -97,27 +78,26 @@ static enum read_pull close_group(struct row_group *g, struct read_row *out) {
     return READ_ROW;
 }
 
-static enum read_pull end(struct row_group *g, struct read_row *out) {
-    bool nothing = g->ended || (!g->open && g->plan->grouped);
-    g->ended = true;
-    return nothing ? READ_END : close_group(g, out);
-}
-
 static enum read_pull next(struct read_op *op, struct read_row *out) {
     struct row_group *g = (struct row_group *)op;
     if (!g->open) aggregates_clear(g->aggregates, g->plan->n_aggregates);
     while (!g->ended) {
         enum read_pull pull = g->pending ? READ_ROW : read_next(g->below, &g->row);
-        bool other = false;
         if (pull == READ_END) break;
         if (pull != READ_ROW) return pull;
-        if (compare_group(g, &other)) return READ_FAILED;
+        if (put_key(g)) return READ_FAILED;
+        bool other = !g->open || !in_group(g);
         g->pending = other && g->open;
         if (g->pending) return close_group(g, out);
         int in = other ? start_group(g) : 1;
-        if (in < 0 || (in && add_row(g))) return READ_FAILED;
+        if (in < 0) return READ_FAILED;
+        struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+        for (uint32_t i = 0; in && i < g->plan->n_aggregates; i++)
+            if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return READ_FAILED;
     }
-    return end(g, out);
+    bool nothing = g->ended || (!g->open && g->plan->grouped);
+    g->ended = true;
+    return nothing ? READ_END : close_group(g, out);
 }
 
 int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r,

@@ -111,14 +111,12 @@ SELDOM static bool add_any(struct read_meter *m, const struct row_view *v, bool 
     return true;
 }
 
-static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
-    bool first = has_row && !m->page_rows && !m->may_undo;
-    return LIKELY(first) ? add_first(m, v) : add_any(m, v, has_row);
-}
-
 /* Nearly every row of a slice: nothing but rows like it came since it was settled what each adds. */
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
-    if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) return add_row(m, v, has_row);
+    if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) {
+        bool first = has_row && !m->page_rows && !m->may_undo;
+        return LIKELY(first) ? add_first(m, v) : add_any(m, v, has_row);
+    }
     uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + row_size_sent(v);
     if (UNLIKELY(may_end(m) && is_full(m, bytes))) return end_page(m);
     m->bytes = bytes;

@@ -1,27 +1,24 @@
 #include "cql/read/page.h"
 
-static void count(struct result_page *p) {
+static enum read_pull next(struct read_op *op, struct read_row *row) {
+    struct result_page *p = (struct result_page *)op;
+    if (p->ended) return READ_END;
+    enum read_pull pull;
+    if (p->limit_reached) {
+        while ((pull = read_next(&p->source->op, row)) == READ_ROW) p->source->read->past_limit++;
+        p->ended = pull == READ_END;
+        return pull;
+    }
+    pull = read_next(p->below, row);
+    if (pull != READ_ROW) {
+        p->ended = pull == READ_END;
+        return pull;
+    }
     if (p->has_limit && --p->limit_left == 0) {
         p->limit_reached = p->source->last_query = true;
         p->ended = !p->reads_on;
     }
     if (p->rows_left != UINT64_MAX && --p->rows_left == 0) p->full = p->ended = true;
-}
-
-static enum read_pull read_on(struct result_page *p, struct read_row *row) {
-    enum read_pull pull;
-    while ((pull = read_next(&p->source->op, row)) == READ_ROW) p->source->read->past_limit++;
-    p->ended = pull == READ_END;
-    return pull;
-}
-
-static enum read_pull next(struct read_op *op, struct read_row *row) {
-    struct result_page *p = (struct result_page *)op;
-    if (p->ended) return READ_END;
-    if (p->limit_reached) return read_on(p, row);
-    enum read_pull pull = read_next(p->below, row);
-    if (pull == READ_ROW) count(p);
-    else p->ended = pull == READ_END;
     return pull;
 }
 

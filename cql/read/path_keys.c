@@ -34,13 +34,11 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     return 0;
 }
 
-static bool is_done(const struct paging_state *from) { return from && !from->ck.p && !from->before; }
-
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct keys *k = keys;
     for (; k->at < k->n_parts; k->at++) {
         const struct paging_state *from = k->resume && k->at == k->first ? k->resume : NULL;
-        if (is_done(from) || (from && from->ck.p && k->n_rows == 1)) continue;
+        if (from && (from->ck.p ? k->n_rows == 1 : !from->before)) continue; /* the page before read all of it */
         s->index = k->at;
         *out = (struct piece){.kind = PIECE_SCAN,
                               .part = &k->parts[k->at++],

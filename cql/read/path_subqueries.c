@@ -15,12 +15,6 @@ struct keys {
     const struct paging_state *resume;
 };
 
-static int check_product(struct cql_request *r, uint64_t n) {
-    struct compat k = compat_in(r, &r->compiled->compat);
-    if (LIKELY(n <= QUOTA_IN_SUBQUERIES)) return 0;
-    return compat_refuse(&k, REFUSE_IN_SUBQUERIES, r->err, n > INT32_MAX ? INT32_MAX : (int)n, QUOTA_IN_SUBQUERIES);
-}
-
 static int eval(const struct read_spec *spec, void **out, bool *none) {
     const struct where_plan *w = spec->plan->where;
     struct cql_request *r = spec->r;
@@ -39,7 +33,11 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (where_key_values(w, r, &keys) || where_parts(w, r, &keys, false, &k->parts, &k->n_parts)) return -1;
     if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, r, &k->each, &k->n_each)) return -1;
     *none = k->n_parts == 0;
-    return check_product(r, (uint64_t)k->n_parts * k->n_each);
+    uint64_t n = (uint64_t)k->n_parts * k->n_each;
+    struct compat compat = compat_in(r, &r->compiled->compat);
+    if (LIKELY(n <= QUOTA_IN_SUBQUERIES)) return 0;
+    return compat_refuse(&compat, REFUSE_IN_SUBQUERIES, r->err, n > INT32_MAX ? INT32_MAX : (int)n,
+                         QUOTA_IN_SUBQUERIES);
 }
 
 static void fill(struct keys *k, struct piece *out, const struct where_subquery *q, bool distinct) {
@@ -74,20 +72,15 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     return 0;
 }
 
-static uint64_t subqueries_of_page(const struct read_spec *spec) {
-    uint64_t n = QUOTA_IN_PAGE_SUBQUERIES;
-    if (!spec->paged) return UINT64_MAX;
-    if (spec->page_rows < n) n = spec->page_rows;
-    return spec->limit < n ? spec->limit : n;
-}
-
 static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct keys *k = keys;
     struct cql_request *r = spec->r;
     k->resume = spec->resume;
     k->first = k->at = spec->resume ? spec->resume->partition : 0;
     k->total = (uint64_t)k->n_parts * k->n_each;
-    k->most = subqueries_of_page(spec);
+    k->most = spec->paged ? QUOTA_IN_PAGE_SUBQUERIES : UINT64_MAX;
+    if (spec->paged && spec->page_rows < k->most) k->most = spec->page_rows;
+    if (spec->paged && spec->limit < k->most) k->most = spec->limit;
     if (k->total > UINT32_MAX)
         return (void)err_invalid(r->err, "The product of the IN lists has more than %u elements", UINT32_MAX), NULL;
     if (k->resume && (k->first >= k->total || !slice_eq(k->parts[k->first / k->n_each].key, k->resume->key)))

@@ -19,22 +19,18 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     return some < 0 ? -1 : 0;
 }
 
-/* Whether the storage partition in which the range begins is empty in front of it: the range that
- * goes through its end pays for it if it is. No token is the smallest number. */
-static int look_before(struct engine_source *s, const struct range *k) {
-    uint32_t first = path_tokens_quarter(k->from);
-    int64_t start = path_tokens_quarter_start(first);
-    if (k->resume || k->from <= start + 1 || k->to < path_tokens_quarter_end(first)) return 0;
-    int rc = engine_source_probe(s, start, k->from - 1);
-    if (rc > 0) s->quarters_seen |= 1u << first;
-    return rc < 0 ? rc : 0;
-}
-
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct range *k = keys;
     if (k->taken) return 0;
-    int rc = k->any ? look_before(s, k) : 0;
-    if (rc < 0) return rc;
+    /* The storage partition in which the range begins may be empty in front of the range: a range
+     * that goes through its end then pays for it. No token is the smallest number. */
+    uint32_t first = path_tokens_quarter(k->from);
+    int64_t start = path_tokens_quarter_start(first);
+    if (k->any && !k->resume && k->from > start + 1 && k->to >= path_tokens_quarter_end(first)) {
+        int rc = engine_source_probe(s, start, k->from - 1);
+        if (rc < 0) return rc;
+        if (rc > 0) s->quarters_seen |= 1u << first;
+    }
     *out = (struct piece){.kind = k->any ? PIECE_SCAN : PIECE_EMPTY,
                           .token_from = k->from,
                           .token_to = k->to,

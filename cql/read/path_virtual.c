@@ -58,18 +58,15 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
 
 /* ---- order ---- */
 
-static int compare_values(const struct schema_column *c, struct value a, struct value b) {
-    if (value_is_null(a) || value_is_null(b)) return value_is_null(b) - value_is_null(a);
-    int order = cql_value_compare(c->type, value_slice(a), value_slice(b));
-    return c->desc ? -order : order;
-}
-
 /* In the order in which rows are given. */
 static int compare_keys(const struct virtual_source *s, const struct value *a, const struct value *b) {
     const struct schema_table *t = s->spec.plan->table;
     for (uint32_t i = 0; i < s->n_key; i++) {
-        int order = compare_values(&t->columns[i], a[i], b[i]);
-        if (order) return s->spec.plan->reversed && i >= t->n_partition_key ? -order : order;
+        bool null = value_is_null(a[i]) || value_is_null(b[i]);
+        int order = null ? value_is_null(b[i]) - value_is_null(a[i])
+                         : cql_value_compare(t->columns[i].type, value_slice(a[i]), value_slice(b[i]));
+        bool reversed = s->spec.plan->reversed && i >= t->n_partition_key;
+        if (order) return (t->columns[i].desc && !null) != reversed ? -order : order;
     }
     return 0;
 }
@@ -78,15 +75,6 @@ static int by_key(const void *a, const void *b) {
     const struct virtual_row *x = a, *y = b;
     int order = compare_keys(x->of, x->values, y->values);
     return order ? order : (x->arrival > y->arrival) - (x->arrival < y->arrival);
-}
-
-/* Sorts the rows; among rows with the same key the first that was yielded stays. */
-static void sort(struct virtual_source *s) {
-    size_t n = 0;
-    if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);
-    for (size_t i = 0; i < s->n; i++)
-        if (n == 0 || compare_keys(s, s->rows[n - 1].values, s->rows[i].values)) s->rows[n++] = s->rows[i];
-    s->n = n;
 }
 
 /* ---- where rows begin ---- */
@@ -110,11 +98,6 @@ static bool begin_behind(struct virtual_source *s) {
     uint32_t n = t->n_partition_key;
     return read_values(s->partition.is, t->columns, n, s->behind) &&
            read_values(s->clustering.is, t->columns + n, t->n_clustering, s->behind + n);
-}
-
-static int keep_place(struct virtual_source *s, struct slice partition, struct slice clustering) {
-    bool kept = !kept_key_put(&s->partition, partition) && !kept_key_put(&s->clustering, clustering);
-    return kept ? 0 : err_nomem(s->spec.r->err);
 }
 
 /* ---- loading ---- */
@@ -173,7 +156,8 @@ static int load(struct virtual_source *s) {
     if (t->virt->blocks && !r->blocking) return READ_INCOMPLETE;
     if (s->n) {
         const struct virtual_row *last = &s->rows[s->n - 1];
-        if (keep_place(s, last->partition, last->clustering)) return READ_FAILED;
+        if (kept_key_put(&s->partition, last->partition) || kept_key_put(&s->clustering, last->clustering))
+            return err_nomem(r->err);
         if (!begin_behind(s)) return err_set(r->err, ERR_SERVER, "A row of %s has a bad key", t->name);
     }
     arena_reset(&s->arena);
@@ -183,7 +167,13 @@ static int load(struct virtual_source *s) {
     ctx.key = s->key;
     ctx.after = s->in_parts ? s->behind : NULL;
     if (t->virt->yield(&ctx, t, take_row, s) && !s->more) return READ_FAILED;
-    if (!s->in_parts) sort(s);
+    if (!s->in_parts) {
+        size_t n = 0;
+        if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);
+        for (size_t i = 0; i < s->n; i++) /* of rows with the same key the first that was yielded stays */
+            if (n == 0 || compare_keys(s, s->rows[n - 1].values, s->rows[i].values)) s->rows[n++] = s->rows[i];
+        s->n = n;
+    }
     s->loaded = true;
     return 0;
 }

@@ -109,17 +109,6 @@ static int find_ordinals(struct compile *c, struct select_plan *p) {
     return 0;
 }
 
-/* In the order of the select list. */
-static const struct term *in_order(struct term *subscripts) {
-    struct term *first = NULL;
-    for (struct term *t = subscripts, *next; t; t = next) {
-        next = t->next_subscript;
-        t->next_subscript = first;
-        first = t;
-    }
-    return first;
-}
-
 static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted,
                              struct cql_statement *out, struct err *later) {
     const struct schema_table *t = p->table;
@@ -137,7 +126,13 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     p->aggregates = s->aggregates;
     p->n_latches = s->n_latches;
     p->latches = s->latches;
-    p->subscripts = in_order(s->subscripts);
+    struct term *subscripts = NULL; /* in the order of the select list */
+    for (struct term *x = s->subscripts, *next; x; x = next) {
+        next = x->next_subscript;
+        x->next_subscript = subscripts;
+        subscripts = x;
+    }
+    p->subscripts = subscripts;
     p->json = ast->json;
     if (!p->json && find_ordinals(c, p)) return -1;
     if (p->json && make_json(c, p, columns)) return -1;
@@ -166,21 +161,6 @@ static bool selects_only_statics(const struct schema_table *t, const struct ast_
     return statics;
 }
 
-/* Is every partition key column restricted by = or IN? */
-static bool by_keys(const struct select_plan *p) {
-    for (uint32_t i = 0; i < p->table->n_partition_key; i++) {
-        const struct where_step *s = p->where->partition_steps[i];
-        if (!s || (s->kind != STEP_EQ && s->kind != STEP_IN)) return false;
-    }
-    return true;
-}
-
-/* Does it name a clustering column first? Another is refused for itself. */
-static bool orders_by_clustering(const struct schema_table *t, const struct ast_select *ast) {
-    const struct schema_column *col = ast->n_order_by ? schema_column_find(t, ast->order_by[0].column) : NULL;
-    return col && col->kind == COLUMN_CLUSTERING;
-}
-
 static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast,
                           const bool *selected) {
     const struct schema_table *t = p->table;
@@ -202,8 +182,9 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
     }
     /* Rows of several partitions are sorted, and their ORDER BY columns count as selected; rows of
      * a range of tokens are not sorted. */
-    if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) &&
-        orders_by_clustering(t, ast))
+    const struct schema_column *order = ast->n_order_by ? schema_column_find(t, ast->order_by[0].column) : NULL;
+    if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) && order &&
+        order->kind == COLUMN_CLUSTERING) /* compile_order refuses other columns */
         return err_invalid(
             c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
             ast->order_by[0].column);
@@ -213,12 +194,6 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
                                "SELECT DISTINCT queries must request all the partition key columns (missing %s)",
                                t->columns[i].name);
     return 0;
-}
-
-static bool has_partition_in(const struct select_plan *p) {
-    for (uint32_t i = 0; i < p->table->n_partition_key; i++)
-        if (p->where->partition_steps[i] && p->where->partition_steps[i]->kind == STEP_IN) return true;
-    return false;
 }
 
 bool select_is_fixed(const struct select_plan *p, uint32_t position) {
@@ -257,9 +232,12 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     const struct schema_table *t = p->table;
     if (ast->n_order_by == 0) return 0;
     if (ast->order_by[0].ann_of) return err_invalid(c->err, "ANN ordering is not yet supported.");
-    if (!by_keys(p))
-        return err_invalid(c->err,
-                           "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        const struct where_step *s = p->where->partition_steps[i];
+        if (!s || (s->kind != STEP_EQ && s->kind != STEP_IN))
+            return err_invalid(c->err,
+                               "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
+    }
     p->ordered = true;
     struct ast_ordering *orderings = ARENA_ARRAY(c->arena, ast->n_order_by, struct ast_ordering);
     int n = orderings ? list_orderings(c, t, ast, orderings) : err_nomem(c->err);
@@ -282,16 +260,6 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     }
     p->n_order = at;
     return n < 0 ? -1 : 0;
-}
-
-/* Rows of several partitions are sorted by columns that the select list need not contain. */
-static void want_ordering(const struct select_plan *p, bool *wanted) {
-    for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
-}
-
-static int check_partition_limit(struct compile *c, const struct select_plan *p, const struct ast_select *ast) {
-    bool beside = ast->per_partition_limit && p->n_aggregates && !p->grouped;
-    return beside ? err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.") : 0;
 }
 
 static int compile_limits(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
@@ -334,11 +302,6 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     if (!p->layout) return err_nomem(c->err);
     p->lays_out = lays_out(p);
     return 0;
-}
-
-static const struct access_path *choose_path(const struct select_plan *p) {
-    if (p->table->virt) return &path_virtual;
-    return p->where->partitions == WHERE_KEYS ? &path_keys : &path_tokens;
 }
 
 static void put_steps(struct buf *b, struct where_step *const *steps, uint32_t n) {
@@ -401,16 +364,21 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
         *c->err = later;
         return -1;
     }
-    p->several_partitions = has_partition_in(p);
+    for (uint32_t i = 0; i < p->table->n_partition_key; i++)
+        if (p->where->partition_steps[i] && p->where->partition_steps[i]->kind == STEP_IN) p->several_partitions = true;
     if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
-    if (select_compile_group(c, p, ast) || check_partition_limit(c, p, ast) || compile_order(c, p, ast)) return -1;
+    if (select_compile_group(c, p, ast)) return -1;
+    if (ast->per_partition_limit && p->n_aggregates && !p->grouped)
+        return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.");
+    if (compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
     if (compile_limits(c, p, ast)) return -1;
-    want_ordering(p, wanted);
+    /* Rows of several partitions are sorted by columns that the select list need not contain. */
+    for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
-    p->path = choose_path(p);
+    p->path = p->table->virt ? &path_virtual : p->where->partitions == WHERE_KEYS ? &path_keys : &path_tokens;
     p->computes = !p->ordinals || p->where->n_filters || p->n_aggregates;
     return make_salt(c, p);
 }

@@ -8,12 +8,6 @@
 
 /* ---- functions ---- */
 
-static int refuse_aggregate(struct compile *c, const struct ast_expr *x, const struct term *t) {
-    const char *name = strcmp(x->name, "count") == 0 && t->n_args == 0 ? "count_rows" : x->name;
-    return err_invalid(c->err, "Aggregate functions are not supported within the GROUP BY clause, got: system.%s",
-                       name);
-}
-
 /* The columns that it looks at, each once, in the order in which they stand there. Returns how
  * many; at most most go to out. */
 static uint32_t find_columns(const struct term *t, const struct schema_column **out, uint32_t n, uint32_t most) {
@@ -38,10 +32,6 @@ static int refuse_columns(struct compile *c, const struct schema_column **column
     return -1;
 }
 
-static bool is_function(const struct ast_expr *x, const struct term *t) {
-    return (t->kind == TERM_CALL && x->kind != EXPR_CAST) || t->kind == TERM_AGGREGATE;
-}
-
 /* The column that a function is taken of. NULL: with an error. */
 static const struct schema_column *compile_function(struct compile *c, struct select_plan *p,
                                                     const struct ast_expr *x) {
@@ -56,9 +46,14 @@ static const struct schema_column *compile_function(struct compile *c, struct se
     struct receiver any = receiver_of(p->table, "[selection]", NULL);
     const struct term *t = term_compile(&on_row, x, &any);
     if (!t) return NULL;
-    if (!is_function(x, t))
+    bool aggregate = t->kind == TERM_AGGREGATE;
+    if (!aggregate && (t->kind != TERM_CALL || x->kind == EXPR_CAST))
         return err_invalid(c->err, "Group by is only supported on columns and on functions of a column"), NULL;
-    if (t->kind == TERM_AGGREGATE) return (void)refuse_aggregate(c, x, t), NULL;
+    if (aggregate) {
+        const char *name = strcmp(x->name, "count") == 0 && t->n_args == 0 ? "count_rows" : x->name;
+        err_invalid(c->err, "Aggregate functions are not supported within the GROUP BY clause, got: system.%s", name);
+        return NULL;
+    }
     uint32_t n = find_columns(t, columns, 0, COLUMNS_MAX);
     if (n == 0)
         return err_invalid(c->err, "GROUP BY functions must have one clustering column name as parameter"), NULL;

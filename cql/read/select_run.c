@@ -70,11 +70,6 @@ static int warn_of_aggregation(struct cql_request *r, const struct select_plan *
                                   : 0;
 }
 
-static enum query_class class_of(const struct select_plan *p) {
-    if (p->where->partitions == WHERE_TOKENS) return p->where->has_token ? QUERY_PARTITION_RANGE : QUERY_TABLE_SCAN;
-    return p->where->rows == WHERE_ROW_KEYS ? QUERY_POINT : QUERY_ROW_RANGE;
-}
-
 /* ---- the chain ---- */
 
 static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
@@ -87,33 +82,35 @@ static struct read_op *add_filter(struct select_run *run, struct read_op *below,
     return &run->filter.op;
 }
 
-static struct read_op *add_group(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {
     const struct select_plan *p = spec->plan;
-    if (!p->n_aggregates && !p->grouped) return below;
-    run->grouped = true;
-    if (row_group_init(&run->group, below, run->source, spec->r, p)) return NULL;
-    run->group.partition_limit = spec->partition_limit;
-    return &run->group.op;
-}
-
-/* Rows come out of a source as they are asked for, or values are to be picked out of them, or computed. */
-static struct read_op *add_project(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
-    if (spec->plan->consecutive && !run->grouped) return below;
-    return row_project_init(&run->project, below, spec->r, spec->plan) ? NULL : &run->project.op;
-}
-
-static struct read_op *add_order(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
-    const struct select_plan *p = spec->plan;
+    struct read_spec of_rows = *spec;
+    bool rows = !p->n_aggregates && !p->grouped;
+    if (!rows) of_rows.partition_limit = UINT64_MAX;
+    else if (p->distinct) of_rows.partition_limit = 1;
+    run->source = path->open(&of_rows, keys);
+    if (!run->source) return -1;
+    struct read_op *op = add_filter(run, &run->source->op, spec);
+    if (!op) return -1;
+    if (!rows) {
+        run->grouped = true;
+        if (row_group_init(&run->group, op, run->source, spec->r, p)) return -1;
+        run->group.partition_limit = spec->partition_limit;
+        op = &run->group.op;
+    }
+    /* Rows come out of a source as they are asked for, or values are picked out of them, or computed. */
+    if (!p->consecutive || run->grouped) {
+        if (row_project_init(&run->project, op, spec->r, p)) return -1;
+        op = &run->project.op;
+    }
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
-    if (!p->ordered || !several || (p->n_aggregates && !p->grouped)) return below;
-    run->ordered = true;
-    row_order_init(&run->order, below, spec->r, p);
-    return &run->order.op;
-}
-
-static void add_page(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    if (p->ordered && several && (!p->n_aggregates || p->grouped)) {
+        run->ordered = true;
+        row_order_init(&run->order, op, spec->r, p);
+        op = &run->order.op;
+    }
     struct result_page *page = &run->page;
-    result_page_init(page, below, run->source);
+    result_page_init(page, op, run->source);
     page->group = run->grouped ? &run->group : NULL;
     page->has_limit = spec->limit != UINT64_MAX;
     page->limit_left = spec->limit;
@@ -121,21 +118,6 @@ static void add_page(struct select_run *run, struct read_op *below, const struct
     page->reads_on = spec->count_read_rows;
     page->whole = run->ordered && !spec->as_keyspaces;
     if (!spec->count_read_rows && !run->ordered && !run->source->single) page->rows_left = spec->page_rows;
-}
-
-static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {
-    struct read_spec of_rows = *spec;
-    bool rows = !spec->plan->n_aggregates && !spec->plan->grouped;
-    if (!rows) of_rows.partition_limit = UINT64_MAX;
-    else if (spec->plan->distinct) of_rows.partition_limit = 1;
-    run->source = path->open(&of_rows, keys);
-    if (!run->source) return -1;
-    struct read_op *op = add_filter(run, &run->source->op, spec);
-    if (op) op = add_group(run, op, spec);
-    if (op) op = add_project(run, op, spec);
-    if (!op) return -1;
-    op = add_order(run, op, spec);
-    add_page(run, op, spec);
     run->streams = op == &run->source->op && path->stream && spec->r->sink->place;
     return 0;
 }
@@ -179,25 +161,6 @@ static int finish(struct cql_request *r, struct select_run *run) {
                : 0;
 }
 
-/* Nothing was done: on another thread the request starts over. */
-static enum cql_outcome offload(struct cql_request *r) {
-    r->sink->restart(r->sink);
-    *r->cost = (struct op_cost){.arena = r->cost->arena,
-                                .size_model = r->cost->size_model,
-                                .write_size = r->cost->write_size,
-                                .timestamp_size = r->cost->timestamp_size};
-    return CQL_OFFLOAD;
-}
-
-/* A serial read must not report data that a crash could still lose: its answer waits until all it
- * may have seen is durable. */
-static enum cql_outcome completed(struct cql_request *r) {
-    bool serial = r->params.consistency == CL_SERIAL || r->params.consistency == CL_LOCAL_SERIAL;
-    if (!serial || r->cost->is_system) return CQL_DONE;
-    r->commit_seq = eng_barrier_seq(r->db->options.eng);
-    return CQL_COMMIT;
-}
-
 /* One bounded part. */
 static enum cql_outcome pull(struct cql_request *r) {
     struct select_run *run = r->running;
@@ -206,9 +169,23 @@ static enum cql_outcome pull(struct cql_request *r) {
     while ((got = read_next(&run->page.op, &row)) == READ_ROW)
         if (send(r, row.out) || (got = stream(r, run)) != READ_ROW) break;
     if (got == READ_AGAIN) return CQL_AGAIN;
-    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? completed(r) : CQL_FAILED;
+    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
+    /* A serial read must not report data that a crash could still lose: its answer waits until all
+     * it may have seen is durable. */
+    bool serial = r->params.consistency == CL_SERIAL || r->params.consistency == CL_LOCAL_SERIAL;
+    if (outcome == CQL_DONE && serial && !r->cost->is_system) {
+        r->commit_seq = eng_barrier_seq(r->db->options.eng);
+        outcome = CQL_COMMIT;
+    }
     fini(r);
-    return got == READ_INCOMPLETE ? offload(r) : outcome;
+    if (got != READ_INCOMPLETE) return outcome;
+    /* The request starts over on another thread, as if nothing was done. */
+    r->sink->restart(r->sink);
+    *r->cost = (struct op_cost){.arena = r->cost->arena,
+                                .size_model = r->cost->size_model,
+                                .write_size = r->cost->write_size,
+                                .timestamp_size = r->cost->timestamp_size};
+    return CQL_OFFLOAD;
 }
 
 static enum cql_outcome more(struct cql_request *r, const struct cql_statement *s) {
@@ -247,7 +224,10 @@ static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
     if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in))
         return CQL_OFFLOAD;
-    op_cost_class(r->cost, class_of(p));
+    enum query_class class = p->where->rows == WHERE_ROW_KEYS ? QUERY_POINT : QUERY_ROW_RANGE;
+    if (p->where->partitions == WHERE_TOKENS)
+        class = p->where->has_token ? QUERY_PARTITION_RANGE : QUERY_TABLE_SCAN;
+    op_cost_class(r->cost, class);
     struct select_run *run = ARENA_NEW(r->arena, struct select_run);
     if (!run || make_spec(r, p, &spec)) {
         if (!run) err_nomem(r->err);
