@@ -6,19 +6,14 @@ static int ask(struct compile *c, bool used, enum refusal_id rule) {
     return used ? compat_refuse(&c->compat, rule, c->err) : 0;
 }
 
-/* Is it of a column whose elements have times of their own? */
-static bool is_of_cells(const struct ast_expr *call, const struct schema_table *t) {
-    const struct schema_column *col = t && call->n_args == 1 && call->args[0]->kind == EXPR_NAME
-                                          ? schema_column_find(t, call->args[0]->name)
-                                          : NULL;
-    return col && cql_type_is_multicell(col->type);
-}
-
 /* Elements and slices of collections, at any depth; WRITETIME and TTL. */
 static int check_selector(struct compile *c, const struct ast_expr *x, const struct schema_table *t) {
     bool writetime = x->kind == EXPR_CALL && strcasecmp(x->name, "writetime") == 0,
          ttl = x->kind == EXPR_CALL && strcasecmp(x->name, "ttl") == 0;
-    if ((writetime || ttl) && is_of_cells(x, t) &&
+    bool names_one = (writetime || ttl) && t && x->n_args == 1 && x->args[0]->kind == EXPR_NAME;
+    const struct schema_column *col = names_one ? schema_column_find(t, x->args[0]->name) : NULL;
+    /* The elements of a multicell column have times of their own. */
+    if (col && cql_type_is_multicell(col->type) &&
         compat_refuse(&c->compat, REFUSE_CELLS_TIME, c->err, writetime ? "WRITETIME" : "TTL"))
         return -1;
     if (ask(c, x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE, REFUSE_ELEMENT)) return -1;
@@ -28,29 +23,18 @@ static int check_selector(struct compile *c, const struct ast_expr *x, const str
     return 0;
 }
 
-static int check_selectors(struct compile *c, const struct ast_select *ast, const struct schema_table *t) {
-    for (uint32_t i = 0; i < ast->n_selectors; i++)
-        if (compat_check_expr(c, ast->selectors[i].expr) || check_selector(c, ast->selectors[i].expr, t)) return -1;
-    return 0;
-}
-
-static bool is_range(enum ast_op op) { return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE; }
-
-static bool is_of_clustering(const struct ast_relation *rel, const struct schema_table *t) {
-    const struct schema_column *col = t && rel->n_lhs ? schema_column_find(t, rel->lhs[0]) : NULL;
-    return col && col->kind == COLUMN_CLUSTERING;
-}
-
 /* The page of SELECT shows IN on the partition key beside a range; the page of differences excludes
  * slices: taken for clustering columns. */
 static int check_in(struct compile *c, const struct ast_where *where, const struct schema_table *t) {
     bool in = false, clustering_in = false, range = false, token = false;
     for (uint32_t i = 0; i < where->n; i++) {
         const struct ast_relation *rel = where->relations[i];
-        bool clustering = is_of_clustering(rel, t);
+        const struct schema_column *col = t && rel->n_lhs ? schema_column_find(t, rel->lhs[0]) : NULL;
+        bool clustering = col && col->kind == COLUMN_CLUSTERING;
+        bool compares = rel->op == OP_LT || rel->op == OP_LTE || rel->op == OP_GT || rel->op == OP_GTE;
         in = in || rel->op == OP_IN;
         clustering_in = clustering_in || (clustering && rel->op == OP_IN);
-        range = range || (clustering && is_range(rel->op));
+        range = range || (clustering && compares);
         token = token || rel->kind == REL_TOKEN;
     }
     return ask(c, in && token, REFUSE_TOKEN_IN) || ask(c, clustering_in && range, REFUSE_IN_SLICE) ? -1 : 0;
@@ -58,7 +42,9 @@ static int check_in(struct compile *c, const struct ast_where *where, const stru
 
 int compat_check_select(struct compile *c, const struct ast_select *ast, const struct schema_table *t) {
     if (ask(c, ast->distinct, REFUSE_DISTINCT) || ask(c, ast->n_group_by, REFUSE_GROUP_BY)) return -1;
-    if (ask(c, ast->per_partition_limit, REFUSE_PER_PARTITION_LIMIT) || check_selectors(c, ast, t)) return -1;
+    if (ask(c, ast->per_partition_limit, REFUSE_PER_PARTITION_LIMIT)) return -1;
+    for (uint32_t i = 0; i < ast->n_selectors; i++)
+        if (compat_check_expr(c, ast->selectors[i].expr) || check_selector(c, ast->selectors[i].expr, t)) return -1;
     if (compat_check_relations(c, ast->where.relations, ast->where.n, t) || compat_check_restrictions(c, &ast->where))
         return -1;
     return check_in(c, &ast->where, t) || compat_check_expr(c, ast->limit) ? -1 : 0;

@@ -40,49 +40,33 @@ static int refuse(struct compile *c, const char *words, const char *value) {
     return err_set(c->err, ERR_CONFIG, "%.*s%s%s", (int)(hole - words), words, value, hole + 2);
 }
 
-static bool parse_int(const char *text, int64_t max, int64_t *out) {
-    char *end;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return *text && !*end && errno == 0 && *out <= max;
-}
-
-static bool parse_real(const char *text, double *out) {
-    char *end;
-    *out = strtod(text, &end);
-    return *text && !*end && isfinite(*out);
-}
-
-static bool is_choice(const char *value, const char *choices) {
-    size_t n = strlen(value), length;
-    for (const char *p = choices; *p && *p != ' '; p += length + 1) {
-        length = strcspn(p, "|:");
-        if (length == n && strncmp(p, value, n) == 0) return true;
-    }
-    return false;
-}
-
+/* parse_words of a choice: the values with | between, then a blank and the words of the error. */
 static int check_choice(struct compile *c, const struct compaction_rule *r, const char *value) {
     char *text = arena_printf(c->arena, "%s", value);
     if (!text) return err_nomem(c->err);
     for (char *p = text; r->kind != CHOICE && *p; p++)
         if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
-    return is_choice(text, r->parse_words)
-               ? 0
-               : refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
+    size_t n = strlen(text), length;
+    for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
+        length = strcspn(p, "|:");
+        if (length == n && strncmp(p, text, n) == 0) return 0;
+    }
+    return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
 }
 
 static int check(struct compile *c, const struct compaction_rule *r, const char *value) {
-    int64_t n;
+    int64_t n, most = strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX;
     double d;
-    char text[64];
+    char text[64], *end;
     switch (r->kind) {
     case INT:
-        if (!parse_int(value, strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX, &n))
-            return refuse(c, r->parse_words, value);
+        errno = 0;
+        n = strtoll(value, &end, 10);
+        if (!*value || *end || errno || n > most) return refuse(c, r->parse_words, value);
         return n < r->low ? refuse(c, r->range_words, value) : 0;
     case REAL:
-        if (!parse_real(value, &d)) return refuse(c, r->parse_words, value);
+        d = strtod(value, &end);
+        if (!*value || *end || !isfinite(d)) return refuse(c, r->parse_words, value);
         snprintf(text, sizeof text, "%f", d);
         return d < (double)r->low ? refuse(c, r->range_words, text) : 0;
     case FLAG: return strcasecmp(value, "true") && strcasecmp(value, "false") ? refuse(c, r->parse_words, value) : 0;
@@ -99,21 +83,17 @@ static void print_real(double d, char text[32]) {
     if (!strpbrk(text, ".e")) strcat(text, ".0");
 }
 
-static int check_buckets(struct compile *c, const struct option_list *given) {
-    const char *low = find(given, "bucket_low"), *high = find(given, "bucket_high");
-    char texts[2][32];
-    double l = low ? strtod(low, NULL) : 0.5, h = high ? strtod(high, NULL) : 1.5;
-    if (h > l) return 0;
-    print_real(l, texts[0]);
-    print_real(h, texts[1]);
-    return err_set(c->err, ERR_CONFIG, "bucket_high value (%s) is less than or equal to the bucket_low value (%s)",
-                   texts[1], texts[0]);
-}
-
 int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         const char *value = rules[i].strategies & strategy ? find(given, rules[i].name) : NULL;
         if (value && check(c, &rules[i], value)) return -1;
     }
-    return strategy & (STCS | TWCS) ? check_buckets(c, given) : 0;
+    const char *low = find(given, "bucket_low"), *high = find(given, "bucket_high");
+    double l = low ? strtod(low, NULL) : 0.5, h = high ? strtod(high, NULL) : 1.5;
+    if (!(strategy & (STCS | TWCS)) || h > l) return 0;
+    char texts[2][32];
+    print_real(l, texts[0]);
+    print_real(h, texts[1]);
+    return err_set(c->err, ERR_CONFIG, "bucket_high value (%s) is less than or equal to the bucket_low value (%s)",
+                   texts[1], texts[0]);
 }

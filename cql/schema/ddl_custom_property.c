@@ -137,20 +137,16 @@ static int check_once(struct compile *c, const struct option_list *l, uint32_t f
     return 0;
 }
 
-static int unknown_property(struct compile *c, const char *name) {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < ARRAY_LEN(properties); i++)
-        if (strncasecmp(properties[i].name, name, n) == 0 && properties[i].name[n] == '.')
-            return err_invalid(c->err, "Invalid value for custom property '%s': it must be a map", name);
-    return err_invalid(c->err, "Unknown custom property '%s'", name);
-}
-
 int custom_properties_settle(struct compile *c, struct option_list *l, uint32_t first) {
     static const char prefix[] = "custom_properties.";
     for (uint32_t i = first; i < l->n; i++) {
         const char *name = l->items[i].name + sizeof prefix - 1;
         const struct key *k = find(properties, ARRAY_LEN(properties), name);
-        if (!k) return unknown_property(c, name);
+        size_t n = strlen(name);
+        for (size_t p = 0; !k && p < ARRAY_LEN(properties); p++)
+            if (strncasecmp(properties[p].name, name, n) == 0 && properties[p].name[n] == '.')
+                return err_invalid(c->err, "Invalid value for custom property '%s': it must be a map", name);
+        if (!k) return err_invalid(c->err, "Unknown custom property '%s'", name);
         if (settle(c, k, name, &l->items[i]) || !(l->items[i].name = stored_name(c, prefix, k->name, name))) return -1;
     }
     return check_once(c, l, first);

@@ -185,14 +185,6 @@ static const char *const compression_options[] = {"class",
                                                   "compression_level",
                                                   NULL};
 
-static int check_chunk(struct compile *c, const char *chunk) {
-    long kb;
-    if (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024)
-        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
-    if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
-    return 0;
-}
-
 static int check_compressor(struct compile *c, const struct option_list *given) {
     const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
     if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
@@ -231,26 +223,12 @@ static const char *get_either(const struct compile *c, const struct option_list 
     return value;
 }
 
-/* An empty name of a class is 3.11's way to turn compression off. */
-static bool turns_off(const struct compile *c, const struct option_list *given, const char *class) {
-    const char *enabled = get(given, "enabled");
-    return given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) ||
-           (class && !*class && !c->schema->cassandra_mode);
-}
-
-static int refuse_newer_compressor(struct compile *c, const char *bare, const char *full) {
-    if (strcmp(bare, "ZstdCompressor") != 0 && strcmp(bare, "NoopCompressor") != 0) return 0;
-    return compat_refuse(&c->compat, REFUSE_COMPRESSION_CLASS, c->err, full);
-}
-
-static int refuse_newer_option(struct compile *c, const char *key) {
-    if (strcmp(key, "min_compress_ratio") != 0 && strcmp(key, "compression_level") != 0) return 0;
-    return compat_refuse(&c->compat, REFUSE_COMPRESSION_OPTION, c->err, key);
-}
-
 static int settle_compression(struct compile *c, struct option_list *given, struct option_list *out) {
     const char *class = get_either(c, given, "class"), *bare, *full;
-    if (turns_off(c, given, class)) return put(c, out, "compression", "enabled", "false");
+    const char *enabled = get(given, "enabled");
+    bool empty = class && !*class && !c->schema->cassandra_mode; /* 3.11's way to turn compression off */
+    if (given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || empty)
+        return put(c, out, "compression", "enabled", "false");
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
     if (!*class)
         return err_set(c->err, ERR_CONFIG,
@@ -258,9 +236,14 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
     if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
     if (!one_of(bare, compressors))
         return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
-    if (refuse_newer_compressor(c, bare, full)) return -1;
+    bool newer = strcmp(bare, "ZstdCompressor") == 0 || strcmp(bare, "NoopCompressor") == 0;
+    if (newer && compat_refuse(&c->compat, REFUSE_COMPRESSION_CLASS, c->err, full)) return -1;
     const char *chunk = get_either(c, given, "chunk_length_in_kb");
-    if ((chunk && check_chunk(c, chunk)) || check_compressor(c, given)) return -1;
+    long kb = 1;
+    if (chunk && (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024))
+        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
+    if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
+    if (check_compressor(c, given)) return -1;
     if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64"))
         return -1;
     if (put(c, out, "compression", "class", full)) return -1;
@@ -270,7 +253,8 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
         if (old && old->now) continue;
         if (!old && !one_of(key, compression_options))
             return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
-        if (refuse_newer_option(c, key)) return -1;
+        newer = strcmp(key, "min_compress_ratio") == 0 || strcmp(key, "compression_level") == 0;
+        if (newer && compat_refuse(&c->compat, REFUSE_COMPRESSION_OPTION, c->err, key)) return -1;
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;
         if (!done && put(c, out, "compression", key, given->items[i].value)) return -1;
     }

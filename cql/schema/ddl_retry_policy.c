@@ -49,16 +49,6 @@ static const char *refuse(struct compile *c, const char *text) {
     return NULL;
 }
 
-static const char *one_policy(struct compile *c, const char *text, const struct policy *p) {
-    if (!is_in_range(p)) {
-        err_set(c->err, ERR_CONFIG,
-                "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
-        return NULL;
-    }
-    if (c->schema->cassandra_mode) return print_policy(c, p);
-    return p->kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p->n_digits, text);
-}
-
 /* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
  * first. */
 static const char *two_policies(struct compile *c, const char *text) {
@@ -84,20 +74,25 @@ static const char *two_policies(struct compile *c, const char *text) {
     return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
 }
 
-/* Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
-static bool is_newer_policy(const char *text) {
-    size_t n = strlen(text);
-    bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;
-    if (two || strcasecmp(text, "never") == 0) return true;
-    return n > 1 && isdigit((uint8_t)text[n - 2]) && tolower((uint8_t)text[n - 1]) == 'p';
-}
-
 const char *retry_policy(struct compile *c, const char *text) {
     struct policy p;
-    if (is_newer_policy(text) && compat_refuse(&c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text)) return NULL;
+    size_t n = strlen(text);
+    bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;
+    bool short_percentile = n > 1 && isdigit((uint8_t)text[n - 2]) && tolower((uint8_t)text[n - 1]) == 'p';
+    /* Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
+    if ((two || strcasecmp(text, "never") == 0 || short_percentile) &&
+        compat_refuse(&c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text))
+        return NULL;
     bool never = strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0;
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
     if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
-    if (strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0) return two_policies(c, text);
-    return read_policy(text, strlen(text), &p) ? one_policy(c, text, &p) : refuse(c, text);
+    if (two) return two_policies(c, text);
+    if (!read_policy(text, n, &p)) return refuse(c, text);
+    if (!is_in_range(&p)) {
+        err_set(c->err, ERR_CONFIG,
+                "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
+        return NULL;
+    }
+    if (c->schema->cassandra_mode) return print_policy(c, &p);
+    return p.kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p.n_digits, text);
 }

@@ -41,20 +41,6 @@ static int parse_double(struct compile *c, const char *name, const char *text, d
     return 0;
 }
 
-static int check_kind(struct compile *c, const struct table_option *o, const char *text) {
-    int64_t i;
-    double d;
-    bool b;
-    switch (o->kind) {
-    case OPTION_INT: return parse_int(c, o->name, text, &i);
-    case OPTION_DOUBLE: return parse_double(c, o->name, text, &d);
-    case OPTION_BOOL: return prop_bool(c, o->name, text, &b);
-    case OPTION_TEXT:
-    case OPTION_MAP: break;
-    }
-    return 0;
-}
-
 /* As Java prints a double, which is how Cassandra shows it: 1.0E-4. */
 static const char *java_double(struct compile *c, double d) {
     uint64_t bits;
@@ -183,11 +169,6 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
 }
 
-/* Keyspaces refuses the options that Cassandra 3.11 does not know. */
-static int refuse_newer(struct compile *c, const struct table_option *o) {
-    return o->defaults[0] ? 0 : compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name);
-}
-
 /* The order in which Cassandra reads the options (TableAttributes.build) and then looks at their
  * ranges (TableParams.validate), whatever order the statement has. */
 static const char *const reading_order[] = {"bloom_filter_fp_chance",
@@ -220,7 +201,8 @@ static int add_prop(struct compile *c, const struct ast_prop *prop, struct optio
     const struct table_option *o = find(c, prop->name);
     if (is_keyspaces_map(c, prop->name)) return add_keyspaces_map(c, prop, out);
     if (!o) return 0; /* table_id's */
-    if (refuse_newer(c, o)) return -1;
+    /* Cassandra 3.11 does not know an option without a first default. */
+    if (!o->defaults[0] && compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name)) return -1;
     if (o->kind == OPTION_MAP) return add_map(c, o, prop->value, out);
     const char *text = prop_text(c, o->name, prop->value);
     return !text || add_scalar(c, o, text, out) ? -1 : 0;
@@ -252,7 +234,18 @@ static int read_kind(struct compile *c, const struct ast_prop *prop, struct opti
     if (!o) return 0;
     if (o->kind == OPTION_MAP) return add_map(c, o, prop->value, scratch);
     const char *text = prop_text(c, o->name, prop->value);
-    return !text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text)) ? -1 : 0;
+    int64_t i;
+    double d;
+    bool b;
+    if (!text) return -1;
+    switch (o->kind) {
+    case OPTION_INT: return parse_int(c, o->name, text, &i);
+    case OPTION_DOUBLE: return parse_double(c, o->name, text, &d);
+    case OPTION_BOOL: return prop_bool(c, o->name, text, &b);
+    case OPTION_TEXT: return settle_text(c, o->name, text) ? 0 : -1;
+    case OPTION_MAP: break;
+    }
+    return 0;
 }
 
 /* Sub-options and policies are read where the kinds are, so that their errors come before the

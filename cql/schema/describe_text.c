@@ -91,36 +91,24 @@ void describe_type(const struct describe_text *d, const struct schema_type *type
     buf_put_str(d->out, ");");
 }
 
-static void put_mask(struct buf *out, const struct schema_mask *m) {
-    buf_printf(out, " MASKED WITH system.%s(", m->function);
-    for (uint32_t i = 0; i < m->n_arguments; i++) {
-        if (i) buf_put_str(out, ", ");
-        buf_put_str(out, m->arguments[i].literal);
-    }
-    buf_u8(out, ')');
-}
-
 static void put_definition(struct buf *out, const struct schema_column *col) {
     ast_print_name(col->name, out);
     buf_u8(out, ' ');
     cql_type_print(col->type, out);
     if (col->kind == COLUMN_STATIC) buf_put_str(out, " static");
-    if (col->mask) put_mask(out, col->mask);
+    if (!col->mask) return;
+    buf_printf(out, " MASKED WITH system.%s(", col->mask->function);
+    for (uint32_t i = 0; i < col->mask->n_arguments; i++) {
+        if (i) buf_put_str(out, ", ");
+        buf_put_str(out, col->mask->arguments[i].literal);
+    }
+    buf_u8(out, ')');
 }
 
 static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
     buf_put_str(out, "    ");
     put_definition(out, col);
     if (only_key) buf_put_str(out, " PRIMARY KEY");
-    buf_put_str(out, last ? "\n" : ",\n");
-}
-
-static void put_dropped_column(struct buf *out, const struct schema_dropped *d, bool last) {
-    buf_put_str(out, "    ");
-    ast_print_name(d->name, out);
-    buf_u8(out, ' ');
-    buf_put_str(out, d->type);
-    if (d->kind == COLUMN_STATIC) buf_put_str(out, " static");
     buf_put_str(out, last ? "\n" : ",\n");
 }
 
@@ -146,7 +134,14 @@ static void put_columns(const struct describe_text *d, const struct schema_table
                 if ((int)col->kind != kind || cql_type_is_multicell(col->type) != (multicell == 1)) continue;
                 if (!is_told_as_dropped(d, t, col->name)) put_column(out, col, false, ends && ++done == t->n_columns);
             }
-    for (uint32_t i = 0; i < n_dropped; i++) put_dropped_column(out, &t->dropped[i], only_key && i + 1 == n_dropped);
+    for (uint32_t i = 0; i < n_dropped; i++) {
+        const struct schema_dropped *x = &t->dropped[i];
+        buf_put_str(out, "    ");
+        ast_print_name(x->name, out);
+        buf_printf(out, " %s", x->type);
+        if (x->kind == COLUMN_STATIC) buf_put_str(out, " static");
+        buf_put_str(out, only_key && i + 1 == n_dropped ? "\n" : ",\n");
+    }
 }
 
 static void put_names(struct buf *out, const struct schema_column *columns, uint32_t n) {
@@ -211,10 +206,6 @@ static void put_keyspaces_options(const struct describe_text *d, const struct sc
     }
 }
 
-static void put_uuid(struct buf *out, const uint8_t id[16]) {
-    for (int i = 0; i < 16; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-}
-
 static void put_name(struct buf *out, const struct schema_table *t) {
     ast_print_name(t->keyspace->name, out);
     buf_u8(out, '.');
@@ -277,7 +268,8 @@ void describe_table(const struct describe_text *d, const struct schema_table *t)
     buf_put_str(out, ") WITH ");
     if (d->internals) {
         buf_put_str(out, "ID = ");
-        put_uuid(out, t->id);
+        for (int i = 0; i < 16; i++)
+            buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", t->id[i]);
         buf_put_str(out, and);
     }
     if (t->n_clustering) {

@@ -111,14 +111,6 @@ static int drop(struct compile *c, const struct ast_alter_table *a, struct catal
     return 0;
 }
 
-static int rename_columns(const struct ast_alter_table *a, struct catalog_change *change) {
-    change->n_renames = a->n_renames;
-    change->rename_from = a->rename_from;
-    change->rename_to = a->rename_to;
-    change->column_conditional = a->column_if_exists;
-    return 0;
-}
-
 static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
                      struct catalog_change *change) {
     change->unmask = a->columns[0].name;
@@ -148,7 +140,12 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     case ALTER_TABLE_DROP_TAGS: return tags(c, a, change);
     case ALTER_TABLE_ALTER_TYPE: return err_invalid(c->err, "Altering column types is no longer supported");
     case ALTER_TABLE_DROP: return drop(c, a, change);
-    case ALTER_TABLE_RENAME: return rename_columns(a, change);
+    case ALTER_TABLE_RENAME:
+        change->n_renames = a->n_renames;
+        change->rename_from = a->rename_from;
+        change->rename_to = a->rename_to;
+        change->column_conditional = a->column_if_exists;
+        return 0;
     case ALTER_TABLE_DROP_COMPACT_STORAGE:
         return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
     case ALTER_TABLE_MASK: break;

@@ -100,15 +100,6 @@ static int refuse_multicell(const struct create *t, const struct catalog_column 
     return err_set_buf(t->c->err, ERR_INVALID, &text);
 }
 
-static int check_key_type(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
-    struct err *e = t->c->err;
-    if (col->type->id == CQL_COUNTER)
-        return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
-    if (cql_type_contains(col->type, CQL_DURATION))
-        return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
-    return cql_type_is_multicell(col->type) ? refuse_multicell(t, col, as) : 0;
-}
-
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
     struct err *e = t->c->err;
     const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
@@ -117,7 +108,12 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
     if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
     if (t->declared[i].kind == COLUMN_STATIC)
         return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
-    if (check_key_type(t, &t->declared[i], t->ast->columns[i].type)) return -1;
+    const struct cql_type *type = t->declared[i].type;
+    if (type->id == CQL_COUNTER)
+        return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", name);
+    if (cql_type_contains(type, CQL_DURATION))
+        return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", name);
+    if (cql_type_is_multicell(type)) return refuse_multicell(t, &t->declared[i], t->ast->columns[i].type);
     t->used[i] = true;
     t->declared[i].kind = kind;
     t->ordered[t->n_ordered++] = t->declared[i];
@@ -138,36 +134,23 @@ static int add_key(struct create *t) {
     return 0;
 }
 
-static bool names(const char *name, const struct ast_ordering *order, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(order[i].column, name) == 0) return true;
-    return false;
-}
-
-static bool is_clustering(const struct create *t, const char *name) {
-    const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
-    return at && t->declared[*at].kind == COLUMN_CLUSTERING;
-}
-
-/* A clustering column of a reversed class is in descending order. */
-static void reverse_by_class(struct create *t) {
+static int apply_order(struct create *t) {
+    const struct ast_props *p = &t->ast->props;
+    struct err *e = t->c->err;
+    struct buf others;
+    /* A clustering column of a reversed class is in descending order. */
     for (uint32_t i = 0; i < t->n_ordered; i++) {
         const uint32_t *at = name_tree_find(&t->by_name, slice_str(t->ordered[i].name));
         const struct ast_type *type = at ? t->ast->columns[*at].type : NULL;
         if (type && type->quoted_class && t->ordered[i].kind == COLUMN_CLUSTERING)
             t->ordered[i].desc = cql_class_is_reversed(slice_str(type->name));
     }
-}
-
-static int apply_order(struct create *t) {
-    const struct ast_props *p = &t->ast->props;
-    reverse_by_class(t);
-    struct err *e = t->c->err;
-    struct buf others;
     buf_init(&others, 4096);
     for (uint32_t i = 0; i < p->n_order; i++) {
         const char *name = p->order[i].column;
-        if (!is_clustering(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
+        const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
+        if (!at || t->declared[*at].kind != COLUMN_CLUSTERING)
+            buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
     if (others.n)
         err_invalid(e,
@@ -180,7 +163,10 @@ static int apply_order(struct create *t) {
     while (p->n_order && clustering->kind != COLUMN_CLUSTERING) clustering++;
     for (uint32_t i = 0; i < p->n_order; i++) {
         if (strcmp(clustering[i].name, p->order[i].column) != 0) {
-            if (!names(clustering[i].name, p->order, p->n_order))
+            bool named = false;
+            for (uint32_t k = 0; k < p->n_order; k++)
+                named = named || strcmp(p->order[k].column, clustering[i].name) == 0;
+            if (!named)
                 return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
             return err_invalid(e,
                                "The order of columns in the CLUSTERING ORDER directive must match that of the "
@@ -219,32 +205,6 @@ static int add_rest(struct create *t) {
     return 0;
 }
 
-static int take_options(struct create *t, struct catalog_change *change) {
-    struct option_list *l = ARENA_NEW(t->c->arena, struct option_list);
-    if (!l) return err_nomem(t->c->err);
-    l->arena = t->c->arena;
-    l->err = t->c->err;
-    if (table_props_options(t->c, &t->ast->props, NULL, l)) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
-}
-
-static int check_compact(const struct create *t) {
-    for (uint32_t i = 0; i < t->ast->n_columns && t->ast->props.compact_storage; i++)
-        if (t->ast->columns[i].is_static)
-            return err_invalid(t->c->err, "Static columns are not supported in COMPACT STORAGE tables");
-    return 0;
-}
-
-static int check_counter_options(const struct create *t, const struct catalog_change *change) {
-    bool is_counter = t->ordered[t->n_ordered - 1].type->id == CQL_COUNTER;
-    for (uint32_t i = 0; i < change->n_options && is_counter; i++)
-        if (strcmp(change->options[i].name, "default_time_to_live") == 0 && strcmp(change->options[i].value, "0") != 0)
-            return err_invalid(t->c->err, "Cannot set default_time_to_live on a table with counters");
-    return 0;
-}
-
 /* Options of the wrong kind, and masks, are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_create_table *a) {
     if (table_props_kinds(c, &a->props)) return -1;
@@ -263,10 +223,23 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, t.ast) ||
         check_existence(&t))
         return -1;
-    if (take_options(&t, change) || declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
-    if (check_compact(&t) || table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) ||
-        check_name(&t))
-        return -1;
+    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
+    if (!l) return err_nomem(c->err);
+    l->arena = c->arena;
+    l->err = c->err;
+    if (table_props_options(c, &t.ast->props, NULL, l)) return -1;
+    change->n_options = l->n;
+    change->options = l->items;
+    if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
+    for (uint32_t i = 0; i < t.ast->n_columns && t.ast->props.compact_storage; i++)
+        if (t.ast->columns[i].is_static)
+            return err_invalid(c->err, "Static columns are not supported in COMPACT STORAGE tables");
+    if (table_id(t.c, &t.ast->props, change)) return -1;
+    bool is_counter = t.ordered[t.n_ordered - 1].type->id == CQL_COUNTER;
+    for (uint32_t i = 0; i < l->n && is_counter; i++)
+        if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
+            return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
+    if (check_name(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;

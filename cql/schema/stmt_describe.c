@@ -23,17 +23,6 @@ struct answer {
 
 /* ---- compile ---- */
 
-static bool lists_names(enum ast_describe_kind kind) {
-    return kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES ||
-           kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
-}
-
-static bool tells_ranges(const struct compile *c) {
-    const struct schema_keyspace *ks = c->keyspace && *c->keyspace ? schema_keyspace_find(c->schema, c->keyspace)
-                                                                   : NULL;
-    return ks && !ks->is_system;
-}
-
 static int compile_describe(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     static const char *const cluster[] = {"cluster", "partitioner", "snitch", "range_ownership"};
     static const char *const elements[] = {"keyspace_name", "type", "name", "create_statement"};
@@ -42,8 +31,13 @@ static int compile_describe(struct compile *c, const struct ast_stmt *ast, struc
     if (!d || !columns) return err_nomem(c->err);
     d->ast = &ast->describe;
     d->keyspace = c->keyspace && *c->keyspace ? c->keyspace : NULL;
-    bool is_cluster = ast->describe.kind == DESCRIBE_CLUSTER;
-    bool short_rows = is_cluster ? !tells_ranges(c) : lists_names(ast->describe.kind);
+    enum ast_describe_kind kind = ast->describe.kind;
+    bool is_cluster = kind == DESCRIBE_CLUSTER;
+    bool lists_names = kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES ||
+                       kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
+    const struct schema_keyspace *ks = d->keyspace ? schema_keyspace_find(c->schema, d->keyspace) : NULL;
+    bool tells_ranges = ks && !ks->is_system;
+    bool short_rows = is_cluster ? !tells_ranges : lists_names;
     for (int i = 0; i < 4; i++)
         columns[i] = (struct result_column){"system", "describe", is_cluster ? cluster[i] : elements[i],
                                             cql_type_scalar(CQL_TEXT)};
@@ -157,17 +151,15 @@ static int emit_type(struct answer *a, const struct schema_space *space, uint32_
     return emit_element(a, space->keyspace, (struct element){.type = space->types[at]}, true);
 }
 
-static int emit_types(struct answer *a, const struct schema_space *space) {
+static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, bool only) {
+    if (emit_element(a, ks, (struct element){0}, true)) return -1;
+    if (only) return 0;
+    const struct schema_space *space = schema_space_find(a->schema, ks->name);
     bool *done = ARENA_ARRAY(a->r->arena, space->n_types + 1, bool);
     if (!done) return err_nomem(a->r->err);
     for (uint32_t i = 0; i < space->n_types; i++)
         if (schema_status_is_listed(space->types[i]->status) && emit_type(a, space, i, done)) return -1;
-    return 0;
-}
-
-static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, bool only) {
-    if (emit_element(a, ks, (struct element){0}, true)) return -1;
-    return only ? 0 : emit_types(a, schema_space_find(a->schema, ks->name)) || emit_tables(a, ks, true) ? -1 : 0;
+    return emit_tables(a, ks, true);
 }
 
 static int emit_schema(struct answer *a) {
@@ -229,11 +221,6 @@ static const struct schema_keyspace *find_keyspace(struct answer *a, const char 
     return NULL;
 }
 
-static const struct schema_table *find_table(struct answer *a, const struct schema_keyspace *ks, const char *name) {
-    const struct schema_table *t = schema_table_any(a->schema, ks->name, name);
-    return t && schema_status_is_listed(t->status) ? t : NULL;
-}
-
 static int emit_one(struct answer *a) {
     static const char *const words[] = {
         [DESCRIBE_TABLE] = "Table ",
@@ -248,23 +235,13 @@ static int emit_one(struct answer *a) {
     const struct schema_keyspace *ks = find_keyspace(a, d->name.keyspace ? d->name.keyspace : a->d->keyspace);
     if (!ks) return -1;
     bool may_be_table = d->kind == DESCRIBE_TABLE || d->kind == DESCRIBE_GENERIC;
-    const struct schema_table *t = may_be_table ? find_table(a, ks, d->name.name) : NULL;
-    if (t) return emit_element(a, ks, (struct element){.table = t}, true);
+    const struct schema_table *t = may_be_table ? schema_table_any(a->schema, ks->name, d->name.name) : NULL;
+    if (t && schema_status_is_listed(t->status)) return emit_element(a, ks, (struct element){.table = t}, true);
     const struct schema_type *type = d->kind == DESCRIBE_TYPE ? schema_type_find(a->schema, ks->name, d->name.name)
                                                               : NULL;
     if (type) return emit_element(a, ks, (struct element){.type = type}, true);
     return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name,
                        may_be_table ? "keyspace " : "", ks->name);
-}
-
-static int emit_generic(struct answer *a) {
-    const struct ast_describe *d = a->d->ast;
-    if (!d->name.keyspace) {
-        const struct schema_keyspace *ks = schema_keyspace_find(a->schema, d->name.name);
-        if (ks && schema_status_is_listed(ks->status)) return emit_keyspace(a, ks, false);
-        if (!a->d->keyspace) return err_invalid(a->r->err, "'%s' not found in keyspaces", d->name.name);
-    }
-    return emit_one(a);
 }
 
 static int emit_answer(struct answer *a) {
@@ -281,7 +258,12 @@ static int emit_answer(struct answer *a) {
     case DESCRIBE_KEYSPACE:
         ks = find_keyspace(a, d->name.keyspace ? d->name.keyspace : d->name.name ? d->name.name : a->d->keyspace);
         return ks ? emit_keyspace(a, ks, d->only) : -1;
-    case DESCRIBE_GENERIC: return emit_generic(a);
+    case DESCRIBE_GENERIC:
+        if (d->name.keyspace) return emit_one(a);
+        ks = schema_keyspace_find(a->schema, d->name.name);
+        if (ks && schema_status_is_listed(ks->status)) return emit_keyspace(a, ks, false);
+        if (!a->d->keyspace) return err_invalid(a->r->err, "'%s' not found in keyspaces", d->name.name);
+        return emit_one(a);
     case DESCRIBE_TABLE:
     case DESCRIBE_INDEX:
     case DESCRIBE_VIEW:

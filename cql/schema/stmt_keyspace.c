@@ -77,23 +77,18 @@ static const struct ast_prop *prop_of(const struct ast_props *p, const char *nam
     return NULL;
 }
 
-static int check_known(struct compile *c, const struct ast_props *p) {
-    static const char *const ours[] = {"tags", "client_side_timestamps"};
-    for (uint32_t i = 0; i < p->n; i++) {
-        const char *name = p->props[i].name;
-        bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
-        for (size_t k = 0; k < ARRAY_LEN(ours) && !c->schema->cassandra_mode; k++)
-            known = known || strcmp(name, ours[k]) == 0;
-        if (!known) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
-    }
-    return 0;
-}
-
 /* Reads the properties, which are checked before whether the keyspace exists. */
 static int take_first(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags"),
                           *timestamps = prop_of(p, "client_side_timestamps");
-    if (check_known(c, p) || (timestamps && take_timestamps(c, timestamps->value, change)) ||
+    for (uint32_t i = 0; i < p->n; i++) {
+        const char *name = p->props[i].name;
+        bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
+        bool ours = strcmp(name, "tags") == 0 || strcmp(name, "client_side_timestamps") == 0;
+        if (!known && (!ours || c->schema->cassandra_mode))
+            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
+    }
+    if ((timestamps && take_timestamps(c, timestamps->value, change)) ||
         (replication && take_replication(c, replication->value, change)))
         return -1;
     return tags ? take_tags(c, tags->value, change) : 0;

@@ -18,27 +18,6 @@ static int compile_field(struct compile *c, const char *keyspace, const char *na
     return out->type ? 0 : -1;
 }
 
-static int check_duplicates(struct compile *c, const struct ast_create_type *a) {
-    struct name_tree named = {.arena = c->arena};
-    for (uint32_t i = 0; i < a->n_fields; i++) {
-        int rc = name_tree_put(&named, slice_str(a->field_names[i]), i);
-        if (rc)
-            return rc < 0
-                       ? err_nomem(c->err)
-                       : err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
-    }
-    return 0;
-}
-
-static int check_name(struct compile *c, const char *keyspace, const char *name) {
-    enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's; for Keyspaces' see keyspaces/refusal.def */
-    size_t n = strlen(name), most = NAME_MAX_LENGTH;
-    if (n <= most) return 0;
-    return err_set(c->err, ERR_CONFIG,
-                   "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")",
-                   keyspace, name, most, n, name);
-}
-
 static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_create_type *a = &ast->create_type;
     struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TYPE, out);
@@ -51,7 +30,19 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0;
     struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
     if (!fields) return err_nomem(c->err);
-    if (check_name(c, change->keyspace, change->name) || check_duplicates(c, a)) return -1;
+    enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's; for Keyspaces' see keyspaces/refusal.def */
+    size_t n = strlen(change->name), most = NAME_MAX_LENGTH;
+    if (n > most)
+        return err_set(c->err, ERR_CONFIG,
+                       "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")",
+                       change->keyspace, change->name, most, n, change->name);
+    struct name_tree named = {.arena = c->arena};
+    for (uint32_t i = 0; i < a->n_fields; i++) {
+        int rc = name_tree_put(&named, slice_str(a->field_names[i]), i);
+        if (rc < 0) return err_nomem(c->err);
+        if (rc)
+            return err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
+    }
     for (uint32_t i = 0; i < a->n_fields; i++)
         if (check_as_written(c, a->field_types[i])) return -1;
     for (uint32_t i = 0; i < a->n_fields; i++)
@@ -59,12 +50,6 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     change->n_columns = a->n_fields;
     change->columns = fields;
     return 0;
-}
-
-static bool has_field(const struct cql_type *t, const char *name) {
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (strcmp(t->field_names[i], name) == 0) return true;
-    return false;
 }
 
 static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -90,8 +75,10 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     change->columns = field;
     if (check_as_written(c, a->type)) return -1;
     field->name = a->field;
-    if (has_field(schema_type_any(c->schema, change->keyspace, change->name)->type, a->field))
-        field->type = cql_type_scalar(CQL_INT); /* whatever it is: the catalogue tells that the field is there */
+    const struct cql_type *type = schema_type_any(c->schema, change->keyspace, change->name)->type;
+    for (uint32_t i = 0; i < type->n_args; i++)
+        if (strcmp(type->field_names[i], a->field) == 0)
+            field->type = cql_type_scalar(CQL_INT); /* any type: the catalogue reports that the field exists */
     return field->type ? 0 : compile_field(c, change->keyspace, a->field, a->type, field);
 }
 
