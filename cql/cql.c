@@ -124,16 +124,6 @@ static int default_keyspace(struct cql_request *r, const char **out) {
     return known ? 0 : err_invalid(r->err, "Keyspace '%s' does not exist", *out);
 }
 
-/* A statement that is refused when it is compiled is refused of its table, if it got that far. */
-static void blame_table(struct cql_request *r, const struct table_use *use) {
-    const struct schema_table *t = use ? use->table : NULL;
-    if (!t || !r->cost) return;
-    r->cost->keyspace = t->keyspace->name;
-    r->cost->table = t->name;
-    r->cost->object = t->object;
-    r->cost->is_system = t->keyspace->is_system;
-}
-
 /* Compiles a text for one run, in the request's arena. */
 static struct cql_statement *compile_once(struct cql_request *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
@@ -154,7 +144,13 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
                         .permit = cql_permit,
                         .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
-    if (!s) blame_table(r, c.tables);
+    if (!s && c.tables && r->cost) { /* the refusal counts for the table, if compiling got that far */
+        const struct schema_table *t = c.tables->table;
+        r->cost->keyspace = t->keyspace->name;
+        r->cost->table = t->name;
+        r->cost->object = t->object;
+        r->cost->is_system = t->keyspace->is_system;
+    }
     return s;
 }
 
@@ -164,11 +160,6 @@ static enum cql_outcome run_text(struct cql_request *r, struct slice query, cons
     if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
-}
-
-static enum cql_outcome run_query(struct cql_request *r) {
-    const char *keyspace;
-    return default_keyspace(r, &keyspace) ? CQL_FAILED : run_text(r, r->query, keyspace);
 }
 
 static enum cql_outcome run_prepare(struct cql_request *r) {
@@ -228,19 +219,6 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
                        item->n_values);
 }
 
-/* Cassandra checks the statements of a batch only after it has read them all. */
-static int check_batch(struct cql_request *r, const struct write_item *items) {
-    for (uint32_t i = 0; i < r->n_items; i++) {
-        enum stmt_kind kind = items[i].statement->kind;
-        if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
-            return err_invalid(r->err,
-                               "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
-    }
-    for (uint32_t i = 0; i < r->n_items; i++)
-        if (cql_permit(r, items[i].statement)) return -1;
-    return 0;
-}
-
 static int compile_items_once(struct cql_request *r, const char *keyspace, struct write_item *items) {
     r->schema = catalog_schema(r->db->options.catalog);
     for (uint32_t i = 0; i < r->n_items; i++)
@@ -269,7 +247,16 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     }
     int rc = compile_items(r, keyspace, items);
     r->stmt_kind = STMT_BATCH;
-    if (rc || check_batch(r, items)) return CQL_FAILED;
+    if (rc) return CQL_FAILED;
+    /* Cassandra checks the statements of a batch only after it has read them all. */
+    for (uint32_t i = 0; i < r->n_items; i++) {
+        enum stmt_kind kind = items[i].statement->kind;
+        if (kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE) continue;
+        err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+        return CQL_FAILED;
+    }
+    for (uint32_t i = 0; i < r->n_items; i++)
+        if (cql_permit(r, items[i].statement)) return CQL_FAILED;
     const struct write_batch batch = {.kind = r->batch_kind};
     return batch_run(r, &batch, items, r->n_items);
 }
@@ -287,12 +274,6 @@ enum cql_outcome cql_run_more(struct cql_request *r) {
     enum cql_outcome outcome = r->compiled->ops->more(r, r->compiled);
     compare_metadata(r);
     return say_disowned(r, outcome);
-}
-
-static enum cql_outcome run_execute_compared(struct cql_request *r) {
-    enum cql_outcome outcome = run_execute(r);
-    compare_metadata(r);
-    return outcome;
 }
 
 bool cql_admits(const struct cql_db *db) { return db->options.admission.admit != NULL; }
@@ -313,25 +294,21 @@ enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
 }
 
 static enum cql_outcome run(struct cql_request *r) {
+    enum cql_outcome outcome;
+    const char *keyspace;
     if (loop_share_exceeded(r)) return CQL_OFFLOAD;
     switch (r->kind) {
-    case REQUEST_QUERY: return say_disowned(r, run_query(r));
+    case REQUEST_QUERY:
+        return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->query, keyspace));
     case REQUEST_PREPARE: return run_prepare(r);
-    case REQUEST_EXECUTE: return say_disowned(r, run_execute_compared(r));
+    case REQUEST_EXECUTE:
+        outcome = run_execute(r);
+        compare_metadata(r);
+        return say_disowned(r, outcome);
     case REQUEST_BATCH: return run_batch(r);
     }
     err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");
     return CQL_FAILED;
-}
-
-/* A request that leaves the loop runs again on another thread, which reports its notes. */
-static enum cql_outcome run_reported(struct cql_request *r) {
-    struct compat_notes notes = {.arena = r->arena};
-    r->notes = &notes;
-    enum cql_outcome outcome = run(r);
-    r->notes = NULL;
-    if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, r->db->options.compat.report);
-    return outcome;
 }
 
 enum cql_outcome cql_run(struct cql_request *r) {
@@ -343,5 +320,12 @@ enum cql_outcome cql_run(struct cql_request *r) {
     r->n_warnings = 0;
     r->stmt_kind = STMT_KINDS;
     r->fingerprint = (struct slice){0};
-    return UNLIKELY(r->db->options.compat.mode == COMPAT_REPORT) ? run_reported(r) : run(r);
+    if (LIKELY(r->db->options.compat.mode != COMPAT_REPORT)) return run(r);
+    struct compat_notes notes = {.arena = r->arena};
+    r->notes = &notes;
+    enum cql_outcome outcome = run(r);
+    r->notes = NULL;
+    /* A request that leaves the loop runs again on another thread, which reports its notes. */
+    if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, r->db->options.compat.report);
+    return outcome;
 }

@@ -40,13 +40,6 @@ static void put(struct writer *w, struct slice text) {
     w->at += text.n;
 }
 
-/* A ? behind "?," takes the place of both. */
-static void put_value(struct writer *w) {
-    if (w->listed == 2) w->at--;
-    else put(w, slice_str("?"));
-    w->listed = 1;
-}
-
 struct slice cql_fingerprint(struct arena *a, struct slice text) {
     struct token_reader r;
     struct err e = {0};
@@ -61,7 +54,9 @@ struct slice cql_fingerprint(struct arena *a, struct slice text) {
             break;
         }
         if (is_value(t.code)) {
-            put_value(&w);
+            if (w.listed == 2) w.at--; /* a ? behind "?," takes the place of both */
+            else put(&w, slice_str("?"));
+            w.listed = 1;
             continue;
         }
         put(&w, t.text);
@@ -80,14 +75,11 @@ struct slice cql_without_literals(struct arena *a, struct slice text) {
     return t.code ? cql_fingerprint(a, text) : text;
 }
 
-static bool is_data(enum stmt_kind kind) {
-    return kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE ||
-           kind == STMT_BATCH;
-}
-
 bool cql_holds_password(enum stmt_kind kind, struct slice text) {
     static const char word[] = "password";
-    if (!text.p || is_data(kind)) return false;
+    bool is_data = kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE ||
+                   kind == STMT_BATCH;
+    if (!text.p || is_data) return false;
     for (size_t i = 0; i + sizeof(word) - 1 <= text.n; i++)
         if (!strncasecmp((const char *)text.p + i, word, sizeof(word) - 1)) return true;
     return false;

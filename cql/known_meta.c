@@ -21,15 +21,6 @@ static void leave_list(struct known_meta *k, struct known_meta_note *n) {
     *(n->newer ? &n->newer->older : &k->newest) = n->older;
 }
 
-static void join_list(struct known_meta *k, struct known_meta_note *n) {
-    n->change = k->changes;
-    assert(!k->newest || k->newest->change < n->change); /* Y1 */
-    n->older = k->newest;
-    n->newer = NULL;
-    *(k->newest ? &k->newest->newer : &k->oldest) = n;
-    k->newest = n;
-}
-
 static void drop(struct known_meta *k, struct known_meta_note *n) {
     struct known_meta_note **at = &k->buckets[bucket_of(n->id)];
     while (*at != n) at = &(*at)->next;
@@ -41,12 +32,6 @@ static void drop(struct known_meta *k, struct known_meta_note *n) {
 
 void known_meta_fini(struct known_meta *k) {
     while (k->oldest) drop(k, k->oldest);
-}
-
-static struct known_meta_note *find(const struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
-    struct known_meta_note *n = k->buckets[bucket_of(id)];
-    while (n && (memcmp(n->id, id, 16) || memcmp(n->meta, meta, 16))) n = n->next;
-    return n;
 }
 
 static struct known_meta_note *add(struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
@@ -63,11 +48,20 @@ static struct known_meta_note *add(struct known_meta *k, const uint8_t *id, cons
 void known_meta_note(struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
     k->changes++;
     if (!k->first) return; /* no client is there to know them */
-    struct known_meta_note *n = find(k, id, meta);
+    struct known_meta_note *n = k->buckets[bucket_of(id)];
+    while (n && (memcmp(n->id, id, 16) || memcmp(n->meta, meta, 16))) n = n->next;
     if (n) leave_list(k, n);
     else n = add(k, id, meta);
-    if (n) join_list(k, n);
-    else k->lost = k->changes;
+    if (n) {
+        n->change = k->changes;
+        assert(!k->newest || k->newest->change < n->change); /* Y1 */
+        n->older = k->newest;
+        n->newer = NULL;
+        *(k->newest ? &k->newest->newer : &k->oldest) = n;
+        k->newest = n;
+    } else {
+        k->lost = k->changes;
+    }
     if (k->n <= KNOWN_META_MAX) return;
     if (k->oldest->change > k->lost) k->lost = k->oldest->change;
     drop(k, k->oldest);

@@ -8,37 +8,32 @@ static bool leave(struct cql_request *r, enum cql_work_class class) {
     return true;
 }
 
-/* By its first word; what it needs besides is not known before it is parsed. */
-static enum cql_work_class class_of(struct slice text) {
-    switch (cql_parse_kind(text)) {
-    case STMT_SELECT: return WORK_SCAN;
-    case STMT_INSERT:
-    case STMT_UPDATE:
-    case STMT_DELETE:
-    case STMT_BATCH: return WORK_UPDATE;
-    default: return WORK_DDL;
-    }
-}
-
 static size_t bytes_of(const struct value *values, uint32_t n) {
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) bytes += values[i].n > 0 ? (size_t)values[i].n : 0;
     return bytes;
 }
 
-static bool is_long_batch(const struct cql_request *r) {
-    size_t text = 0, bytes = 0;
-    for (uint32_t i = 0; i < r->n_items; i++) {
-        text += r->items[i].query.n;
-        bytes += bytes_of(r->items[i].values, r->items[i].n_values);
-    }
-    return r->n_items > ITEMS_MAX || text > TEXT_MAX || bytes > BATCH_BYTES_MAX;
-}
-
 bool loop_share_exceeded(struct cql_request *r) {
     if (r->blocking) return false;
-    if (r->kind == REQUEST_BATCH) return is_long_batch(r) && leave(r, WORK_UPDATE);
-    return r->query.n > TEXT_MAX && leave(r, class_of(r->query));
+    if (r->kind == REQUEST_BATCH) {
+        size_t text = 0, bytes = 0;
+        for (uint32_t i = 0; i < r->n_items; i++) {
+            text += r->items[i].query.n;
+            bytes += bytes_of(r->items[i].values, r->items[i].n_values);
+        }
+        bool exceeded = r->n_items > ITEMS_MAX || text > TEXT_MAX || bytes > BATCH_BYTES_MAX;
+        return exceeded && leave(r, WORK_UPDATE);
+    }
+    if (r->query.n <= TEXT_MAX) return false;
+    switch (cql_parse_kind(r->query)) { /* only parsing would say what it needs besides */
+    case STMT_SELECT: return leave(r, WORK_SCAN);
+    case STMT_INSERT:
+    case STMT_UPDATE:
+    case STMT_DELETE:
+    case STMT_BATCH: return leave(r, WORK_UPDATE);
+    default: return leave(r, WORK_DDL);
+    }
 }
 
 bool loop_share_exceeded_by_values(struct cql_request *r, const struct cql_statement *s) {

@@ -36,13 +36,6 @@ static bool is_readable_by_all(const struct schema_table *t) {
  * states that it restores). */
 static bool is_control(const char *keyspace) { return !strcmp(keyspace, "system_control"); }
 
-/* A condition tells what is there: it reads, too. */
-static struct permit_need of_write(const struct cql_statement *s) {
-    uint32_t bits = 1u << MAY_MODIFY | (((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0);
-    return (struct permit_need){.permissions = bits, .superuser = is_control(s->table->keyspace->name),
-                                .on = table_of(s->table)};
-}
-
 static struct permit_need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
     bool control = c->keyspace && is_control(c->keyspace);
@@ -50,11 +43,15 @@ static struct permit_need of_ddl(enum permission p, enum resource_kind kind, con
 }
 
 static struct permit_need need_of(const struct cql_statement *s) {
+    uint32_t bits = 1u << MAY_MODIFY;
     switch (s->kind) {
     case STMT_SELECT:
         if (is_readable_by_all(s->table)) return (struct permit_need){0};
         return (struct permit_need){.permissions = 1u << MAY_SELECT, .on = table_of(s->table)};
-    case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: return of_write(s);
+    case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: /* a condition reveals stored data, so it reads, too */
+        bits |= ((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0;
+        return (struct permit_need){
+            .permissions = bits, .superuser = is_control(s->table->keyspace->name), .on = table_of(s->table)};
     case STMT_CREATE_KEYSPACE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_KEYSPACES, s);
     case STMT_ALTER_KEYSPACE: return of_ddl(MAY_ALTER, RESOURCE_OF_KEYSPACE, s);
     case STMT_DROP_KEYSPACE: return of_ddl(MAY_DROP, RESOURCE_OF_KEYSPACE, s);
@@ -90,13 +87,6 @@ static bool is_remembered(const struct cql_session *s, uint64_t generation, cons
            !memcmp(s->permitted.table, of->table->id, sizeof(s->permitted.table));
 }
 
-static void remember(struct cql_session *s, uint64_t generation, const struct cql_statement *of, uint32_t permissions) {
-    if (!of->table) return;
-    s->permitted.generation = generation;
-    s->permitted.permissions = permissions;
-    memcpy(s->permitted.table, of->table->id, sizeof(s->permitted.table));
-}
-
 static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct permit_need *need) {
     struct access_control *access = r->db->options.access;
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER,  MAY_DROP,
@@ -111,23 +101,24 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
                      : "the server");
     for (size_t i = 0; i < ARRAY_LEN(in_order) && !rc; i++)
         if (need->permissions & 1u << in_order[i]) rc = asker_must(&a, in_order[i], &need->on);
-    if (!rc) remember(r->session, generation, s, need->permissions);
+    if (!rc && s->table) {
+        r->session->permitted.generation = generation;
+        r->session->permitted.permissions = need->permissions;
+        memcpy(r->session->permitted.table, s->table->id, sizeof(r->session->permitted.table));
+    }
     role_set_unref(roles);
     return rc;
-}
-
-/* RESTORE TABLE reads the source table, so it needs SELECT on that table. */
-static int ask_source(struct cql_request *r, const struct cql_statement *s) {
-    const struct catalog_change *c = s->plan;
-    const struct permit_need need = {.permissions = 1u << MAY_SELECT,
-                                     .on = {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
-    return ask_roles(r, s, &need);
 }
 
 static int ask(struct cql_request *r, const struct cql_statement *s) {
     struct permit_need need = need_of(s);
     if (need.permissions && ask_roles(r, s, &need)) return -1;
-    return s->kind == STMT_RESTORE_TABLE ? ask_source(r, s) : 0;
+    if (s->kind != STMT_RESTORE_TABLE) return 0;
+    /* RESTORE TABLE reads the source table, so it needs SELECT on that table. */
+    const struct catalog_change *c = s->plan;
+    need = (struct permit_need){.permissions = 1u << MAY_SELECT,
+                                .on = {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
+    return ask_roles(r, s, &need);
 }
 
 int cql_permit(struct cql_request *r, const struct cql_statement *s) {

@@ -58,14 +58,12 @@ static void hold(struct cql_statement *s) {
     else schema_ref(s->schema);
 }
 
-static void release(const struct cql_statement *s) {
-    for (const struct table_use *use = s->tables; use; use = use->next) schema_table_unref(use->table);
-    if (s->schema) schema_unref(s->schema);
-}
-
 void cql_prepared_unref(struct cql_prepared *p) {
     if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
-    if (p->statement) release(p->statement);
+    if (p->statement) {
+        for (const struct table_use *use = p->statement->tables; use; use = use->next) schema_table_unref(use->table);
+        if (p->statement->schema) schema_unref(p->statement->schema);
+    }
     arena_fini(&p->arena);
     free(p);
 }
@@ -92,15 +90,11 @@ const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace
 /* Ids of a later bucket are greater. */
 static size_t bucket_of(const uint8_t *id) { return load_u32(id) >> (32 - BUCKETS_LOG); }
 
-/* Threads have stacks of their own, so the address of a local tells them apart well enough. */
-static struct stripe *stripe_of(struct prepared_cache *c) {
-    uint8_t local;
-    uintptr_t at = (uintptr_t)&local;
-    return &c->stripes[(at >> 16 ^ at >> 23) % STRIPES];
-}
-
 static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) {
-    struct stripe *s = stripe_of(c);
+    /* Threads have stacks of their own, so the address of a local tells them apart well enough. */
+    uint8_t local;
+    uintptr_t stack = (uintptr_t)&local;
+    struct stripe *s = &c->stripes[(stack >> 16 ^ stack >> 23) % STRIPES];
     atomic_fetch_add(&s->readers, 1);
     struct cql_prepared *p = atomic_load(&c->buckets[bucket_of(id)]);
     while (p && memcmp(p->info.id, id, 16)) p = atomic_load(&p->next);
@@ -109,11 +103,6 @@ static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) 
     if (p && !atomic_load_explicit(&p->used, memory_order_relaxed))
         atomic_store_explicit(&p->used, true, memory_order_relaxed);
     return p;
-}
-
-static void wait_for_readers(struct prepared_cache *c) {
-    for (int i = 0; i < STRIPES; i++)
-        while (atomic_load(&c->stripes[i].readers)) sched_yield();
 }
 
 static void list_remove(struct prepared_cache *c, struct cql_prepared *p) {
@@ -136,7 +125,8 @@ static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
     list_remove(c, p);
     c->bytes -= p->arena.used;
     p->cached = false;
-    wait_for_readers(c);
+    for (int i = 0; i < STRIPES; i++)
+        while (atomic_load(&c->stripes[i].readers)) sched_yield();
     cql_prepared_unref(p);
 }
 
@@ -227,20 +217,18 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
 
 /* ---- compiling ---- */
 
-static bool is_qualified(const struct ast_stmt *s) {
-    switch (s->kind) {
-    case STMT_SELECT: return s->select.table.keyspace;
-    case STMT_INSERT: return s->insert.table.keyspace;
-    case STMT_UPDATE: return s->update.table.keyspace;
-    case STMT_DELETE: return s->delete_.table.keyspace;
-    default: return false;
-    }
-}
-
 static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct err *e) {
+    const char *qualified = NULL;
     struct buf b;
+    switch (ast->kind) {
+    case STMT_SELECT: qualified = ast->select.table.keyspace; break;
+    case STMT_INSERT: qualified = ast->insert.table.keyspace; break;
+    case STMT_UPDATE: qualified = ast->update.table.keyspace; break;
+    case STMT_DELETE: qualified = ast->delete_.table.keyspace; break;
+    default: break;
+    }
     buf_init(&b, 0);
-    if (p->keyspace && !is_qualified(ast)) buf_put_str(&b, p->keyspace);
+    if (p->keyspace && !qualified) buf_put_str(&b, p->keyspace);
     buf_put_slice(&b, p->query);
     int rc = buf_failed(&b) ? err_nomem(e) : result_md5(buf_slice(&b), p->info.id, e);
     buf_fini(&b);

@@ -39,21 +39,6 @@ static bool names_mask(const struct ast_stmt *ast) {
     return mask;
 }
 
-/* Parts of a kind: an ALTER TABLE that does something else. */
-static enum refusal_id rule_of_form(const struct ast_stmt *ast) {
-    if (ast->kind == STMT_CREATE_TABLE && ast->create_table.props.compact_storage) return REFUSE_COMPACT_STORAGE;
-    if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_DROP) return REFUSE_ALTER_DROP;
-    if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_RENAME) return REFUSE_ALTER_RENAME;
-    if (names_mask(ast)) return REFUSE_MASK;
-    return rule_of_kind(ast->kind);
-}
-
-static bool alters_if(const struct ast_stmt *ast) {
-    if (ast->kind == STMT_ALTER_KEYSPACE) return ast->keyspace.if_exists;
-    const struct ast_alter_table *a = &ast->alter_table;
-    return ast->kind == STMT_ALTER_TABLE && (a->if_exists || a->column_if_exists || a->column_if_not_exists);
-}
-
 static int check_operators(struct compile *c, const struct ast_name *table, const struct ast_where *where,
                            const struct ast_conditions *conditions) {
     (void)of_table(c, table);
@@ -77,11 +62,19 @@ static int check_all_operators(struct compile *c, const struct ast_stmt *ast) {
 int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
     if (LIKELY(c->compat.mode == COMPAT_OFF)) return 0;
     if (check_all_operators(c, ast)) return -1;
-    enum refusal_id rule = rule_of_form(ast);
-    if (ast->kind == STMT_CREATE_TABLE) (void)of_table(c, &ast->create_table.table);
-    if (ast->kind == STMT_ALTER_TABLE) (void)of_table(c, &ast->alter_table.table);
+    bool create = ast->kind == STMT_CREATE_TABLE, alter = ast->kind == STMT_ALTER_TABLE;
+    const struct ast_alter_table *a = &ast->alter_table;
+    enum refusal_id rule = rule_of_kind(ast->kind);
+    if (create && ast->create_table.props.compact_storage) rule = REFUSE_COMPACT_STORAGE;
+    else if (alter && a->op == ALTER_TABLE_DROP) rule = REFUSE_ALTER_DROP;
+    else if (alter && a->op == ALTER_TABLE_RENAME) rule = REFUSE_ALTER_RENAME;
+    else if (names_mask(ast)) rule = REFUSE_MASK;
+    if (create) (void)of_table(c, &ast->create_table.table);
+    if (alter) (void)of_table(c, &a->table);
     if (rule != NONE) return compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));
-    return alters_if(ast) ? compat_refuse(&c->compat, REFUSE_ALTER_IF, c->err, stmt_words(ast->kind)) : 0;
+    bool conditional = alter && (a->if_exists || a->column_if_exists || a->column_if_not_exists);
+    if (ast->kind == STMT_ALTER_KEYSPACE) conditional = ast->keyspace.if_exists;
+    return conditional ? compat_refuse(&c->compat, REFUSE_ALTER_IF, c->err, stmt_words(ast->kind)) : 0;
 }
 
 int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct err *e) {
@@ -91,20 +84,18 @@ int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct er
     }
 }
 
-static const struct ast_name *written_table(const struct ast_stmt *ast) {
-    return ast->kind == STMT_INSERT   ? &ast->insert.table
-           : ast->kind == STMT_UPDATE ? &ast->update.table
-                                      : &ast->delete_.table;
-}
-
 /* USING TIMESTAMP of the batch is that of each of its statements. */
 static int check_batch(struct compile *c, const struct ast_batch *ast) {
     for (uint32_t i = 0; i < ast->n; i++) {
-        const struct schema_table *t = of_table(c, written_table(ast->stmts[i]));
+        const struct ast_stmt *s = ast->stmts[i];
+        const struct ast_name *name = s->kind == STMT_INSERT   ? &s->insert.table
+                                      : s->kind == STMT_UPDATE ? &s->update.table
+                                                               : &s->delete_.table;
+        const struct schema_table *t = of_table(c, name);
         if (ast->using.timestamp && t && !schema_has_client_timestamps(t) &&
             compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err))
             return -1;
-        if (compat_check(c, ast->stmts[i])) return -1;
+        if (compat_check(c, s)) return -1;
     }
     return 0;
 }

@@ -5,26 +5,22 @@
 #include "cql/request/db.h"
 #include "cql/request/request.h"
 
-/* One node holds the data: of one answer that was waited for, none came (v5 specification, section
- * 9, 0x1100 and 0x1200). */
-static int timed_out(struct cql_request *r) {
-    bool write = r->work_class == WORK_UPDATE;
+int cql_check_running(struct cql_request *r) {
+    if (r->cancelled && atomic_load_explicit(r->cancelled, memory_order_relaxed))
+        return err_set(r->err, ERR_SERVER, "The client is gone");
+    if (!r->deadline_us || clock_machine_us(r->db->options.clock) < r->deadline_us) return 0;
     /* A PREPARE reads and writes no data that an answer could be missing of: it waited too long
      * (Cassandra's Dispatcher). */
     if (r->kind == REQUEST_PREPARE) return err_set(r->err, ERR_OVERLOADED, "Query timed out before it could start");
+    /* One node holds the data: the request waited for one answer, and none came (v5 specification,
+     * section 9, 0x1100 and 0x1200). */
+    bool write = r->work_class == WORK_UPDATE;
     err_set(r->err, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
     r->err->detail = (struct err_detail){.consistency = r->params.consistency, .required = 1};
     if (write)
         snprintf(r->err->detail.write_type, sizeof(r->err->detail.write_type), "%s",
                  r->write_type ? r->write_type : "SIMPLE");
     return -1;
-}
-
-int cql_check_running(struct cql_request *r) {
-    if (r->cancelled && atomic_load_explicit(r->cancelled, memory_order_relaxed))
-        return err_set(r->err, ERR_SERVER, "The client is gone");
-    if (!r->deadline_us || clock_machine_us(r->db->options.clock) < r->deadline_us) return 0;
-    return timed_out(r);
 }
 
 int cql_warn(struct cql_request *r, const char *fmt, ...) {

@@ -51,11 +51,6 @@ const struct schema_table *statement_table(struct compile *c, const struct ast_n
     return t;
 }
 
-static int may_begin(struct cql_request *r, const struct schema_table *t) {
-    const struct cql_admission *a = &r->db->options.admission;
-    return LIKELY(!a->begin) || !t || t->virt ? 0 : a->begin(a->arg, r, t, r->err);
-}
-
 enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s) {
     const struct schema_table *t = s->table;
     if (t && r->cost) {
@@ -65,9 +60,12 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
-    if (s->kind == STMT_SELECT &&
-        (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace) || may_begin(r, t)))
-        return CQL_FAILED;
+    if (s->kind == STMT_SELECT) {
+        const struct cql_admission *a = &r->db->options.admission;
+        if (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace))
+            return CQL_FAILED;
+        if (UNLIKELY(a->begin) && !t->virt && a->begin(a->arg, r, t, r->err)) return CQL_FAILED;
+    }
     r->compiled = s;
     return s->ops->run(r, s);
 }

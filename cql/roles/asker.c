@@ -10,10 +10,6 @@ int asker_init(struct asker *a, struct cql_request *r, const struct role_set *ro
     return 0;
 }
 
-static bool is_data(const struct resource *on) {
-    return on->kind <= RESOURCE_OF_TABLE || on->kind >= RESOURCE_OF_ALL_FUNCTIONS;
-}
-
 int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) {
     struct buf text;
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
@@ -23,7 +19,8 @@ int asker_must_by_name(const struct asker *a, enum permission p, const struct re
 }
 
 int asker_must(const struct asker *a, enum permission p, const struct resource *on) {
-    if (is_data(on)) return asker_must_by_name(a, p, on);
+    bool is_data = on->kind <= RESOURCE_OF_TABLE || on->kind >= RESOURCE_OF_ALL_FUNCTIONS;
+    if (is_data) return asker_must_by_name(a, p, on);
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
     return err_set(a->r->err, ERR_UNAUTHORIZED,
                    "User %s does not have sufficient privileges to perform the requested operation", a->role);

@@ -29,27 +29,21 @@ static int put(const struct asker *a, const struct role *role) {
 
 /* ---- roles ---- */
 
-static int check_membership(const struct asker *a, const char *role, const char *member, bool give) {
-    static const char is_member[] = "%s is a member of %s";
-    if (!give) {
-        const struct role *r = role_find(a->roles, member);
-        for (uint32_t i = 0; i < r->n_member_of; i++)
-            if (!strcmp(r->member_of[i], role)) return 0;
-        return err_invalid(a->r->err, "%s is not a member of %s", member, role);
-    }
-    if (role_is_member(a->roles, member, role)) return err_invalid(a->r->err, is_member, member, role);
-    return role_is_member(a->roles, role, member) ? err_invalid(a->r->err, is_member, role, member) : 0;
-}
-
 static int change_membership(const struct asker *a, const struct grant_plan *p) {
+    static const char is_member[] = "%s is a member of %s";
     const char *role = p->ast->granted_role, *member = p->ast->grantee;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role};
     struct role next;
     if (asker_must(a, MAY_AUTHORIZE, &on)) return -1;
     if (!role_find(a->roles, role)) return err_invalid(a->r->err, "%s doesn't exist", role);
     if (!role_find(a->roles, member)) return err_invalid(a->r->err, "%s doesn't exist", member);
-    if (check_membership(a, role, member, p->give)) return -1;
-    if (role_joined(role_find(a->roles, member), role, p->give, a->r->arena, &next)) return err_nomem(a->r->err);
+    const struct role *of = role_find(a->roles, member);
+    bool joined = false;
+    for (uint32_t i = 0; i < of->n_member_of; i++) joined = joined || !strcmp(of->member_of[i], role);
+    if (!p->give && !joined) return err_invalid(a->r->err, "%s is not a member of %s", member, role);
+    if (p->give && role_is_member(a->roles, member, role)) return err_invalid(a->r->err, is_member, member, role);
+    if (p->give && role_is_member(a->roles, role, member)) return err_invalid(a->r->err, is_member, role, member);
+    if (role_joined(of, role, p->give, a->r->arena, &next)) return err_nomem(a->r->err);
     return put(a, &next);
 }
 
@@ -67,24 +61,20 @@ static bool is_system(const struct asker *a, const struct resource *on) {
     return is;
 }
 
-/* The granting role must itself have every permission that it grants. */
-static int may_grant(const struct asker *a, const struct named_permissions *p) {
-    if (p->permissions & ~(1u << MAY_SELECT) && is_system(a, &p->on))
+static int change_permissions(const struct asker *a, const struct grant_plan *p) {
+    const struct resource *on = &p->permissions.on;
+    uint32_t bits = p->permissions.permissions;
+    struct role next;
+    if (bits & ~(1u << MAY_SELECT) && is_system(a, on))
         return err_set(a->r->err, ERR_UNAUTHORIZED,
                        "Granting permissions on system keyspaces is strictly limited, this operation is not permitted");
-    if (asker_must_by_name(a, MAY_AUTHORIZE, &p->on)) return -1;
+    /* The granting role must itself have every permission that it grants. */
+    if (asker_must_by_name(a, MAY_AUTHORIZE, on)) return -1;
     for (int i = 0; i < PERMISSIONS; i++)
-        if (p->permissions & 1u << i && asker_must_by_name(a, (enum permission)i, &p->on)) return -1;
-    return 0;
-}
-
-static int change_permissions(const struct asker *a, const struct grant_plan *p) {
-    struct role next;
-    if (may_grant(a, &p->permissions)) return -1;
+        if (bits & 1u << i && asker_must_by_name(a, (enum permission)i, on)) return -1;
     const struct role *role = role_find(a->roles, p->ast->grantee);
     if (!role) return err_invalid(a->r->err, "Role %s doesn't exist", p->ast->grantee);
-    if (named_exists(a, &p->permissions.on, "Resource ")) return -1;
-    uint32_t bits = p->permissions.permissions;
+    if (named_exists(a, on, "Resource ")) return -1;
     if (role_granted(role, p->permissions.text, p->give ? bits : 0, p->give ? 0 : bits, a->r->arena, &next))
         return err_nomem(a->r->err);
     return put(a, &next);

@@ -79,17 +79,6 @@ static int by_name(const void *x, const void *y) {
     return strcmp((*(const struct role *const *)x)->name, (*(const struct role *const *)y)->name);
 }
 
-static int emit_role(struct listing *l, const struct role *r) {
-    static const uint8_t no_options[4];
-    if (l->plan->ast->kind == LIST_ROLES) {
-        const struct value values[] = {text_of(r->name), bool_of(r->superuser), bool_of(r->login),
-                                       value_of_slice(slice_of(no_options, 4)), text_of("ALL")};
-        return emit(l->a, values);
-    }
-    const struct value values[] = {text_of(r->name), bool_of(r->superuser), text_of("ALL")};
-    return r->login ? emit(l->a, values) : 0;
-}
-
 static int gather_roles(struct listing *l) {
     static const struct resource all = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct ast_list *ast = l->plan->ast;
@@ -110,10 +99,17 @@ static int gather_roles(struct listing *l) {
 }
 
 static int list_roles(struct listing *l) {
+    static const uint8_t no_options[4];
     if (gather_roles(l)) return -1;
     qsort(l->shown, l->n, sizeof(l->shown[0]), by_name);
-    for (uint32_t i = 0; i < l->n; i++)
-        if (emit_role(l, l->shown[i])) return -1;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct role *r = l->shown[i];
+        const struct value role[] = {text_of(r->name), bool_of(r->superuser), bool_of(r->login),
+                                     value_of_slice(slice_of(no_options, 4)), text_of("ALL")};
+        const struct value user[] = {text_of(r->name), bool_of(r->superuser), text_of("ALL")};
+        bool roles = l->plan->ast->kind == LIST_ROLES;
+        if ((roles || r->login) && emit(l->a, roles ? role : user)) return -1;
+    }
     return 0;
 }
 

@@ -74,18 +74,6 @@ static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change
     return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 
-/* The permission check comes first: a role that may not make the change sees no other error of
- * it. */
-static int permit(struct cql_request *r, change_fn change, const struct ast_role *role) {
-    const struct role_set *roles = access_roles(r->db->options.access);
-    struct asker a;
-    int rc = asker_init(&a, r, roles);
-    if (!rc && change == create) rc = may_create(&a, role);
-    if (!rc && change == alter) rc = may_alter(&a, role);
-    role_set_unref(roles);
-    return rc;
-}
-
 static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
     const struct ast_role *role = r->compiled->plan;
     struct access_control *access = r->db->options.access;
@@ -93,10 +81,16 @@ static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
     char room[PASSWORD_HASH_MAX];
     const char *hash;
     if (!access) return refuse_anonymous(r, change, &role->options);
-    if (permit(r, change, role) || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
+    /* The permission check comes first: a role that may not make the change sees no other error. */
+    const struct role_set *roles = access_roles(access);
+    int rc = asker_init(&a, r, roles);
+    if (!rc && change == create) rc = may_create(&a, role);
+    if (!rc && change == alter) rc = may_alter(&a, role);
+    role_set_unref(roles);
+    if (rc || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
         return CQL_FAILED;
-    const struct role_set *roles = access_begin(access);
-    int rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
+    roles = access_begin(access);
+    rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
     access_end(access);
     return rc ? CQL_FAILED : CQL_DONE;
 }

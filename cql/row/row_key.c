@@ -131,17 +131,6 @@ int row_key_split(const struct schema_table *t, struct slice key, struct value *
     return 0;
 }
 
-static int decode_image(const struct schema_table *t, struct slice image, struct value *values, struct err *e) {
-    struct rd r = rd_of(image);
-    for (uint32_t i = 0; i < t->n_clustering; i++) {
-        uint32_t n = rd_u32(&r);
-        struct slice s = rd_bytes(&r, n);
-        if (r.bad) return damaged(e);
-        values[i] = value_of_slice(s);
-    }
-    return 0;
-}
-
 /* Sizes go to values, bytes to b. */
 static int decode_key(const struct schema_table *t, struct slice ck, struct buf *b, struct value *values) {
     struct rd r = rd_of(ck);
@@ -157,7 +146,15 @@ static int decode_key(const struct schema_table *t, struct slice ck, struct buf 
 int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a,
                    struct value *values, struct err *e) {
     if (t->n_clustering == 0) return 0;
-    if (image.p) return decode_image(t, image, values, e);
+    if (image.p) {
+        struct rd r = rd_of(image);
+        for (uint32_t i = 0; i < t->n_clustering; i++) {
+            struct slice s = rd_bytes(&r, rd_u32(&r));
+            if (r.bad) return damaged(e);
+            values[i] = value_of_slice(s);
+        }
+        return 0;
+    }
     /* Into the arena where it stays; few types are longer than their key form. */
     size_t room = ck.n + KEY_SPARE;
     struct buf b = {.p = arena_alloc(a, room), .cap = room, .limit = room};

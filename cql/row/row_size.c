@@ -71,26 +71,19 @@ static void add_expired(struct size_parts *p, enum size_model model, const struc
     }
 }
 
-/* Cells of columns that the table has now. */
-static uint64_t count_cells(const struct row_view *v) {
-    const struct schema_table *t = v->layout->table;
-    uint64_t n = v->row->n_expired;
-    for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) n += v->runs[i].n;
-    return n;
-}
-
-static uint64_t count_expiring(const struct row_view *v) {
-    uint64_t n = v->row->n_expired;
-    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++)
-        n += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
-    return n;
-}
-
 static void add_ttl(struct size_parts *p, const struct row_view *v) {
-    uint64_t cells = v->layout->has_ttl ? count_cells(v) : count_expiring(v);
-    if (!v->layout->has_ttl && !cells && !v->row->live_ttl && !v->row->marker_expired) return;
+    const struct schema_table *t = v->layout->table;
+    const struct eng_row *row = v->row;
+    uint64_t cells = row->n_expired;
+    if (v->layout->has_ttl) { /* all cells of columns that the table has now */
+        for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) cells += v->runs[i].n;
+    } else { /* those that expire */
+        for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < row->n_cells; i++)
+            cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+        if (!cells && !row->live_ttl && !row->marker_expired) return;
+    }
     p->ttl_rows++;
-    p->ttl_cells += cells + v->layout->table->n_partition_key + v->layout->table->n_clustering;
+    p->ttl_cells += cells + t->n_partition_key + t->n_clustering;
 }
 
 /* Whether it is worth a look; flags may be those of the static row, which was looked at before. */

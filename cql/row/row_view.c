@@ -162,20 +162,18 @@ static void take_laid_out(struct row_view *v) {
     v->regular_bytes = v->laid.bytes;
 }
 
-static int take_row(struct row_view *v, const struct eng_row *row, struct err *e) {
-    clear(v, COLUMN_REGULAR);
-    v->measured = row && row->plain && v->layout->flat;
-    if (v->measured) take_plain(v, row);
-    else if (row && row->n_cells) return take_cells(v, row, e);
-    return 0;
-}
-
 SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
     arena_rewind(v->arena, v->row_mark);
     v->row = row;
-    if (row && row->laid_out) take_laid_out(v);
-    else if (take_row(v, row, e)) return -1;
+    if (row && row->laid_out) {
+        take_laid_out(v);
+    } else {
+        clear(v, COLUMN_REGULAR);
+        v->measured = row && row->plain && v->layout->flat;
+        if (v->measured) take_plain(v, row);
+        else if (row && row->n_cells && take_cells(v, row, e)) return -1;
+    }
     struct value *keys = v->values + t->n_partition_key;
     if (row && v->layout->key_is_int && row_view_int_key(v, row)) return 0;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);

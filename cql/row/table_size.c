@@ -61,13 +61,6 @@ static void count_fini(struct count *c) {
     arena_fini(&c->arena);
 }
 
-static struct table_size size_counted(const struct count *c) {
-    uint64_t rows = size_row_storage_bytes(c->s->rules.size_model, (uint16_t)c->t->n_columns, &c->rows);
-    return (struct table_size){.rows = c->rows.rows,
-                               .static_rows = c->statics.rows,
-                               .bytes = rows + size_static_bytes(&c->statics)};
-}
-
 static int add_partition(struct count *c, const struct eng_item *item, struct err *e) {
     if (row_view_partition(&c->view, item->part.key, item->has_static ? &item->statics : NULL, e)) return -1;
     if (item->has_static) row_size_add_static(&c->statics, &c->view);
@@ -109,7 +102,10 @@ static int count_bucket(const struct table_sizes *s, const struct schema_table *
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
     if (scan) rc = add_items(&c, scan, patience, e);
     if (scan) eng_scan_close(scan);
-    *out = size_counted(&c);
+    uint64_t bytes = size_row_storage_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows);
+    *out = (struct table_size){.rows = c.rows.rows,
+                               .static_rows = c.statics.rows,
+                               .bytes = bytes + size_static_bytes(&c.statics)};
     count_fini(&c);
     return scan ? rc : -1;
 }
@@ -127,26 +123,9 @@ static int refresh(struct table_sizes *s, struct entry *x, const struct schema_t
 
 /* ---- the tables ---- */
 
-static bool is_gone(const struct schema *schema, const struct entry *x) {
-    const struct schema_table *t = schema_table_any(schema, x->keyspace, x->name);
-    return !t || t->object != x->object;
-}
-
 static void entry_free(struct entry *x) {
     pthread_mutex_destroy(&x->lock);
     free(x);
-}
-
-static void forget_gone(struct table_sizes *s, const struct schema *schema) {
-    for (struct entry **at = &s->entries; *at;) {
-        struct entry *x = *at;
-        if (x->users || !is_gone(schema, x)) {
-            at = &x->next;
-            continue;
-        }
-        *at = x->next;
-        entry_free(x);
-    }
 }
 
 static struct entry *entry_new(struct table_sizes *s, const struct schema_table *t) {
@@ -166,7 +145,16 @@ static struct entry *take_entry(struct table_sizes *s, const struct schema *sche
     struct entry *x = s->entries;
     while (x && x->object != t->object) x = x->next;
     if (!x) {
-        forget_gone(s, schema);
+        for (struct entry **at = &s->entries; *at;) { /* forget tables that are gone */
+            struct entry *old = *at;
+            const struct schema_table *now = schema_table_any(schema, old->keyspace, old->name);
+            if (old->users || (now && now->object == old->object)) {
+                at = &old->next;
+                continue;
+            }
+            *at = old->next;
+            entry_free(old);
+        }
         x = entry_new(s, t);
     }
     if (x) x->users++;
@@ -187,18 +175,6 @@ static void give_entry(struct table_sizes *s, struct entry *x, int64_t now_us, c
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A table of another definition loses its counts, so that all its buckets are counted again. */
-static void note_table(struct entry *x, const struct schema_table *t) {
-    bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
-    bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl &&
-                x->has_timestamps == timestamps;
-    if (!same) memset(x->counted, 0, sizeof(x->counted));
-    x->shape = t->shape;
-    x->storage = t->storage;
-    x->has_ttl = ttl;
-    x->has_timestamps = timestamps;
-}
-
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
                          int64_t now_us, const struct virtual_patience *patience, struct table_size *out,
                          struct err *e) {
@@ -206,7 +182,14 @@ int table_billable_bytes(struct table_sizes *s, const struct schema *schema, con
     if (t->virt) return 0;
     struct entry *x = take_entry(s, schema, t);
     if (!x) return err_nomem(e);
-    note_table(x, t);
+    bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
+    bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl &&
+                x->has_timestamps == timestamps;
+    if (!same) memset(x->counted, 0, sizeof(x->counted)); /* of another definition: count all buckets again */
+    x->shape = t->shape;
+    x->storage = t->storage;
+    x->has_ttl = ttl;
+    x->has_timestamps = timestamps;
     int rc = refresh(s, x, t, patience, e);
     for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
         out->rows += x->sums[i].rows;

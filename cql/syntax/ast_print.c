@@ -24,18 +24,6 @@ static void print_using(const struct ast_using *u, struct buf *out) {
 
 /* ---- statements ---- */
 
-static void print_order(const struct ast_ordering *o, uint32_t n, struct buf *out) {
-    for (uint32_t i = 0; i < n; i++) {
-        buf_put_str(out, i ? ", " : " ORDER BY ");
-        ast_print_name(o[i].column, out);
-        if (o[i].ann_of) {
-            buf_put_str(out, " ANN OF ");
-            ast_print_expr(o[i].ann_of, out);
-        }
-        buf_put_str(out, o[i].desc ? " DESC" : " ASC");
-    }
-}
-
 static void print_limit(const char *words, const struct ast_expr *limit, struct buf *out) {
     if (!limit) return;
     buf_put_str(out, words);
@@ -52,7 +40,16 @@ static void print_select(const struct ast_select *s, struct buf *out) {
     cqli_print_where(&s->where, out);
     if (s->n_group_by) buf_put_str(out, " GROUP BY ");
     cqli_print_exprs(s->group_by, s->n_group_by, out);
-    print_order(s->order_by, s->n_order_by, out);
+    for (uint32_t i = 0; i < s->n_order_by; i++) {
+        const struct ast_ordering *o = &s->order_by[i];
+        buf_put_str(out, i ? ", " : " ORDER BY ");
+        ast_print_name(o->column, out);
+        if (o->ann_of) {
+            buf_put_str(out, " ANN OF ");
+            ast_print_expr(o->ann_of, out);
+        }
+        buf_put_str(out, o->desc ? " DESC" : " ASC");
+    }
     print_limit(" PER PARTITION LIMIT ", s->per_partition_limit, out);
     print_limit(" LIMIT ", s->limit, out);
     cqli_print_if(s->allow_filtering, " ALLOW FILTERING", out);

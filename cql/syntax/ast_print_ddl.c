@@ -25,19 +25,15 @@ static void print_mask(const struct ast_column_mask *m, struct buf *out) {
     buf_put_str(out, ")");
 }
 
-static void print_column(const struct ast_column *c, struct buf *out) {
-    ast_print_name(c->name, out);
-    buf_put_str(out, " ");
-    ast_print_type(c->type, out);
-    cqli_print_if(c->is_static, " STATIC", out);
-    if (c->mask) print_mask(c->mask, out);
-    cqli_print_if(c->primary_key, " PRIMARY KEY", out);
-}
-
 static void print_columns(const struct ast_column *c, uint32_t n, struct buf *out) {
     for (uint32_t i = 0; i < n; i++) {
         if (i) buf_put_str(out, ", ");
-        print_column(&c[i], out);
+        ast_print_name(c[i].name, out);
+        buf_put_str(out, " ");
+        ast_print_type(c[i].type, out);
+        cqli_print_if(c[i].is_static, " STATIC", out);
+        if (c[i].mask) print_mask(c[i].mask, out);
+        cqli_print_if(c[i].primary_key, " PRIMARY KEY", out);
     }
 }
 
@@ -83,17 +79,6 @@ static void print_alter_column(const struct ast_alter_table *t, struct buf *out)
     }
 }
 
-static void print_renames(const struct ast_alter_table *t, struct buf *out) {
-    buf_put_str(out, " RENAME ");
-    cqli_print_if(t->column_if_exists, "IF EXISTS ", out);
-    for (uint32_t i = 0; i < t->n_renames; i++) {
-        if (i) buf_put_str(out, " AND ");
-        ast_print_name(t->rename_from[i], out);
-        buf_put_str(out, " TO ");
-        ast_print_name(t->rename_to[i], out);
-    }
-}
-
 static void print_alter_table(const struct ast_alter_table *t, struct buf *out) {
     buf_put_str(out, "ALTER TABLE ");
     cqli_print_if(t->if_exists, "IF EXISTS ", out);
@@ -110,7 +95,16 @@ static void print_alter_table(const struct ast_alter_table *t, struct buf *out) 
     case ALTER_TABLE_ALTER_TYPE:
     case ALTER_TABLE_MASK:
     case ALTER_TABLE_DROP_MASK: print_alter_column(t, out); break;
-    case ALTER_TABLE_RENAME: print_renames(t, out); break;
+    case ALTER_TABLE_RENAME:
+        buf_put_str(out, " RENAME ");
+        cqli_print_if(t->column_if_exists, "IF EXISTS ", out);
+        for (uint32_t i = 0; i < t->n_renames; i++) {
+            if (i) buf_put_str(out, " AND ");
+            ast_print_name(t->rename_from[i], out);
+            buf_put_str(out, " TO ");
+            ast_print_name(t->rename_to[i], out);
+        }
+        break;
     case ALTER_TABLE_WITH: cqli_print_props(&t->props, out); break;
     case ALTER_TABLE_ADD_TAGS:
     case ALTER_TABLE_DROP_TAGS:
@@ -166,12 +160,6 @@ static void print_describe(const struct ast_describe *d, struct buf *out) {
     cqli_print_if(d->internals, " WITH INTERNALS", out);
 }
 
-static void print_drop(const struct ast_stmt *s, struct buf *out) {
-    buf_printf(out, "%s ", stmt_words(s->kind));
-    cqli_print_if(s->drop.if_exists, "IF EXISTS ", out);
-    cqli_print_table(&s->drop.name, out);
-}
-
 bool cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
     switch (s->kind) {
     case STMT_USE:
@@ -187,7 +175,11 @@ bool cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
     case STMT_DROP_TABLE:
     case STMT_DROP_TYPE:
     case STMT_DROP_INDEX:
-    case STMT_DROP_VIEW: print_drop(s, out); break;
+    case STMT_DROP_VIEW:
+        buf_printf(out, "%s ", stmt_words(s->kind));
+        cqli_print_if(s->drop.if_exists, "IF EXISTS ", out);
+        cqli_print_table(&s->drop.name, out);
+        break;
     case STMT_DESCRIBE: print_describe(&s->describe, out); break;
     default: return false;
     }

@@ -50,14 +50,6 @@ static void print_alter_type(const struct ast_alter_type *t, struct buf *out) {
     }
 }
 
-static void print_restore(const struct ast_restore_table *r, struct buf *out) {
-    buf_put_str(out, "RESTORE TABLE ");
-    cqli_print_table(&r->table, out);
-    buf_put_str(out, " FROM TABLE ");
-    cqli_print_table(&r->from, out);
-    cqli_print_props(&r->props, out);
-}
-
 static void print_create_index(const struct ast_create_index *x, struct buf *out) {
     static const char *const kinds[] = {
         [INDEX_SIMPLE] = "",         [INDEX_KEYS] = "keys", [INDEX_VALUES] = "values",
@@ -139,13 +131,6 @@ static void print_create_aggregate(const struct ast_create_aggregate *a, struct 
     }
 }
 
-static void print_drop_function(enum stmt_kind kind, const struct ast_drop_function *f, struct buf *out) {
-    buf_printf(out, "%s ", stmt_words(kind));
-    cqli_print_if(f->if_exists, "IF EXISTS ", out);
-    print_function_name(&f->name, out);
-    if (f->has_args) print_types(f->arg_types, f->n_args, out);
-}
-
 static void print_trigger(enum stmt_kind kind, const struct ast_trigger *t, struct buf *out) {
     buf_printf(out, "%s ", stmt_words(kind));
     cqli_print_if(t->if_not_exists, "IF NOT EXISTS ", out);
@@ -193,14 +178,6 @@ static void print_role_option(const struct ast_role_options *o, uint32_t option,
     }
 }
 
-static void print_user_options(const struct ast_role_options *o, struct buf *out) {
-    if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) {
-        buf_put_str(out, o->given & ROLE_PASSWORD ? " WITH PASSWORD " : " WITH HASHED PASSWORD ");
-        cqli_print_string(o->password, out);
-    }
-    if (o->given & ROLE_SUPERUSER) buf_put_str(out, o->superuser ? " SUPERUSER" : " NOSUPERUSER");
-}
-
 static void print_role(enum stmt_kind kind, const struct ast_role *r, struct buf *out) {
     static const char *const verbs[][2] = {{"CREATE ROLE ", "CREATE USER "},
                                            {"ALTER ROLE ", "ALTER USER "},
@@ -210,7 +187,12 @@ static void print_role(enum stmt_kind kind, const struct ast_role *r, struct buf
     cqli_print_if(r->if_exists, "IF EXISTS ", out);
     cqli_print_string(slice_str(r->name), out);
     if (r->user) {
-        print_user_options(&r->options, out);
+        uint32_t given = r->options.given;
+        if (given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) {
+            buf_put_str(out, given & ROLE_PASSWORD ? " WITH PASSWORD " : " WITH HASHED PASSWORD ");
+            cqli_print_string(r->options.password, out);
+        }
+        if (given & ROLE_SUPERUSER) buf_put_str(out, r->options.superuser ? " SUPERUSER" : " NOSUPERUSER");
         return;
     }
     const char *lead = " WITH ";
@@ -316,7 +298,13 @@ void cqli_print_other(const struct ast_stmt *s, struct buf *out) {
         cqli_print_table(&o->truncate.table, out);
         break;
     case STMT_ALTER_TYPE: print_alter_type(&o->alter_type, out); break;
-    case STMT_RESTORE_TABLE: print_restore(&o->restore, out); break;
+    case STMT_RESTORE_TABLE:
+        buf_put_str(out, "RESTORE TABLE ");
+        cqli_print_table(&o->restore.table, out);
+        buf_put_str(out, " FROM TABLE ");
+        cqli_print_table(&o->restore.from, out);
+        cqli_print_props(&o->restore.props, out);
+        break;
     case STMT_CREATE_INDEX: print_create_index(&o->create_index, out); break;
     case STMT_CREATE_VIEW: print_create_view(&o->create_view, out); break;
     case STMT_ALTER_VIEW:
@@ -328,7 +316,12 @@ void cqli_print_other(const struct ast_stmt *s, struct buf *out) {
     case STMT_CREATE_FUNCTION: print_create_function(&o->create_function, out); break;
     case STMT_CREATE_AGGREGATE: print_create_aggregate(&o->create_aggregate, out); break;
     case STMT_DROP_FUNCTION:
-    case STMT_DROP_AGGREGATE: print_drop_function(s->kind, &o->drop_function, out); break;
+    case STMT_DROP_AGGREGATE:
+        buf_printf(out, "%s ", stmt_words(s->kind));
+        cqli_print_if(o->drop_function.if_exists, "IF EXISTS ", out);
+        print_function_name(&o->drop_function.name, out);
+        if (o->drop_function.has_args) print_types(o->drop_function.arg_types, o->drop_function.n_args, out);
+        break;
     case STMT_CREATE_TRIGGER:
     case STMT_DROP_TRIGGER: print_trigger(s->kind, &o->trigger, out); break;
     case STMT_CREATE_ROLE:

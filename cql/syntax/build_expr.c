@@ -76,26 +76,19 @@ struct ast_expr *cqli_expr2(struct parse *p, enum ast_expr_kind kind, struct ast
     return cqli_expr(p, kind, a->source.p, 2, args);
 }
 
-/* In a selector every map is read as {expr: expr}; it is a UDT when all keys are bare names. */
-static bool all_keys_are_names(const struct seq *args) {
-    struct ast_expr *const *items = args->p;
-    for (uint32_t i = 0; i < args->n; i += 2)
-        if (items[i]->kind != EXPR_NAME) return false;
-    return args->n != 0;
-}
-
-static struct ast_expr *map_to_udt(struct parse *p, struct token first, const struct seq *args) {
-    struct ast_expr *const *items = args->p;
-    struct seq *fields = SEQ(p, struct udt_field);
-    for (uint32_t i = 0; i + 1 < args->n; i += 2) {
-        struct udt_field f = {.name = items[i]->name, .value = items[i + 1]};
-        cqli_push(p, fields, &f);
-    }
-    return cqli_udt(p, first, fields);
-}
-
 struct ast_expr *cqli_seq_expr(struct parse *p, enum ast_expr_kind kind, struct token first, struct seq *args) {
-    if (kind == EXPR_MAP && !p->failed && all_keys_are_names(args)) return map_to_udt(p, first, args);
+    /* In a selector every map is read as {expr: expr}; it is a UDT when all keys are bare names. */
+    struct ast_expr *const *items = p->failed ? NULL : args->p;
+    bool is_udt = kind == EXPR_MAP && !p->failed && args->n;
+    for (uint32_t i = 0; is_udt && i < args->n; i += 2) is_udt = items[i]->kind == EXPR_NAME;
+    if (is_udt) {
+        struct seq *fields = SEQ(p, struct udt_field);
+        for (uint32_t i = 0; i + 1 < args->n; i += 2) {
+            struct udt_field field = {.name = items[i]->name, .value = items[i + 1]};
+            cqli_push(p, fields, &field);
+        }
+        return cqli_udt(p, first, fields);
+    }
     struct ast_expr *x = cqli_expr(p, kind, first.text.p, 0, NULL);
     if (!p->failed) set_args(p, x, args->n, args->p);
     return x;
@@ -121,28 +114,23 @@ struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *fi
     return x;
 }
 
-static bool is_time(const char *name) {
-    return !strcmp(name, "ttl") || !strcmp(name, "writetime") || !strcmp(name, "maxwritetime");
-}
-
-static bool is_part_of_column(const struct ast_expr *x) {
-    while (x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE) x = x->args[0];
-    return x->kind == EXPR_NAME;
-}
-
-/* WRITETIME, MAXWRITETIME and TTL are of a column, an element or a field of it; in Cassandra's
- * grammar they take nothing else. */
-static void check_time(struct parse *p, const struct ast_expr *call) {
-    if (call->n_args != 1 || !is_part_of_column(call->args[0])) cqli_reject(p, p->prev);
-}
-
 struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren) {
     const uint8_t *first = chain->source.p;
     if (chain->kind == EXPR_NAME) {
         struct ast_expr *x = cqli_call(p, cqli_name(NULL, chain->name), first, args);
         x->quoted = *first == '"';
-        if (!p->failed && !x->quoted && is_time(x->name)) check_time(p, x);
-        else if (!x->quoted && cqli_is_no_function(slice_str(x->name))) cqli_reject(p, paren);
+        bool is_time = !p->failed && !x->quoted &&
+                       (!strcmp(x->name, "ttl") || !strcmp(x->name, "writetime") || !strcmp(x->name, "maxwritetime"));
+        if (is_time) {
+            /* These take a column, or an element or a field of one; in Cassandra's grammar they take
+             * nothing else. */
+            const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
+            while (of && (of->kind == EXPR_FIELD || of->kind == EXPR_ELEMENT || of->kind == EXPR_RANGE))
+                of = of->args[0];
+            if (!of || of->kind != EXPR_NAME) cqli_reject(p, p->prev);
+        } else if (!x->quoted && cqli_is_no_function(slice_str(x->name))) {
+            cqli_reject(p, paren);
+        }
         return x;
     }
     bool qualified = chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME;

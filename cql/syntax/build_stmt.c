@@ -85,13 +85,6 @@ static const char *prop_words(struct parse *p, const struct ast_prop_value *v) {
     return s ? s : cqli_nomem(p);
 }
 
-static bool may_nest(const char *name) {
-    static const char *const names[] = {"custom_properties", "autoscaling_settings", "client_side_timestamps", "tags"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(names[i], name)) return true;
-    return false;
-}
-
 /* True when the clause has named it before. The first use of a name stays in named, with at. */
 static bool is_named(struct parse *p, struct name_tree *named, struct slice name, uint32_t at) {
     int rc = p->failed ? 0 : name_tree_put(named, name, at);
@@ -100,13 +93,17 @@ static bool is_named(struct parse *p, struct name_tree *named, struct slice name
 }
 
 void cqli_prop_check_map(struct parse *p, const char *name, const struct ast_prop_value *map) {
+    static const char *const nesting[] = {"custom_properties", "autoscaling_settings", "client_side_timestamps",
+                                          "tags"};
     struct name_tree keys = {.arena = p->arena};
+    bool may_nest = false;
+    for (size_t i = 0; i < ARRAY_LEN(nesting); i++) may_nest = may_nest || !strcmp(nesting[i], name);
     for (uint32_t i = 0; i < map->n && !p->failed; i++) {
         const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
         static const char ddl[] = " (bind variables are not supported in DDL queries)";
         if (k->kind != PROP_LITERAL) {
             cqli_note(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_BIND ? ddl : "");
-        } else if (v->kind == PROP_MAP && may_nest(name)) {
+        } else if (v->kind == PROP_MAP && may_nest) {
             cqli_prop_check_map(p, name, v);
         } else if (v->kind != PROP_LITERAL) {
             cqli_note(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k),

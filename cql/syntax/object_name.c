@@ -11,14 +11,6 @@ struct reader {
     struct slice keys[PROPERTIES_MAX];
 };
 
-static bool read_domain(struct reader *r) {
-    for (; r->p < r->end && *r->p != ':'; r->p++) {
-        if (*r->p == '\n') return false;
-        if (*r->p == '*' || *r->p == '?') r->pattern = true;
-    }
-    return r->p < r->end && ++r->p < r->end;
-}
-
 static bool read_key(struct reader *r) {
     const char *from = r->p;
     while (r->p < r->end && *r->p != '=' && !strchr("*?,:\n", *r->p)) r->p++;
@@ -49,20 +41,22 @@ static bool read_value(struct reader *r) {
     return true;
 }
 
-static bool read_property(struct reader *r) {
-    r->open = *r->p == '*';
-    if (!r->open) return read_key(r) && read_value(r);
-    if (r->any) return false;
-    r->any = r->pattern = true;
-    return ++r->p == r->end || *r->p == ',';
-}
-
 bool object_name_read(struct slice s, bool *pattern) {
     struct reader r = {.p = (const char *)s.p, .end = (const char *)s.p + s.n};
     *pattern = false;
-    bool is = read_domain(&r);
+    for (; r.p < r.end && *r.p != ':'; r.p++) { /* the domain */
+        if (*r.p == '\n') return false;
+        if (*r.p == '*' || *r.p == '?') *pattern = r.pattern = true;
+    }
+    bool is = r.p < r.end && ++r.p < r.end;
     while (is && r.p < r.end) {
-        is = read_property(&r);
+        r.open = *r.p == '*';
+        if (r.open) {
+            is = !r.any && (++r.p == r.end || *r.p == ',');
+            r.any = r.pattern = true;
+        } else {
+            is = read_key(&r) && read_value(&r);
+        }
         if (is && r.p < r.end && ++r.p == r.end) is = r.open; /* a comma may be last behind * alone */
     }
     *pattern = r.pattern;

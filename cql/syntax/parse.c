@@ -3,17 +3,6 @@
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
 
-static struct token read_token(struct parse *p) {
-    if (!p->has_ahead) return token_next(&p->reader);
-    p->has_ahead = false;
-    return p->ahead;
-}
-
-static uint16_t peek_code(struct parse *p) {
-    if (!p->has_ahead) p->ahead = token_next(&p->reader), p->has_ahead = true;
-    return p->ahead.code;
-}
-
 /* Can a selector begin with it? Words that are not reserved can, as they are names. */
 static bool begins_selector(uint16_t code) {
     switch (code) {
@@ -42,12 +31,15 @@ static bool begins_selector(uint16_t code) {
 
 /* SELECT JSON and SELECT DISTINCT, or columns of these names: it depends on what follows. */
 static struct token next_token(struct parse *p) {
-    struct token t = read_token(p);
+    struct token t = p->has_ahead ? p->ahead : token_next(&p->reader);
+    p->has_ahead = false;
     if (t.code != T_JSON && t.code != T_DISTINCT) return t;
     bool first = p->prev.code == T_SELECT;
     bool second = t.code == T_DISTINCT && p->prev.code == T_JSON;
     if (!first && !second) return t;
-    uint16_t after = peek_code(p);
+    p->ahead = token_next(&p->reader);
+    p->has_ahead = true;
+    uint16_t after = p->ahead.code;
     /* "json as x" is a column with an alias */
     if (after == T_AS || !begins_selector(after)) t.code = T_IDENT;
     return t;

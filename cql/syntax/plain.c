@@ -44,15 +44,12 @@ static struct ast_expr *read_value(struct parse *p) {
 
 /* ---- SELECT ---- */
 
-static bool read_star(struct parse *p, struct seq *out) {
-    const uint8_t *first = take(p).text.p;
-    struct ast_selector s = {.expr = cqli_expr(p, EXPR_STAR, first, 0, NULL)};
-    cqli_push(p, out, &s);
-    return true;
-}
-
 static bool read_selectors(struct parse *p, struct seq *out) {
-    if (p->ahead.code == T_STAR) return read_star(p, out);
+    if (p->ahead.code == T_STAR) {
+        struct ast_selector star = {.expr = cqli_expr(p, EXPR_STAR, take(p).text.p, 0, NULL)};
+        cqli_push(p, out, &star);
+        return true;
+    }
     do {
         if (!at_name(p)) return false;
         struct token t = take(p);
@@ -88,19 +85,16 @@ static bool read_relations(struct parse *p, struct seq *out) {
     return true;
 }
 
-static bool read_limit(struct parse *p, struct ast_expr **out) {
-    if (p->ahead.code != T_INTEGER && p->ahead.code != T_QMARK) return false;
-    *out = read_value(p);
-    return true;
-}
-
 static struct ast_stmt *read_select(struct parse *p) {
     struct token first = take(p);
     struct ast_select select = {0};
     struct seq *selectors = SEQ(p, struct ast_selector), *relations = NULL;
     if (!read_selectors(p, selectors) || !accept(p, T_FROM) || !read_table(p, &select.table)) return NULL;
     if (accept(p, T_WHERE) && !read_relations(p, relations = SEQ(p, struct ast_relation *))) return NULL;
-    if (accept(p, T_LIMIT) && !read_limit(p, &select.limit)) return NULL;
+    if (accept(p, T_LIMIT)) {
+        if (p->ahead.code != T_INTEGER && p->ahead.code != T_QMARK) return NULL;
+        select.limit = read_value(p);
+    }
     struct ast_stmt *s = cqli_stmt(p, STMT_SELECT, first);
     select.n_selectors = selectors->n;
     select.selectors = selectors->p;
@@ -148,17 +142,11 @@ static struct ast_stmt *read_insert(struct parse *p) {
 
 /* ---- the door ---- */
 
-static struct ast_stmt *read_statement(struct parse *p) {
-    p->ahead = token_next(&p->reader);
-    switch (p->ahead.code) {
-    case T_SELECT: return read_select(p);
-    case T_INSERT: return read_insert(p);
-    default: return NULL;
-    }
-}
-
 struct ast_stmt *cqli_plain(struct parse *p) {
-    struct ast_stmt *s = read_statement(p);
+    struct ast_stmt *s = NULL;
+    p->ahead = token_next(&p->reader);
+    if (p->ahead.code == T_SELECT) s = read_select(p);
+    else if (p->ahead.code == T_INSERT) s = read_insert(p);
     if (!s) return NULL;
     cqli_stmt_end(p, s);
     while (accept(p, T_SEMI)) continue;

@@ -35,10 +35,6 @@ void cqli_print_string(struct slice s, struct buf *out) {
 
 /* ---- types ---- */
 
-static bool is_generic(const char *name) {
-    return !strcmp(name, "frozen") || cql_type_generic(slice_str(name)) != CQL_TYPES;
-}
-
 void ast_print_type(const struct ast_type *t, struct buf *out) {
     if (t->quoted_class) {
         struct buf class;
@@ -53,7 +49,8 @@ void ast_print_type(const struct ast_type *t, struct buf *out) {
         ast_print_name(t->keyspace, out);
         buf_put_str(out, ".");
     }
-    if (t->n_args && is_generic(t->name)) buf_put_str(out, t->name); /* SET is reserved and still no quoted name here */
+    bool generic = !strcmp(t->name, "frozen") || cql_type_generic(slice_str(t->name)) != CQL_TYPES;
+    if (t->n_args && generic) buf_put_str(out, t->name); /* SET is reserved and still no quoted name here */
     else ast_print_name(t->name, out);
     if (!t->n_args) return;
     buf_put_str(out, "<");
@@ -67,20 +64,6 @@ void ast_print_type(const struct ast_type *t, struct buf *out) {
 
 /* ---- expressions ---- */
 
-static void print_literal(enum cql_literal kind, struct slice text, struct buf *out) {
-    if (kind == LIT_STRING) cqli_print_string(text, out);
-    else buf_put_slice(out, text);
-}
-
-static void print_bind(const char *name, struct buf *out) {
-    if (!name) {
-        buf_put_str(out, "?");
-        return;
-    }
-    buf_put_str(out, ":");
-    ast_print_name(name, out);
-}
-
 void cqli_print_exprs(struct ast_expr *const *x, uint32_t n, struct buf *out) {
     for (uint32_t i = 0; i < n; i++) {
         if (i) buf_put_str(out, ", ");
@@ -88,34 +71,10 @@ void cqli_print_exprs(struct ast_expr *const *x, uint32_t n, struct buf *out) {
     }
 }
 
-static void print_pairs(const struct ast_expr *x, struct buf *out) {
-    buf_put_str(out, "{");
-    uint32_t step = x->kind == EXPR_MAP ? 2 : 1;
-    for (uint32_t i = 0; i < x->n_args; i += step) {
-        if (i) buf_put_str(out, ", ");
-        if (x->kind == EXPR_UDT) ast_print_name(x->names[i], out);
-        else ast_print_expr(x->args[i], out);
-        buf_put_str(out, ": ");
-        ast_print_expr(x->args[i + step - 1], out);
-    }
-    buf_put_str(out, "}");
-}
-
 static void print_list(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {
     buf_put_str(out, open);
     cqli_print_exprs(x->args, x->n_args, out);
     buf_put_str(out, close);
-}
-
-static void print_subscript(const struct ast_expr *x, struct buf *out) {
-    ast_print_expr(x->args[0], out);
-    buf_put_str(out, "[");
-    if (x->args[1]) ast_print_expr(x->args[1], out);
-    if (x->kind == EXPR_RANGE) {
-        buf_put_str(out, "..");
-        if (x->args[2]) ast_print_expr(x->args[2], out);
-    }
-    buf_put_str(out, "]");
 }
 
 static void print_call(const struct ast_expr *x, struct buf *out) {
@@ -128,20 +87,21 @@ static void print_call(const struct ast_expr *x, struct buf *out) {
     print_list("(", x, ")", out);
 }
 
-static void print_operator(const struct ast_expr *x, struct buf *out) {
+void ast_print_expr(const struct ast_expr *x, struct buf *out) {
     static const char *const ops[] = {
         [EXPR_ADD] = " + ", [EXPR_SUB] = " - ", [EXPR_MUL] = " * ", [EXPR_DIV] = " / ", [EXPR_MOD] = " % ",
     };
-    ast_print_expr(x->args[0], out);
-    buf_put_str(out, ops[x->kind]);
-    ast_print_expr(x->args[1], out);
-}
-
-void ast_print_expr(const struct ast_expr *x, struct buf *out) {
+    uint32_t step = x->kind == EXPR_MAP ? 2 : 1;
     switch (x->kind) {
-    case EXPR_LITERAL: print_literal(x->literal, x->text, out); break;
+    case EXPR_LITERAL:
+        if (x->literal == LIT_STRING) cqli_print_string(x->text, out);
+        else buf_put_slice(out, x->text);
+        break;
     case EXPR_NULL: buf_put_str(out, "NULL"); break;
-    case EXPR_BIND: print_bind(x->name, out); break;
+    case EXPR_BIND:
+        buf_put_str(out, x->name ? ":" : "?");
+        if (x->name) ast_print_name(x->name, out);
+        break;
     case EXPR_NAME: ast_print_name(x->name, out); break;
     case EXPR_STAR: buf_put_str(out, "*"); break;
     case EXPR_FIELD:
@@ -150,7 +110,16 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
         ast_print_name(x->name, out);
         break;
     case EXPR_ELEMENT:
-    case EXPR_RANGE: print_subscript(x, out); break;
+    case EXPR_RANGE:
+        ast_print_expr(x->args[0], out);
+        buf_put_str(out, "[");
+        if (x->args[1]) ast_print_expr(x->args[1], out);
+        if (x->kind == EXPR_RANGE) {
+            buf_put_str(out, "..");
+            if (x->args[2]) ast_print_expr(x->args[2], out);
+        }
+        buf_put_str(out, "]");
+        break;
     case EXPR_CALL: print_call(x, out); break;
     case EXPR_CAST:
         buf_put_str(out, "CAST(");
@@ -169,7 +138,17 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
     case EXPR_SET: print_list("{", x, "}", out); break;
     case EXPR_TUPLE: print_list("(", x, ")", out); break;
     case EXPR_MAP:
-    case EXPR_UDT: print_pairs(x, out); break;
+    case EXPR_UDT:
+        buf_put_str(out, "{");
+        for (uint32_t i = 0; i < x->n_args; i += step) {
+            if (i) buf_put_str(out, ", ");
+            if (x->kind == EXPR_UDT) ast_print_name(x->names[i], out);
+            else ast_print_expr(x->args[i], out);
+            buf_put_str(out, ": ");
+            ast_print_expr(x->args[i + step - 1], out);
+        }
+        buf_put_str(out, "}");
+        break;
     case EXPR_NEG:
         buf_put_str(out, "- "); /* the blank keeps it from becoming the sign of a number, or a comment */
         ast_print_expr(x->args[0], out);
@@ -178,7 +157,11 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
     case EXPR_SUB:
     case EXPR_MUL:
     case EXPR_DIV:
-    case EXPR_MOD: print_operator(x, out); break;
+    case EXPR_MOD:
+        ast_print_expr(x->args[0], out);
+        buf_put_str(out, ops[x->kind]);
+        ast_print_expr(x->args[1], out);
+        break;
     }
 }
 
@@ -266,16 +249,6 @@ void ast_print_prop(const struct ast_prop_value *v, struct buf *out) {
     }
 }
 
-static void print_clustering(const struct ast_props *p, struct buf *out) {
-    buf_put_str(out, "CLUSTERING ORDER BY (");
-    for (uint32_t i = 0; i < p->n_order; i++) {
-        if (i) buf_put_str(out, ", ");
-        ast_print_name(p->order[i].column, out);
-        buf_put_str(out, p->order[i].desc ? " DESC" : " ASC");
-    }
-    buf_put_str(out, ")");
-}
-
 void cqli_print_props(const struct ast_props *p, struct buf *out) {
     const char *lead = " WITH ";
     if (p->compact_storage) {
@@ -283,8 +256,13 @@ void cqli_print_props(const struct ast_props *p, struct buf *out) {
         lead = " AND ";
     }
     if (p->n_order) {
-        buf_put_str(out, lead);
-        print_clustering(p, out);
+        buf_printf(out, "%sCLUSTERING ORDER BY (", lead);
+        for (uint32_t i = 0; i < p->n_order; i++) {
+            if (i) buf_put_str(out, ", ");
+            ast_print_name(p->order[i].column, out);
+            buf_put_str(out, p->order[i].desc ? " DESC" : " ASC");
+        }
+        buf_put_str(out, ")");
         lead = " AND ";
     }
     for (uint32_t i = 0; i < p->n; i++) {

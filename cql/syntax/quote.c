@@ -12,39 +12,29 @@ static void quote_all(const char *open, const struct ast_expr *x, const char *cl
     buf_put_str(out, close);
 }
 
-/* An operator is a function whose name needs quotes. */
-static void quote_operator(const struct ast_expr *x, struct buf *out) {
+void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
     static const char *const names[] = {[EXPR_NEG] = "negate", [EXPR_ADD] = "add",    [EXPR_SUB] = "substract",
                                         [EXPR_MUL] = "multiply", [EXPR_DIV] = "divide", [EXPR_MOD] = "modulo"};
-    buf_printf(out, "system.\"_%s\"", names[x->kind]);
-    quote_all("(", x, ")", out);
-}
-
-static void quote_call(const struct ast_expr *x, struct buf *out) {
-    if (x->keyspace) {
-        ast_print_name(x->keyspace, out);
-        buf_u8(out, '.');
-    }
-    if (strcmp(x->name, "token") == 0) buf_put_str(out, x->name); /* reserved, and yet a function */
-    else ast_print_name(x->name, out);
-    quote_all("(", x, ")", out);
-}
-
-static void quote_cast(const struct ast_expr *x, struct buf *out) {
-    buf_put_str(out, "system.cast_as_");
-    ast_print_type(x->type, out);
-    quote_all("(", x, ")", out);
-}
-
-void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
     switch (x->kind) {
     case EXPR_LITERAL:
         if (x->literal == LIT_STRING) buf_printf(out, "'%.*s'", SLICE_FMT(x->text));
         else buf_put_slice(out, x->text);
         break;
     case EXPR_BIND: buf_u8(out, '?'); break;
-    case EXPR_CALL: quote_call(x, out); break;
-    case EXPR_CAST: quote_cast(x, out); break;
+    case EXPR_CALL:
+        if (x->keyspace) {
+            ast_print_name(x->keyspace, out);
+            buf_u8(out, '.');
+        }
+        if (strcmp(x->name, "token") == 0) buf_put_str(out, x->name); /* reserved, and yet a function */
+        else ast_print_name(x->name, out);
+        quote_all("(", x, ")", out);
+        break;
+    case EXPR_CAST:
+        buf_put_str(out, "system.cast_as_");
+        ast_print_type(x->type, out);
+        quote_all("(", x, ")", out);
+        break;
     case EXPR_TYPE_HINT:
         buf_u8(out, '(');
         ast_print_type(x->type, out);
@@ -60,7 +50,10 @@ void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
     case EXPR_SUB:
     case EXPR_MUL:
     case EXPR_DIV:
-    case EXPR_MOD: quote_operator(x, out); break;
+    case EXPR_MOD: /* an operator is a function whose name needs quotes */
+        buf_printf(out, "system.\"_%s\"", names[x->kind]);
+        quote_all("(", x, ")", out);
+        break;
     default: ast_print_expr(x, out);
     }
 }

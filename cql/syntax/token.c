@@ -214,13 +214,6 @@ static struct token read_quoted(struct token_reader *r, int quote, uint16_t code
     return make(r, code, i + 1);
 }
 
-static struct token read_dollars(struct token_reader *r) {
-    size_t i = r->at + 2;
-    while (i + 1 < r->text.n && !(r->text.p[i] == '$' && r->text.p[i + 1] == '$')) i++;
-    if (i + 1 >= r->text.n) return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
-    return make(r, T_STRING, i + 2);
-}
-
 /* End of digits and a designator (P1Y: digits, then one of the letters, in order), or at when there is none. */
 static size_t iso_part(const struct token_reader *r, size_t at, const char *letters, bool *any) {
     for (; *letters; letters++) {
@@ -232,20 +225,12 @@ static size_t iso_part(const struct token_reader *r, size_t at, const char *lett
     return at;
 }
 
-/* P2020-01-02T03:04:05 */
-static size_t iso_alternative(const struct token_reader *r, size_t at) {
-    static const char form[] = "9999-99-99T99:99:99";
-    for (size_t i = 0; form[i]; i++) {
-        int c = peek(r, at + i);
-        if (form[i] == '9' ? !is_digit(c) : c != form[i]) return 0;
-    }
-    return at + sizeof(form) - 1;
-}
-
 /* An ISO 8601 duration at `at`, which holds its P: where it ends, or 0. */
 static size_t iso_duration(const struct token_reader *r, size_t at) {
-    size_t start = at + 1, i = iso_alternative(r, start);
-    if (i) return i;
+    static const char form[] = "9999-99-99T99:99:99"; /* P2020-01-02T03:04:05 */
+    size_t start = at + 1, i = 0;
+    while (form[i] && (form[i] == '9' ? is_digit(peek(r, start + i)) : peek(r, start + i) == form[i])) i++;
+    if (!form[i]) return start + i;
     i = skip_digits(r, start);
     if (i > start && peek(r, i) == 'W') return i + 1;
     bool any = false;
@@ -315,9 +300,6 @@ static bool begins_uuid(const struct token_reader *r) {
     return false;
 }
 
-/* A number that nothing goes on with: neither a UUID nor a duration begins like that. */
-static bool ends_number(const struct token_reader *r, size_t at) { return !is(peek(r, at), NUMBER); }
-
 /* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
 static struct token read_plain_number(struct token_reader *r, size_t digits) {
     size_t i = skip_digits(r, digits), whole = i;
@@ -334,7 +316,8 @@ static struct token read_plain_number(struct token_reader *r, size_t digits) {
 
 static struct token read_number(struct token_reader *r, size_t digits) {
     size_t whole = skip_digits(r, digits);
-    if (LIKELY(ends_number(r, whole))) return make(r, T_INTEGER, whole);
+    /* A number that nothing goes on with: neither a UUID nor a duration begins like that. */
+    if (LIKELY(!is(peek(r, whole), NUMBER))) return make(r, T_INTEGER, whole);
     if (digits == r->at && peek(r, digits) == '0' && lower(peek(r, digits + 1)) == 'x') {
         size_t i = digits + 2;
         while (is_hex(peek(r, i))) i++;
@@ -386,6 +369,7 @@ static struct token read_with_eq(struct token_reader *r, uint16_t alone, uint16_
 }
 
 static struct token read_mark(struct token_reader *r, int c) {
+    size_t i;
     switch (c) {
     case '(': return make(r, T_LP, r->at + 1);
     case ')': return make(r, T_RP, r->at + 1);
@@ -407,7 +391,11 @@ static struct token read_mark(struct token_reader *r, int c) {
     case '-': return read_minus(r);
     case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
     case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
-    case '$': return peek(r, r->at + 1) == '$' ? read_dollars(r) : wrong_char(r, r->at + 1, "'$'");
+    case '$':
+        if (peek(r, r->at + 1) != '$') return wrong_char(r, r->at + 1, "'$'");
+        for (i = r->at + 2; i + 1 < r->text.n; i++)
+            if (r->text.p[i] == '$' && r->text.p[i + 1] == '$') return make(r, T_STRING, i + 2);
+        return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
     default: return no_char(r, r->at);
     }
 }
