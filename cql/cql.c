@@ -12,15 +12,6 @@
 #include "cql/write/batch.h"
 #include "cql/write/write.h"
 
-static int open_sizes(struct cql_db *db, struct err *e) {
-    const struct cql_db_options *o = &db->options;
-    const struct op_cost rules = {.size_model = o->size_model, .timestamp_size = o->timestamp_size};
-    db->sizes = table_sizes_new(o->eng, &rules, e);
-    if (!db->sizes) return -1;
-    if (o->ttl_delete.fn) table_sizes_watch(db->sizes, o->catalog, o->ttl_delete.fn, o->ttl_delete.arg);
-    return 0;
-}
-
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t,
                              const struct virtual_patience *patience, struct table_size *out, struct err *e) {
     int64_t now_us = clock_wall_us(db->options.clock);
@@ -33,10 +24,15 @@ int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t,
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     struct cql_db *db = calloc(1, sizeof(*db));
-    if (db) db->options = *o;
-    if (db) db->each_prepared = prepared_each;
-    if (db) db->prepared = prepared_cache_new(o->prepared_bytes);
-    if (db && db->prepared && open_sizes(db, e) == 0) {
+    if (db) {
+        const struct op_cost rules = {.size_model = o->size_model, .timestamp_size = o->timestamp_size};
+        db->options = *o;
+        db->each_prepared = prepared_each;
+        db->prepared = prepared_cache_new(o->prepared_bytes);
+        if (db->prepared) db->sizes = table_sizes_new(o->eng, &rules, e);
+    }
+    if (db && db->sizes) {
+        if (o->ttl_delete.fn) table_sizes_watch(db->sizes, o->catalog, o->ttl_delete.fn, o->ttl_delete.arg);
         catalog_on_change(o->catalog, prepared_on_change, db);
         return db;
     }

@@ -330,25 +330,20 @@ static enum fate fate_of(const struct cql_prepared *p, const struct schema *now)
     return fate;
 }
 
-static bool uses(const struct cql_prepared *p, const struct schema_change *change) {
-    for (const struct table_use *use = p->statement->tables; use; use = use->next) {
-        if (strcmp(use->table->keyspace->name, change->keyspace) != 0) continue;
-        if (change->target == TARGET_KEYSPACE || change->target == TARGET_TYPE ||
-            strcmp(use->table->name, change->name) == 0)
-            return true;
-    }
-    return false;
-}
-
 void prepared_on_change(void *arg, const struct schema_change *change) {
     struct cql_db *db = arg;
     struct prepared_cache *c = db->prepared;
+    bool of_keyspace = change->target == TARGET_KEYSPACE || change->target == TARGET_TYPE;
     if (change->kind == CHANGE_CREATED || change->kind == CHANGE_GONE) return;
     const struct schema *now = catalog_schema(db->options.catalog);
     pthread_mutex_lock(&c->lock);
     for (struct cql_prepared *p = c->oldest, *next; p; p = next) {
         next = p->newer;
-        if (uses(p, change) && fate_of(p, now) == VOID) forget(c, p);
+        bool uses = false;
+        for (const struct table_use *use = p->statement->tables; use && !uses; use = use->next)
+            uses = strcmp(use->table->keyspace->name, change->keyspace) == 0 &&
+                   (of_keyspace || strcmp(use->table->name, change->name) == 0);
+        if (uses && fate_of(p, now) == VOID) forget(c, p);
     }
     pthread_mutex_unlock(&c->lock);
     schema_unref(now);

@@ -47,12 +47,6 @@ static bool one_of(const char *name, const char *const *names, size_t n) {
     return false;
 }
 
-/* typeAsBlob, blobAsType */
-static bool is_blob_function(const char *name) {
-    size_t n = strlen(name);
-    return (n > 6 && strcasecmp(name + n - 6, "asblob") == 0) || (n > 6 && strncasecmp(name, "blobas", 6) == 0);
-}
-
 static int check_call(struct compile *c, const struct ast_expr *x) {
     static const char *const aggregates[] = {"count", "min", "max", "sum", "avg"};
     static const char *const known[] = {"token",
@@ -78,7 +72,9 @@ static int check_call(struct compile *c, const struct ast_expr *x) {
                     (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
         return compat_refuse(&c->compat, REFUSE_AGGREGATE, c->err, rows ? "countRows" : x->name);
     }
-    if (one_of(x->name, known, ARRAY_LEN(known)) || is_blob_function(x->name)) return 0;
+    size_t n = strlen(x->name);
+    bool blob = n > 6 && (strcasecmp(x->name + n - 6, "asblob") == 0 || strncasecmp(x->name, "blobas", 6) == 0);
+    if (blob || one_of(x->name, known, ARRAY_LEN(known))) return 0;
     return compat_refuse(&c->compat, REFUSE_FUNCTION, c->err, x->name);
 }
 
@@ -97,40 +93,34 @@ static bool is_inequality(enum ast_op op) {
     return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_NEQ;
 }
 
-static bool is_known(enum ast_op op, bool condition) {
-    if (op == OP_NEQ) return condition;
-    if (op == OP_CONTAINS || op == OP_CONTAINS_KEY) return !condition;
-    return op == OP_EQ || op == OP_IN || is_inequality(op);
-}
-
 int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n, bool conditions) {
     for (uint32_t i = 0; i < n; i++) {
         bool custom = relations[i]->kind == REL_CUSTOM;
-        const char *op = custom ? "expr()" : ast_op_text(relations[i]->op);
-        if ((custom || !is_known(relations[i]->op, conditions)) &&
+        enum ast_op is = relations[i]->op;
+        const char *op = custom ? "expr()" : ast_op_text(is);
+        bool known = is == OP_EQ || is == OP_IN || is_inequality(is);
+        if (is == OP_NEQ) known = conditions;
+        if (is == OP_CONTAINS || is == OP_CONTAINS_KEY) known = !conditions;
+        if ((custom || !known) &&
             compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op))
             return -1;
     }
     return 0;
 }
 
-static int check_relation(struct compile *c, const struct ast_relation *rel, const struct schema_table *t) {
-    const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field
-                                          ? schema_column_find(t, rel->lhs[0])
-                                          : NULL;
-    bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
-    if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name))
-        return -1;
-    if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value)) return -1;
-    for (uint32_t i = 0; i < rel->n_values; i++)
-        if (compat_check_expr(c, rel->values[i])) return -1;
-    return 0;
-}
-
 int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n,
                            const struct schema_table *t) {
-    for (uint32_t i = 0; i < n; i++)
-        if (check_relation(c, relations[i], t)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct ast_relation *rel = relations[i];
+        bool alone = t && rel->kind == REL_COLUMN && !rel->element && !rel->field;
+        const struct schema_column *col = alone ? schema_column_find(t, rel->lhs[0]) : NULL;
+        bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
+        if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name))
+            return -1;
+        if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value)) return -1;
+        for (uint32_t k = 0; k < rel->n_values; k++)
+            if (compat_check_expr(c, rel->values[k])) return -1;
+    }
     return 0;
 }
 

@@ -47,18 +47,15 @@ int compat_check_insert(struct compile *c, const struct ast_insert *ast, const s
     return check_columns(c, t, n) || check_conditions(c, &ast->conditions, t, "INSERT") ? -1 : 0;
 }
 
-static bool is_assigned_before(const struct ast_update *ast, uint32_t i) {
-    for (uint32_t k = 0; k < i && k <= QUOTA_WRITTEN_COLUMNS; k++)
-        if (strcmp(ast->assignments[k].column, ast->assignments[i].column) == 0) return true;
-    return false;
-}
-
 int compat_check_update(struct compile *c, const struct ast_update *ast, const struct schema_table *t) {
     uint32_t n = 0;
     if (check_using(c, &ast->using, t)) return -1;
     for (uint32_t i = 0; i < ast->n_assignments; i++) {
         const struct ast_assignment *a = &ast->assignments[i];
-        n += t && is_regular(t, a->column) && !is_assigned_before(ast, i);
+        bool before = false;
+        for (uint32_t k = 0; k < i && k <= QUOTA_WRITTEN_COLUMNS && !before; k++)
+            before = strcmp(ast->assignments[k].column, a->column) == 0;
+        n += t && is_regular(t, a->column) && !before;
         if (compat_check_expr(c, a->element) || compat_check_expr(c, a->value)) return -1;
     }
     if (check_columns(c, t, n) || check_where(c, &ast->where, t, "UPDATE")) return -1;

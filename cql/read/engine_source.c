@@ -226,17 +226,6 @@ static int start_scan(struct engine_source *s) {
     return open_scan(s);
 }
 
-/* Behind the partition that the scan is in. */
-static int reopen_scan(struct engine_source *s) {
-    close_scan(s);
-    if (keep(&s->resume_key, s->key.is, s->spec.r->err)) return -1;
-    s->scan_spec.resume_key = s->resume_key.is;
-    s->scan_spec.resume_ck = (struct slice){0};
-    s->scan_spec.resume_skip = true;
-    s->scan_spec.resume_statics = false;
-    return open_scan(s);
-}
-
 static int start_partition(struct engine_source *s, struct read_row *out) {
     const struct paging_state *resume = s->piece.resume;
     const struct eng_item *item = &s->item;
@@ -261,8 +250,17 @@ SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
     }
     if (s->base.skip_partition) { /* no more rows of the partition are wanted */
         s->static_row_due = false;
-        if (s->piece.part) close_scan(s);
-        else if (++s->passed > SKIP_AFTER && reopen_scan(s)) return READ_FAILED;
+        if (s->piece.part) {
+            close_scan(s);
+        } else if (++s->passed > SKIP_AFTER) { /* open the scan anew behind the partition */
+            close_scan(s);
+            if (keep(&s->resume_key, s->key.is, s->spec.r->err)) return READ_FAILED;
+            s->scan_spec.resume_key = s->resume_key.is;
+            s->scan_spec.resume_ck = (struct slice){0};
+            s->scan_spec.resume_skip = true;
+            s->scan_spec.resume_statics = false;
+            if (open_scan(s)) return READ_FAILED;
+        }
         s->state = s->piece.part ? AT_BOUND : AT_SCAN;
         return GO_ON;
     }

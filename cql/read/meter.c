@@ -62,19 +62,6 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
 
 static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
 
-/* Computes the page's encoded bytes with this row, and how many each further laid-out row of the
- * partition adds beside its values. */
-static void settle(struct read_meter *m, const struct row_view *v) {
-    const struct size_parts bare = {.rows = 1,
-                                    .n_pk = v->layout->table->n_partition_key,
-                                    .pk_bytes = v->key_bytes,
-                                    .n_ck = 1};
-    m->steady = (m->cost->unmetered || (v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT)) &&
-                !m->may_undo;
-    m->bytes = page_bytes(m);
-    m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
-}
-
 static bool end_page(struct read_meter *m) {
     m->cost->rows_read = m->rows_read;
     m->cost->bytes_read = m->bytes_read;
@@ -104,7 +91,18 @@ SELDOM static bool add_any(struct read_meter *m, const struct row_view *v, bool 
         return end_page(m);
     }
     m->steady = false;
-    if (m->page_rows && has_row && v->row->laid_out) settle(m, v);
+    if (m->page_rows && has_row && v->row->laid_out) {
+        /* From here on: the page's encoded bytes with this row, and how many each further laid-out
+         * row of the partition adds beside its values. */
+        const struct size_parts bare = {.rows = 1,
+                                        .n_pk = v->layout->table->n_partition_key,
+                                        .pk_bytes = v->key_bytes,
+                                        .n_ck = 1};
+        bool sized = v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT;
+        m->steady = (m->cost->unmetered || sized) && !m->may_undo;
+        m->bytes = page_bytes(m);
+        m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
+    }
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
     count(m);

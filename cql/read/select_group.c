@@ -22,16 +22,6 @@ static uint32_t find_columns(const struct term *t, const struct schema_column **
     return n;
 }
 
-static int refuse_columns(struct compile *c, const struct schema_column **columns, uint32_t n) {
-    struct buf names;
-    buf_init(&names, ERR_TEXT_MAX);
-    for (uint32_t i = 0; i < n; i++) buf_printf(&names, "%s%s", i ? "," : "", columns[i]->name);
-    err_invalid(c->err, "GROUP BY functions accept only one clustering column as parameter, got: %.*s",
-                SLICE_FMT(buf_slice(&names)));
-    buf_fini(&names);
-    return -1;
-}
-
 /* The column that a function is taken of. NULL: with an error. */
 static const struct schema_column *compile_function(struct compile *c, struct select_plan *p,
                                                     const struct ast_expr *x) {
@@ -57,7 +47,16 @@ static const struct schema_column *compile_function(struct compile *c, struct se
     uint32_t n = find_columns(t, columns, 0, COLUMNS_MAX);
     if (n == 0)
         return err_invalid(c->err, "GROUP BY functions must have one clustering column name as parameter"), NULL;
-    if (n > 1) return (void)refuse_columns(c, columns, n < COLUMNS_MAX ? n : COLUMNS_MAX), NULL;
+    if (n > 1) {
+        struct buf names;
+        buf_init(&names, ERR_TEXT_MAX);
+        for (uint32_t i = 0; i < n && i < COLUMNS_MAX; i++)
+            buf_printf(&names, "%s%s", i ? "," : "", columns[i]->name);
+        err_invalid(c->err, "GROUP BY functions accept only one clustering column as parameter, got: %.*s",
+                    SLICE_FMT(buf_slice(&names)));
+        buf_fini(&names);
+        return NULL;
+    }
     if (columns[0]->kind != COLUMN_CLUSTERING)
         return err_invalid(c->err, "Group by functions are only supported on clustering columns, got %s",
                            columns[0]->name),

@@ -63,13 +63,6 @@ static int check_order(const struct read_spec *spec, bool empty) {
         "ORDER BY or the IN and sort client side, or disable paging for this query");
 }
 
-static int warn_of_aggregation(struct cql_request *r, const struct select_plan *p) {
-    if (!p->n_aggregates && !p->grouped) return 0;
-    if (p->where->keyless) return cql_warn(r, "Aggregation query used without partition key");
-    return p->where->partition_in ? cql_warn(r, "Aggregation query used on multiple partition keys (IN restriction)")
-                                  : 0;
-}
-
 /* ---- the chain ---- */
 
 static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
@@ -209,7 +202,12 @@ static int start(struct cql_request *r, struct select_run *run, const struct acc
         spec->resume = &run->resume;
         spec->limit = run->resume.has_limit ? run->resume.limit_left : UINT64_MAX;
     }
-    if (path->eval(spec, &keys, &empty) || warn_of_aggregation(r, p) || check_order(spec, empty)) return -1;
+    if (path->eval(spec, &keys, &empty)) return -1;
+    const char *warning = NULL;
+    if (p->where->keyless) warning = "Aggregation query used without partition key";
+    else if (p->where->partition_in) warning = "Aggregation query used on multiple partition keys (IN restriction)";
+    if ((p->n_aggregates || p->grouped) && warning && cql_warn(r, "%s", warning)) return -1;
+    if (check_order(spec, empty)) return -1;
     if (build(run, path, spec, keys)) return -1;
     if (r->sink->begin(r->sink, &run->statement->result))
         return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");

@@ -94,8 +94,9 @@ int named_permissions(struct compile *c, const struct ast_permissions *p, const 
     return out->text ? 0 : err_nomem(c->err);
 }
 
-static bool exists(const struct asker *a, const struct resource *on) {
+int named_exists(const struct asker *a, const struct resource *on, const char *prefix) {
     const struct schema *schema = catalog_schema(a->r->db->options.catalog);
+    struct buf text;
     bool there = true;
     if (on->kind == RESOURCE_OF_TABLE) there = schema_table_any(schema, on->keyspace, on->name) != NULL;
     else if (on->kind == RESOURCE_OF_KEYSPACE || on->kind == RESOURCE_OF_ALL_TABLES ||
@@ -103,12 +104,7 @@ static bool exists(const struct asker *a, const struct resource *on) {
         there = schema_keyspace_find(schema, on->keyspace) != NULL;
     else if (on->kind == RESOURCE_OF_ROLE) there = role_find(a->roles, on->name) != NULL;
     schema_unref(schema);
-    return there;
-}
-
-int named_exists(const struct asker *a, const struct resource *on, const char *prefix) {
-    struct buf text;
-    if (exists(a, on)) return 0;
+    if (there) return 0;
     buf_init(&text, 0);
     buf_put_str(&text, prefix);
     resource_show(on, &text);

@@ -7,20 +7,13 @@ struct grant_plan {
     struct named_permissions permissions; /* when no role is granted */
 };
 
-static int compile_change(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out, bool give) {
+static int compile_change(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     struct grant_plan *p = out->plan = ARENA_NEW(c->arena, struct grant_plan);
     if (!p) return err_nomem(c->err);
     p->ast = &ast->other->grant;
-    p->give = give;
+    p->give = ast->kind == STMT_GRANT;
     return p->ast->granted_role ? 0
                                 : named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
-}
-
-static int compile_grant(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    return compile_change(c, ast, out, true);
-}
-static int compile_revoke(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    return compile_change(c, ast, out, false);
 }
 
 static int put(const struct asker *a, const struct role *role) {
@@ -102,5 +95,5 @@ static enum cql_outcome run_change(struct cql_request *r, const struct cql_state
     return CQL_DONE;
 }
 
-const struct statement_ops grant_ops = {.compile = compile_grant, .run = run_change};
-const struct statement_ops revoke_ops = {.compile = compile_revoke, .run = run_change};
+const struct statement_ops grant_ops = {.compile = compile_change, .run = run_change};
+const struct statement_ops revoke_ops = {.compile = compile_change, .run = run_change};

@@ -79,7 +79,8 @@ static int by_name(const void *x, const void *y) {
     return strcmp((*(const struct role *const *)x)->name, (*(const struct role *const *)y)->name);
 }
 
-static int gather_roles(struct listing *l) {
+static int list_roles(struct listing *l) {
+    static const uint8_t no_options[4];
     static const struct resource all = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct ast_list *ast = l->plan->ast;
     const struct asker *a = l->a;
@@ -95,12 +96,6 @@ static int gather_roles(struct listing *l) {
     } else {
         role_each_granted(a->roles, a->role, !ast->norecursive, show, l);
     }
-    return 0;
-}
-
-static int list_roles(struct listing *l) {
-    static const uint8_t no_options[4];
-    if (gather_roles(l)) return -1;
     qsort(l->shown, l->n, sizeof(l->shown[0]), by_name);
     for (uint32_t i = 0; i < l->n; i++) {
         const struct role *r = l->shown[i];

@@ -142,14 +142,6 @@ static int create(struct asker *a, const struct ast_role *role, const char *hash
 
 /* ---- ALTER ---- */
 
-/* A role without further permissions may change only its own password. */
-static int may_alter_own(const struct asker *a, const struct ast_role_options *o) {
-    if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
-    if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
-    if (o->given & ROLE_OPTIONS) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter OPTIONS");
-    return 0;
-}
-
 static int may_alter(const struct asker *a, const struct ast_role *role) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     const struct ast_role_options *o = &role->options;
@@ -159,7 +151,12 @@ static int may_alter(const struct asker *a, const struct ast_role *role) {
     if (o->given & ROLE_SUPERUSER && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     if (a->superuser) return 0;
-    return strcmp(a->role, role->name) ? asker_must(a, MAY_ALTER, &on) : may_alter_own(a, o);
+    if (strcmp(a->role, role->name)) return asker_must(a, MAY_ALTER, &on);
+    /* Of itself, a role may change only the password. */
+    if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
+    if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
+    if (o->given & ROLE_OPTIONS) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter OPTIONS");
+    return 0;
 }
 
 static int alter(struct asker *a, const struct ast_role *role, const char *hash) {

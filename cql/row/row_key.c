@@ -10,11 +10,6 @@ static int check_component(const struct schema_column *c, struct value v, struct
     return 0;
 }
 
-/* A literal of bytes may be none of its class: of a partition key it is to be one. */
-static int check_class(const struct schema_column *c, struct value v, struct err *e) {
-    return cql_type_is_custom(c->type) ? cql_value_validate(c->type, value_slice(v), e) : 0;
-}
-
 static int too_long(size_t bytes, struct err *e) {
     return err_invalid(e, "Key length of %zu is longer than maximum of %d", bytes, KEY_MAX);
 }
@@ -28,7 +23,9 @@ int row_key_partition(const struct schema_table *t, const struct value *values, 
     size_t size = 0, values_size = 0;
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
         const struct schema_column *c = schema_partition_key(t, i);
-        if (check_component(c, values[i], e) || check_class(c, values[i], e)) return -1;
+        if (check_component(c, values[i], e)) return -1;
+        /* A literal of bytes may be none of its class: of a partition key it is to be one. */
+        if (cql_type_is_custom(c->type) && cql_value_validate(c->type, value_slice(values[i]), e)) return -1;
         size += (size_t)values[i].n + (t->n_partition_key > 1 ? 3 : 0);
         values_size += (size_t)values[i].n;
     }
@@ -71,8 +68,6 @@ static int make_image(const struct value *values, uint32_t n, struct arena *a, s
 
 /* Keys are short: a buffer on the stack takes nearly all of them, and fails (rather than grows) on the others. */
 enum { KEY_ROOM = 256, KEY_SPARE = 64 };
-static struct buf buf_on(uint8_t *room) { return (struct buf){.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM}; }
-
 static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact,
                       struct err *e) {
     for (uint32_t i = 0; i < n; i++) {
@@ -94,7 +89,7 @@ int row_key_clustering(const struct schema_table *t, const struct value *values,
     out->bytes = total;
     bool exact = true;
     uint8_t room[KEY_ROOM];
-    struct buf b = buf_on(room);
+    struct buf b = {.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM};
     if (total < KEY_ROOM / 4) {
         if (encode_key(t, values, n, &b, &exact, e)) return -1;
         if (!buf_failed(&b)) {

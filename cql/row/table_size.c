@@ -216,15 +216,6 @@ int64_t table_billable_last(struct table_sizes *s, const struct schema_table *t,
 
 /* ---- what TTL takes away ---- */
 
-static const struct schema_table *table_by_storage(const struct schema *schema, uint32_t storage) {
-    for (uint32_t i = 0; i < schema->n_spaces; i++) {
-        struct schema_table_cursor at = schema_tables_begin(&schema->spaces[i]->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&at));)
-            if (t->storage == storage && !t->virt) return t;
-    }
-    return NULL;
-}
-
 /* Expiries come table by table: the one before is mostly the one again. */
 static const struct schema_table *find_table(struct table_sizes *s, uint32_t storage) {
     if (!s->schema || s->schema->generation != catalog_generation(s->catalog)) {
@@ -232,7 +223,13 @@ static const struct schema_table *find_table(struct table_sizes *s, uint32_t sto
         s->schema = catalog_schema(s->catalog);
         s->table = NULL;
     }
-    if (!s->table || s->table->storage != storage) s->table = table_by_storage(s->schema, storage);
+    if (s->table && s->table->storage == storage) return s->table;
+    s->table = NULL;
+    for (uint32_t i = 0; i < s->schema->n_spaces && !s->table; i++) {
+        struct schema_table_cursor at = schema_tables_begin(&s->schema->spaces[i]->tables);
+        for (const struct schema_table *t; !s->table && (t = schema_tables_next(&at));)
+            if (t->storage == storage && !t->virt) s->table = t;
+    }
     return s->table;
 }
 

@@ -207,12 +207,6 @@ static const struct old_option {
 } old_compression_options[] = {
     {"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
 
-static const struct old_option *find_old_option(const struct compile *c, const char *key) {
-    for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !c->schema->cassandra_mode; i++)
-        if (strcmp(old_compression_options[i].name, key) == 0) return &old_compression_options[i];
-    return NULL;
-}
-
 /* The value of an option under its name, or under that which it had in 3.11. */
 static const char *get_either(const struct compile *c, const struct option_list *given, const char *key) {
     const char *value = get(given, key);
@@ -249,7 +243,9 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
     if (put(c, out, "compression", "class", full)) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
-        const struct old_option *old = find_old_option(c, key);
+        const struct old_option *old = NULL;
+        for (size_t k = 0; k < ARRAY_LEN(old_compression_options) && !c->schema->cassandra_mode; k++)
+            if (strcmp(old_compression_options[k].name, key) == 0) old = &old_compression_options[k];
         if (old && old->now) continue;
         if (!old && !one_of(key, compression_options))
             return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);

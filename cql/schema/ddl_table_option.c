@@ -56,28 +56,6 @@ static const char *java_double(struct compile *c, double d) {
     return (const char *)s.p;
 }
 
-static int check_int(struct compile *c, const char *name, int64_t v) {
-    int64_t least = strcmp(name, "min_index_interval") == 0 || strcmp(name, "max_index_interval") == 0 ? 1 : 0;
-    if (v < least)
-        return err_set(c->err, ERR_CONFIG, "%s must be greater than or equal to %lld (got %lld)", name,
-                       (long long)least, (long long)v);
-    if (strcmp(name, "default_time_to_live") == 0 && v > 630720000)
-        return err_set(c->err, ERR_CONFIG, "default_time_to_live must be less than or equal to 630720000 (got %lld)",
-                       (long long)v);
-    return 0;
-}
-
-static int check_double(struct compile *c, const char *name, double v, const char *shown) {
-    if (strcmp(name, "bloom_filter_fp_chance") == 0 && !(v > 6.71e-5 && v <= 1.0))
-        return err_set(c->err, ERR_CONFIG,
-                       "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)",
-                       shown);
-    if (!(v >= 0 && v <= 1.0))
-        return err_set(c->err, ERR_CONFIG,
-                       "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", name, shown);
-    return 0;
-}
-
 static const char *settle_text(struct compile *c, const char *name, const char *text) {
     bool retries = strcmp(name, "speculative_retry") == 0 || strcmp(name, "additional_write_policy") == 0;
     if (retries) return retry_policy(c, text);
@@ -96,17 +74,31 @@ static const char *settle_text(struct compile *c, const char *name, const char *
 }
 
 static int add_scalar(struct compile *c, const struct table_option *o, const char *text, struct option_list *out) {
-    int64_t i;
+    int64_t i, least;
     double d;
     bool b;
     switch (o->kind) {
     case OPTION_INT:
-        if (parse_int(c, o->name, text, &i) || check_int(c, o->name, i)) return -1;
+        if (parse_int(c, o->name, text, &i)) return -1;
+        least = strcmp(o->name, "min_index_interval") == 0 || strcmp(o->name, "max_index_interval") == 0;
+        if (i < least)
+            return err_set(c->err, ERR_CONFIG, "%s must be greater than or equal to %lld (got %lld)", o->name,
+                           (long long)least, (long long)i);
+        if (strcmp(o->name, "default_time_to_live") == 0 && i > 630720000)
+            return err_set(c->err, ERR_CONFIG,
+                           "default_time_to_live must be less than or equal to 630720000 (got %lld)", (long long)i);
         text = arena_printf(c->arena, "%lld", (long long)i);
         break;
     case OPTION_DOUBLE:
-        if (parse_double(c, o->name, text, &d) || !(text = java_double(c, d)) || check_double(c, o->name, d, text))
-            return -1;
+        if (parse_double(c, o->name, text, &d) || !(text = java_double(c, d))) return -1;
+        if (strcmp(o->name, "bloom_filter_fp_chance") == 0 && !(d > 6.71e-5 && d <= 1.0))
+            return err_set(c->err, ERR_CONFIG,
+                           "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)",
+                           text);
+        if (!(d >= 0 && d <= 1.0))
+            return err_set(c->err, ERR_CONFIG,
+                           "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", o->name,
+                           text);
         break;
     case OPTION_BOOL:
         if (prop_bool(c, o->name, text, &b)) return -1;

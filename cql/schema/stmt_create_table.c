@@ -120,20 +120,6 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
     return 0;
 }
 
-static int add_key(struct create *t) {
-    const struct ast_create_table *a = t->ast;
-    if (a->n_partition_key == 0) {
-        for (uint32_t i = 0; i < a->n_columns; i++)
-            if (a->columns[i].primary_key && add_key_column(t, a->columns[i].name, COLUMN_PARTITION_KEY)) return -1;
-        return 0;
-    }
-    for (uint32_t i = 0; i < a->n_partition_key; i++)
-        if (add_key_column(t, a->partition_key[i], COLUMN_PARTITION_KEY)) return -1;
-    for (uint32_t i = 0; i < a->n_clustering; i++)
-        if (add_key_column(t, a->clustering[i], COLUMN_CLUSTERING)) return -1;
-    return 0;
-}
-
 static int apply_order(struct create *t) {
     const struct ast_props *p = &t->ast->props;
     struct err *e = t->c->err;
@@ -230,7 +216,15 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (table_props_options(c, &t.ast->props, NULL, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
-    if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
+    if (declare_columns(&t)) return -1;
+    const struct ast_create_table *a = t.ast;
+    for (uint32_t i = 0; i < a->n_columns && !a->n_partition_key; i++)
+        if (a->columns[i].primary_key && add_key_column(&t, a->columns[i].name, COLUMN_PARTITION_KEY)) return -1;
+    for (uint32_t i = 0; i < a->n_partition_key; i++)
+        if (add_key_column(&t, a->partition_key[i], COLUMN_PARTITION_KEY)) return -1;
+    for (uint32_t i = 0; i < a->n_clustering && a->n_partition_key; i++)
+        if (add_key_column(&t, a->clustering[i], COLUMN_CLUSTERING)) return -1;
+    if (apply_order(&t) || add_rest(&t)) return -1;
     for (uint32_t i = 0; i < t.ast->n_columns && t.ast->props.compact_storage; i++)
         if (t.ast->columns[i].is_static)
             return err_invalid(c->err, "Static columns are not supported in COMPACT STORAGE tables");

@@ -162,15 +162,6 @@ static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, boo
     return emit_tables(a, ks, true);
 }
 
-static int emit_schema(struct answer *a) {
-    for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
-        const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
-        if (!schema_status_is_listed(ks->status) || (ks->is_system && !a->d->ast->full)) continue;
-        if (emit_keyspace(a, ks, false)) return -1;
-    }
-    return 0;
-}
-
 /* KEYSPACES, TABLES and TYPES; there are no functions and aggregates to list. */
 static int emit_names(struct answer *a) {
     enum ast_describe_kind kind = a->d->ast->kind;
@@ -249,7 +240,13 @@ static int emit_answer(struct answer *a) {
     const struct schema_keyspace *ks;
     switch (d->kind) {
     case DESCRIBE_CLUSTER: return emit_cluster(a);
-    case DESCRIBE_SCHEMA: return emit_schema(a);
+    case DESCRIBE_SCHEMA:
+        for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
+            ks = a->schema->spaces[i]->keyspace;
+            if (!schema_status_is_listed(ks->status) || (ks->is_system && !d->full)) continue;
+            if (emit_keyspace(a, ks, false)) return -1;
+        }
+        return 0;
     case DESCRIBE_KEYSPACES:
     case DESCRIBE_TABLES:
     case DESCRIBE_TYPES:

@@ -134,20 +134,18 @@ static enum cql_outcome run_nothing(struct cql_request *r, const struct cql_stat
     return CQL_DONE;
 }
 
-static int check_create_function(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, &ast->other->create_function.name);
-}
-static int check_create_aggregate(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, &ast->other->create_aggregate.name);
-}
-static int check_drop(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, &ast->other->drop_function.name);
-}
-static int check_drop_thing(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, ast->kind == STMT_DROP_TRIGGER ? &ast->other->trigger.table : &ast->drop.name);
+static int check(struct compile *c, const struct ast_stmt *ast) {
+    switch (ast->kind) {
+    case STMT_CREATE_FUNCTION: return ddl_check(c, &ast->other->create_function.name);
+    case STMT_CREATE_AGGREGATE: return ddl_check(c, &ast->other->create_aggregate.name);
+    case STMT_DROP_FUNCTION:
+    case STMT_DROP_AGGREGATE: return ddl_check(c, &ast->other->drop_function.name);
+    case STMT_DROP_TRIGGER: return ddl_check(c, &ast->other->trigger.table);
+    default: return ddl_check(c, &ast->drop.name);
+    }
 }
 
-const struct statement_ops create_function_ops = {compile_create_function, run_nothing, NULL, check_create_function};
-const struct statement_ops create_aggregate_ops = {compile_create_aggregate, run_nothing, NULL, check_create_aggregate};
-const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL, check_drop};
-const struct statement_ops drop_thing_ops = {compile_drop_thing, run_nothing, NULL, check_drop_thing};
+const struct statement_ops create_function_ops = {compile_create_function, run_nothing, NULL, check};
+const struct statement_ops create_aggregate_ops = {compile_create_aggregate, run_nothing, NULL, check};
+const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL, check};
+const struct statement_ops drop_thing_ops = {compile_drop_thing, run_nothing, NULL, check};

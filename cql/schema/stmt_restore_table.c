@@ -24,13 +24,6 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
     return 0;
 }
 
-static bool may_be_set(const char *name) {
-    static const char *const names[] = {"custom_properties", "tags", "autoscaling_settings"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcasecmp(names[i], name)) return true;
-    return false;
-}
-
 /* The moment, and the settings that take the place of the old table's. */
 static int take_props(struct compile *c, const struct ast_props *given, struct catalog_change *change) {
     struct ast_props rest = *given;
@@ -45,7 +38,9 @@ static int take_props(struct compile *c, const struct ast_props *given, struct c
         if (moment && change->has_restore_us)
             return err_set(c->err, ERR_SYNTAX, "Multiple definition for property 'restore_timestamp'");
         if (moment && take_moment(c, p->value, change)) return -1;
-        if (!moment && !may_be_set(p->name)) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", p->name);
+        bool setting = !strcasecmp(p->name, "custom_properties") || !strcasecmp(p->name, "tags") ||
+                       !strcasecmp(p->name, "autoscaling_settings");
+        if (!moment && !setting) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", p->name);
         if (!moment) props[rest.n++] = *p;
     }
     *l = (struct option_list){.arena = c->arena, .err = c->err};

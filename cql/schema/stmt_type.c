@@ -92,14 +92,14 @@ static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, stru
     return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
-static int check_create_type(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, &ast->create_type.name);
+static int check(struct compile *c, const struct ast_stmt *ast) {
+    switch (ast->kind) {
+    case STMT_CREATE_TYPE: return ddl_check(c, &ast->create_type.name);
+    case STMT_ALTER_TYPE: return ddl_check(c, &ast->other->alter_type.name);
+    default: return ddl_check(c, &ast->drop.name);
+    }
 }
-static int check_alter_type(struct compile *c, const struct ast_stmt *ast) {
-    return ddl_check(c, &ast->other->alter_type.name);
-}
-static int check_drop_type(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
 
-const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more, check_create_type};
-const struct statement_ops alter_type_ops = {compile_alter_type, ddl_run, ddl_more, check_alter_type};
-const struct statement_ops drop_type_ops = {compile_drop_type, ddl_run, ddl_more, check_drop_type};
+const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more, check};
+const struct statement_ops alter_type_ops = {compile_alter_type, ddl_run, ddl_more, check};
+const struct statement_ops drop_type_ops = {compile_drop_type, ddl_run, ddl_more, check};

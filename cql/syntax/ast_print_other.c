@@ -280,16 +280,6 @@ static void print_list(const struct ast_list *l, struct buf *out) {
     cqli_print_if(l->norecursive, " NORECURSIVE", out);
 }
 
-static void print_identity(enum stmt_kind kind, const struct ast_identity *i, struct buf *out) {
-    buf_printf(out, "%s ", stmt_words(kind));
-    cqli_print_if(i->if_not_exists, "IF NOT EXISTS ", out);
-    cqli_print_if(i->if_exists, "IF EXISTS ", out);
-    cqli_print_string(i->identity, out);
-    if (kind != STMT_ADD_IDENTITY) return;
-    buf_put_str(out, " TO ROLE ");
-    cqli_print_string(slice_str(i->role), out);
-}
-
 void cqli_print_other(const struct ast_stmt *s, struct buf *out) {
     const struct ast_other *o = s->other;
     switch (s->kind) {
@@ -331,7 +321,15 @@ void cqli_print_other(const struct ast_stmt *s, struct buf *out) {
     case STMT_REVOKE: print_grant(s->kind, &o->grant, out); break;
     case STMT_LIST: print_list(&o->list, out); break;
     case STMT_ADD_IDENTITY:
-    case STMT_DROP_IDENTITY: print_identity(s->kind, &o->identity, out); break;
+    case STMT_DROP_IDENTITY:
+        buf_printf(out, "%s ", stmt_words(s->kind));
+        cqli_print_if(o->identity.if_not_exists, "IF NOT EXISTS ", out);
+        cqli_print_if(o->identity.if_exists, "IF EXISTS ", out);
+        cqli_print_string(o->identity.identity, out);
+        if (s->kind != STMT_ADD_IDENTITY) break;
+        buf_put_str(out, " TO ROLE ");
+        cqli_print_string(slice_str(o->identity.role), out);
+        break;
     default: break;
     }
 }

@@ -169,21 +169,18 @@ static struct slice field_key(struct parse *p, const struct ast_assignment *a) {
     return slice_of(key, n + m);
 }
 
-/* A column is set as a whole once and alone, and a field of it once; every other assignment may be
- * repeated. An assignment to a whole column is always the first of its column, so looking at the
- * first one is enough. */
-static bool is_contradiction(struct parse *p, const struct seq *s, const struct ast_assignment *a) {
+struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
+    if (p->failed) return s;
     if (!s->n) p->named = (struct name_tree){.arena = p->arena};
     const struct ast_assignment *all = s->p;
     const uint32_t *first = name_tree_find(&p->named, slice_str(a->column));
-    if (first && (a->op == ASSIGN_SET || all[*first].op == ASSIGN_SET)) return true;
-    if (!first && is_named(p, &p->named, slice_str(a->column), s->n)) return true;
-    return a->op == ASSIGN_FIELD && is_named(p, &p->named, field_key(p, a), s->n);
-}
-
-struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
-    if (p->failed) return s;
-    if (is_contradiction(p, s, a)) cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
+    /* A column is set as a whole once and alone, and a field of it once; every other assignment may
+     * be repeated. An assignment to a whole column is always the first of its column, so looking at
+     * the first one is enough. */
+    bool contradicts = first ? a->op == ASSIGN_SET || all[*first].op == ASSIGN_SET
+                             : is_named(p, &p->named, slice_str(a->column), s->n);
+    if (!contradicts && a->op == ASSIGN_FIELD) contradicts = is_named(p, &p->named, field_key(p, a), s->n);
+    if (contradicts) cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
     return cqli_push(p, s, a);
 }
 

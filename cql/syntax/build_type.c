@@ -3,20 +3,15 @@
 
 bool cqli_type_is_native(const char *name) { return cql_type_by_name(slice_str(name)) != NULL; }
 
-static bool is_reserved_type(const char *name) {
-    static const char *const names[] = {"byte", "complex", "enum", "interval", "macaddr", "bitstring"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(names[i], name)) return true;
-    return false;
-}
-
 /* The name of a user type: without quotes not every word is one. */
 static void check_user_type(struct parse *p, const char *name, struct token t) {
     static const char *const taken[] = {"ttl", "count", "writetime", "maxwritetime", "json", "cast", "distinct"};
     if (t.text.n && t.text.p[t.text.n - 1] == '"') return;
-    bool is_taken = cqli_type_is_native(name);
+    static const char *const reserved[] = {"byte", "complex", "enum", "interval", "macaddr", "bitstring"};
+    bool is_taken = cqli_type_is_native(name), is_reserved = false;
     for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
-    if (is_reserved_type(name)) cqli_note(p, "Invalid (reserved) user type name %s", name);
+    for (size_t i = 0; i < ARRAY_LEN(reserved); i++) is_reserved = is_reserved || !strcmp(reserved[i], name);
+    if (is_reserved) cqli_note(p, "Invalid (reserved) user type name %s", name);
     if (is_taken) cqli_reject(p, t);
 }
 
@@ -64,18 +59,6 @@ static void check_frozen(struct parse *p, const struct ast_type *inner) {
     buf_fini(&class);
 }
 
-/* Reads a dimension as a Java int. A dimension of 0 or less is not refused here but with the type's
- * other faults. */
-static uint32_t dimension_of(struct parse *p, struct slice number) {
-    bool negative = number.p[0] == '-';
-    uint64_t n = 0, max = (uint64_t)INT32_MAX + negative;
-    for (size_t i = negative; i < number.n && n <= max; i++) n = n * 10 + (number.p[i] - '0');
-    if (n > max)
-        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException For input string: \"%.*s\"",
-                    SLICE_FMT(p->text), SLICE_FMT(number));
-    return negative ? -(uint32_t)n : (uint32_t)n;
-}
-
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
@@ -101,6 +84,14 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
         cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source});
         return x;
     }
-    x->dimension = dimension_of(p, a[want].number.text);
+    /* A Java int. A dimension of 0 or less is not refused here but with the type's other faults. */
+    struct slice number = a[want].number.text;
+    bool negative = number.p[0] == '-';
+    uint64_t n = 0, max = (uint64_t)INT32_MAX + negative;
+    for (size_t i = negative; i < number.n && n <= max; i++) n = n * 10 + (number.p[i] - '0');
+    if (n > max)
+        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException For input string: \"%.*s\"",
+                    SLICE_FMT(p->text), SLICE_FMT(number));
+    x->dimension = negative ? -(uint32_t)n : (uint32_t)n;
     return x;
 }

@@ -23,17 +23,15 @@ static bool read_key(struct reader *r) {
     return true;
 }
 
-static bool read_quoted(struct reader *r) {
-    for (r->p++; r->p < r->end && *r->p != '"'; r->p++) {
-        if (*r->p == '\n') return false;
-        if (*r->p == '*' || *r->p == '?') r->pattern = true;
-        if (*r->p == '\\' && (++r->p == r->end || !*r->p || !strchr("\\\"?*n", *r->p))) return false;
-    }
-    return r->p < r->end && (++r->p == r->end || *r->p == ',');
-}
-
 static bool read_value(struct reader *r) {
-    if (r->p < r->end && *r->p == '"') return read_quoted(r);
+    if (r->p < r->end && *r->p == '"') {
+        for (r->p++; r->p < r->end && *r->p != '"'; r->p++) {
+            if (*r->p == '\n') return false;
+            if (*r->p == '*' || *r->p == '?') r->pattern = true;
+            if (*r->p == '\\' && (++r->p == r->end || !*r->p || !strchr("\\\"?*n", *r->p))) return false;
+        }
+        return r->p < r->end && (++r->p == r->end || *r->p == ',');
+    }
     for (; r->p < r->end && *r->p != ','; r->p++) {
         if (strchr("=:\"\n", *r->p)) return false;
         if (*r->p == '*' || *r->p == '?') r->pattern = true;

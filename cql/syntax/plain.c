@@ -105,32 +105,23 @@ static struct ast_stmt *read_select(struct parse *p) {
 
 /* ---- INSERT ---- */
 
-static bool read_columns(struct parse *p, struct seq *out) {
-    if (!accept(p, T_LP)) return false;
-    do {
-        if (!at_name(p)) return false;
-        const char *name = take_name(p);
-        cqli_push(p, out, &name);
-    } while (accept(p, T_COMMA));
-    return accept(p, T_RP);
-}
-
-static bool read_values(struct parse *p, struct seq *out) {
-    if (!accept(p, T_VALUES) || !accept(p, T_LP)) return false;
-    do {
-        struct ast_expr *value = read_value(p);
-        if (!value) return false;
-        cqli_push(p, out, &value);
-    } while (accept(p, T_COMMA));
-    return accept(p, T_RP);
-}
-
 static struct ast_stmt *read_insert(struct parse *p) {
     struct token first = take(p);
     struct ast_insert insert = {0};
     struct seq *columns = SEQ(p, const char *), *values = SEQ(p, struct ast_expr *);
-    if (!accept(p, T_INTO) || !read_table(p, &insert.table) || !read_columns(p, columns) || !read_values(p, values))
-        return NULL;
+    if (!accept(p, T_INTO) || !read_table(p, &insert.table) || !accept(p, T_LP)) return NULL;
+    do {
+        if (!at_name(p)) return NULL;
+        const char *name = take_name(p);
+        cqli_push(p, columns, &name);
+    } while (accept(p, T_COMMA));
+    if (!accept(p, T_RP) || !accept(p, T_VALUES) || !accept(p, T_LP)) return NULL;
+    do {
+        struct ast_expr *value = read_value(p);
+        if (!value) return NULL;
+        cqli_push(p, values, &value);
+    } while (accept(p, T_COMMA));
+    if (!accept(p, T_RP)) return NULL;
     struct ast_stmt *s = cqli_stmt(p, STMT_INSERT, first);
     insert.n_columns = columns->n < values->n ? columns->n : values->n;
     insert.unmatched = columns->n != values->n;

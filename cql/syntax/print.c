@@ -71,6 +71,19 @@ void cqli_print_exprs(struct ast_expr *const *x, uint32_t n, struct buf *out) {
     }
 }
 
+static void print_pairs(const struct ast_expr *x, struct buf *out) {
+    buf_put_str(out, "{");
+    uint32_t step = x->kind == EXPR_MAP ? 2 : 1;
+    for (uint32_t i = 0; i < x->n_args; i += step) {
+        if (i) buf_put_str(out, ", ");
+        if (x->kind == EXPR_UDT) ast_print_name(x->names[i], out);
+        else ast_print_expr(x->args[i], out);
+        buf_put_str(out, ": ");
+        ast_print_expr(x->args[i + step - 1], out);
+    }
+    buf_put_str(out, "}");
+}
+
 static void print_list(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {
     buf_put_str(out, open);
     cqli_print_exprs(x->args, x->n_args, out);
@@ -91,7 +104,6 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
     static const char *const ops[] = {
         [EXPR_ADD] = " + ", [EXPR_SUB] = " - ", [EXPR_MUL] = " * ", [EXPR_DIV] = " / ", [EXPR_MOD] = " % ",
     };
-    uint32_t step = x->kind == EXPR_MAP ? 2 : 1;
     switch (x->kind) {
     case EXPR_LITERAL:
         if (x->literal == LIT_STRING) cqli_print_string(x->text, out);
@@ -138,17 +150,7 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
     case EXPR_SET: print_list("{", x, "}", out); break;
     case EXPR_TUPLE: print_list("(", x, ")", out); break;
     case EXPR_MAP:
-    case EXPR_UDT:
-        buf_put_str(out, "{");
-        for (uint32_t i = 0; i < x->n_args; i += step) {
-            if (i) buf_put_str(out, ", ");
-            if (x->kind == EXPR_UDT) ast_print_name(x->names[i], out);
-            else ast_print_expr(x->args[i], out);
-            buf_put_str(out, ": ");
-            ast_print_expr(x->args[i + step - 1], out);
-        }
-        buf_put_str(out, "}");
-        break;
+    case EXPR_UDT: print_pairs(x, out); break;
     case EXPR_NEG:
         buf_put_str(out, "- "); /* the blank keeps it from becoming the sign of a number, or a comment */
         ast_print_expr(x->args[0], out);

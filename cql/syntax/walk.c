@@ -140,7 +140,7 @@ static bool is_token(uint16_t wanted, uint16_t terminal) {
 
 /* ---- looking ahead ---- */
 
-/* A place that an alternative may have come to. context: who called since the choice (0: the
+/* A place that an alternative may have come to. context: the callers since the choice (0: the
  * productions that hold the choice may be called from anywhere). */
 struct spot {
     uint16_t node, context;
@@ -201,21 +201,6 @@ static struct spot_seen *find_seen(struct lookahead *l, struct spot s) {
     return &l->seen[i];
 }
 
-/* Whether the spot is new. */
-static bool note(struct lookahead *l, struct spot s) {
-    struct spot_seen *seen = find_seen(l, s);
-    if (seen->round == l->round) return false;
-    if (l->n_seen++ > SEEN_ROOM / 2) return !give_up(l->w);
-    *seen = (struct spot_seen){s, l->round};
-    return true;
-}
-
-/* Everybody who calls the production goes on. */
-static void push_callers(struct lookahead *l, uint16_t production, uint8_t alternative) {
-    for (uint16_t i = production_callers_from[production]; i < production_callers_from[production + 1]; i++)
-        push(l, &l->work, (struct spot){production_nodes[production_callers[i]].next, 0, alternative});
-}
-
 static void push_next(struct lookahead *l, struct spot s) {
     const struct production_node *x = &production_nodes[s.node];
     switch ((enum production_kind)x->kind) {
@@ -229,13 +214,19 @@ static void push_next(struct lookahead *l, struct spot s) {
             push(l, &l->work, (struct spot){production_alternatives[x->arg + i].node, s.context, s.alternative});
         return;
     case PRODUCTION_END:
-        if (!s.context) push_callers(l, x->arg, s.alternative);
-        else push(l, &l->work, (struct spot){l->contexts[s.context].next, l->contexts[s.context].up, s.alternative});
+        if (s.context) {
+            push(l, &l->work, (struct spot){l->contexts[s.context].next, l->contexts[s.context].up, s.alternative});
+            return;
+        }
+        /* any caller of the production may go on */
+        for (uint16_t i = production_callers_from[x->arg]; i < production_callers_from[x->arg + 1]; i++)
+            push(l, &l->work, (struct spot){production_nodes[production_callers[i]].next, 0, s.alternative});
         return;
     }
 }
 
-/* The tokens that can come next from the spots of `work`. */
+/* The tokens that can come next from the spots of `work`. Of two alternatives that have come to the
+ * same spot, the later one is given up. */
 static void close_spots(struct lookahead *l) {
     l->round++;
     l->n_seen = 0;
@@ -243,12 +234,15 @@ static void close_spots(struct lookahead *l) {
     while (l->work.n && !l->w->given_up) {
         struct spot s = l->work.items[--l->work.n];
         if (++l->w->steps > STEPS_MAX) give_up(l->w);
-        if (note(l, s)) push_next(l, s);
+        struct spot_seen *seen = find_seen(l, s);
+        if (seen->round == l->round) continue;
+        if (l->n_seen++ > SEEN_ROOM / 2) {
+            give_up(l->w);
+            continue;
+        }
+        *seen = (struct spot_seen){s, l->round};
+        push_next(l, s);
     }
-}
-
-/* Gives up the later one of two alternatives that have come to the same spot. */
-static void drop_ambiguous(struct lookahead *l) {
     for (uint32_t i = 0; i < l->tokens.n; i++) {
         struct spot a = l->tokens.items[i];
         for (uint8_t other = 0; other < a.alternative; other++)
@@ -284,23 +278,6 @@ static int alive(const struct lookahead *l, int *first) {
 
 static bool guard_holds(struct walk *w, uint16_t production, uint32_t token);
 
-/* The lookahead state for this depth of guards, made on first use. */
-static struct lookahead *lookahead_at(struct walk *w) {
-    struct lookahead *l = w->levels[w->depth];
-    if (!l) {
-        l = w->levels[w->depth] = arena_alloc(w->arena, sizeof(*l));
-        if (!l) return NULL;
-        memset(l->seen, 0, sizeof(l->seen)); /* the rest is large, and mostly never used */
-        l->w = w;
-        l->round = 0;
-    }
-    l->n_contexts = 1;
-    l->work.n = 0;
-    l->guarded = false;
-    memset(l->out, 0, sizeof(l->out));
-    return l;
-}
-
 /* The alternative of a choice that the tokens from `at` on ask for, or NONE; *last is the token that tells. */
 static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *last) {
     struct walk *w = l->w;
@@ -311,7 +288,6 @@ static int look_ahead(struct lookahead *l, const struct production_node *choice,
     for (uint32_t i = at; !w->given_up; i++) {
         *last = i;
         close_spots(l);
-        drop_ambiguous(l);
         step(l, terminal_at(w, i));
         int n = alive(l, &first);
         while (n > 1 && alternatives[first].guard && !w->given_up) {
@@ -357,8 +333,21 @@ static int choose(struct walk *w, const struct production_node *choice, uint32_t
     uint16_t key = (uint16_t)(choice - production_nodes + 1);
     int chosen = recall(w, key, at, last);
     if (chosen == UNDECIDED) {
-        struct lookahead *l = lookahead_at(w);
-        if (!l) return give_up(w), NONE;
+        struct lookahead *l = w->levels[w->depth]; /* one for each depth of guards, made on first use */
+        if (!l) {
+            l = w->levels[w->depth] = arena_alloc(w->arena, sizeof(*l));
+            if (!l) {
+                give_up(w);
+                return NONE;
+            }
+            memset(l->seen, 0, sizeof(l->seen)); /* the rest is large, and mostly never used */
+            l->w = w;
+            l->round = 0;
+        }
+        l->n_contexts = 1;
+        l->work.n = 0;
+        l->guarded = false;
+        memset(l->out, 0, sizeof(l->out));
         chosen = look_ahead(l, choice, at, last);
         if (!l->guarded && !w->given_up) remember(w, key, at, *last, chosen);
     }
@@ -368,31 +357,25 @@ static int choose(struct walk *w, const struct production_node *choice, uint32_t
 
 /* ---- going through ---- */
 
-static const struct frame *call(struct walk *w, const struct frame *up, uint16_t next) {
-    struct frame *f = arena_alloc(w->arena, sizeof(*f));
-    if (!f) give_up(w);
-    else *f = (struct frame){up, next};
-    return f;
-}
-
-/* Is it a bind marker that Cassandra reads, to refuse it by name? */
-static bool is_marker(struct walk *w, uint16_t wanted, uint32_t at) {
-    uint32_t i = look(w, at);
-    return wanted >= PRODUCTION_TERMINALS && w->n_visible && w->items[w->visible[i]].code == T_QMARK;
-}
-
 /* Reads a production from token *at on, to its end. False: it cannot be, and r says why. */
 static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct walk_result *r) {
     const struct frame *frame = NULL;
     uint16_t node = production_starts[production];
     for (look(w, at); !w->given_up; w->steps++) {
         const struct production_node *x = &production_nodes[node];
+        struct frame *called;
         uint32_t last = at;
         int chosen;
         switch ((enum production_kind)x->kind) {
         case PRODUCTION_EMPTY: node = x->next; break;
         case PRODUCTION_CALL:
-            frame = call(w, frame, x->next);
+            called = arena_alloc(w->arena, sizeof(*called));
+            if (!called) {
+                give_up(w);
+                return false;
+            }
+            *called = (struct frame){frame, x->next};
+            frame = called;
             node = production_starts[x->arg];
             break;
         case PRODUCTION_END:
@@ -410,7 +393,9 @@ static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct 
                 if (set && !production_set_unseen[x->arg - PRODUCTION_TERMINALS]) r->fault = WALK_NO_WAY;
                 return false;
             }
-            if (!w->depth && is_marker(w, x->arg, at)) {
+            /* Cassandra reads a bind marker in some places only to refuse it by name. */
+            if (!w->depth && x->arg >= PRODUCTION_TERMINALS && w->n_visible &&
+                w->items[w->visible[look(w, at)]].code == T_QMARK) {
                 *r = (struct walk_result){.fault = WALK_MARKER,
                                           .place = at,
                                           .seen = at,
