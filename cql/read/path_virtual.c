@@ -180,12 +180,6 @@ static int load(struct virtual_source *s) {
 
 /* ---- the source ---- */
 
-static bool same_partition(const struct virtual_source *s, const struct value *a, const struct value *b) {
-    for (uint32_t i = 0; i < s->spec.plan->table->n_partition_key; i++)
-        if (!slice_eq(value_slice(a[i]), value_slice(b[i]))) return false;
-    return true;
-}
-
 static enum read_pull next(struct read_op *op, struct read_row *out) {
     struct virtual_source *s = (struct virtual_source *)op;
     while (!s->loaded || s->at < s->n || s->more) {
@@ -194,7 +188,10 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
         if (s->at == s->n) continue;
         struct value *row = s->rows[s->at].values;
         const struct value *before = s->at ? s->rows[s->at - 1].values : s->behind;
-        if (!before || !same_partition(s, row, before)) {
+        bool same_partition = before != NULL;
+        for (uint32_t i = 0; same_partition && i < s->spec.plan->table->n_partition_key; i++)
+            same_partition = slice_eq(value_slice(row[i]), value_slice(before[i]));
+        if (!same_partition) {
             s->base.given = 0;
             s->base.skip_partition = false;
         }

@@ -152,7 +152,7 @@ static int may_alter(const struct asker *a, const struct ast_role *role) {
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     if (a->superuser) return 0;
     if (strcmp(a->role, role->name)) return asker_must(a, MAY_ALTER, &on);
-    /* Of itself, a role may change only the password. */
+    /* A role without the permission to alter itself may change only its own password. */
     if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
     if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
     if (o->given & ROLE_OPTIONS) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter OPTIONS");

@@ -128,17 +128,6 @@ static void entry_free(struct entry *x) {
     free(x);
 }
 
-static struct entry *entry_new(struct table_sizes *s, const struct schema_table *t) {
-    struct entry *x = calloc(1, sizeof(*x));
-    if (!x) return NULL;
-    x->object = t->object;
-    snprintf(x->keyspace, sizeof(x->keyspace), "%s", t->keyspace->name);
-    snprintf(x->name, sizeof(x->name), "%s", t->name);
-    pthread_mutex_init(&x->lock, NULL);
-    x->next = s->entries;
-    return s->entries = x;
-}
-
 /* The table's entry, locked. NULL: no memory. */
 static struct entry *take_entry(struct table_sizes *s, const struct schema *schema, const struct schema_table *t) {
     pthread_mutex_lock(&s->lock);
@@ -155,24 +144,20 @@ static struct entry *take_entry(struct table_sizes *s, const struct schema *sche
             *at = old->next;
             entry_free(old);
         }
-        x = entry_new(s, t);
+        x = calloc(1, sizeof(*x));
+        if (x) {
+            x->object = t->object;
+            snprintf(x->keyspace, sizeof(x->keyspace), "%s", t->keyspace->name);
+            snprintf(x->name, sizeof(x->name), "%s", t->name);
+            pthread_mutex_init(&x->lock, NULL);
+            x->next = s->entries;
+            s->entries = x;
+        }
     }
     if (x) x->users++;
     pthread_mutex_unlock(&s->lock);
     if (x) pthread_mutex_lock(&x->lock);
     return x;
-}
-
-/* size NULL: it could not be counted. */
-static void give_entry(struct table_sizes *s, struct entry *x, int64_t now_us, const struct table_size *size) {
-    pthread_mutex_unlock(&x->lock);
-    pthread_mutex_lock(&s->lock);
-    x->users--;
-    if (size && now_us >= x->last_us) {
-        x->last_us = now_us;
-        x->last_bytes = size->bytes;
-    }
-    pthread_mutex_unlock(&s->lock);
 }
 
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t,
@@ -196,7 +181,14 @@ int table_billable_bytes(struct table_sizes *s, const struct schema *schema, con
         out->static_rows += x->sums[i].static_rows;
         out->bytes += x->sums[i].bytes;
     }
-    give_entry(s, x, now_us, rc ? NULL : out);
+    pthread_mutex_unlock(&x->lock);
+    pthread_mutex_lock(&s->lock);
+    x->users--;
+    if (!rc && now_us >= x->last_us) {
+        x->last_us = now_us;
+        x->last_bytes = out->bytes;
+    }
+    pthread_mutex_unlock(&s->lock);
     return rc;
 }
 

@@ -87,16 +87,6 @@ static int settle_choice(struct compile *c, const struct key *k, const char *nam
     return err_invalid(c->err, "Invalid value '%s' for %s: it must be one of %s", o->value, name, k->values);
 }
 
-static int settle_number(struct compile *c, const struct key *k, const char *name, struct schema_option *o) {
-    char *end, *end_of_least;
-    double least = strtod(k->values, &end_of_least), most = strtod(end_of_least + 1, NULL), v = strtod(o->value, &end);
-    bool digits = k->kind == NUMBER ? strspn(o->value, "0123456789.") == strlen(o->value)
-                                    : strspn(o->value, "0123456789") == strlen(o->value);
-    if (*o->value && !*end && digits && v >= least && v <= most) return 0;
-    return err_invalid(c->err, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", o->value, name,
-                       k->kind == WHOLE ? "whole " : "", least, most);
-}
-
 /* In UTF-8. */
 static size_t characters(const char *text) {
     size_t n = 0;
@@ -118,13 +108,14 @@ static int settle_text(struct compile *c, const struct key *k, const char *name,
 }
 
 static int settle(struct compile *c, const struct key *k, const char *name, struct schema_option *o) {
-    switch (k->kind) {
-    case CHOICE: return settle_choice(c, k, name, o);
-    case WHOLE:
-    case NUMBER: return settle_number(c, k, name, o);
-    case TEXT: return settle_text(c, k, name, o);
-    }
-    return 0;
+    if (k->kind == CHOICE) return settle_choice(c, k, name, o);
+    if (k->kind == TEXT) return settle_text(c, k, name, o);
+    char *end, *end_of_least;
+    double least = strtod(k->values, &end_of_least), most = strtod(end_of_least + 1, NULL), v = strtod(o->value, &end);
+    bool digits = strspn(o->value, k->kind == NUMBER ? "0123456789." : "0123456789") == strlen(o->value);
+    if (*o->value && !*end && digits && v >= least && v <= most) return 0;
+    return err_invalid(c->err, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", o->value, name,
+                       k->kind == WHOLE ? "whole " : "", least, most);
 }
 
 /* ---- the three ---- */

@@ -125,18 +125,6 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* Cassandra 3.11 and 5.0 each have a strategy that the other does not. Keyspaces mode accepts both,
- * and refuses the newer one where it is strict. */
-static const struct strategy *find_strategy(struct compile *c, const char *bare, const char *full) {
-    const struct strategy *s = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
-        if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
-    bool gone = s && s->id == COMPACTION_DTCS && c->schema->cassandra_mode;
-    if (s && s->id == COMPACTION_UCS && compat_refuse(&c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return NULL;
-    if (!s || gone) err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
-    return gone ? NULL : s;
-}
-
 /* Sorts what is given. */
 static int check_names(struct compile *c, const struct strategy *s, struct option_list *given) {
     struct buf unknown;
@@ -158,8 +146,14 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
     const char *class = get(given, "class"), *bare, *full;
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compaction' option");
     if (!(full = qualify(c, "org.apache.cassandra.db.compaction.", class, &bare))) return -1;
-    const struct strategy *s = find_strategy(c, bare, full);
-    if (!s) return -1;
+    const struct strategy *s = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
+        if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
+    /* Cassandra 3.11 and 5.0 each have a strategy that the other does not. Keyspaces mode accepts
+     * both, and refuses the newer one where it is strict. */
+    if (s && s->id == COMPACTION_UCS && compat_refuse(&c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return -1;
+    if (!s || (s->id == COMPACTION_DTCS && c->schema->cassandra_mode))
+        return err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
     bool thresholds = s->id != COMPACTION_UCS;
     if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;

@@ -29,7 +29,18 @@ struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries) {
     return v;
 }
 
-static struct ast_prop_value *quoted_term(struct parse *p, const struct ast_expr *term) {
+struct ast_prop_value *cqli_prop_term(struct parse *p, const struct ast_expr *term) {
+    if (p->failed) return NEW(p, struct ast_prop_value);
+    if (term->kind == EXPR_LITERAL) return cqli_prop_literal(p, term);
+    if (term->kind == EXPR_MAP || (term->kind == EXPR_SET && term->n_args == 0)) {
+        struct seq *entries = SEQ(p, struct prop_entry);
+        for (uint32_t i = 0; i + 1 < term->n_args; i += 2) {
+            struct prop_entry e = {.key = cqli_prop_term(p, term->args[i]),
+                                   .value = cqli_prop_term(p, term->args[i + 1])};
+            entries = cqli_push(p, entries, &e);
+        }
+        return cqli_prop_map(p, entries);
+    }
     struct ast_prop_value *v = NEW(p, struct ast_prop_value);
     struct buf text;
     buf_init(&text, ERR_TEXT_MAX); /* an error holds no more of it */
@@ -39,22 +50,6 @@ static struct ast_prop_value *quoted_term(struct parse *p, const struct ast_expr
     if ((buf_failed(&text) && !text.over) || !v->text.p) cqli_nomem(p);
     buf_fini(&text);
     return v;
-}
-
-static struct ast_prop_value *map_of_terms(struct parse *p, const struct ast_expr *map) {
-    struct seq *entries = SEQ(p, struct prop_entry);
-    for (uint32_t i = 0; i + 1 < map->n_args; i += 2) {
-        struct prop_entry e = {.key = cqli_prop_term(p, map->args[i]), .value = cqli_prop_term(p, map->args[i + 1])};
-        entries = cqli_push(p, entries, &e);
-    }
-    return cqli_prop_map(p, entries);
-}
-
-struct ast_prop_value *cqli_prop_term(struct parse *p, const struct ast_expr *term) {
-    if (p->failed) return NEW(p, struct ast_prop_value);
-    if (term->kind == EXPR_LITERAL) return cqli_prop_literal(p, term);
-    if (term->kind == EXPR_MAP || (term->kind == EXPR_SET && term->n_args == 0)) return map_of_terms(p, term);
-    return quoted_term(p, term);
 }
 
 struct ast_props *cqli_props(struct parse *p) { return NEW(p, struct ast_props); }

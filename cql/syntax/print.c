@@ -90,6 +90,17 @@ static void print_list(const char *open, const struct ast_expr *x, const char *c
     buf_put_str(out, close);
 }
 
+static void print_subscript(const struct ast_expr *x, struct buf *out) {
+    ast_print_expr(x->args[0], out);
+    buf_put_str(out, "[");
+    if (x->args[1]) ast_print_expr(x->args[1], out);
+    if (x->kind == EXPR_RANGE) {
+        buf_put_str(out, "..");
+        if (x->args[2]) ast_print_expr(x->args[2], out);
+    }
+    buf_put_str(out, "]");
+}
+
 static void print_call(const struct ast_expr *x, struct buf *out) {
     if (x->keyspace) {
         ast_print_name(x->keyspace, out);
@@ -122,16 +133,7 @@ void ast_print_expr(const struct ast_expr *x, struct buf *out) {
         ast_print_name(x->name, out);
         break;
     case EXPR_ELEMENT:
-    case EXPR_RANGE:
-        ast_print_expr(x->args[0], out);
-        buf_put_str(out, "[");
-        if (x->args[1]) ast_print_expr(x->args[1], out);
-        if (x->kind == EXPR_RANGE) {
-            buf_put_str(out, "..");
-            if (x->args[2]) ast_print_expr(x->args[2], out);
-        }
-        buf_put_str(out, "]");
-        break;
+    case EXPR_RANGE: print_subscript(x, out); break;
     case EXPR_CALL: print_call(x, out); break;
     case EXPR_CAST:
         buf_put_str(out, "CAST(");

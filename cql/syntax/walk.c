@@ -225,7 +225,7 @@ static void push_next(struct lookahead *l, struct spot s) {
     }
 }
 
-/* The tokens that can come next from the spots of `work`. Of two alternatives that have come to the
+/* The tokens that can come next from the spots of `work`. When two alternatives have come to the
  * same spot, the later one is given up. */
 static void close_spots(struct lookahead *l) {
     l->round++;
@@ -318,17 +318,6 @@ static int recall(struct walk *w, uint16_t choice, uint32_t at, uint32_t *last) 
     }
 }
 
-static void remember(struct walk *w, uint16_t choice, uint32_t at, uint32_t last, int alternative) {
-    struct decision d = {.choice = choice, .first = terminal_at(w, at), .second = SET_BLANK, .alternative = UNDECIDED};
-    if (last > at + 1) return;
-    if (last > at) {
-        *decision_at(w, d) = d;
-        d.second = terminal_at(w, last);
-    }
-    d.alternative = (int16_t)alternative;
-    *decision_at(w, d) = d;
-}
-
 static int choose(struct walk *w, const struct production_node *choice, uint32_t at, uint32_t *last) {
     uint16_t key = (uint16_t)(choice - production_nodes + 1);
     int chosen = recall(w, key, at, last);
@@ -349,7 +338,16 @@ static int choose(struct walk *w, const struct production_node *choice, uint32_t
         l->guarded = false;
         memset(l->out, 0, sizeof(l->out));
         chosen = look_ahead(l, choice, at, last);
-        if (!l->guarded && !w->given_up) remember(w, key, at, *last, chosen);
+        if (!l->guarded && !w->given_up && *last <= at + 1) {
+            struct decision d = {
+                .choice = key, .first = terminal_at(w, at), .second = SET_BLANK, .alternative = UNDECIDED};
+            if (*last > at) {
+                *decision_at(w, d) = d;
+                d.second = terminal_at(w, *last);
+            }
+            d.alternative = (int16_t)chosen;
+            *decision_at(w, d) = d;
+        }
     }
     if (chosen >= 0 && choice->flags & PRODUCTION_BY_TABLE) look(w, *last + 1);
     return chosen;
