@@ -4,13 +4,14 @@
  * row sink) and calls cql_run on a loop with blocking false. The answer is one of: DONE, the result
  * is in the request; COMMIT, the same, but it may be sent only when what it writes is durable;
  * OFFLOAD, nothing was done: call again on a blocking thread with blocking true (cold data, DDL,
- * LWT), which thread work_class says; FAILED, err says why. There a long read answers AGAIN after
- * every bounded part: cql_run_more goes on with it, so that others get their turn between.
+ * LWT), which thread work_class says; FAILED, with the reason in err. On a blocking thread a long
+ * read answers AGAIN after every bounded part, so that other requests get their turn; cql_run_more
+ * continues it.
  *
- * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit asks
- * whether it may be, and cql_apply makes the change. The caller of cql_run calls one of cql_apply
- * and cql_abandon after it, on the same thread: a write that read first holds its partitions' locks
- * until then. (The sequence of all that is native_protocol/sequence.c.)
+ * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit
+ * checks whether the request is admitted, and cql_apply makes the change. The caller of cql_run
+ * calls one of cql_apply and cql_abandon after it, on the same thread: a write that read first
+ * holds its partitions' locks until then. (The sequence of all that is native_protocol/sequence.c.)
  */
 #pragma once
 

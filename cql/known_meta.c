@@ -47,7 +47,7 @@ static struct known_meta_note *add(struct known_meta *k, const uint8_t *id, cons
 
 void known_meta_note(struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
     k->changes++;
-    if (!k->first) return; /* no client is there to know them */
+    if (!k->first) return; /* no client is connected */
     struct known_meta_note *n = k->buckets[bucket_of(id)];
     while (n && (memcmp(n->id, id, 16) || memcmp(n->meta, meta, 16))) n = n->next;
     if (n) leave_list(k, n);

@@ -1,9 +1,9 @@
 /* Result columns that clients may know of prepared statements whose columns are others now.
  *
- * Before v5 an EXECUTE does not say which columns its client knows. Rows that are asked for without
- * their columns would be misread by a client that prepared the statement before a table changed,
- * once another client has prepared it again. So rows of a statement carry their columns as long as
- * other columns are noted under its id.
+ * Before v5 an EXECUTE does not say which columns its client knows. A client that prepared the
+ * statement before a table changed, and asks for rows without their columns, would misread them
+ * once another client has prepared the statement again. So rows of a statement carry their columns
+ * as long as other columns are noted under its id.
  *
  * Life of a note: a change of the schema makes it, with the columns that the statement had; it is
  * dropped when the last connection that was open at the change has closed. Drivers prepare anew what

@@ -91,7 +91,8 @@ const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace
 static size_t bucket_of(const uint8_t *id) { return load_u32(id) >> (32 - BUCKETS_LOG); }
 
 static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) {
-    /* Threads have stacks of their own, so the address of a local tells them apart well enough. */
+    /* Threads have stacks of their own, so the address of a local variable is enough to spread them
+     * over the stripes. */
     uint8_t local;
     uintptr_t stack = (uintptr_t)&local;
     struct stripe *s = &c->stripes[(stack >> 16 ^ stack >> 23) % STRIPES];

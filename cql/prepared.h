@@ -31,9 +31,9 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
 /* Forgets what a change of the schema (catalog_change_cb; arg: the cql_db) has made void. */
 void prepared_on_change(void *arg, const struct schema_change *change);
 
-/* Calls take for every statement with an id above after (16 bytes; NULL: for all), by id, until it says
- * -1. The cache is locked meanwhile: take must not prepare. from: the cache. For
- * system.prepared_statements (system_schema/virtual.h). */
+/* Calls take for every statement with an id above after (16 bytes; NULL: all statements), in the
+ * order of the ids, until take returns -1. The cache is locked meanwhile: take must not prepare.
+ * from: the cache. For system.prepared_statements (system_schema/virtual.h). */
 int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);

@@ -65,9 +65,9 @@ struct access_path {
      * most `most`, and only up to the first row that is not laid out under a key of one int. *n:
      * how many. Returns ROW (pull the rest), FAILED or INCOMPLETE. */
     enum read_pull (*stream)(struct read_source *s, uint64_t most, uint32_t *n);
-    /* The row given last belongs to the next page, which goes on before it. */
+    /* Gives back the last row: the next page begins with it. */
     void (*unread)(struct read_source *s);
-    /* Where the next page goes on; slices live as long as the source. */
+    /* The position at which the next page continues; its slices live as long as the source. */
     void (*place)(const struct read_source *s, struct paging_state *out);
     /* The read is complete; NULL: nothing is to be done. */
     void (*end)(struct read_source *s);

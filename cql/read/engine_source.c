@@ -315,7 +315,7 @@ static enum read_pull stream(struct engine_source *s, uint64_t most, struct read
     struct row_sink *sink = s->spec.r->sink;
     const uint8_t *end;
     uint8_t *p = sink->place(sink, &end), *next;
-    struct read_meter_run run = *sum; /* a copy that no pointer refers to stays in registers */
+    struct read_meter_run run = *sum; /* a local copy can stay in registers */
     int rc = 1;
     while (p && run.rows < most && (rc = pass_streamed(s)) == 1) {
         rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
@@ -328,10 +328,10 @@ static enum read_pull stream(struct engine_source *s, uint64_t most, struct read
     if (s->row_out) return READ_ROW;
     if (rc == 1) s->state = AT_HELD;
     if (rc == 0) s->state = AT_BOUND;
-    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* which says so again */ : (enum read_pull)rc;
+    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* the next pull reports it again */ : (enum read_pull)rc;
 }
 
-/* After a row that was pulled: those behind it that are alike. */
+/* Sends the rows of the same kind that follow a row that was pulled. */
 enum read_pull engine_source_stream(struct read_source *source, uint64_t most, uint32_t *n) {
     struct engine_source *s = (struct engine_source *)source;
     if (s->state != AT_SCAN || !s->row_out || !s->row || !s->meter.steady || !s->view.layout->key_is_int)

@@ -109,7 +109,8 @@ SELDOM static bool add_any(struct read_meter *m, const struct row_view *v, bool 
     return true;
 }
 
-/* Nearly every row of a slice: nothing but rows like it came since it was settled what each adds. */
+/* The fast case covers nearly every row of a slice: since bare_row was computed only rows of the
+ * same kind have come. */
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
     if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) {
         bool first = has_row && !m->page_rows && !m->may_undo;

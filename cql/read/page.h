@@ -24,5 +24,5 @@ void result_page_init(struct result_page *p, struct read_op *below, struct read_
  * page must be pulled. */
 uint64_t result_page_room(const struct result_page *p);
 void result_page_took(struct result_page *p, uint32_t n);
-/* Whether a page follows, and then *out is where it goes on. */
+/* True when a page follows; *out is then the position where it continues. */
 bool result_page_next(const struct result_page *p, struct paging_state *out) MUST_CHECK;

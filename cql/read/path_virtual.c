@@ -1,11 +1,11 @@
 /* A system table: its function yields rows from memory, and the source keeps some of them, by primary
  * key, so that they can be pulled, and in reverse.
  *
- * A page goes on behind the primary key of the last row that was given. So a row that is there all
- * the time is given once, whatever comes and goes beside it. The function of an ordered table is ended
- * when the source has enough, and is called again for the rows behind those. The function of another
- * table yields everything for each page, and the source sorts it. Reading is free: a page ends by the
- * rows that it gives. */
+ * The next page continues behind the primary key of the last row that was given. So a row that
+ * exists all the time is given once, whatever other rows are added or removed. The function of an
+ * ordered table is ended when the source has enough, and is called again for the rows behind those.
+ * The function of another table yields everything for each page, and the source sorts it. Reading
+ * is free: a page ends by the rows that it gives. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ struct virtual_source {
     struct kept_key partition, clustering; /* the same, as in a row */
 };
 
-/* The partition key values that = asks for, all of them, or NULL. */
+/* The partition key values when = restricts all columns of it, or NULL. */
 static int eval(const struct read_spec *spec, void **out, bool *none) {
     const struct schema_table *t = spec->plan->table;
     struct value *key = ARENA_ARRAY(spec->r->arena, t->n_partition_key + 1, struct value);
@@ -149,7 +149,7 @@ static int take_row(void *arg, const struct value *values) {
     return keep_row(s, values);
 }
 
-/* The rows behind those that are there, as many as the source takes at once. */
+/* Loads the rows behind those loaded before, as many as the source takes at once. */
 static int load(struct virtual_source *s) {
     struct cql_request *r = s->spec.r;
     const struct schema_table *t = s->spec.plan->table;

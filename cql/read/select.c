@@ -317,9 +317,9 @@ static void put_steps(struct buf *b, struct where_step *const *steps, uint32_t n
     }
 }
 
-/* A paging state goes on in any statement that reads the same rows in the same order, however it is
- * written: it is bound to the table, to what is restricted and how, to the direction and to the
- * groups; the partition is checked against the values (path_keys). */
+/* A paging state is valid in any statement that reads the same rows in the same order, however it
+ * is written. The salt binds it to the table, to the restricted columns and their operators, to the
+ * direction and to the groups. path_keys checks the partition against the values. */
 static int make_salt(struct compile *c, struct select_plan *p) {
     struct where_step *const token[] = {p->where->token};
     struct buf b;

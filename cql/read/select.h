@@ -30,12 +30,13 @@ struct select_plan {
     uint32_t n_aggregates;
     const struct term *const *aggregates;
     uint32_t n_latches;
-    const struct term *subscripts; /* whose keys are checked when a run begins */
-    const struct term *latches; /* what groups keep of the row that opens them, beside its values */
+    const struct term *subscripts; /* their keys are checked when the statement starts to run */
+    const struct term *latches; /* computed from the first row of a group and kept with its values */
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
     const struct term *group_function; /* of the last of them, whose values make the groups; NULL: the column's own */
     const char *group_salt;  /* the function as written */
-    /* it is none that groups can be made with: told when the statement runs, as in Cassandra; else NULL */
+    /* why the function cannot make groups, reported when the statement runs, as in Cassandra; else
+     * NULL */
     const char *group_fault;
     bool grouped;
     uint32_t salt; /* of paging states: what they are bound to */

@@ -8,8 +8,8 @@
 
 /* ---- functions ---- */
 
-/* The columns that it looks at, each once, in the order in which they stand there. Returns how
- * many; at most most go to out. */
+/* Finds the columns that a term uses, each once, in the order in which they stand there. Returns
+ * their number; at most `most` of them go to out. */
 static uint32_t find_columns(const struct term *t, const struct schema_column **out, uint32_t n, uint32_t most) {
     if (t->kind == TERM_COLUMN) {
         bool had = false;

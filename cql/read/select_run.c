@@ -19,10 +19,10 @@ struct select_run {
     struct row_order order;
     struct result_page page;
     bool grouped, ordered;
-    bool streams; /* rows may go from the source to the sink by themselves */
+    bool streams; /* rows may go from the source straight to the sink */
 };
 
-/* ---- what the request asks for ---- */
+/* ---- the parameters of a request ---- */
 
 static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out) {
     struct value v;
@@ -91,7 +91,7 @@ static int build(struct select_run *run, const struct access_path *path, const s
         run->group.partition_limit = spec->partition_limit;
         op = &run->group.op;
     }
-    /* Rows come out of a source as they are asked for, or values are picked out of them, or computed. */
+    /* A select list that is a range of columns in order needs no projection. */
     if (!p->consecutive || run->grouped) {
         if (row_project_init(&run->project, op, spec->r, p)) return -1;
         op = &run->project.op;

@@ -210,7 +210,8 @@ struct cql_request {
     /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
     struct slice fingerprint;
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
-    /* of WORK_UPDATE, as ERR_WRITE_TIMEOUT tells it: SIMPLE, BATCH, CAS, ...; a literal */
+    /* for WORK_UPDATE, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a
+     * literal */
     const char *write_type;
     /* A request between two parts. running is the statement's own, in the request's arena.
      * running_fini, when set, gives back what the arena does not hold; cql_request_fini calls it

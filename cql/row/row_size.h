@@ -6,8 +6,8 @@
 #include "cql/row/row_view.h"
 
 /* Nearly every row: one without a TTL, in a layout that is sized_as_sent, under another model than
- * SIZE_CURRENT. A byte is a byte there, be it of a key, of a value or what is added to them, and
- * all are summed up as bytes of columns. */
+ * SIZE_CURRENT. In this case every byte counts the same, of keys, of values and of what the model
+ * adds to them, so they are summed up as bytes of columns. */
 static inline bool row_size_is_sent(const struct op_cost *rules, const struct row_view *v) {
     const struct eng_row *r = v->row;
     if (UNLIKELY(!v->layout->sized_as_sent || rules->size_model == SIZE_CURRENT)) return false;

@@ -1,7 +1,7 @@
 /* A row as CQL sees it: one value per column, assembled from the partition key, the static row and the row.
  *
- * Life: a statement's compile makes a layout, which says what columns its runs look at; each run has
- * a view of that layout, and calls row_view_partition per partition and row_view_row per row.
+ * Life: a statement's compile makes a layout, which names the columns that its runs read; each run
+ * has a view of that layout, and calls row_view_partition per partition and row_view_row per row.
  * Non-frozen collections and UDTs are put together from their cells (cql/row/cell_form.h describes
  * the cells). One thread.
  *

@@ -112,7 +112,7 @@ static void put_column(struct buf *out, const struct schema_column *col, bool on
     buf_put_str(out, last ? "\n" : ",\n");
 }
 
-/* Was a column of this name dropped, and is to be told of? */
+/* True when a column of this name was dropped and the description includes dropped columns. */
 static bool is_told_as_dropped(const struct describe_text *d, const struct schema_table *t, const char *name) {
     for (uint32_t i = 0; d->internals && i < t->n_dropped; i++)
         if (strcmp(t->dropped[i].name, name) == 0) return true;

@@ -13,7 +13,8 @@ static struct option_list *list_new(struct compile *c) {
     return l;
 }
 
-/* Whether masks are switched on is asked of columns that are there, and not of those that come. */
+/* Cassandra checks whether masks are switched on for existing columns, but not for columns that are
+ * added. */
 static int mask(struct compile *c, const struct catalog_change *change, const struct ast_column_mask *m,
                 struct catalog_column *col) {
     struct receiver column = {.keyspace = change->keyspace,
@@ -118,7 +119,7 @@ static int drop_mask(struct compile *c, const struct ast_alter_table *a, const s
     return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
 }
 
-/* Told before what is there. */
+/* These faults are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_alter_table *a) {
     if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
     return a->op == ALTER_TABLE_WITH ? table_props_kinds(c, &a->props) : 0;
@@ -132,7 +133,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     change->conditional = a->if_exists;
     if (ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, a)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
-    if (!table || table->keyspace->is_system) return 0; /* the catalogue says what is to be said */
+    if (!table || table->keyspace->is_system) return 0; /* the catalogue reports the error */
     switch (a->op) {
     case ALTER_TABLE_ADD: return add(c, a, table, change);
     case ALTER_TABLE_WITH: return with(c, a, table, change);

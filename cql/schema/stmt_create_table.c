@@ -51,11 +51,12 @@ static int check_read(struct create *t) {
                               : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
 }
 
-/* Told here as well as by the catalogue, because Cassandra tells it before anything about columns. */
+/* Checked here as well as by the catalogue, because Cassandra reports it before any fault of a
+ * column. */
 static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
-    if (schema_keyspace_is_deleting(t->c->schema, t->keyspace)) return 0; /* the catalogue says what is to be said */
+    if (schema_keyspace_is_deleting(t->c->schema, t->keyspace)) return 0; /* the catalogue reports the error */
     if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
     err_set(e, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", t->name, t->keyspace);
@@ -64,7 +65,7 @@ static int check_existence(const struct create *t) {
     return -1;
 }
 
-/* In the order in which Cassandra comes to their types. */
+/* Resolves the types of the columns, in Cassandra's order. */
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;

@@ -104,7 +104,8 @@ static int take_writes(struct compile *c, const struct ast_props *p, struct cata
     return 0;
 }
 
-/* Whether there is such a keyspace, which the catalogue says in its turn, goes before what else is wrong. */
+/* The catalogue reports whether the keyspace exists, and that error goes before faults of the other
+ * properties. */
 static int take_rest(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     bool creates = change->op == CATALOG_CREATE_KEYSPACE;

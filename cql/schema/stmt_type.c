@@ -26,7 +26,7 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     change->conditional = a->if_not_exists;
     if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
-    /* the catalogue says what is to be said */
+    /* the catalogue reports the error */
     if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0;
     struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
     if (!fields) return err_nomem(c->err);

@@ -3,7 +3,7 @@
  *
  * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it;
  * ast_print writes it back as canonical CQL. Identifiers are lower-cased unless they were quoted.
- * Nothing here knows the schema.
+ * The trees do not depend on the schema.
  */
 #pragma once
 

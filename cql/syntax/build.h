@@ -77,7 +77,8 @@ struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struc
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);
-/* ERR_INVALID with this text: Cassandra reads no further, and tells it rather than what was noted before. */
+/* ERR_INVALID with this text: Cassandra stops reading, and reports this instead of a fault noted
+ * before. */
 void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ERR_SYNTAX with this text. The first one stays. */
 void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -44,7 +44,7 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     return x;
 }
 
-/* Cassandra tells it while it reads: before all that needs the schema. */
+/* Cassandra reports it while it parses, before any check that needs the schema. */
 static void check_frozen(struct parse *p, const struct ast_type *inner) {
     bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args &&
                   cqli_type_is_native(inner->name);

@@ -163,7 +163,7 @@ static struct token wrong_char(struct token_reader *r, size_t at, const char *wa
     return (struct token){.code = T_ERROR};
 }
 
-/* Nothing goes on with the character at `at`. */
+/* No token can continue with the character at `at`. */
 static struct token no_way(struct token_reader *r, size_t at, const char *what) {
     struct token_place pl = token_place(r->text, r->text.p + at);
     struct slice shown = at >= r->text.n ? slice_str("<EOF>") : slice_of(r->text.p + at, char_len(r, at));
@@ -282,9 +282,8 @@ static struct token read_uuid(struct token_reader *r) {
     return make(r, T_UUID, r->at + UUID_BYTES);
 }
 
-/* Is it a UUID or nothing, as Cassandra's lexer sees it? It is once eight hexadecimal digits and a
- * dash are there, or a number goes on in a way that neither a real number nor a duration does:
- * 12ab, 12e3f, 12d3e. */
+/* True when Cassandra's lexer accepts only a UUID here: after eight hexadecimal digits and a dash,
+ * or when a number continues as neither a real number nor a duration does: 12ab, 12e3f, 12d3e. */
 static bool begins_uuid(const struct token_reader *r) {
     size_t run = 0, i = skip_digits(r, r->at) - r->at;
     while (run <= UUID_FIRST && is_hex(peek(r, r->at + run))) run++;
@@ -316,7 +315,7 @@ static struct token read_plain_number(struct token_reader *r, size_t digits) {
 
 static struct token read_number(struct token_reader *r, size_t digits) {
     size_t whole = skip_digits(r, digits);
-    /* A number that nothing goes on with: neither a UUID nor a duration begins like that. */
+    /* A number that ends here is neither a UUID nor a duration. */
     if (LIKELY(!is(peek(r, whole), NUMBER))) return make(r, T_INTEGER, whole);
     if (digits == r->at && peek(r, digits) == '0' && lower(peek(r, digits + 1)) == 'x') {
         size_t i = digits + 2;

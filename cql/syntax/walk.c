@@ -18,7 +18,7 @@ enum {
 };
 enum { SET_BLANK = 0xffff };
 
-/* The production that is being read, and where its caller goes on. */
+/* A call of a production: the node where its caller continues, and the caller's own frame. */
 struct frame {
     const struct frame *up;
     uint16_t next;
@@ -109,7 +109,7 @@ static void add_gap(struct walk *w, const uint8_t *p, const uint8_t *end) {
     }
 }
 
-/* The i-th token, read when it is first asked for; behind the end, the end. Its number among all. */
+/* The i-th token, read on first use; past the end, the end. Its number among all. */
 static uint32_t look(struct walk *w, uint32_t i) {
     while (w->n_visible <= i && !w->ended && !w->given_up) {
         const uint8_t *from = w->n_items ? w->items[w->n_items - 1].text.p + w->items[w->n_items - 1].text.n
@@ -278,7 +278,8 @@ static int alive(const struct lookahead *l, int *first) {
 
 static bool guard_holds(struct walk *w, uint16_t production, uint32_t token);
 
-/* The alternative of a choice that the tokens from `at` on ask for, or NONE; *last is the token that tells. */
+/* The alternative of a choice that the tokens from `at` on ask for, or NONE; *last: the token that
+ * decided it. */
 static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *last) {
     struct walk *w = l->w;
     const struct production_alternative *alternatives = &production_alternatives[choice->arg];
@@ -355,7 +356,8 @@ static int choose(struct walk *w, const struct production_node *choice, uint32_t
 
 /* ---- going through ---- */
 
-/* Reads a production from token *at on, to its end. False: it cannot be, and r says why. */
+/* Reads a production from token *at on, to its end. False: the text does not match, and r has the
+ * reason. */
 static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct walk_result *r) {
     const struct frame *frame = NULL;
     uint16_t node = production_starts[production];

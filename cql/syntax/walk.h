@@ -1,10 +1,10 @@
 /* Goes through a statement as Cassandra's parser would, up to where that finds a fault.
  *
  * Life: cql_walk reads the text token by token, along the automaton of production.h. Where there is
- * a choice it looks as many tokens ahead as it needs to tell the alternatives apart; what can
- * follow a production is whatever follows it anywhere, as in a parser that was made before it knew
- * who calls. So the fault may be found at a token far behind the choice. Inside cql/syntax only;
- * all memory is the arena's. */
+ * a choice it looks as many tokens ahead as it needs to tell the alternatives apart; a production
+ * may be followed by whatever follows any of its calls, as in a parser whose tables do not depend
+ * on the caller. So the fault may be found at a token far behind the choice. Inside cql/syntax
+ * only; all memory is the arena's. */
 #pragma once
 
 #include "base/arena.h"

@@ -133,8 +133,8 @@ static const char *alternative_end(const char *p, const char *end) {
 
 static int sequence(const char *p, const char *end, int next);
 
-/* A choice between the alternatives of the text, each of which goes on at next; with skip >= 0 a
- * last one leads there. */
+/* Makes a choice between the alternatives of the text, each of which leads to next; with skip >= 0
+ * a last alternative leads to skip. */
 static int choice(const char *p, const char *end, int next, int skip, int flags) {
     struct production_alternative own[64];
     int n = 0, at = node(PRODUCTION_CHOICE, 0);
