@@ -12,12 +12,12 @@
 struct access_control {
     struct eng *eng;
     struct catalog *catalog;
-    pthread_mutex_t change_lock; /* one who changes at a time; taken before current_lock */
+    pthread_mutex_t change_lock; /* held by the one thread that changes roles; taken before current_lock */
     pthread_mutex_t current_lock;
     const struct role_set *current;
-    const struct role_set *provided; /* those of the operator's file, which no record holds */
+    const struct role_set *provided; /* the roles of the operator's file, which no record holds */
     const char *first_role, *first_password;
-    bool suspended; /* the store is being replaced: what is told of its objects is not about these roles */
+    bool suspended; /* the store is being replaced: changes of its schema do not concern these roles */
     _Atomic uint64_t generation;
 };
 
@@ -37,7 +37,7 @@ uint64_t access_generation(const struct access_control *a) {
     return atomic_load_explicit(&a->generation, memory_order_acquire);
 }
 
-/* Takes over the reference. */
+/* Makes s the current set and takes over the caller's reference to it. */
 static const struct role_set *publish(struct access_control *a, const struct role_set *s) {
     pthread_mutex_lock(&a->current_lock);
     const struct role_set *before = a->current; /* NULL: at the start */
@@ -96,8 +96,8 @@ static int erase(struct access_control *a, const char *name, struct err *e) {
     return rc;
 }
 
-/* What is not seen by readers is not saved, and the other way round (A1): the new set is made
- * first, the record written next. */
+/* Keeps A1: builds the new set first, then writes the record, and publishes the set last, so
+ * that a failure leaves readers and records unchanged. */
 static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r,
                                           struct err *e) {
     const struct role_set *next = role_set_with(a->current, name, r);
@@ -115,7 +115,8 @@ const struct role_set *access_put(struct access_control *a, const struct role *r
     return check_size(a->current, r, e) ? NULL : change_role(a, r->name, r, e);
 }
 
-/* The set with that role provided; NULL: err. */
+/* Returns the set with that role of the operator's file in it: an existing role gets the hash, a
+ * new one all rights. NULL: err. */
 static const struct role_set *with_provided(const struct role_set *s, const char *name, const char *hash,
                                             struct err *e) {
     const struct role *there = role_find(s, name);
@@ -127,7 +128,8 @@ static const struct role_set *with_provided(const struct role_set *s, const char
     return next;
 }
 
-/* Also when the roles are read anew. */
+/* Remembers the role in the set provided, so that it is there again after the roles are read
+ * anew. */
 static int keep_provided(struct access_control *a, const char *name, const char *hash, struct err *e) {
     const struct role r = {.name = name, .hash = hash, .login = true};
     const struct role_set *next = role_set_with(a->provided, name, &r);
@@ -147,9 +149,10 @@ int access_provide(struct access_control *a, const char *name, const char *hash,
 
 /* ---- what goes with a role, a table or a keyspace ---- */
 
-/* The role without its membership of a role, and without grants on resources that match; NULL: it has none of them. */
 typedef bool (*match_fn)(const void *arg, const char *resource);
 
+/* Returns a copy of the role without its membership of member_of and without grants on resources
+ * that match. NULL without an error: nothing had to be removed. */
 static const struct role *without(const struct role *r, const char *member_of, match_fn match, const void *arg,
                                   struct arena *a, struct err *e) {
     struct role *out = ARENA_NEW(a, struct role);
@@ -208,7 +211,8 @@ static bool is_in(const void *arg, const char *resource) {
     return !strcmp(resource, keyspace);
 }
 
-/* Waits for the disk when something was granted on the object. */
+/* Listener: removes the grants on a table or keyspace that is gone. Waits for the disk if there
+ * are any. */
 static void on_change(void *arg, const struct schema_change *c) {
     struct access_control *a = arg;
     struct err e = {0};
@@ -222,7 +226,7 @@ static void on_change(void *arg, const struct schema_change *c) {
 
 /* ---- start ---- */
 
-/* Takes the next set in the place of the one that is being made. */
+/* Replaces the set that is being built with the next one. */
 static int take(const struct role_set **set, const struct role_set *next, struct err *e) {
     if (!next) return e->set ? -1 : err_nomem(e);
     role_set_unref(*set);
@@ -270,8 +274,8 @@ static int make_first(struct access_control *a, struct err *e) {
     return access_put(a, &r, e) ? 0 : -1;
 }
 
-/* Those that are recorded and those of the operator's file, in the place of what was there: readers
- * see the one set or the other. */
+/* Builds a set of the recorded roles and of those of the operator's file, and publishes it at
+ * once: readers see either the old set or the new one. */
 static int read_roles(struct access_control *a, struct err *e) {
     const struct role_set *set = role_set_empty();
     int got = set ? eng_meta_scan(a->eng, slice_str(key_prefix), load_one, &set, e) : err_nomem(e);
@@ -285,7 +289,7 @@ static int read_roles(struct access_control *a, struct err *e) {
     }
     publish(a, set);
     const struct schema *schema = catalog_schema(a->catalog);
-    int rc = strip(a, NULL, is_gone, schema, e); /* dropped, and the process ended before they went */
+    int rc = strip(a, NULL, is_gone, schema, e); /* objects dropped shortly before a stop */
     schema_unref(schema);
     return rc || make_first(a, e) ? -1 : 0;
 }

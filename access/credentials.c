@@ -70,7 +70,7 @@ static int take_line(struct reader *r, char *line) {
     return refuse(r, "a line begins with user, key or #");
 }
 
-/* Keys sign in as roles that there are. */
+/* Fails if an access key names a role that does not exist. */
 static int check_roles(struct reader *r) {
     const struct role_set *roles = access_roles(r->access);
     int rc = 0;

@@ -1,5 +1,5 @@
 /* The operator's file of credentials (--credentials): logins and access keys that no statement
- * makes. A line each, words between blanks:
+ * creates. Each line is one of the following, its words separated by blanks:
  *
  *   user NAME PASSWORD                     a role with all rights; a role that has the name already
  *                                          gets the password
@@ -24,13 +24,13 @@ struct access_keys {
     struct access_key *keys;
 };
 
-/* Is the file one that credentials_read takes, as far as the file alone can tell? Hashes no
- * password. */
+/* Checks whether credentials_read would accept the file, as far as the file alone can tell.
+ * Hashes no password. */
 int credentials_check(const char *path, struct err *e) MUST_CHECK;
-/* Reads the file into the roles and the keys. keys is to be freed also on -1. */
+/* Reads the file into the roles and the keys. The caller frees keys, also after -1. */
 int credentials_read(const char *path, struct access_control *a, struct access_keys *keys, struct err *e) MUST_CHECK;
-/* Is token, empty for none, the session token of the key? A key without one takes none, as AWS
- * does. */
+/* True if token (empty: none) is the session token of the key. A key without a session token
+ * accepts only an empty one, as on AWS. */
 bool access_key_takes(const struct access_key *key, struct slice token);
 /* NULL: there is none. */
 const struct access_key *access_key_find(const struct access_keys *k, struct slice id);

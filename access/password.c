@@ -13,7 +13,7 @@
 
 enum { COST = 10, COST_MIN = 4, HASH_LENGTH = 60, REMEMBERED = 1024, DIGEST = 32 };
 
-/* ---- what was right ---- */
+/* ---- the cache of verified passwords ---- */
 
 static struct {
     pthread_mutex_t lock;
@@ -22,9 +22,9 @@ static struct {
     uint8_t right[REMEMBERED][DIGEST]; /* by the first bytes of the digest; zeros: none */
 } remembered = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Under the lock. A hash is salted, so the pair of both is one role's. */
+/* The lock is held. A hash is salted, so the pair of hash and password belongs to one role. */
 static bool digest_of(const char *hash, const char *password, uint8_t out[DIGEST]) {
-    struct err why = {0}; /* without a key nothing is remembered */
+    struct err why = {0}; /* without a key nothing is cached */
     uint8_t both[HASH_LENGTH + DIGEST];
     unsigned n = DIGEST;
     if (strlen(hash) != HASH_LENGTH) return false;
@@ -58,7 +58,7 @@ static void remember(const char *hash, const char *password) {
 
 /* ---- bcrypt ---- */
 
-/* jBcrypt, which Cassandra has, knows $2a$ only; what it means by that is what others call $2b$. */
+/* Cassandra's jBcrypt knows only $2a$, and computes by that name what other libraries call $2b$. */
 static int slow_hash(const char *password, const char *setting, char out[PASSWORD_HASH_MAX]) {
     struct crypt_data data = {0};
     char local[PASSWORD_HASH_MAX] = "";
@@ -84,7 +84,7 @@ int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err 
     return 0;
 }
 
-/* "$2a$10$": two digits tell the cost, each one more doubles the work; -1: it is no hash. */
+/* Reads the cost from "$2a$10$...": two digits; each increment doubles the work. -1: not a hash. */
 static int cost_of(const char *hash) {
     if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) ||
         !isdigit((unsigned char)hash[5]))

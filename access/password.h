@@ -1,6 +1,7 @@
-/* Passwords: bcrypt, as Cassandra keeps them ("$2a$10$..."), so that HASHED PASSWORD takes what
- * others have made. Slow on purpose: not on a loop. What was right a moment ago is remembered
- * (keyed hashes, in memory, bounded), so that a driver's many connections cost one bcrypt.
+/* Passwords: bcrypt, as Cassandra keeps them ("$2a$10$..."), so that HASHED PASSWORD accepts hashes
+ * made by other tools. Hashing is slow on purpose: do not call it on an event loop. A bounded cache
+ * in memory keeps keyed hashes of recently verified passwords, so that the many connections of a
+ * driver cost one bcrypt.
  */
 #pragma once
 
@@ -8,16 +9,18 @@
 
 #include "base/err.h"
 
-/* A hash of the greatest cost takes seconds of the thread that all logins share: who may make roles
- * could make it stand still. */
+/* A hash of a great cost takes seconds of the thread that all logins share: without a limit, a
+ * client that may create roles could block every login. */
 enum { PASSWORD_HASH_MAX = 64, PASSWORD_COST_MAX = 14 };
 
 enum password_form { PASSWORD_IS_HASH, PASSWORD_IS_NO_HASH, PASSWORD_IS_TOO_SLOW };
 
 int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err *e) MUST_CHECK;
-/* Can it be a hash, and one that may be asked for? Slow, as the hash itself. */
+/* Tells whether the text is a bcrypt hash, and one within PASSWORD_COST_MAX. As slow as
+ * verifying a password. */
 enum password_form password_form(const char *hash);
-/* Without a hash it takes as long as with one, and is false. Any thread. */
+/* With an empty hash it takes as long as with a real one, and returns false. Any thread. */
 bool password_verify(const char *hash, const char *password);
-/* Is it known to be right, without the slow way? Any thread, a loop's too. */
+/* True if the cache already knows the password to be right; never hashes with bcrypt. Any
+ * thread, also an event loop. */
 bool password_is_remembered(const char *hash, const char *password);

@@ -44,7 +44,8 @@ void permission_missing(enum permission p, const char *role, const struct resour
     buf_put_str(out, " or any of its parents");
 }
 
-/* Whether a text was printed by the form; the kind's keyspace and name are then put where the form shows them. */
+/* Parses text by the kind's text form. Returns false if it does not match; else prints the
+ * keyspace and name found in the kind's shown form. */
 static bool show_as(enum resource_kind kind, const char *text, struct buf *out) {
     const char *form = kinds[kind].text, *keyspace = NULL, *name = NULL;
     size_t keyspace_n = 0, name_n = 0;

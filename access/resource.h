@@ -1,6 +1,6 @@
-/* Permissions, and what they are given on. A permission on a resource holds for all that is below
- * it: a table is below all tables of its keyspace, these below the keyspace, that below all
- * keyspaces.
+/* Permissions, and the resources that they are granted on. A permission on a resource holds for
+ * every resource below it: a table is below "all tables" of its keyspace, that below the keyspace,
+ * and the keyspace below "all keyspaces".
  */
 #pragma once
 
@@ -26,11 +26,11 @@ enum resource_kind {
 
 struct resource {
     enum resource_kind kind;
-    const char *keyspace, *name; /* where its kind has them */
+    const char *keyspace, *name; /* set where the kind has them */
 };
 
 const char *resource_class(const struct resource *r);
-/* The permissions that mean something on it: bits 1 << MAY_x. */
+/* The permissions that apply to the resource: bits 1 << MAY_x. */
 uint32_t resource_permissions(const struct resource *r);
 /* "data/k/t", as system_auth keeps it; and "<table k.t>". */
 void resource_text(const struct resource *r, struct buf *out);
@@ -39,5 +39,5 @@ void resource_show(const struct resource *r, struct buf *out);
 void permission_missing(enum permission p, const char *role, const struct resource *on, struct buf *out);
 /* "<table k.t>" of "data/k/t". */
 void resource_show_text(const char *text, struct buf *out);
-/* Goes to the one that it is directly below; false: there is none. */
+/* Replaces the resource by the one directly above it. False: it has none. */
 bool resource_up(struct resource *r);

@@ -114,7 +114,7 @@ int role_granted(const struct role *r, const char *resource, uint32_t add, uint3
     return 0;
 }
 
-/* The sorted names with another one or without it, in the arena. NULL: no memory. */
+/* Copies the sorted names into the arena with name added (has) or removed. NULL: no memory. */
 static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has,
                                      struct arena *a) {
     const char **names = ARENA_ARRAY(a, *n_of + 1, const char *);
@@ -148,7 +148,7 @@ static void cell_unref(struct role_cell *c) {
     free(c);
 }
 
-/* A copy of the role by way of its record, which is so proven to be readable. */
+/* Copies a role by encoding and decoding its record, which proves that the record is readable. */
 static struct role_cell *cell_new(const struct role *r) {
     struct role_cell *c = calloc(1, sizeof(*c));
     struct buf form;
@@ -187,7 +187,7 @@ void role_set_unref(const struct role_set *shared) {
     free(s);
 }
 
-/* Where the name is, or would be. */
+/* The index of the name, or where it would be inserted. */
 static uint32_t place_of(const struct role_set *s, const char *name) {
     uint32_t low = 0, high = s->n;
     while (low < high) {
@@ -231,9 +231,9 @@ const struct role_set *role_set_with(const struct role_set *s, const char *name,
     return to;
 }
 
-/* ---- who may do what ---- */
+/* ---- memberships and permissions ---- */
 
-/* Roles that were come by already: a bit for each of the set. */
+/* A walk over memberships; seen has a bit for each role of the set already visited. */
 struct walk {
     const struct role_set *set;
     uint8_t seen[(ROLES_MAX + 7) / 8];
@@ -242,7 +242,8 @@ struct walk {
     void *arg;
 };
 
-/* Memberships have no circle, and a role is looked at once: as deep as a chain of roles is long at most. */
+/* Memberships form no cycle and each role is visited once, so the recursion is as deep as the
+ * longest chain of roles. */
 static void walk_from(struct walk *w, const char *name, bool deeper) {
     const struct role *r = role_find(w->set, name);
     if (!r || w->stopped) return;

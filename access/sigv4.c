@@ -66,7 +66,7 @@ static int number(const uint8_t *p, int digits) {
     return n;
 }
 
-/* The fraction may have any number of digits: Python's plugin prints four once in a while. */
+/* The fraction may have any number of digits: Python's plugin sometimes prints four. */
 int64_t sigv4_time(struct slice date) {
     static const char form[] = "dddd-dd-ddTdd:dd:dd.";
     if (date.n < sizeof(form) + 1 || date.n > DATE_MAX || date.p[date.n - 1] != 'Z') return -1;
@@ -97,7 +97,7 @@ static bool sha256_hex(struct slice text, char out[2 * DIGEST]) {
     return true;
 }
 
-/* The access key goes in as it is, only what is known to be in scope and date is escaped. */
+/* Escapes the characters that scope and date contain. The access key is not escaped. */
 static void put_escaped(struct buf *out, struct slice s) {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == '/') buf_put_str(out, "%2F");

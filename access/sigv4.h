@@ -16,19 +16,21 @@ bool sigv4_is_hello(struct slice token);
 /* Random, printable. */
 int sigv4_nonce(char nonce[SIGV4_NONCE], struct err *e) MUST_CHECK;
 
-/* The second token: signature=...,access_key=...,amzdate=...[,session_token=...]; slices point into it. */
+/* The second token: signature=...,access_key=...,amzdate=...[,session_token=...]. The slices
+ * point into the token. */
 struct sigv4_response {
     struct slice signature, access_key, date, session_token; /* session_token: p NULL: none */
 };
 int sigv4_parse(struct slice token, struct sigv4_response *out, struct err *e) MUST_CHECK;
-/* The signature that is due: 64 hexadecimal digits. -1: date or key have no form that could be signed. */
+/* Computes the expected signature: 64 hexadecimal digits. -1: the date is malformed, or no
+ * memory. */
 int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region,
                const char nonce[SIGV4_NONCE], char out[SIGV4_SIGNATURE]) MUST_CHECK;
-/* The signature of a canonical request, and the hash that such a request names its payload by: 64
- * hexadecimal digits each. scope: "20260102/us-east-1/cassandra/aws4_request". -1: the scope has
- * another form. */
+/* The signature of a canonical request, and the hash by which such a request names its payload:
+ * 64 hexadecimal digits each. scope: "20260102/us-east-1/cassandra/aws4_request". -1: the scope
+ * has another form. */
 int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical,
                          char out[SIGV4_SIGNATURE]) MUST_CHECK;
 bool sigv4_hash(struct slice text, char out[SIGV4_SIGNATURE]) MUST_CHECK;
-/* Seconds since 1970 of a response's date, YYYY-MM-DDTHH:MM:SS.mmmZ; -1: it is none. */
+/* Seconds since 1970 of a response's date, YYYY-MM-DDTHH:MM:SS.mmmZ; -1: malformed. */
 int64_t sigv4_time(struct slice date);

@@ -24,7 +24,7 @@ static int each_role(const struct virtual_context *ctx, const struct schema_tabl
     return rc;
 }
 
-/* Values point into the role, which the set holds: the row is taken before it goes. */
+/* Values point into the role; the row is consumed before each_role releases the set. */
 static int emit_role(struct row_out *ro, const struct role *r) {
     row_out_begin(ro);
     row_text(ro, "role", r->name);

@@ -1,11 +1,12 @@
-/* The keyspace system_auth, as Cassandra has it: the roles, to be read. Registered with the
+/* The keyspace system_auth as in Cassandra: read-only tables of the roles. Registered with the
  * catalogue (system_schema/virtual.h). */
 #pragma once
 
 #include "access/access.h"
 #include "system_schema/virtual.h"
 
-/* Whose roles the tables show; must outlive the catalogue. access NULL: nobody needs to log in, there are none. */
+/* The source of the tables' roles; must outlive the catalogue. access NULL: the server has no
+ * logins, and the tables are empty. */
 struct system_auth {
     struct access_control *access;
 };

@@ -16,7 +16,7 @@ static int load_host_id(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
-/* A random UUID (version 4), made once per data folder. */
+/* Loads the host id, or makes it: a random UUID (version 4), once per data folder. */
 static int settle_host_id(struct catalog *c, struct err *e) {
     if (eng_meta_scan(c->eng, slice_str(host_id_key), load_host_id, c, e)) return -1;
     if (c->host_id[6]) return 0;
@@ -24,8 +24,9 @@ static int settle_host_id(struct catalog *c, struct err *e) {
     return eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e);
 }
 
-/* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted
- * takes its tables along even if the stop came before their records said so. */
+/* Continues the changes that were under way when the server stopped, with a new delay. The
+ * objects of a keyspace that is being deleted go with it even if their own records do not say
+ * so. */
 static void resume(struct catalog *c) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
@@ -47,7 +48,7 @@ static void tell_engine(struct catalog *c) {
     }
 }
 
-/* Those of the table and those of layers above. */
+/* Lists the kinds of object_kind.def and those of the layers above. */
 static int gather_kinds(struct catalog *c, const struct catalog_options *o, struct err *e) {
     static const struct object_kind *const own[] = {
 #define KIND(name) &name##_kind,
@@ -88,7 +89,8 @@ int catalog_read(struct catalog *c, struct err *e) {
 
 int catalog_read_objects(struct catalog *c, struct err *e) { return entries_load(c, e) ? -1 : show(c, e); }
 
-/* On any thread, while the store is locked: the worker looks for itself. */
+/* The engine calls this on any thread, with the store locked. The worker then reads the records
+ * itself. */
 static void note_change(void *arg) {
     struct catalog *c = arg;
     atomic_store(&c->noticed, true);

@@ -1,4 +1,4 @@
-/* One DDL statement against the current state: checked, recorded, begun. */
+/* Checks one DDL statement against the current state, records it and begins the change. */
 #include <assert.h>
 #include <stdlib.h>
 #include <time.h>
@@ -41,9 +41,10 @@ int apply_busy(struct apply *a, const struct entry *x) {
     return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
 }
 
-/* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or
- * altered under it; to drop it once more asks for nothing new. (In cassandra mode whoever drops
- * waits for the end, so that only who comes between sees it.) */
+/* Finds the object of the name that is being deleted. An object keeps its name until it is gone,
+ * as on Keyspaces: until then the name can be neither created nor altered, and another drop has
+ * nothing to do. (In cassandra mode the client that drops waits for the end, so that only other
+ * clients see this state.) */
 struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
                                   const char *name) {
     return entry_find_deleting(a->c, kind, keyspace_id, name);
@@ -84,8 +85,7 @@ void *apply_definition(struct apply *a, const struct entry *x) {
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
 
-/* Options after the change: those that were there, less the removed and the replaced ones, and the
- * new ones, by name. */
+/* True if the option name replaces the option old: both belong to one option or map option. */
 static bool replaces(const char *name, const char *old) {
     size_t n = strcspn(name, ".");
     return strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.');
@@ -95,8 +95,9 @@ static int option_order(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* custom_properties and autoscaling_settings are merged by groups of entries, tags one by one;
- * every other map option is replaced as a whole. */
+/* True if the change removes or replaces the option old. custom_properties and
+ * autoscaling_settings are replaced by groups of entries, tags one by one, and every other map
+ * option as a whole. */
 static bool drops(const struct catalog_change *ch, const char *old) {
     for (uint32_t i = 0; i < ch->n_unset; i++) {
         size_t n = strlen(ch->unset[i]);
@@ -146,8 +147,8 @@ int apply_check_number(struct apply *a, const struct object_kind *kind, enum ref
     return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
 }
 
-/* -1: the definition is larger than Keyspaces allows: names and types of its columns, and its
- * comment. */
+/* -1: the names and types of the columns and the comment are together larger than Keyspaces
+ * allows. */
 static int check_schema_bytes(struct apply *a, const struct table_parts *parts) {
     struct buf text;
     if (a->compat.mode == COMPAT_OFF) return 0;
@@ -164,7 +165,8 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
     return compat_refuse(&a->compat, REFUSE_SCHEMA_BYTES, a->err, bytes, QUOTA_SCHEMA_BYTES);
 }
 
-/* -1: its Regions, or their replicas, are not as Keyspaces has them. */
+/* -1: Keyspaces does not allow this number of Regions, a Region's name or its number of
+ * replicas. */
 static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     uint32_t n = ks->n_replication - 1;
     bool fits = n >= QUOTA_REGIONS_MIN && n <= QUOTA_REGIONS_MAX;
@@ -191,8 +193,8 @@ static int check_timestamps(struct apply *a, const struct entry *ks) {
     return 0;
 }
 
-/* -1: Keyspaces adds Regions to a keyspace, whose tables then need client-side timestamps, and
- * takes none away. */
+/* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
+ * client-side timestamps. Keyspaces allows neither. */
 static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
                              const struct schema_keyspace *ks) {
     if (a->compat.mode == COMPAT_OFF) return 0;
@@ -269,7 +271,8 @@ static int alter_keyspace(struct apply *a) {
     return apply_begin_update(a, x, ks);
 }
 
-/* The keyspace's record first: a stop half-way deletes the tables at the next start (catalog.c, resume). */
+/* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
+ * (catalog.c, resume). */
 static int drop_keyspace(struct apply *a) {
     struct entry *ks = existing_keyspace(a);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
@@ -280,7 +283,8 @@ static int drop_keyspace(struct apply *a) {
     return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
 }
 
-/* That they go is in the keyspace's record alone, and so is when they are gone. */
+/* Marks the keyspace's objects as DELETING. Their own records stay unchanged: the keyspace's
+ * record covers them, also when the drop ends. */
 static void drop_objects_of(struct catalog *c, const struct entry *ks) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
@@ -311,7 +315,8 @@ static bool may_need(const struct object_kind *by, const struct object_kind *wha
     return false;
 }
 
-/* Only kinds that may need it are asked, so that a drop costs what there is of those. */
+/* Looks only at objects of kinds that may need x, so that the cost of a drop depends on the
+ * number of those. */
 static int check_not_needed(struct apply *a, const struct entry *x) {
     bool any = false;
     for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
@@ -374,7 +379,7 @@ int apply_set_option(struct apply *a, struct table_parts *parts, const char *nam
     return 0;
 }
 
-/* "2026-01-02T03:04:05.678", as AWS's examples label a stream. */
+/* A stream's label in the form of AWS's examples: "2026-01-02T03:04:05.678". */
 static const char *label_of(struct apply *a, int64_t ms) {
     char text[32];
     time_t s = (time_t)(ms / 1000);
@@ -383,8 +388,8 @@ static const char *label_of(struct apply *a, int64_t ms) {
     return arena_printf(&a->arena, "%s.%03d", text, (int)(ms % 1000));
 }
 
-/* When a table became on-demand, and what its stream is called: known when the statement is. Auto
- * scaling is of provisioned capacity alone. */
+/* Sets the options that depend on the time of the statement: when the table became on-demand,
+ * and the label of a new stream. */
 static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
     static const char since_name[] = "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp";
     const char *mode = option_find(parts->options, parts->n_options, "custom_properties.capacity_mode.throughput_mode");
@@ -417,9 +422,10 @@ static bool says(const struct catalog_change *ch, const char *prefix) {
     return false;
 }
 
-/* Settings that have no meaning for the table any more go, so that they are in no later statement's
- * way: auto scaling's when the statement makes the table on-demand, the stream's when it has none.
- * What the statement itself says stays, for schema_settings_check to refuse. */
+/* Removes settings that no longer apply to the table, so that they do not make later statements
+ * fail: those of auto scaling when the statement makes the table on-demand, those of the stream
+ * when the table has none. Settings of the statement itself stay: schema_settings_check refuses
+ * them. */
 static void drop_pointless(const struct catalog_change *ch, struct table_parts *parts) {
     static const char scaling[] = "autoscaling_settings.", stream[] = "custom_properties.cdc_specification.";
     const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
@@ -428,7 +434,7 @@ static void drop_pointless(const struct catalog_change *ch, struct table_parts *
     if ((!cdc || strcmp(cdc, "true") != 0) && !says(ch, stream)) drop_options(parts, stream);
 }
 
-/* The keyspace's definition is needed only to count its Regions. */
+/* Checks the table's settings; decodes the keyspace's definition to count its Regions. */
 static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t,
                           const struct schema_table *before) {
     const struct schema_keyspace *definition = apply_definition(a, ks);
@@ -505,7 +511,7 @@ static struct entry *existing_table(struct apply *a) {
     return x;
 }
 
-/* Appends the change's columns that the table does not have. */
+/* Fills parts with the table's columns and appends the columns that the change adds. */
 static int add_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
     parts->columns = ARENA_ARRAY(&a->arena, t->n_columns + ch->n_columns + 1, struct schema_column);
@@ -617,7 +623,7 @@ static int check_and_change(struct apply *a) {
     return ops[a->change->op](a);
 }
 
-/* Takes back in memory what could not be recorded. */
+/* Undoes in memory a change that could not be recorded. */
 static void undo(struct apply *a, struct entry *x) {
     if (a->kind == CHANGE_CREATED) {
         entry_remove(a->c, x);
@@ -630,7 +636,8 @@ static void undo(struct apply *a, struct entry *x) {
     x->next = slice_of(NULL, 0);
 }
 
-/* With no delay a change is at its end when it is first recorded, so that its other statuses are never seen. */
+/* Records the begin of a change. Without a delay the change ends in the same record, so that
+ * clients never see a status in between. */
 static int record_begin(struct apply *a, struct entry *x) {
     struct catalog *c = a->c;
     struct entry_before before;
@@ -654,7 +661,8 @@ static int record_begin(struct apply *a, struct entry *x) {
     return 0;
 }
 
-/* Who waits for this change is not told of one before it. */
+/* Erases the failures of earlier changes of the object, so that catalog_outcome does not report
+ * one for this change. */
 static void forget_failures(struct catalog *c, uint32_t id) {
     for (uint32_t i = 0; i < FAILURES_KEPT; i++)
         if (c->failures[i].id == id) c->failures[i].id = 0;
@@ -676,7 +684,7 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     return 1;
 }
 
-/* Cassandra guards by permissions whose replication may be changed. */
+/* True for ALTER of a system keyspace that Cassandra allows, given the permission. */
 static bool alters_system_keyspace(const struct apply *a) {
     const struct catalog_change *ch = a->change;
     bool replicated = a->c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace);

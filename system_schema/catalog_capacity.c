@@ -1,8 +1,10 @@
-/* How much a table, and all tables together, may be provisioned with, and how often: quotas of Amazon
- * Keyspaces. An account can have those of units raised (limits/limit.def has them, --limit-values sets
- * others). What a table has already it keeps.
+/* Quotas of Amazon Keyspaces on provisioned capacity: the units of one table and of all tables
+ * together, and how often capacity may change. limits/limit.def holds the quotas of units;
+ * --limit-values sets others, as an account can have them raised. A table keeps the capacity
+ * that it already has.
  *
- * What a change of capacity depends on is kept in options of the table that no client is shown:
+ * Options of the table, hidden from clients, hold the times that a change of capacity depends
+ * on:
  *   capacity.on_demand_ms   when the table became on-demand last, in milliseconds since 1970; of a
  *                           table that is provisioned now
  *   capacity.decreases      "DAY COUNT LAST": the day (since 1970, UTC) of the last decrease, how many
@@ -28,7 +30,7 @@ static bool ends_with(const char *s, const char *end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* What is provisioned of it, in any Region, or may be by auto scaling. */
+/* The most units that are provisioned in any Region or that auto scaling may provision. */
 static int64_t most_of(const struct schema_table *t, const struct words *w) {
     int64_t most = 0;
     for (uint32_t i = 0; t && i < t->n_options; i++) {
@@ -104,7 +106,7 @@ void catalog_capacity(const struct catalog *c, const struct schema_table *t, str
 
 static const char on_demand_name[] = "capacity.on_demand_ms", decreases_name[] = "capacity.decreases";
 
-/* From provisioned to on-demand; now_ms: the server's clock. */
+/* Checks a switch from provisioned to on-demand. now_ms: the server's clock. */
 static int check_switch(struct apply *a, const struct schema_table *before, int64_t now_ms) {
     int64_t since_ms = number_of(before, on_demand_name);
     if (!since_ms || now_ms - since_ms >= QUOTA_MODE_SWITCH_SECONDS * 1000LL) return 0;

@@ -1,10 +1,10 @@
-/* ALTER TABLE: columns that are dropped, that come back, that get other names, and that lose their
- * masks. The words are Cassandra's (AlterTableStatement). */
+/* ALTER TABLE: dropping, re-adding and renaming columns, and removing their masks. Error texts
+ * are Cassandra's (AlterTableStatement). */
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
 
-/* ---- columns that come back ---- */
+/* ---- dropped columns that are added again ---- */
 
 static const struct schema_dropped *dropped_of(const struct schema_table *t, const char *name) {
     for (uint32_t i = t->n_dropped; i > 0; i--)
@@ -12,7 +12,8 @@ static const struct schema_dropped *dropped_of(const struct schema_table *t, con
     return NULL;
 }
 
-/* Are the bytes of values of the one such of the other, at any place (AbstractType.isSerializationCompatibleWith)? */
+/* True if the bytes of every value of old are a valid value of t
+ * (AbstractType.isSerializationCompatibleWith). */
 static bool serializes_as(const struct cql_type *t, const struct cql_type *old) {
     if (cql_type_eq(t, old)) return true;
     if (t->id == CQL_TEXT) return old->id == CQL_ASCII;
@@ -55,7 +56,7 @@ int64_t apply_column_id(struct apply *a, const struct schema_table *t, const str
     return catalog_check_comes_back(t, col, &a->arena, a->err) ? -1 : (int64_t)old->id;
 }
 
-/* ---- columns that come ---- */
+/* ---- added columns ---- */
 
 static int refuse_taken(const struct catalog_column *col, struct err *e) {
     return err_invalid(e, "Column with name '%s' already exists", col->name);
@@ -70,9 +71,9 @@ int catalog_check_added(const struct schema_table *t, const struct catalog_colum
 
 int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { return refuse_taken(col, a->err); }
 
-/* ---- columns that go ---- */
+/* ---- dropped columns ---- */
 
-/* The type with tuples in the place of user types, which may go, too. */
+/* Replaces user types, which may be dropped later, by tuples. */
 static const struct cql_type *without_names(struct apply *a, const struct cql_type *t) {
     if (t->n_args == 0 || cql_type_is_custom(t)) return t;
     const struct cql_type **args = ARENA_ARRAY(&a->arena, t->n_args, const struct cql_type *);
@@ -100,14 +101,14 @@ static int by_id(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Notes the drop in the place of an earlier one of the column. */
+/* Records the drop; it replaces an earlier drop of the same column. */
 static int note(struct apply *a, const struct schema_column *col, struct schema_dropped *all, uint32_t *n) {
     uint32_t at = 0;
     while (at < *n && all[at].id != col->id) at++;
     int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock))
                                                    : a->change->drop_us;
     if (at == *n) ++*n;
-    else if (all[at].dropped_us > when) when = all[at].dropped_us; /* what was gone once stays gone */
+    else if (all[at].dropped_us > when) when = all[at].dropped_us; /* cells that an earlier drop deleted stay deleted */
     all[at] = (struct schema_dropped){
         .name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
     return all[at].type ? 0 : -1;
@@ -149,7 +150,7 @@ int apply_drop_columns(struct apply *a, const struct schema_table *t, struct tab
     return 0;
 }
 
-/* ---- other names ---- */
+/* ---- renamed columns ---- */
 
 static struct schema_column *find(struct table_parts *parts, const char *name) {
     for (uint32_t i = 0; i < parts->n_columns; i++)
@@ -157,7 +158,7 @@ static struct schema_column *find(struct table_parts *parts, const char *name) {
     return NULL;
 }
 
-/* Of several new names of one column the last counts. */
+/* True if a later rename of the same column replaces the i-th: the last one counts. */
 static bool is_renamed_later(const struct catalog_change *ch, uint32_t i) {
     for (uint32_t k = i + 1; k < ch->n_renames; k++)
         if (strcmp(ch->rename_from[k], ch->rename_from[i]) == 0) return true;
@@ -173,8 +174,8 @@ static int no_column(struct apply *a, const struct schema_table *t, const char *
     return err_set_buf(a->err, ERR_INVALID, &text);
 }
 
-/* One after the other, as Cassandra does it; a name is looked up in the table as it was. IF EXISTS
- * makes no difference, as there. */
+/* Renames the columns one after the other, as Cassandra does; each old name is looked up in the
+ * table before the statement. IF EXISTS makes no difference, as in Cassandra. */
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
     for (uint32_t i = 0; i < ch->n_renames; i++) {
@@ -192,7 +193,7 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
     return 0;
 }
 
-/* A column that is not there has none. */
+/* A column that does not exist has no mask, and that is no error. */
 void apply_unmask_column(struct apply *a, struct table_parts *parts) {
     struct schema_column *col = a->change->unmask ? find(parts, a->change->unmask) : NULL;
     if (col) col->mask = NULL;

@@ -20,7 +20,7 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) {
     return 0;
 }
 
-/* ---- where entries are found ---- */
+/* ---- the indexes of entries ---- */
 
 static uint32_t id_bucket(const struct catalog *c, uint32_t id) { return id * 2654435761u & (c->n_buckets - 1); }
 
@@ -44,7 +44,7 @@ static void index_take(struct catalog *c, struct entry *x) {
     *name = x->name_next;
 }
 
-/* Room for one entry more. */
+/* Makes room for one more entry. */
 static int make_room(struct catalog *c, struct err *e) {
     if (c->n_entries < c->n_buckets) return 0;
     uint32_t n = c->n_buckets ? c->n_buckets * 2 : 64;
@@ -67,8 +67,8 @@ static int make_room(struct catalog *c, struct err *e) {
 
 /* ---- entries ---- */
 
-/* Sets the status, its counter and what hangs on it: those that are not ACTIVE are the ones that
- * something is yet to be done for. */
+/* Sets the status, counts it and touches the entry. Keeps the busy list, which holds the entries
+ * that are not ACTIVE. */
 static void status_is(struct catalog *c, struct entry *x, enum schema_status to) {
     bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
     x->status = to;
@@ -139,7 +139,7 @@ void entry_remove(struct catalog *c, struct entry *x) {
     struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
     if (ks) ks->n_objects--;
     index_take(c, x);
-    entry_restore_status(c, x, SCHEMA_ACTIVE); /* off the list of those that wait */
+    entry_restore_status(c, x, SCHEMA_ACTIVE); /* takes it off the busy list */
     c->counts[SCHEMA_ACTIVE]--;
     untouch(c, x);
     c->entries[x->index] = c->entries[--c->n_entries];
@@ -183,7 +183,8 @@ void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to)
     x->since_us = clock_mono_us(c->clock);
 }
 
-/* A type that needs itself, which no statement makes, ends here. */
+/* Decodes a user type. The limit on depth ends the recursion of a type that needs itself, which
+ * no statement can create. */
 static const struct cql_type *decode_type(struct catalog *c, const struct entry *x, struct arena *a, struct err *e) {
     const struct object_place at = entry_place(c, x);
     if (c->type_depth == CQL_TYPE_DEPTH_MAX) {
@@ -273,7 +274,7 @@ int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) { return entry
 struct load {
     struct catalog *c;
     const struct object_kind *kind;
-    uint32_t last_id; /* the greatest seen, in records that cannot be read, too */
+    uint32_t last_id; /* the greatest id seen, also in damaged records */
 };
 
 static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name,
@@ -304,7 +305,8 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
     return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
 }
 
-/* Another object of its name that is there, too: a record from a time when this one was set aside, or the reverse. */
+/* True if an older object has the same name. Both exist if one was set aside at a start and the
+ * other was created then. */
 static bool is_doubled(const struct catalog *c, const struct entry *x) {
     if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
     for (const struct entry *y = c->by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
@@ -325,7 +327,7 @@ static int check_keys(const struct entry *x, const struct object_place *at, stru
                    "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
 }
 
-/* What the catalogue relies on in every entry. */
+/* Checks the properties that the catalogue relies on in every entry. */
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind))
@@ -335,7 +337,8 @@ static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     return x->old_keys ? check_keys(x, &at, why) : 0;
 }
 
-/* A change under way that cannot be read is given up; the object stays as it was. */
+/* Gives up a change under way whose form cannot be read; the object keeps its present
+ * definition. */
 static int check_next(struct catalog *c, struct entry *x, struct err *e) {
     const struct object_place at = entry_place(c, x);
     struct err why = {0};
@@ -348,7 +351,8 @@ static int check_next(struct catalog *c, struct entry *x, struct err *e) {
     return 0;
 }
 
-/* Those that cannot be read; and then those that need them. */
+/* Sets aside the entries that cannot be read. *any: there were some, so that others that need
+ * them may fail now. */
 static int check_readable(struct catalog *c, const struct object_kind *kind, bool *any, struct err *e) {
     *any = false;
     for (uint32_t i = 0; i < c->n_entries;) {

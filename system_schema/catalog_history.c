@@ -17,7 +17,7 @@ static void put_name(struct buf *key, const char *keyspace, const char *table) {
 
 /* ---- writing ---- */
 
-/* The keys of one name's events, oldest first. */
+/* The keys of the events of one table name, oldest first. */
 struct known {
     struct meta_batch *batch;
     uint32_t n;
@@ -27,7 +27,7 @@ struct known {
 static int note_key(void *arg, struct slice key, struct slice value, struct err *e) {
     struct known *k = arg;
     (void)value;
-    if (k->n == HISTORY_EVENTS_MAX) { /* the oldest goes */
+    if (k->n == HISTORY_EVENTS_MAX) { /* drop the oldest */
         if (meta_batch_delete(k->batch, k->keys[0], e)) return -1;
         memmove(k->keys, k->keys + 1, (HISTORY_EVENTS_MAX - 1) * sizeof *k->keys);
         k->n--;
@@ -42,7 +42,7 @@ static int put_event(struct catalog *c, struct meta_batch *b, struct slice name,
     struct buf key, value;
     int64_t at = clock_wall_us(c->clock) / 1000;
     if (eng_meta_scan(c->eng, name, note_key, &known, e)) return -1;
-    if (known.n) { /* each has a moment of its own */
+    if (known.n) { /* each event has a distinct moment */
         const struct slice last = known.keys[known.n - 1];
         int64_t newest = (int64_t)load_u64(last.p + last.n - MOMENT);
         if (at <= newest) at = newest + 1;
@@ -78,7 +78,8 @@ static int add_event(struct catalog *c, struct meta_batch *b, const struct entry
     return rc;
 }
 
-/* The status that x has now is the end of what began in from; a statement that failed has changed nothing. */
+/* The event of a statement that began in status from and has ended on x; -1: none, because it
+ * failed or x is no table. */
 static int event_of(const struct entry *x, enum schema_status from) {
     if (x->failure || x->kind != &table_kind) return -1;
     switch (from) {
@@ -114,7 +115,7 @@ int history_save(struct catalog *c, const struct entry *x, enum schema_status fr
 
 /* ---- reading ---- */
 
-/* The names of a key; false: it is damaged. */
+/* Splits a key into names and moment; false: the key is damaged. */
 static bool split(struct slice key, struct arena *a, struct history_row *out) {
     size_t skip = sizeof prefix - 1;
     if (key.n < skip + MOMENT + 2) return false;
@@ -148,7 +149,7 @@ static int each_event(void *arg, struct slice key, struct slice value, struct er
     const struct each *x = arg;
     struct history_row row = {0};
     if (decode(key, value, x->arena, &row, e)) return x->fn(x->arg, &row);
-    return e->set ? -1 : 0; /* a damaged one is passed over */
+    return e->set ? -1 : 0; /* skip a damaged event */
 }
 
 int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg, struct err *e) {
@@ -162,11 +163,11 @@ int history_each(struct catalog *c, const char *keyspace, struct arena *a, histo
     return rc;
 }
 
-/* ---- as they were in a saved state ---- */
+/* ---- events of a saved state ---- */
 
 struct take_over {
     struct meta_batch *batch;
-    bool in; /* false: out of the batch's store */
+    bool in; /* false: delete */
 };
 
 static int take_event(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -185,14 +186,14 @@ int history_take_over(struct catalog *c, struct eng *from, const char *keyspace,
     return rc;
 }
 
-/* ---- what is too old ---- */
+/* ---- events that are too old ---- */
 
 struct prune {
     int64_t before_ms;
-    struct meta_batch batch; /* the keys that go, and behind them those of the name that is being looked at */
+    struct meta_batch batch; /* deletions of old names, followed by those of the present name */
     struct slice name;
-    uint32_t first; /* of that name */
-    bool goes;      /* its newest event so far is a drop, and old */
+    uint32_t first; /* index of that name's first key */
+    bool goes;      /* its newest event so far is an old drop */
 };
 
 static void settle_name(struct prune *p) {

@@ -1,13 +1,14 @@
-/* What happened to tables: system_schema_mcs.tables_history. Inside system_schema only.
+/* The history of statements on tables: system_schema_mcs.tables_history. Inside system_schema only.
  *
- * Every end of a statement on a table is an event, written together with the table's record: none
- * is told that did not happen, none is lost. The key is
- * "history/" | keyspace | 0 | table | 0 | moment u64, milliseconds since 1970, big-endian; the value, version 1:
+ * The end of each statement on a table is an event. It is written in one batch with the table's
+ * record, so no event is lost and none is recorded for a statement that failed. The key is
+ * "history/" | keyspace | 0 | table | 0 | moment u64, milliseconds since 1970, big-endian; the
+ * value, version 1:
  *
  *   version u8 | event u8 | created_ms u64 | options
  *
- * Of a table's name the newest HISTORY_EVENTS_MAX are kept, and those of a name that is dropped for
- * HISTORY_DAYS: longer than a table can be restored.
+ * The newest HISTORY_EVENTS_MAX events of each table name are kept. After a drop the events of the
+ * name stay for HISTORY_DAYS, longer than a table can be restored.
  */
 #pragma once
 
@@ -25,9 +26,11 @@ struct history_row {
     const struct schema_option *options;
 };
 typedef int (*history_fn)(void *arg, const struct history_row *row);
-/* Those of a keyspace, or (NULL) all, by keyspace, table and moment. -1: fn said so, or the engine. */
+/* Calls fn for the events of a keyspace, or (NULL) for all, ordered by keyspace, table and
+ * moment. -1: fn or the engine failed. */
 int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg,
                  struct err *e) MUST_CHECK;
-/* The events of a keyspace become those of another store. */
+/* Adds to the batch: delete the events of the keyspace, and write those that the store from
+ * holds. */
 int history_take_over(struct catalog *c, struct eng *from, const char *keyspace, struct meta_batch *b,
                       struct err *e) MUST_CHECK;

@@ -1,9 +1,9 @@
 /* Notices: messages to listeners about changes of the schema.
  *
  * Life of a notice: the thread that changes an object reserves it before the change is recorded, so
- * that nothing can fail afterwards; queues it when the change is visible in the current snapshot;
- * and delivers the queue when it has let go of the catalogue's lock. A listener may wait for the
- * disk, or for a lock of its own: only statements whose notice is behind it in the queue wait for
+ * that nothing can fail afterwards. It queues the notice when the change is visible in the current
+ * snapshot, and delivers the queue after it has released the catalogue's lock. A listener may wait
+ * for the disk, or for a lock of its own: only statements with a later notice in the queue wait for
  * it.
  */
 #include <assert.h>
@@ -71,7 +71,7 @@ void notices_deliver(struct catalog *c, uint64_t upto) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* A keyspace takes all names in it along. */
+/* GONE of a keyspace frees all names in it. */
 static bool frees_name(const struct schema_change *gone, const char *keyspace, const char *name) {
     if (gone->kind != CHANGE_GONE || strcmp(gone->keyspace, keyspace) != 0) return false;
     return gone->target == TARGET_KEYSPACE || (name && strcmp(gone->name, name) == 0);

@@ -6,8 +6,8 @@
  *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next       each of
  *   the last three: length uvarint | bytes
  *
- * next is what an UPDATING object becomes, else empty. Version 1 had no storage id: it was the
- * object's id.
+ * next is the form that an UPDATING object will get, else empty. Version 1 had no storage id; the
+ * object's id was used.
  *
  * R1. No record is written that record_decode, and the kind's decode for its forms, do not read
  *     back as it was.
@@ -23,17 +23,18 @@ struct record {
     enum schema_status status;
     uint32_t id;          /* the object's, never reused */
     uint32_t keyspace_id; /* of the keyspace that it lives in; 0: none */
-    uint32_t storage;     /* where its rows are: of a table, struct eng_part.table */
+    uint32_t storage;     /* where its rows are; for a table, struct eng_part.table */
     struct slice name, form, next;
     bool old_keys; /* version 1: its rows were written when the key form of tuples had no end */
 };
 
 void record_key(char tag, uint32_t id, uint8_t key[RECORD_KEY_SIZE]);
 void record_encode(const struct record *r, struct buf *out);
-/* The slices of out point into value. ERR_SERVER: it is no such record; what could be read of its
- * name and id is filled. */
+/* The slices of out point into value. ERR_SERVER: damaged; out still holds what could be read of
+ * its name and id. */
 int record_decode(struct slice key, struct slice value, struct record *out, struct err *e) MUST_CHECK;
 bool record_eq(const struct record *a, const struct record *b);
-/* Holds R1 for a record and what is to be written for it; at: where its definition lives. ERR_SERVER. */
+/* Checks R1: the bytes to be written decode to the same record. at: where its definition lives.
+ * ERR_SERVER. */
 int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r,
                  struct slice bytes, struct err *e) MUST_CHECK;

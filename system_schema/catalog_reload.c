@@ -1,5 +1,5 @@
-/* The store under the catalogue was put back to a saved state, or another server on it has changed
- * what is recorded: it is read anew, and clients hear of what is another than before. */
+/* Reads the catalogue again after the store was put back to a saved state, or another server on
+ * the store has changed a record. Clients are notified of the differences. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ void catalog_suspend(struct catalog *c) {
     recovery_stop(c);
 }
 
-/* Entries of the state before are kept until those of the new one are shown. */
+/* Empties the catalogue and returns the old entries, which are kept until the new ones are
+ * visible. */
 static struct before put_aside(struct catalog *c) {
     struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
     free(c->by_id);
@@ -45,7 +46,7 @@ static bool is_same(const struct entry *a, const struct entry *b) {
            strcmp(a->name, b->name) == 0;
 }
 
-/* What is under way on an object that is as it was is due when it was. */
+/* A change under way on an unchanged object keeps its due time. */
 static void carry_on(struct entry *old, struct entry *now) {
     now->due_us = old->due_us;
     now->since_us = old->since_us;
@@ -53,7 +54,8 @@ static void carry_on(struct entry *old, struct entry *now) {
     entry_fail_with(now, old->failure);
 }
 
-/* What was compiled for a definition that is not this one must not be taken for compiled for it: shapes go on. */
+/* An unchanged object keeps its shape number. A changed one gets a number that was not used
+ * before, so that statements compiled for the old definition do not match it. */
 static void set_shapes(struct catalog *c, const struct before *b) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *old = old_of(b, c->entries[i]->id), *now = c->entries[i];
@@ -64,7 +66,8 @@ static void set_shapes(struct catalog *c, const struct before *b) {
     }
 }
 
-/* Ids are not given out again: prepared statements and the ledger know objects by them. */
+/* Raises next_id to its old value: ids must not be reused, because prepared statements and the
+ * ledger identify objects by them. */
 static int keep_ids(struct catalog *c, const struct before *b, struct err *e) {
     uint32_t id;
     if (c->next_id >= b->next_id) return 0;
@@ -83,7 +86,7 @@ static void tell(struct catalog *c, enum schema_change_kind kind, const char *ke
     (void)notice_queue(c, &change);
 }
 
-/* Returns how many differences there are; really: queues a notice of each. */
+/* Returns the number of differences; really: also queues a notice for each. */
 static uint32_t tell_all(struct catalog *c, const struct before *b, bool really) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
@@ -104,7 +107,7 @@ static uint32_t tell_all(struct catalog *c, const struct before *b, bool really)
     return n;
 }
 
-/* What is known of objects beside their records. */
+/* Copies the state that the records do not hold from the old entries. */
 static void keep_restores(struct catalog *c, const struct before *b) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *now = c->entries[i];

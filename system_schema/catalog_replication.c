@@ -1,5 +1,5 @@
-/* Replication options as Cassandra's strategies take them. One node holds everything; what is
- * stored is what clients see. */
+/* Checks replication options as Cassandra's strategies do. The options have no effect on this
+ * one node; they are stored for clients to see. */
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
@@ -38,8 +38,8 @@ static int simple(const char *keyspace, uint32_t n, const struct schema_option *
     return check_factor(out[1].value, e);
 }
 
-/* The keyspaces' regions are data centres that one node stands for, so any name is one there; in
- * cassandra mode only the node's own. */
+/* In keyspaces mode any data centre name is accepted, because this node stands for all Regions.
+ * In cassandra mode only the node's own data centre is. */
 static int topology(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
                     struct schema_option *out, uint32_t *n_out, struct err *e) {
     uint32_t m = 1;
@@ -68,7 +68,8 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
     const char *bare = strncmp(class, locator, sizeof locator - 1) == 0 ? class + sizeof locator - 1 : class;
     out->replication = options;
     if (strcmp(bare, "SingleRegionStrategy") == 0 && c->mode == MODE_KEYSPACES) {
-        /* Three copies in one region; drivers know no such class, so they are shown one that they can place. */
+        /* Three copies in one Region. Drivers do not know this class, so it is stored as one
+         * that they can place replicas with. */
         options[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
         options[1] = (struct schema_option){"replication_factor", "3"};
         out->n_replication = 2;

@@ -1,5 +1,5 @@
-/* RESTORE TABLE against the current state: a new table with the definition and, once the keeper has
- * made them, the rows that another had at a moment
+/* RESTORE TABLE against the current state: creates a table with the definition that another
+ * table had at a moment. The keeper adds the rows of that moment.
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/PointInTimeRecovery_HowItWorks.html). */
 #include <stdio.h>
 #include <time.h>
@@ -22,7 +22,8 @@ static bool is_of_now(const char *option) {
     return false;
 }
 
-/* What a stream is of, and what is told of a table, is not the new table's. */
+/* True for options that the new table gets from neither definition: tags, streams and the
+ * history of capacity changes. */
 static bool is_of_neither(const char *option) {
     return !strncmp(option, "tags.", 5) || !strncmp(option, "stream.", 7) || !strncmp(option, "capacity.", 9) ||
            !strncmp(option, "custom_properties.cdc_specification.", 36) || !strcmp(option, "cdc");
@@ -53,7 +54,7 @@ static int check_moment(struct apply *a, const struct history *h) {
     int64_t first = recovery_earliest(a->c, h),
             last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->c->clock);
     char texts[3][40];
-    /* clients know the first moment in milliseconds */
+    /* clients see the first moment in milliseconds */
     if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return 0;
     print_time(ch->restore_us, texts[0]);
     print_time(first, texts[1]);
@@ -66,7 +67,7 @@ static struct history *source(struct apply *a) {
     const struct catalog_change *ch = a->change;
     const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, ch->from_keyspace);
     struct history *h = recovery_find(a->c, ch->from_keyspace, ch->from_name);
-    if (h) return check_moment(a, h) ? NULL : h; /* the newest of its lineage */
+    if (h) return check_moment(a, h) ? NULL : h; /* the newest history of its lineage */
     bool there = ks && (entry_find(a->c, &table_kind, ks->id, ch->from_name) ||
                         entry_find_deleting(a->c, &table_kind, ks->id, ch->from_name));
     if (there)
@@ -87,7 +88,8 @@ static const struct schema_table *definition_at(struct apply *a, const struct hi
     return table_kind.decode(recovery_form(h, at_us), &at, &a->arena, a->err);
 }
 
-/* Ids of columns are the old table's, and what was dropped of it: its rows are taken as they are. */
+/* The new table gets the old table's column ids and dropped columns, because the rows are copied
+ * unchanged. */
 static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest,
                         int64_t at_us) {
     const struct schema_table *then = definition_at(a, h, at_us),
@@ -115,7 +117,7 @@ int apply_restore_table(struct apply *a) {
     if (!newest || check_restores(a)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
     struct history *h = recovery_at(a->c, newest, at_us);
-    /* within the same millisecond */
+    /* earlier within the same millisecond */
     if (at_us < eng_history_since(a->c->eng, h->id)) at_us = eng_history_since(a->c->eng, h->id);
     if (begin_create(a, ks, h, newest, at_us) != BEGUN) return -1;
     struct entry *x = a->subject;

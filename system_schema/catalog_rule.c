@@ -1,10 +1,10 @@
-/* Rules of DDL delays that clients set (system_control.ddl), over those of the configuration:
- * recorded before they count, and there after a restart.
+/* Rules of DDL delays that clients set (system_control.ddl). They override those of the
+ * configuration, are recorded before they take effect, and survive a restart.
  *
  * A record is "catalog/ddl_rule/", statement, 0, keyspace, 0, name, with the rule as ddl_rule.h
- * draws it: it takes the place of whatever the configuration says of that subject. One that says
- * nothing takes the configuration's away. Without --control nobody could see or change them: they
- * are left alone.
+ * draws it: it replaces the configuration's rule for that subject. An empty rule removes the
+ * configuration's. Without --control the records are ignored, because clients could neither see nor
+ * change the rules.
  */
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
@@ -41,7 +41,7 @@ static void put_key(const struct ddl_rule *rule, struct buf *out) {
     buf_put_str(out, rule->name);
 }
 
-/* keep: the record is written; else it is erased. */
+/* Writes the record (keep) or erases it. */
 static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep, struct err *e) {
     struct buf key, value;
     buf_init(&key, 0);
@@ -62,7 +62,7 @@ int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay
     return ddl_rules_put(&c->rules, &rule, e);
 }
 
-/* What the configuration says of the subject; 0: nothing. */
+/* Finds the configuration's rule for the subject. 1: found; 0: none; -1: err. */
 static int find_configured(struct catalog *c, const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
     struct ddl_rules configured;
     if (ddl_rules_init(&configured, c->ddl_delay, c->ddl_rules, 0, e)) return -1;

@@ -1,11 +1,11 @@
-/* A keyspace that is put back out of a saved state, while everything else stays as it is.
+/* Puts one keyspace back from a saved state while everything else stays unchanged.
  *
- * Life: a state is saved for a keyspace (eng_state_save). A thread makes a spare of it: each of its
- * tables, and each history, is copied out of the state into the store under an id that nothing else
- * has. To put the keyspace back is to write its records anew, with the spare's ids as the places of
- * its rows, in one batch with records of what was there, which is freed as a dropped table is. So
- * it takes as long as the records do, however many rows there are; then the next spare is made. Who
- * asks before there is one waits for it.
+ * Life: a state is saved for a keyspace (eng_state_save). A thread makes a spare: it copies each
+ * table and each history of the keyspace from the state into the store, under new ids. Putting the
+ * keyspace back writes one batch: its records, with the spare's ids as storage ids, and records
+ * that free the old rows as those of dropped tables. The time for this depends on the number of
+ * records, not of rows. Then the thread makes the next spare. A statement that puts the keyspace
+ * back before its spare is ready waits for it.
  *
  *   record "spare/" id u32:  'r' (rows of a table) or 'h' (a history)       copied, and not in use; a restart frees it
  */
@@ -20,7 +20,7 @@ enum { SPARE_ROWS = 'r', SPARE_HISTORY = 'h', SPARE_KEY = 10 };
 
 struct part {
     char what;
-    uint32_t from, to; /* ids in the state, and in the store */
+    uint32_t from, to; /* ids in the state and in the store */
 };
 
 struct spare {
@@ -33,7 +33,7 @@ struct spare {
 };
 
 struct saved_keyspaces {
-    pthread_mutex_t lock; /* of what follows; the catalogue's may be held when it is taken, not the other way round */
+    pthread_mutex_t lock; /* guards what follows; taken after the catalogue's lock, never before it */
     pthread_cond_t moved;
     struct spare *first;
     struct catalog *catalog;
@@ -71,7 +71,7 @@ void saved_keyspaces_free(struct saved_keyspaces *all) {
     free(all);
 }
 
-/* ---- what a spare takes in the store ---- */
+/* ---- a spare's data in the store ---- */
 
 static struct slice spare_key(uint32_t id, uint8_t key[SPARE_KEY]) {
     memcpy(key, "spare/", 6);
@@ -126,7 +126,7 @@ int saved_keyspaces_clean(struct catalog *c, struct err *e) {
     return rc;
 }
 
-/* ---- what the state holds of the keyspace ---- */
+/* ---- the keyspace's records in the state ---- */
 
 struct look {
     struct catalog *c;
@@ -142,7 +142,7 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
     struct record r;
     struct err why = {0};
     (void)e;
-    /* what cannot be read was not served either */
+    /* an unreadable object was not served either */
     if (record_decode(key, value, &r, &why) || r.status == SCHEMA_DELETED) return 0;
     bool of = l->kind->in_keyspace ? r.keyspace_id == l->keyspace_id : slice_eq(r.name, slice_str(l->spare->keyspace));
     if (!of) return 0;
@@ -150,7 +150,7 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
     return l->each(l, &r, e);
 }
 
-/* Keyspaces come first: what is in one is known by its id. */
+/* Looks through keyspaces first: the objects in one are recognised by its id. */
 static int look_through(struct look *l, struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
         for (uint32_t i = 0; i < l->c->n_kinds; i++) {
@@ -234,7 +234,7 @@ static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
     return -1;
 }
 
-/* With the lock, which is let go meanwhile. */
+/* The lock is held, and released meanwhile. */
 static int build(struct saved_keyspaces *all, struct spare *s, struct err *e) {
     struct catalog *c = all->catalog;
     s->building = true;
@@ -306,7 +306,7 @@ int catalog_saved_await(struct catalog *c, const char *name, const char *keyspac
     return rc;
 }
 
-/* Out of the list, when nobody is at it; of NULL: any one. */
+/* Waits until the spare is not being built, and takes it out of the list. name NULL: any spare. */
 static struct spare *take_spare(struct saved_keyspaces *all, const char *name) {
     pthread_mutex_lock(&all->lock);
     struct spare *s = name ? find_spare(all, name) : all->first;
@@ -331,7 +331,7 @@ void catalog_saved_forget(struct catalog *c, const char *name) {
 
 /* ---- putting back; the catalogue's threads are suspended ---- */
 
-/* What is there of the keyspace goes: its records, and behind them what they are of. */
+/* Adds a record of a DELETED object with the rows of x, so that the rows are freed. */
 static int put_remains(const struct entry *x, uint32_t id, uint32_t keyspace_id, struct meta_batch *b, struct err *e) {
     const struct record r = {.tag = x->kind->tag,
                              .status = SCHEMA_DELETED,
@@ -417,7 +417,7 @@ int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) {
                              "The saved state '%s' has just been put back by somebody else; try again", name);
     if (!rc) rc = eng_meta_write(c->eng, b.n, b.changes, e);
     if (!rc) {
-        s->n = 0; /* they are tables now */
+        s->n = 0; /* the parts are tables now */
         s->ready = false;
     }
     meta_batch_fini(&b);

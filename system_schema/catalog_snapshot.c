@@ -1,5 +1,5 @@
-/* The way from entries to the snapshot that is read: what was touched since the last one is made
- * anew, everything else is shared with it. */
+/* Builds the next snapshot from the entries: decodes the entries touched since the current
+ * snapshot, and shares everything else with it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ void entry_touch(struct catalog *c, struct entry *x) {
     c->touched = x;
 }
 
-/* A definition of its own, with one reference. */
+/* Decodes the entry's definition into a new owner with one reference. */
 static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
     const struct object_place at = entry_place(x->catalog, x);
     *owner = owner_new();
@@ -44,7 +44,7 @@ static struct schema_table *make_table(const struct entry *x, const struct schem
     return t;
 }
 
-/* ---- one entry in the snapshot to be ---- */
+/* ---- one entry in the snapshot that is being built ---- */
 
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     struct schema_owner *owner;
@@ -63,7 +63,7 @@ int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     return 0;
 }
 
-/* A table that is being deleted is shown until its name is taken again. */
+/* A table that is being deleted stays in the list "deleting" until its name is used again. */
 static int edit_lists(struct schema_space *space, const struct entry *x, const struct schema_table *now,
                       struct err *e) {
     const struct schema_table *old = x->shown, *live = x->status == SCHEMA_DELETING ? NULL : now;
@@ -75,7 +75,7 @@ static int edit_lists(struct schema_space *space, const struct entry *x, const s
     return tables_edit(&space->deleting, namesake, now, e);
 }
 
-/* Where its keyspace is gone there is nothing to show. */
+/* Does nothing if the keyspace is gone. */
 int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
     if (!of) return 0;
@@ -119,7 +119,7 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) {
 
 /* ---- the version ---- */
 
-/* Of what clients see of an entry. */
+/* Hashes the part of an entry that clients see. */
 static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     struct buf b;
     sums[0] = sums[1] = 0;
@@ -136,8 +136,8 @@ static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     return rc;
 }
 
-/* Sums do not depend on the order of entries, so that a restart does not change the version; a
- * name-based UUID (version 3), as Cassandra's. */
+/* The sums do not depend on the order of entries, so that a restart does not change the version.
+ * It is a name-based UUID (version 3), as in Cassandra. */
 static void write_version(const uint64_t sums[2], uint8_t version[16]) {
     store_u64(version, sums[0]);
     store_u64(version + 8, sums[1]);
@@ -152,7 +152,7 @@ static int show(struct snapshot *s, struct entry *x, struct err *e) {
     return x->kind->show ? x->kind->show(s, x, e) : 0;
 }
 
-/* Keyspaces first: tables are shown in them. */
+/* Shows keyspaces first, because tables are shown in them. */
 static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2], struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
         for (struct entry *x = c->touched; x; x = x->next_touched) {

@@ -1,9 +1,9 @@
-/* Rows that no object of the catalogue has are found after a start and freed, one id at a time, on
- * the keeper's thread.
+/* After a start the keeper thread finds rows that belong to no object of the catalogue and frees
+ * them, one id at a time.
  *
- * The engine keeps writes away from what was freed (engine/table.h, invariant 8); stores that older
- * servers left may hold such rows all the same. Where a record of the catalogue cannot be read
- * nothing is freed: the rows may be its.
+ * The engine refuses writes to freed ids (engine/table.h, invariant 8), but stores of older servers
+ * may hold such rows. If a record of the catalogue cannot be read nothing is freed, because the
+ * rows may belong to it.
  */
 #include <stdlib.h>
 
@@ -41,9 +41,9 @@ static void keep_unnamed(struct id_list *l, struct named_ids *named) {
     l->n = kept;
 }
 
-/* Ids that held rows before the records were read and hold them after that: what is made
- * meanwhile has a record by then, and of what is freed meanwhile the rows go before the record
- * does. No lock is held. */
+/* Finds ids that hold rows both before and after the records are read, and that no record names.
+ * An object that is created meanwhile has its record before its rows; one that is freed
+ * meanwhile loses its rows before its record. No lock is held. */
 static int find_strays(struct eng *eng, struct id_list *out, struct err *e) {
     struct named_ids named;
     struct id_list before = {0};
@@ -87,7 +87,7 @@ static int look(struct catalog *c, struct err *e) {
 int strays_free_one(struct catalog *c) {
     struct strays *s = &c->strays;
     struct err e = {0};
-    if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows, and their record */
+    if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows and their record */
     int rc = s->looked ? 0 : look(c, &e);
     if (rc < 0) log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
     if (rc || !s->n) return rc;

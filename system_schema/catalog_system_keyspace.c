@@ -1,5 +1,6 @@
-/* ALTER KEYSPACE of the server's own keyspaces that Cassandra replicates, in cassandra mode: an ordinary step of its
- * administrators. Replication has no effect on one node; it is recorded and shown. */
+/* ALTER KEYSPACE of the system keyspaces that Cassandra replicates, in cassandra mode: a usual
+ * step when administrators set up a cluster. Replication has no effect on one node; it is
+ * recorded and shown. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -13,7 +14,7 @@ static struct space **space_of(struct catalog *c, const char *name) {
     return NULL;
 }
 
-/* The keyspace with this definition, and its tables as they are, in the place of the one before. */
+/* Replaces the keyspace by one with this definition and the same tables. */
 static int take_form(struct catalog *c, struct space **at, struct slice form, struct err *e) {
     const struct schema_keyspace *old = (*at)->space.keyspace;
     const struct object_place place = {.keyspace = old->name, .name = old->name};

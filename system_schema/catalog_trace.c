@@ -1,4 +1,4 @@
-/* The last traces, in a ring of copies; a reader sees a session whole or not at all. */
+/* The newest traces, in a ring of copies. A reader sees a session completely or not at all. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@ enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
 static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
 
 struct kept {
-    uint64_t number; /* from 1; 0: no event comes any more */
+    uint64_t number; /* from 1; 0: the session takes no more events */
     struct trace_session session;
-    struct trace_event *events; /* the session's; NULL: they were deleted */
+    struct trace_event *events; /* the session's events; NULL: deleted */
     struct arena arena;
 };
 
@@ -41,7 +41,7 @@ void trace_store_free(struct trace_store *t) {
 
 static const char *copy_text(struct arena *a, const char *s) { return s ? arena_strdup(a, s) : NULL; }
 
-/* What does not fit is left out: a trace is a help, not a record. */
+/* Copies a session. Parts that do not fit are left out: traces may be incomplete. */
 static void copy_session(struct kept *k, const struct trace_session *t) {
     struct arena *a = &k->arena;
     k->session = *t;
@@ -49,7 +49,7 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
     k->session.request = copy_text(a, t->request);
     k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
     struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
-    /* and room for the one that comes later */
+    /* with room for one more event */
     struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
     k->session.n_parameters = k->session.n_events = 0;
     k->session.parameters = parameters;
@@ -89,14 +89,14 @@ void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, c
     if (k && k->number == trace && k->events) {
         k->session.duration_us = machine_us - k->session.machine_us;
         k->events[k->session.n_events++] = (struct trace_event){k->session.duration_us, activity, thread};
-        k->number = 0; /* that was the last */
+        k->number = 0; /* this was the last event */
     }
     pthread_mutex_unlock(&store->lock);
 }
 
 static bool has_id(const struct kept *k, struct slice id) { return k && slice_eq(id, slice_of(k->session.id, 16)); }
 
-/* Of the session in a slot of the ring, if there is one. */
+/* Deletes the session in a slot of the ring, or only its events. The slot may be empty. */
 static void erase(struct kept **slot, bool events) {
     struct kept *k = *slot;
     if (k && events) {

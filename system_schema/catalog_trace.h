@@ -3,11 +3,12 @@
 
 #include "system_schema/catalog_state.h"
 
-/* Every kept session that is not a day old, or the one with this id, while the store is locked: fn
- * must copy what it keeps. Stops at the first result that is not 0 and returns it. */
+/* Calls fn for each stored session younger than a day, or for the one with this id, with the
+ * store locked: fn must copy what it keeps. Stops at the first result that is not 0 and returns
+ * it. */
 int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id,
                      int (*fn)(void *arg, const struct trace_session *s), void *arg);
-/* Takes a session away, or its events. */
+/* Deletes a session, or only its events. */
 void trace_store_delete(struct trace_store *t, struct slice id, bool events);
-/* All of them. */
+/* Deletes all sessions, or only their events. */
 void trace_store_clear(struct trace_store *t, bool events);

@@ -1,9 +1,9 @@
-/* TRUNCATE: the table gets another place for its rows, at once for all readers, and what was in the
- * old one is freed behind them.
+/* TRUNCATE: the table gets a new storage id, at once for all readers; the rows of the old one are
+ * freed later.
  *
- * The old place stands in a record of its own, a table that is DELETED, so that a stop does not
- * leave it behind: it is recorded first, and freed as a dropped table is. A stop between the two
- * records leaves a table whose rows are about to go; it gets its new place at the start.
+ * The old storage id is recorded first, in a record of a DELETED table, so that a stop does not
+ * leak it; it is freed as a dropped table is. After a stop between the two records the table still
+ * has the old id; the next start gives it a new one (truncate_resume).
  */
 #include "base/fault.h"
 #include "base/log.h"
@@ -13,8 +13,8 @@
  * are freed afterwards. A later write to it is refused (eng_table_drop). */
 static const int64_t last_writers_us = 1000000;
 
-/* In one batch: the table's new place, and the end of its history at the old one, if it has one,
- * with the begin of one at the new. */
+/* Gives x a new storage id. If it has a history, the same batch ends it and begins one for the
+ * new id. */
 static int move_out(struct catalog *c, struct entry *x, struct err *e) {
     uint32_t old = x->storage, storage;
     struct recovery_turn turn;
@@ -29,7 +29,7 @@ static int move_out(struct catalog *c, struct entry *x, struct err *e) {
     return rc;
 }
 
-/* Takes the rows that x has, in memory and on disk. */
+/* Makes a DELETED entry that owns x's rows, in memory and on disk. */
 static struct entry *remains_new(struct apply *a, const struct entry *x) {
     uint32_t id;
     if (entry_next_id(a->c, &id, a->err)) return NULL;

@@ -1,4 +1,4 @@
-/* CREATE, ALTER and DROP TYPE against the current state. The words are Cassandra's
+/* CREATE, ALTER and DROP TYPE against the current state. Error texts are Cassandra's
  * (CreateTypeStatement, AlterTypeStatement, DropTypeStatement). */
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 #include "system_schema/catalog_state.h"
 #include "system_schema/type_use.h"
 
-/* ---- who is made of a type ---- */
+/* ---- users of a type ---- */
 
 static int is_name(void *arg, const struct object_kind *kind, const char *name) {
     return kind == &type_kind && strcmp(name, arg) == 0 ? -1 : 0;
 }
 
-/* Is the type one of those that the entry's definition names? */
+/* True if the entry's definition names the type. */
 static bool names_type(struct catalog *c, const struct entry *x, const struct entry *type) {
     if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x))
         return false;
@@ -124,7 +124,8 @@ static bool is_keyed_by(struct apply *a, const struct entry *x, const struct ent
 
 static int by_name(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
-/* A partition is found by the bytes of its key, which would be others with one field more. */
+/* Refuses a new field if the type is part of a partition key: the new field would change the
+ * bytes of the key, by which a partition is found. */
 static int check_partition_keys(struct apply *a, const struct entry *type) {
     const char **names = calloc(a->c->n_entries, sizeof(*names));
     struct buf tables;
@@ -183,7 +184,8 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
     return t->type ? t : NULL;
 }
 
-/* What is made of the type must stay within the limits of types, too: each is read with the type as it will be. */
+/* Checks that all users of the type stay within the limits of types: decodes each of them with
+ * the new definition in place. */
 static int check_users(struct apply *a, struct entry *type, const struct schema_type *next) {
     const struct object_place at = entry_place(a->c, type);
     struct slice now = type->form;
@@ -214,7 +216,7 @@ int apply_alter_type(struct apply *a) {
     return apply_begin_update(a, x, t);
 }
 
-/* Types by name, then tables. */
+/* Refuses the drop if objects of this kind use the type; lists them by name. */
 static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind, const char *what) {
     const struct entry **users = ARENA_ARRAY(&a->arena, a->c->n_entries + 1, const struct entry *);
     struct buf names;

@@ -1,8 +1,8 @@
-/* The way of a change from its first status to its last: due after its delay, recorded, then
- * visible, then (when deleted) freed.
+/* The worker moves a change from its first status to its last: it is due after its delay, recorded,
+ * then visible, then (if deleted) freed.
  *
- * D1. What an object becomes is recorded before anybody can see it: a client never sees an object
- *     go back after a restart.
+ * D1. A new status of an object is recorded before any client can see it, so that a restart never
+ *     shows an older status.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const int64_t retry_us = 1000000, pinned_us = 100000;
 
 bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
 
-/* ---- what the rules say ---- */
+/* ---- delay and failure by the rules ---- */
 
 void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]) {
     const char *verb = schema_status_verb(x->status);
@@ -76,13 +76,14 @@ static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice o
     return same;
 }
 
-/* They point to their keyspace's definition. */
+/* Touches the keyspace's objects, because they point to its definition. */
 static void touch_objects(struct catalog *c, const struct entry *ks) {
     for (uint32_t i = 0; i < c->n_entries; i++)
         if (c->entries[i]->keyspace_id == ks->id) entry_touch(c, c->entries[i]);
 }
 
-/* What goes with its keyspace is gone with it, or stays with it. */
+/* Ends the drop of the keyspace's objects: they are gone with the keyspace, or stay if its drop
+ * failed. */
 static void finish_objects(struct catalog *c, const struct entry *ks) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
@@ -93,7 +94,8 @@ static void finish_objects(struct catalog *c, const struct entry *ks) {
     }
 }
 
-/* Its own drop has failed, and its keyspace is being dropped: it goes with that. */
+/* The object's own drop failed, but its keyspace is being dropped: marks the object to go with
+ * the keyspace. */
 static void stay_with_keyspace(struct catalog *c, struct entry *x) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (!ks || ks->status != SCHEMA_DELETING) return;
@@ -139,7 +141,8 @@ void table_tell_engine(struct catalog *c, const struct entry *x) {
     free(dropped);
 }
 
-/* A drop was told when it began: one that failed brings the object back. */
+/* Notifies listeners of the end of a change. DROPPED was sent when the drop began, so a failed
+ * drop sends CREATED. */
 static void tell_listeners(struct catalog *c, struct entry *x, enum schema_status from, bool failed) {
     if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
     if (x->status != SCHEMA_ACTIVE) return;
@@ -171,17 +174,17 @@ static void move_on(struct catalog *c, struct entry *x) {
     pthread_cond_broadcast(&c->moved);
 }
 
-/* ---- what is gone ---- */
+/* ---- freeing deleted objects ---- */
 
-/* Gone, told in a snapshot, and nothing lives in it or makes its rows any more: its data and its
- * record can go. */
+/* True if an object's data and record can be freed: it is gone, the current snapshot says so, no
+ * object lives in it, and no restore is writing its rows. */
 static bool is_garbage(const struct entry *x) {
     return entry_is_gone(x) && !x->freeing && !x->waits && !x->touched && x->n_objects == 0;
 }
 
-/* Frees the data and the record of one deleted object; the lock is let go while the engine
- * works. A table that writes are still under way to is tried again soon. A keyspace goes after
- * its tables: its record is what makes a restart delete them. */
+/* Frees the data and the record of one deleted object; releases the lock while the engine works.
+ * A table with writes under way is tried again soon. A keyspace is freed after its tables,
+ * because its record makes a restart delete them. */
 static bool free_one(struct catalog *c, int64_t now) {
     struct entry *x = c->busy;
     while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
@@ -216,7 +219,7 @@ static int64_t next_due(const struct catalog *c) {
     return next < c->partitioner.due_us ? next : c->partitioner.due_us;
 }
 
-/* One that is due moves on, if there is one. */
+/* Ends one change that is due; false: none is. */
 static bool move_one(struct catalog *c, int64_t now) {
     struct entry *x = c->busy;
     while (x && (!entry_is_pending(x) || x->waits || x->due_us > now)) x = x->busy_next;
@@ -224,13 +227,13 @@ static bool move_one(struct catalog *c, int64_t now) {
     return x;
 }
 
-/* A change that no snapshot could be made for is told as soon as one can be. */
+/* Publishes changes for which an earlier snapshot failed. */
 static void publish_late(struct catalog *c) {
     struct err e = {0};
     if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
 }
 
-/* Lets go of the lock while listeners are told. */
+/* Ends all changes that are due; releases the lock while it delivers the notices. */
 static void move_due(struct catalog *c) {
     catalog_look_again(c);
     int64_t now = clock_mono_us(c->clock);
@@ -249,8 +252,8 @@ void catalog_move(struct catalog *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* After so many that are freed it looks again for what is due: no statement waits for all that a
- * start may find. */
+/* Frees a bounded number of objects before the caller looks again for due changes: a start may
+ * find many objects to free, and no statement should wait for all of them. */
 int64_t catalog_step(struct catalog *c) {
     enum { FREED_AT_A_TIME = 16 };
     pthread_mutex_lock(&c->lock);
@@ -269,14 +272,14 @@ static bool has_garbage(const struct catalog *c) {
 }
 
 static void wait_until(struct catalog *c, int64_t due_us) {
-    enum { LOOK_US = 100000 }; /* a notice comes without the lock, and may be missed */
+    enum { LOOK_US = 100000 }; /* note_change (catalog.c) signals without the lock, and the signal may be missed */
     if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US)
         due_us = clock_mono_us(c->clock) + LOOK_US;
     if (due_us == INT64_MAX) {
         pthread_cond_wait(&c->moved, &c->lock);
         return;
     }
-    int64_t wait_us = due_us - clock_mono_us(c->clock); /* of the service's time; who moves it wakes */
+    int64_t wait_us = due_us - clock_mono_us(c->clock); /* by the service's clock */
     if (wait_us <= 0) return;
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);

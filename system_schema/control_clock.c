@@ -1,6 +1,6 @@
-/* system_control.clock: the server's clock, which a test freezes, advances, sets and lets go
- * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps never
- * go back, whatever is done here (engine/write_clock.h). */
+/* system_control.clock: a test freezes, advances, sets and releases the server's clock here
+ * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps
+ * never go back, whatever a test does here (engine/write_clock.h). */
 #include "system_schema/system_table.h"
 
 static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "running", [CLOCK_FROZEN] = "frozen"};
@@ -49,7 +49,7 @@ static int take_state(struct value v, struct order *o, struct err *e) {
     return err_invalid(e, "The state of the clock is frozen, running or free");
 }
 
-/* Nothing is done when one of the three cannot be. */
+/* Reads and checks the whole order first, so that an invalid one changes nothing. */
 static int read_order(const struct schema_table *t, const struct virtual_change *change, struct order *o,
                       struct err *e) {
     struct value name = given(t, change, "name");
@@ -76,7 +76,7 @@ static void set_state(struct clock_control *clock, enum clock_state state) {
     }
 }
 
-/* Frozen first: then the time that is set is the time that it has. */
+/* Sets the state first: a clock that is frozen then keeps exactly the time that is set. */
 WRITES(control_clock) {
     struct clock_control *clock = ctx->catalog->clock_control;
     struct order o;

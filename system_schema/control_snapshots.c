@@ -27,7 +27,7 @@ static void take_text(struct value v, char *out, size_t size) {
     snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : "");
 }
 
-/* One that can be saved by itself. */
+/* Checks that the keyspace exists and is not the server's own. */
 static int check_keyspace(const struct virtual_context *ctx, struct value v, char *out, size_t size) {
     take_text(v, out, size);
     const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, out);

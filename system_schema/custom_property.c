@@ -1,4 +1,4 @@
-/* What the CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS of a table come to. They are options of the
+/* The meaning of a table's CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS. They are options of the
  * table (schema_table.options) named "custom_properties.group.key" and
  * "autoscaling_settings.update.key"; their values were checked when they were set. */
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int64_t number(const struct schema_table *t, const char *name, int64_t ot
 bool schema_has_ttl(const struct schema_table *t) {
     return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status");
 }
-/* A multi-Region keyspace has its tables' writes ordered by them
+/* The tables of a multi-Region keyspace always have client-side timestamps
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
 bool schema_has_client_timestamps(const struct schema_table *t) {
     return is_enabled(t, "custom_properties.client_side_timestamps.status") ||
@@ -34,8 +34,9 @@ bool schema_has_pitr(const struct schema_table *t) {
     return is_enabled(t, "custom_properties.point_in_time_recovery.status");
 }
 
-/* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html): of
- * an on-demand table at least what a new one can serve, of a provisioned one what is provisioned. */
+/* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html):
+ * by default, for an on-demand table, what a new one can serve; for a provisioned table, what is
+ * provisioned. */
 void schema_capacity(const struct schema_table *t, struct schema_capacity *out) {
     const char *mode = property(t, "custom_properties.capacity_mode.throughput_mode");
     bool provisioned = mode && strcasecmp(mode, "PROVISIONED") == 0;
@@ -82,14 +83,14 @@ void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind 
 
 /* ---- together ---- */
 
-/* Either what a key means, or that it is not there. */
+/* True if an option's name has the prefix. */
 static bool has_any(const struct schema_table *t, const char *prefix) {
     for (uint32_t i = 0; i < t->n_options; i++)
         if (strncmp(t->options[i].name, prefix, strlen(prefix)) == 0) return true;
     return false;
 }
 
-/* Has the table such a setting that it did not have before? */
+/* True if the table has a setting with the prefix that is new or has changed. */
 static bool says_anew(const struct schema_table *t, const struct schema_table *before, const char *prefix) {
     for (uint32_t i = 0; i < t->n_options; i++) {
         const struct schema_option *o = &t->options[i];
@@ -114,7 +115,8 @@ static int check_capacity(const struct schema_table *t, struct err *e) {
     return 0;
 }
 
-/* Only what was said of warm throughput stays: what follows from the capacity changes with it. */
+/* Warm throughput that a statement set may not decrease. Warm throughput that follows from the
+ * capacity changes with it. */
 static int check_warm_throughput(const struct schema_table *t, const struct schema_table *before, struct err *e) {
     static const char read[] = "custom_properties.warm_throughput.read_units_per_second";
     static const char write[] = "custom_properties.warm_throughput.write_units_per_second";
@@ -151,7 +153,7 @@ static int check_encryption(const struct schema_table *t, struct err *e) {
     return 0;
 }
 
-/* What was turned on stays on. */
+/* Settings that cannot be turned off once they are on. */
 static int check_one_way(const struct schema_table *t, const struct schema_table *before, struct err *e) {
     if (before && is_enabled(before, "custom_properties.ttl.status") && !is_enabled(t, "custom_properties.ttl.status"))
         return err_invalid(e, "ttl is enabled and cannot be disabled");

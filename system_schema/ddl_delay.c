@@ -112,10 +112,10 @@ static uint64_t next_random(uint64_t *random) {
     return x ^ (x >> 31);
 }
 
-/* In (0, 1). */
+/* A uniform random number in (0, 1). */
 static double next_even(uint64_t *random) { return ((double)(next_random(random) >> 11) + 0.5) / 9007199254740992.0; }
 
-/* Box and Muller. */
+/* A normal random number, by the Box-Muller method. */
 static double next_normal(uint64_t *random) {
     double u = next_even(random), v = next_even(random);
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);

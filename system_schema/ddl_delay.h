@@ -1,4 +1,4 @@
-/* How long a DDL statement takes: what --ddl-delay, --ddl-rules and system_control.ddl say.
+/* The delay of a DDL statement, as --ddl-delay, --ddl-rules and system_control.ddl give it.
  *
  *   none                          0
  *   250                           so many milliseconds
@@ -27,9 +27,10 @@ struct ddl_delay {
 enum { DDL_DELAY_MAX_MS = 86400 * 1000 };
 
 int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) MUST_CHECK;
-/* Of a statement, "CREATE TABLE": microseconds, or -1: held. *random is moved on. */
+/* Draws the delay of a statement such as "CREATE TABLE" in microseconds; -1: held. Advances
+ * *random. */
 int64_t ddl_delay_draw(const struct ddl_delay *d, const char *statement, uint64_t *random);
-/* One of ddl_statement.def? */
+/* True if ddl_statement.def lists the statement. */
 bool ddl_statement_is_known(const char *statement);
 /* "CREATE KEYSPACE, ALTER KEYSPACE, ..." */
 void ddl_statement_list(struct buf *out);

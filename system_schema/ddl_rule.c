@@ -21,7 +21,7 @@ static int compare(const struct ddl_rule *r, const struct ddl_subject *of) {
     return c ? c : strcmp(r->name, of->name);
 }
 
-/* Where it is, or belongs. */
+/* The index of the rule of the subject, or where it would be inserted. */
 static uint32_t place_of(const struct ddl_rules *r, const struct ddl_subject *of) {
     uint32_t i = 0;
     while (i < r->n && compare(r->all[i], of) < 0) i++;
@@ -85,7 +85,7 @@ static int set_failure(struct ddl_rule *rule, const char *words, struct err *e) 
     return 0;
 }
 
-/* One that says nothing yet. */
+/* Makes an empty rule of the subject. */
 static int rule_of(const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
     if (check_subject(of, e)) return -1;
     *out = (struct ddl_rule){0};
@@ -235,7 +235,7 @@ void ddl_rule_encode(const struct ddl_rule *rule, struct buf *out) {
     put_text(out, rule->has_failure ? rule->failure : "");
 }
 
-/* With a NUL behind it, in room of so many bytes. */
+/* Reads a text into out, which has room bytes, with a terminating NUL. */
 static void get_text(struct rd *rd, char *out, size_t room) {
     struct slice s = rd_bytes(rd, rd_u16(rd));
     if (rd->bad || s.n >= room || (s.n && memchr(s.p, 0, s.n))) {

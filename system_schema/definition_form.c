@@ -1,4 +1,4 @@
-/* The persisted forms of definitions. What they share:
+/* The persisted forms of definitions. Parts that all of them share:
  *
  *   text: length uvarint | bytes          options: count uvarint, each: name | value          type: text
  */

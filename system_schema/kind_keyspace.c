@@ -43,7 +43,7 @@ static bool has_old_keys(const void *definition) {
     return false;
 }
 
-/* Cassandra keeps the statements of a keyspace that was altered. */
+/* As in Cassandra, compiled statements stay valid when their keyspace is altered. */
 static bool same_shape(const void *a, const void *b) {
     (void)a, (void)b;
     return true;

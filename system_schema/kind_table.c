@@ -134,7 +134,8 @@ static int get_column(struct rd *rd, const struct object_place *at, struct arena
     return 0;
 }
 
-/* Keys are numbered from 0 without gaps, and a partition key is there: what reads and writes rely on. */
+/* Checks what reads and writes rely on: a partition key exists, the columns of each key are
+ * numbered from 0 without gaps, and no column id occurs twice. */
 static bool is_sound(const struct schema_table *t) {
     uint32_t positions[2] = {0};
     if (t->n_partition_key == 0) return false;
@@ -226,7 +227,8 @@ static bool holds_tuple(const struct cql_type *t) {
     return false;
 }
 
-/* Clustering values, and the elements of sets and keys of maps that are cells of their own. */
+/* The form of tuples matters in clustering values, and in elements of sets and keys of maps that
+ * are stored as separate cells. */
 static bool has_old_keys(const void *definition) {
     const struct schema_table *t = definition;
     for (uint32_t i = 0; i < t->n_columns; i++) {
@@ -237,7 +239,7 @@ static bool has_old_keys(const void *definition) {
     return false;
 }
 
-/* What compiled statements rely on: columns, times to live and whose timestamps count. */
+/* Compares the properties that compiled statements rely on: the columns. */
 static bool same_shape(const void *a, const void *b) {
     const struct schema_table *x = a, *y = b;
     if (x->n_columns != y->n_columns || x->lacks_dropped != y->lacks_dropped) return false;

@@ -2,7 +2,7 @@
  *
  *   version u8 | modified_ms u64 | fields uvarint, each: name | type as CQL
  *
- * Other user types stand in it as names: who reads it says what those are (object_place.find).
+ * The form holds other user types as names; the reader looks them up (object_place.find).
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"

@@ -1,4 +1,4 @@
-/* Named records that are to be written together, all or none. Inside system_schema only. */
+/* A batch of named records to be written together, all or none. Inside system_schema only. */
 #pragma once
 
 #include "base/arena.h"
@@ -12,6 +12,6 @@ struct meta_batch {
 
 void meta_batch_init(struct meta_batch *b);
 void meta_batch_fini(struct meta_batch *b);
-/* Copies. */
+/* Copies key and value. */
 int meta_batch_put(struct meta_batch *b, struct slice key, struct slice value, struct err *e) MUST_CHECK;
 int meta_batch_delete(struct meta_batch *b, struct slice key, struct err *e) MUST_CHECK;

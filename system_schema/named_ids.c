@@ -26,7 +26,7 @@ static void add(struct named_ids *all, uint32_t id) {
     all->sorted = false;
 }
 
-/* Whether the key is the prefix and an id. */
+/* True if the key consists of the prefix and an id. */
 static bool is_id_of(struct slice key, const char *prefix) {
     size_t n = strlen(prefix);
     return key.n == n + 4 && memcmp(key.p, prefix, n) == 0;

@@ -1,6 +1,6 @@
 /* The ids of rows that the catalogue's records name: tables, histories and spares of saved
- * keyspaces. What the store holds under any other id belongs to no object. Records are written
- * before the rows that they name, and erased after them.
+ * keyspaces. Rows that the store holds under any other id belong to no object. A record is written
+ * before the rows that it names, and erased after them.
  *
  * Life: init, take every named record, ask, fini.
  */
@@ -18,5 +18,5 @@ struct named_ids {
 void named_ids_init(struct named_ids *all);
 void named_ids_fini(struct named_ids *all);
 void named_ids_take(struct named_ids *all, struct slice key, struct slice value);
-/* True also when it is not known. */
+/* Also true if unknown is set. */
 bool named_ids_has(struct named_ids *all, uint32_t id);

@@ -98,7 +98,7 @@ static struct history *of_table(struct catalog *c, uint32_t table) {
     return h;
 }
 
-/* Those that can be restored from. */
+/* True if the history is of the lineage and can be restored from. */
 static bool is_of(const struct history *h, uint32_t lineage) {
     return h->lineage == lineage && h->begun && !h->unwanted;
 }
@@ -189,7 +189,7 @@ static void note_version(struct catalog *c, const struct entry *x, struct histor
     else save_or_say(c, h);
 }
 
-/* With those before a TRUNCATE. */
+/* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
 static void give_up(struct catalog *c, struct entry *x) {
     eng_history_end(c->eng, x->storage);
     x->history = 0;
@@ -213,7 +213,7 @@ static void end(struct catalog *c, struct entry *x, struct history *h) {
     save_or_say(c, h);
 }
 
-/* Done with what it was restored from. */
+/* Erases the plan of a restore that has ended. */
 static void forget_plan(struct catalog *c, uint32_t table) {
     uint8_t key[KEY_MAX];
     struct err e = {0};
@@ -245,9 +245,10 @@ void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
     }
 }
 
-/* ---- another place for the rows ---- */
+/* ---- a new storage id for the rows ---- */
 
-/* Until it is recorded with its table it is one that a restart frees. */
+/* Begins a history for the new storage id. It is recorded as unwanted, so that a restart frees
+ * it unless the batch with the table's record follows. */
 static struct history *begin_at(struct catalog *c, const struct entry *x, uint32_t storage, struct err *e) {
     uint32_t id;
     struct history *h = entry_next_id(c, &id, e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, e);
@@ -285,7 +286,7 @@ int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, st
     for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
     if (!turn->old) return 0;
     bool begun = turn->old->begun;
-    if (!begun) give_up(c, x); /* of rows that are about to go */
+    if (!begun) give_up(c, x); /* its rows are about to be freed */
     if (!begun) turn->old = NULL;
     turn->fresh = begin_at(c, x, storage, e);
     if (!turn->fresh) return -1;
@@ -334,7 +335,7 @@ int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct
     return -1;
 }
 
-/* Versions before the one that counts at the floor. */
+/* Frees the definitions that are older than the one in force at the floor. */
 void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us) {
     uint32_t old = 0;
     while (old + 1 < h->n_versions && h->versions[old + 1].from_us <= floor_us) free((void *)h->versions[old++].form.p);
@@ -380,7 +381,7 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
     int rc = h ? read_versions(&rd, h, e) : -1;
     if (h) {
         h->table = table;
-        h->lineage = lineage ? lineage : table ? table : id; /* no two tables have had one id, nor an id of a history */
+        h->lineage = lineage ? lineage : table ? table : id; /* ids are unique over tables and histories */
         h->gone_us = gone_us;
         h->begun = begun && h->n_versions && !rd.bad && version > 0 && version <= RECORD_VERSION;
         h->unwanted = !h->begun;
@@ -403,7 +404,7 @@ static int load_plan(void *arg, struct slice key, struct slice value, struct err
     return 0;
 }
 
-/* ---- those of a saved state ---- */
+/* ---- histories of a saved state ---- */
 
 struct saved_histories {
     const char *keyspace;
@@ -414,7 +415,7 @@ struct saved_histories {
     struct meta_batch *batch;
 };
 
-/* Of the keyspace, and begun. */
+/* True if the record is of a history of the keyspace that has begun. */
 static bool is_kept(const struct saved_histories *s, struct slice value) {
     struct rd rd = rd_of(value);
     struct arena a;
@@ -447,7 +448,7 @@ static int take_history(void *arg, struct slice key, struct slice value, struct 
                           value, e);
 }
 
-/* Plans of other keyspaces' restores do not name a history of this one's. */
+/* Only plans that name a history of the keyspace have an id in id_of; others are skipped. */
 static int take_plan(void *arg, struct slice key, struct slice value, struct err *e) {
     const struct saved_histories *s = arg;
     uint8_t plan[12];
@@ -458,7 +459,7 @@ static int take_plan(void *arg, struct slice key, struct slice value, struct err
     return meta_batch_put(s->batch, key, slice_of(plan, sizeof plan), e);
 }
 
-/* As not begun, which is freed; those that are still being restored from go after that. */
+/* Adds a record that marks the history as not begun, so that it is freed. */
 static int let_go(struct history *h, struct meta_batch *b, struct err *e) {
     uint8_t key[KEY_MAX];
     struct buf value;
@@ -489,7 +490,8 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
     return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
 }
 
-/* A table that went while its history's record did not say so has gone now (W1). */
+/* Makes the engine follow a history after a start (W1). If the table is gone and the record does
+ * not say when, it counts as gone now. */
 static void take_up(struct catalog *c, struct history *h) {
     struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
     bool there = x && x->kind == &table_kind && !entry_is_gone(x);
@@ -519,7 +521,7 @@ int recovery_load(struct catalog *c, struct err *e) {
     return 0;
 }
 
-/* ---- for those who look ---- */
+/* ---- queries ---- */
 
 int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
     pthread_mutex_lock(&c->lock);

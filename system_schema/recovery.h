@@ -1,25 +1,26 @@
-/* Point-in-time recovery: which tables have a history in the engine (engine/history.h), what they
- * looked like when, and tables that are being restored. Inside system_schema only. docs/restore.md
+/* Point-in-time recovery: the tables that have a history in the engine (engine/history.h), their
+ * definitions over time, and the tables that are being restored. Inside system_schema only.
+ * docs/restore.md
  *
  * Life of a history: a table that has the property becomes ACTIVE (recovery_follow) and its history
- * begins, at once when the table is new, by the keeper thread when it may hold rows; each
- * definition that the table gets is noted with its time; when the table is gone the history stays,
- * until the window has passed over the moment it went; when the property is taken away the history
- * goes with it. Life of a restored table: its entry is RESTORING and waits; the keeper has the
- * engine make its rows; then the entry's own delay counts, and the worker makes it ACTIVE. What is
- * recorded survives kill -9 at any point: a restart begins the restore anew.
+ * begins. It begins at once when the table is new; the keeper thread begins it when the table may
+ * hold rows. Each new definition of the table is recorded with its time. After a drop the history
+ * stays until the recovery window has passed over the drop. When the property is removed the
+ * history is deleted. Life of a restored table: its entry is RESTORING and waits; the keeper makes
+ * the engine write its rows; then the entry's own delay counts, and the worker makes it ACTIVE. The
+ * records survive kill -9 at any point: a restart begins the restore again.
  *
- * TRUNCATE ends a history and begins another for the table's new place, in one batch with the
- * table's record (recovery_turn_begin): both are of one lineage, and a restore takes the one that
- * its moment is in.
+ * TRUNCATE ends a history and begins another for the table's new storage id, in one batch with the
+ * table's record (recovery_turn_begin). Both are of one lineage, and a restore takes the one that
+ * covers its moment.
  *
  *   record "recovery/" id u32:  version u8 | begun u8 | table id u32 | gone us u64 | lineage u32
  *                               (from version 2) | keyspace | name |
  *                               versions uvarint, each: from us u64 | form
  *   record "restore/" table id u32:  history u32 | at us u64
  *
- * W1. A history whose record says begun is followed by the engine from before anybody can write to
- *     its table.
+ * W1. If a history's record says begun, the engine follows the history before any client can write
+ *     to its table.
  */
 #pragma once
 
@@ -39,39 +40,40 @@ struct history_version {
 
 struct history {
     struct history *next;
-    uint32_t id;    /* of the engine's history */
-    uint32_t table; /* the entry whose writes it takes; 0: it takes none any more */
-    uint32_t lineage; /* the entry, also when it is gone */
+    uint32_t id;    /* id of the engine's history */
+    uint32_t table; /* the entry whose writes it records; 0: it records none any more */
+    uint32_t lineage; /* id of that entry; stays after the table is gone */
     char *keyspace, *name;
-    int64_t gone_us; /* INT64_MAX: it is not */
+    int64_t gone_us; /* INT64_MAX: the table exists */
     bool begun;
     bool unwanted;   /* to be freed */
-    uint32_t users;  /* threads that have let the lock go while they use it */
+    uint32_t users;  /* threads that use it without the lock */
     uint32_t n_versions;
-    struct history_version *versions; /* of the definition, by time */
+    struct history_version *versions; /* forms of the definition, by time */
 };
 
 /* ---- the lock is held ---- */
 
-/* At the start, when the entries are loaded. */
+/* At the start, after the entries are loaded. */
 int recovery_load(struct catalog *c, struct err *e) MUST_CHECK;
-/* The entry has been recorded as it is now and nobody has seen it yet; fresh: it holds no rows. A
- * keyspace's too: when it is gone its tables are. */
+/* Call after the entry was recorded and before its change is visible. fresh: it holds no rows.
+ * Also for keyspaces: a dropped one ends the histories of its tables. */
 void recovery_follow(struct catalog *c, struct entry *x, bool fresh);
-/* The newest of the table of that name now, or, when there is none, of the last one that was; NULL: it has none. */
+/* The newest history of the table of that name, or, if there is no such table, of the last one
+ * that had the name. NULL: none. */
 struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name);
-/* Of its lineage, the one that the moment is in. */
+/* The history of newest's lineage that covers the moment. */
 struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us);
-/* The first moment that can be restored, of its lineage. */
+/* The first moment to which tables of h's lineage can be restored. */
 int64_t recovery_earliest(struct catalog *c, const struct history *h);
 /* The definition's form at a moment. */
 struct slice recovery_form(const struct history *h, int64_t at_us);
-/* Records what the entry is to be restored from, before the entry is. */
+/* Records the source of the restore, before the entry itself is recorded. */
 int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) MUST_CHECK;
 void recovery_free(struct catalog *c);
-/* A table's rows get another, empty place: the history that it has ends, and one of that place
- * begins. What says so is to be recorded with the table, in one batch; then comes the end, done or
- * not. */
+/* A table gets a new, empty storage id: its history ends, and one for the new id begins. The
+ * caller records changes together with the table, in one batch, and then calls
+ * recovery_turn_end, also if that failed. */
 struct recovery_turn {
     struct history *old, *fresh; /* NULL: the table has none */
     uint32_t n;
@@ -81,24 +83,26 @@ struct recovery_turn {
 };
 int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) MUST_CHECK;
-/* storage: the place that is left: the old one when it is done, else the new one. */
+/* storage: the storage id that is given up: the old one if done, else the new one. */
 void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
-/* Of a saved state (catalog_saved.c): the histories of a keyspace's tables, those that are gone too. */
+/* Calls fn for the histories in a saved state (catalog_saved.c) of a keyspace's tables,
+ * including dropped ones. */
 int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
                         void *arg, struct err *e) MUST_CHECK;
-/* They take the place of the keyspace's own, which are freed. id_of: the id that a history has in
- * this store; restores that were under way go on. */
+/* Replaces the keyspace's histories, which are freed, by those of the saved state. id_of: maps a
+ * history's id in the state to its id in this store. Restores that were under way in the state
+ * go on. */
 int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) MUST_CHECK;
-/* For the keeper. Each records what it says. */
+/* Used by the keeper. Each writes the history's record. */
 int recovery_record(struct catalog *c, const struct history *h, struct err *e) MUST_CHECK;
 int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
 void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us);
-/* The history and its record go. */
+/* Frees the history and erases its record. */
 int recovery_erase(struct catalog *c, struct history *h, struct err *e) MUST_CHECK;
 
-/* ---- without it ---- */
+/* ---- the lock is not held ---- */
 
 int recovery_start(struct catalog *c, struct err *e) MUST_CHECK;
 void recovery_stop(struct catalog *c);

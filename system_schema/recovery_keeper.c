@@ -1,7 +1,7 @@
-/* The keeper: the thread that does for histories what takes long: it makes the rows of tables
- * that are restored, begins histories of tables that hold rows, rolls histories up as the window
- * moves, and frees what nobody can ask for any more; and rows that no object has
- * (catalog_stray.c). It holds the catalogue's lock only between. */
+/* The keeper thread does the long-running work on histories: it writes the rows of restored
+ * tables, begins histories of tables that hold rows, rolls histories up as the window moves, and
+ * frees histories that can no longer be restored from. It also frees rows that belong to no
+ * object (catalog_stray.c). It releases the catalogue's lock while the engine works. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -33,13 +33,13 @@ static void restored(struct catalog *c, struct entry *x) {
     pthread_cond_broadcast(&c->moved);
 }
 
-/* 1: done, 0: there is none, -1: to be tried again. */
+/* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
 static int restore_one(struct catalog *c) {
     struct entry *x = next_restore(c);
     if (!x) return 0;
     struct history *h = by_id(c, x->restored_from);
     struct err e = {0};
-    if (x->status != SCHEMA_RESTORING) { /* it is being dropped */
+    if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
         restored(c, x);
         return 1;
     }
@@ -50,10 +50,10 @@ static int restore_one(struct catalog *c) {
     }
     h->users++;
     pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_restore(c->eng, h->id, x->restored_at_us, x->storage, &e); /* the entry stays while it waits */
+    int rc = eng_history_restore(c->eng, h->id, x->restored_at_us, x->storage, &e); /* x stays valid while x->waits */
     pthread_mutex_lock(&c->lock);
     h->users--;
-    if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the window has passed over it */
+    if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the moment is now outside the window */
     else if (rc) {
         say(h, "a table is not restored yet from the history", &e);
         return -1;
@@ -79,7 +79,7 @@ static int begin_one(struct catalog *c) {
     h->users--;
     x = h->table ? entry_by_id(c, h->table) : NULL;
     if (!x || h->unwanted) {
-        eng_history_end(c->eng, storage); /* it went, or its property, meanwhile */
+        eng_history_end(c->eng, storage); /* the table or its property is gone meanwhile */
         return 1;
     }
     if (!rc) rc = recovery_begun(c, h, x, &e);
@@ -110,7 +110,8 @@ static int free_one(struct catalog *c) {
     return rc ? -1 : 1;
 }
 
-/* The floor follows the window in steps, so that little is rolled up twice. */
+/* The moment up to which the history is to be rolled up; INT64_MIN: not yet. It follows the
+ * window in steps, so that little is rolled up twice. */
 static int64_t floor_of(struct catalog *c, const struct history *h) {
     int64_t floor = clock_wall_us(c->clock) - c->recovery_window_us, step = c->recovery_window_us / ROLLS_PER_WINDOW;
     return h->begun && !is_over(c, h) && floor - eng_history_since(c->eng, h->id) >= step ? floor : INT64_MIN;
@@ -141,7 +142,7 @@ static int64_t pause_ms(const struct catalog *c) {
 
 static void sleep_for(struct catalog *c, int64_t ms) {
     struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at); /* machine time: who moves the clock, or has work, wakes */
+    clock_gettime(CLOCK_REALTIME, &at); /* machine time; a moved clock or new work signals keep */
     at.tv_sec += ms / 1000;
     at.tv_nsec += ms % 1000 * 1000000;
     if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;

@@ -28,7 +28,7 @@ void row_bytes(struct row_out *ro, const char *column, struct slice bytes) {
     if (col && bytes.p) ro->values[col->ordinal] = value_of_slice(bytes);
 }
 
-/* Copied, so that a caller need not keep it. */
+/* Copies the bytes into the request's arena. */
 static void put(struct row_out *ro, const char *column, const void *p, size_t n) {
     if (!schema_column_find(ro->table, column)) return;
     struct slice copy = arena_dup(ro->ctx->arena, slice_of(p, n));
@@ -123,7 +123,7 @@ static void put_literal(struct buf *b, const char *text) {
     buf_printf(b, is_bool || is_number ? "%s" : "'%s'", text);
 }
 
-/* Names are looked at behind their first skip bytes, which are the same in all n entries. */
+/* Ignores the first skip bytes of each name, which are the same in all n entries. */
 static void put_nested(struct buf *b, uint32_t n, const struct schema_option *entries, size_t skip) {
     buf_u8(b, '{');
     for (uint32_t i = 0, end; i < n; i = end) {

@@ -22,7 +22,7 @@ const char *schema_status_verb(enum schema_status s) {
     return verbs[s];
 }
 
-/* Also one that is DELETING. */
+/* Finds a keyspace of any status, also DELETING. */
 static const struct schema_space *any_space(const struct schema *s, const char *name) {
     uint32_t from = 0, to = s->n_spaces;
     while (from < to) {
@@ -55,8 +55,8 @@ const struct schema_table *schema_table_any(const struct schema *s, const char *
     return space ? schema_tables_find(&space->tables, name) : NULL;
 }
 
-/* The words are those of Schema.validateTable (5.0) in cassandra mode. Keyspaces names a keyspace
- * or table that is missing or not ready "unconfigured" (reference: system keyspaces and
+/* In cassandra mode the error texts are those of Schema.validateTable (5.0). Keyspaces names a
+ * keyspace or table that is missing or not ready "unconfigured" (reference: system keyspaces and
  * asynchronous DDL). */
 const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name,
                                              struct err *e) {
@@ -84,7 +84,8 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
     return NULL;
 }
 
-/* As strcmp, but most names are short or differ soon, and a call costs more than that. */
+/* As strcmp; compares the first two bytes inline, because most names differ early and the call
+ * costs more. */
 static inline int compare_names(const char *a, const char *b) {
     if (a[0] != b[0] || !a[0]) return (uint8_t)a[0] - (uint8_t)b[0];
     if (a[1] != b[1] || !a[1]) return (uint8_t)a[1] - (uint8_t)b[1];
@@ -103,8 +104,8 @@ static const struct schema_column *column_among(const struct schema_column *colu
     return NULL;
 }
 
-/* Key columns stand in the order of the key; static ones after them, and then the others, each in
- * the order of their names. */
+/* Columns are sorted: key columns in the order of the key, then static columns by name, then the
+ * others by name. */
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
     uint32_t n_key = t->n_partition_key + t->n_clustering;
     for (uint32_t i = 0; i < n_key; i++)

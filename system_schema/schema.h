@@ -1,10 +1,10 @@
 /* The schema: keyspaces, user types, tables, columns, as an immutable snapshot.
  *
- * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer;
- * whoever uses one holds a reference. Snapshots share what did not change between them: a
- * definition (of a keyspace, of a table) is counted on its own, so that a prepared statement holds
- * its tables and no snapshot, and a change makes anew what it changes and the way to it. System
- * keyspaces live as long as the catalogue. Any thread.
+ * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer; each
+ * reader holds a reference. Snapshots share what did not change between them: each definition of a
+ * keyspace or table is reference-counted, so that a prepared statement holds its tables without a
+ * snapshot. A change copies only what it changes and the path to it. System keyspaces live as long
+ * as the catalogue. Any thread.
  */
 #pragma once
 
@@ -18,24 +18,25 @@ enum schema_status {
     SCHEMA_STATUSES
 };
 const char *schema_status_name(enum schema_status s);
-/* The statement that is under way in it, "CREATE"; NULL: none is. */
+/* The statement that is under way in this status, for example "CREATE"; NULL: none. */
 const char *schema_status_verb(enum schema_status s);
-/* What system_schema shows, and drivers know: it has been created and not dropped. */
+/* True if system_schema shows an object of this status: it is created and not dropped. */
 static inline bool schema_status_is_listed(enum schema_status s) {
     return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING || s == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
 }
 
 enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
 
-/* MASKED WITH, which is told and does nothing: values are masked by a Cassandra that is told to,
- * and as it comes it is not. */
+/* MASKED WITH. The server shows masks but does not apply them: Cassandra applies them only when
+ * a setting that is off by default says so. */
 struct schema_mask_argument {
-    /* type as CQL; value: its text (AbstractType.getString), of null none; literal: as CQL writes it */
+    /* type as CQL; value: its text (AbstractType.getString), empty for null; literal: as written
+     * in CQL */
     const char *type, *value, *literal;
 };
 struct schema_mask {
-    const char *function; /* a native one, without system. */
-    uint32_t n_arguments; /* behind the column's value */
+    const char *function; /* a native function, without "system." */
+    uint32_t n_arguments; /* after the column's value */
     const struct schema_mask_argument *arguments;
 };
 
@@ -45,33 +46,33 @@ struct schema_column {
     enum schema_column_kind kind;
     uint32_t position; /* within the key; 0 for the others */
     bool desc;         /* clustering order */
-    uint32_t id;       /* of its cells: unique in the table for ever */
+    uint32_t id;       /* of its cells; never reused within the table */
     uint32_t ordinal;  /* index in schema_table.columns */
     const struct schema_mask *mask; /* NULL: none */
 };
 
 struct schema_option {
-    const char *name;  /* of the option; entries of a map option have names of their own: "compaction.class" */
+    const char *name;  /* entries of a map option have names of their own: "compaction.class" */
     const char *value; /* plain text: 0.01, a comment */
 };
 
-/* A column that was dropped; it may be there again. */
+/* A column that was dropped; it may have been added again. */
 struct schema_dropped {
-    const char *name, *type; /* type: as CQL, user types as the tuples that they were */
+    const char *name, *type; /* type: as CQL, with tuples in place of user types */
     enum schema_column_kind kind;
-    uint32_t id;        /* of its cells; when it is added again it gets this one */
-    int64_t dropped_us; /* write time up to which what is stored of it is gone */
+    uint32_t id;        /* of its cells; the column gets it again if it is added again */
+    int64_t dropped_us; /* cells with a write time up to this are dropped */
 };
 
 struct schema_virtual; /* system_schema/virtual.h */
-struct schema_owner;   /* system_schema/snapshot.h: counts who holds a definition */
+struct schema_owner;   /* system_schema/snapshot.h: counts references to a definition */
 
 struct schema_table {
     const struct schema_keyspace *keyspace; /* held by the table */
     const char *name;
     uint8_t id[16];   /* table id as clients see it */
     uint32_t object;  /* of the catalogue: never reused */
-    uint32_t shape;   /* of this object, grows when its columns change; while the server runs */
+    uint32_t shape;   /* grows when the object's columns change; not persisted */
     uint32_t storage; /* struct eng_part.table */
     enum schema_status status;
     int64_t created_ms;
@@ -83,14 +84,14 @@ struct schema_table {
     const uint32_t *column_ordinals; /* by column id: index in columns; UINT32_MAX: no such column now */
     uint32_t n_dropped; /* by id */
     const struct schema_dropped *dropped;
-    bool lacks_dropped; /* one of them is not there again */
-    uint32_t n_options; /* those that differ from the default, by name */
+    bool lacks_dropped; /* at least one of them was not added again */
+    uint32_t n_options; /* options that differ from the default, by name */
     const struct schema_option *options;
     int32_t default_ttl;      /* seconds; 0: none */
     int32_t gc_grace_seconds;
     const char *comment;
     bool is_counter;
-    uint32_t history; /* of the engine: what the table can be restored from; 0: nothing */
+    uint32_t history; /* the engine's history to restore the table from; 0: none */
     const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
     struct schema_owner *owner;
 };
@@ -139,7 +140,7 @@ struct schema_space {
     const struct schema_keyspace *keyspace;
     struct schema_tables tables;   /* of every status but DELETING */
     struct schema_tables deleting; /* only system_schema_mcs shows them */
-    uint32_t n_types; /* of every status, by name; of one name the one that is not DELETING first */
+    uint32_t n_types; /* of every status, by name; of two with one name the DELETING one is last */
     const struct schema_type *const *types;
 };
 
@@ -148,43 +149,45 @@ struct schema {
     bool cassandra_mode; /* chooses the words of errors */
     uint64_t generation; /* grows with every snapshot */
     bool has_control;    /* the keyspace system_control is there */
-    uint32_t n_spaces; /* by name; one that is DELETING is among them, and not found by its name */
+    uint32_t n_spaces; /* by name; includes DELETING ones, which schema_space_find does not return */
     const struct schema_space *const *spaces;
 };
 
-/* Of the server's own keyspaces those that Cassandra replicates: it guards them by permissions, the
- * others by their names. */
+/* True for the server's own keyspaces that Cassandra replicates. Cassandra guards these by
+ * permissions, the other system keyspaces by their names. */
 bool schema_system_is_replicated(const char *keyspace);
 
 void schema_ref(const struct schema *s);
 void schema_unref(const struct schema *s);
-/* Holds a table, its columns and types, and its keyspace's definition, beyond the snapshot. */
+/* Keeps a table, its columns and types, and its keyspace's definition alive without the
+ * snapshot. */
 void schema_table_ref(const struct schema_table *t);
 void schema_table_unref(const struct schema_table *t);
 
 const struct schema_space *schema_space_find(const struct schema *s, const char *name);
 const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name);
-/* Its name is taken until it is gone. */
+/* True while the keyspace is DELETING; its name stays taken until the drop ends. */
 bool schema_keyspace_is_deleting(const struct schema *s, const char *name);
-/* Of any status. */
+/* Finds a table of any status but DELETING. */
 const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name);
-/* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with
- * ERR_INVALID in Cassandra's words: "keyspace x does not exist", "table y does not exist" (5.0), or
- * in keyspaces mode "unconfigured table ks.t"; for the exact choice see schema.c. */
+/* Finds a table that statements may use (ACTIVE, or UPDATING: a table stays usable while it is
+ * altered). NULL with ERR_INVALID in Cassandra's words: "keyspace x does not exist", "table y
+ * does not exist" (5.0), or in keyspaces mode "unconfigured table ks.t"; for the exact choice
+ * see schema.c. */
 const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name,
                                              struct err *e) MUST_CHECK;
-/* Of the partition key or a clustering column. */
+/* True for a column of the partition key and for a clustering column. */
 static inline bool schema_column_is_key(const struct schema_column *c) {
     return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING;
 }
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
-/* One that statements may use; it lives as long as the snapshot. NULL: there is none. */
+/* Finds a type that statements may use; it lives as long as the snapshot. NULL: there is none. */
 const struct schema_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
-/* Of any status but DELETING. */
+/* Finds a type of any status but DELETING. */
 const struct schema_type *schema_type_any(const struct schema *s, const char *keyspace, const char *name);
 
-/* Does what was compiled for one hold for the other, which is what its name finds now? */
+/* True if a statement compiled for one table definition is valid for the other. */
 static inline bool schema_table_same_shape(const struct schema_table *a, const struct schema_table *b) {
     return a == b || (a->object == b->object && a->shape == b->shape && !a->virt && !b->virt);
 }
@@ -192,25 +195,25 @@ static inline bool schema_table_same_shape(const struct schema_table *a, const s
 /* ---- what Amazon Keyspaces adds to a table (custom_property.c): its CUSTOM_PROPERTIES and
  * AUTOSCALING_SETTINGS ---- */
 
-/* 'ttl', or a default TTL, which implies it. */
+/* True if the property 'ttl' is enabled, or a default TTL implies it. */
 bool schema_has_ttl(const struct schema_table *t);
 bool schema_has_client_timestamps(const struct schema_table *t);
 bool schema_has_pitr(const struct schema_table *t);
 
-/* What the settings of a table mean together, and what may become of those that it had (before:
- * NULL for a new table): ERR_INVALID. */
+/* Checks that the settings of a table fit together and that their change is allowed. before: the
+ * table before the change; NULL: a new table. ERR_INVALID. */
 int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
                           const struct schema_keyspace *ks, struct err *e) MUST_CHECK;
 
 struct schema_capacity {
     enum { SCHEMA_ON_DEMAND, SCHEMA_PROVISIONED } mode;
-    int64_t read_units, write_units; /* a second; PROVISIONED */
-    int64_t warm_read, warm_write;   /* a second: what the table can serve at once */
-    int64_t on_demand_since_ms;      /* since 1970: when it became ON_DEMAND last; 0: never */
+    int64_t read_units, write_units; /* per second; PROVISIONED */
+    int64_t warm_read, warm_write;   /* per second; warm throughput, served without scaling up first */
+    int64_t on_demand_since_ms;      /* since 1970: when it last became ON_DEMAND; 0: never */
 };
 void schema_capacity(const struct schema_table *t, struct schema_capacity *out);
 
-/* Of reads or of writes of a provisioned table. */
+/* Auto scaling of the reads or of the writes of a provisioned table. */
 struct schema_autoscaling {
     bool enabled;
     int64_t minimum_units, maximum_units;
@@ -221,10 +224,11 @@ struct schema_autoscaling {
 enum schema_capacity_kind { SCHEMA_READ_CAPACITY, SCHEMA_WRITE_CAPACITY };
 void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind of, struct schema_autoscaling *out);
 
-/* TTL took away a row or changed it, and it was so many started KiB: units that are no request's. On any thread. */
+/* Called when TTL deletes or changes a row. units: its size in KiB, rounded up; no request is
+ * charged for them. Any thread. */
 typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, uint64_t units);
 
-/* How many Regions the keyspace is in: the data centres that NetworkTopologyStrategy names. */
+/* The number of Regions of the keyspace: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);
 
 static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) {

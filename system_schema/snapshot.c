@@ -53,7 +53,7 @@ static void chunk_unref(struct schema_chunk *c) {
     free(c);
 }
 
-/* The chunk that a name is in or belongs into; there is one at least. */
+/* The index of the chunk that holds the name or would hold it. There must be at least one chunk. */
 static uint32_t chunk_of(const struct schema_tables *t, const char *name) {
     uint32_t from = 0, to = t->n_chunks;
     while (to - from > 1) {
@@ -64,7 +64,7 @@ static uint32_t chunk_of(const struct schema_tables *t, const char *name) {
     return from;
 }
 
-/* Where a name is, or belongs. */
+/* The index of the name in the chunk, or where it would be inserted. */
 static uint32_t place_in(const struct schema_chunk *c, const char *name) {
     uint32_t from = 0, to = c->n;
     while (from < to) {
@@ -102,7 +102,7 @@ const struct schema_table *schema_tables_next(struct schema_table_cursor *c) {
     return t;
 }
 
-/* Puts these tables, which are sorted and may be none, in the place of one chunk (at == n_chunks: behind the last). */
+/* Replaces one chunk by n sorted tables (n may be 0). at == n_chunks: appends them. */
 static int replace_chunk(struct schema_tables *t, uint32_t at, const struct schema_table *const *tables, uint32_t n,
                          struct err *e) {
     uint32_t pieces = n == 0 ? 0 : n <= CHUNK_TABLES ? 1 : 2, old = at < t->n_chunks;
@@ -200,7 +200,7 @@ static void set_types(struct space *s, struct type_list *l) {
     s->space.types = l ? l->types : NULL;
 }
 
-/* By name; of one name, the one that is not being deleted first. */
+/* Orders types by name; of two with one name, the one that is being deleted is last. */
 static bool type_before(const struct schema_type *a, const struct schema_type *b) {
     int c = strcmp(a->type->name, b->type->name);
     return c ? c < 0 : b->status == SCHEMA_DELETING;

@@ -1,5 +1,5 @@
-/* How a snapshot is held together: every part that is shared is counted, and holds what it points
- * to.
+/* The structure of a snapshot. Every shared part is reference-counted and holds references to the
+ * parts that it points to.
  *
  *   snapshot ─> space (a keyspace's) ─┬> chunk (of tables) ─> table ─┬> keyspace (its definition)
  *                                     └> type list ─> type ──────────┘
@@ -16,7 +16,8 @@
 
 #include "system_schema/schema.h"
 
-/* One definition: the arena that it lives in and, of a table, its keyspace. */
+/* The owner of one definition: the arena that the definition lives in and, for a table or type,
+ * a reference to its keyspace. */
 struct schema_owner {
     atomic_uint refs;
     struct arena arena;
@@ -33,15 +34,16 @@ struct schema_chunk {
     uint32_t n;
     const struct schema_table *tables[CHUNK_TABLES]; /* held */
 };
-/* Takes one table out (or NULL) and one in (or NULL), which is held then. The list changes; chunks
- * that others hold do not. */
+/* Removes the table out (or NULL) from the list and adds in (or NULL), with a reference. Chunks
+ * that other lists share stay unchanged. */
 int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in,
                 struct err *e) MUST_CHECK;
-/* A list of its own with the same chunks. */
+/* Makes a new list that shares the same chunks. */
 int tables_copy(const struct schema_tables *from, struct schema_tables *to, struct err *e) MUST_CHECK;
 void tables_fini(struct schema_tables *t);
 
-/* The types of a keyspace, which spaces share: a change of a table costs the same however many there are. */
+/* The types of a keyspace. Spaces share the list, so that the cost of changing a table does not
+ * depend on the number of types. */
 struct type_list {
     atomic_uint refs;
     uint32_t n;
@@ -52,14 +54,14 @@ struct space {
     struct schema_space space; /* first */
     atomic_uint refs;
     struct type_list *types; /* space.types; NULL: none */
-    uint32_t id; /* of the keyspace's entry; 0: of a system keyspace */
+    uint32_t id; /* of the keyspace's entry; 0: a system keyspace */
 };
-/* Holds the keyspace; with the tables of another space, or none. */
+/* Makes a space that holds the keyspace and the tables and types of like (NULL: none). */
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like,
                         struct err *e) MUST_CHECK;
 void space_unref(struct space *s);
-/* Puts in (or NULL) in the place of the type of that object, if there is one. Others that share the
- * list keep it as it was. */
+/* Replaces the type of that object, if there is one, by in (NULL: removes it). Other spaces that
+ * share the list keep it unchanged. */
 int space_edit_types(struct space *s, uint32_t object, const struct schema_type *in, struct err *e) MUST_CHECK;
 
 struct snapshot {
@@ -69,14 +71,16 @@ struct snapshot {
     struct space **spaces; /* schema.spaces; held */
 };
 
-/* With one reference: a copy of another one, with room for more spaces, or empty. NULL: no memory. */
+/* Makes a snapshot with one reference: a copy of like (NULL: empty), with room for more spaces.
+ * NULL: no memory. */
 struct snapshot *snapshot_new(const struct snapshot *like, uint32_t more) MUST_CHECK;
 struct space *snapshot_space(const struct snapshot *s, uint32_t id);
-/* Takes the reference, in the place of the space of its id or as a new one. There must be room. */
+/* Takes over the caller's reference. The space replaces the one with the same id, or is added;
+ * there must be room. */
 void snapshot_put(struct snapshot *s, struct space *space);
 void snapshot_drop(struct snapshot *s, uint32_t id);
 
-/* What a table is made of; columns come in key order first, the rest in any order. */
+/* The parts of a table definition. Key columns come first, in key order; the rest in any order. */
 struct table_parts {
     const char *name;
     uint32_t n_columns, n_column_ids;
@@ -87,9 +91,10 @@ struct table_parts {
     const struct schema_option *options;
 };
 
-/* Orders the columns, numbers them and derives what the table tells of its options. Everything lives in the arena. */
+/* Sorts and numbers the columns and fills the fields that derive from columns and options.
+ * Everything lives in the arena. */
 int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out,
                    struct err *e) MUST_CHECK;
 
-/* The value of an option, or NULL when it has its default. */
+/* The value of an option; NULL: it has its default. */
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

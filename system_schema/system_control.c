@@ -1,12 +1,12 @@
-/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and
- * when what is held goes on. Rules that are set are recorded (catalog_rule.c); what is under way
- * gets what they say anew after a restart. */
+/* system_control.*: tests control the server's DDL here: its delay, its failure, and the release
+ * of held changes. Rules that a client sets are recorded (catalog_rule.c); after a restart they
+ * apply again to the changes under way. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "system_schema/system_table.h"
 
-/* ---- what a statement says ---- */
+/* ---- the values of a statement ---- */
 
 struct input {
     const struct virtual_context *ctx;
@@ -19,7 +19,8 @@ static struct value value_of_column(const struct input *in, const char *column) 
     return in->change->values[col->ordinal];
 }
 
-/* With a NUL behind it; "" for null, NULL for unset, and for want of memory, which *failed tells. */
+/* Copies a text with a terminating NUL. Null gives "", unset gives NULL. *failed: no memory, or
+ * the text holds a 0. */
 static const char *text_of(const struct input *in, const char *column, bool *failed) {
     struct value v = value_of_column(in, column);
     if (value_is_unset(v)) return NULL;
@@ -77,12 +78,12 @@ WRITES(control_ddl) {
     return rc;
 }
 
-/* ---- objects: what there is, and what is under way ---- */
+/* ---- objects: status and changes under way ---- */
 
 static int emit_object(struct row_out *ro, struct catalog *c, const struct entry *x) {
     char statement[DDL_STATEMENT_MAX];
     const struct object_place at = entry_place(c, x);
-    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock); /* of the monotonic clock's beginning */
+    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock); /* wall time of the monotonic clock's zero */
     if (entry_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
     row_out_begin(ro);
     row_text_copy(ro, "keyspace_name", at.keyspace);
@@ -106,7 +107,7 @@ static int by_key(const void *pa, const void *pb) {
     return c ? c : strcmp(a->name, b->name);
 }
 
-/* Each keyspace and then what lives in it, in the order of the table's key. */
+/* Emits each keyspace and then its objects, in the order of the table's key. */
 static int emit_objects(struct row_out *ro, struct catalog *c) {
     struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->n_entries + 1, struct entry *);
     int rc = all ? 0 : err_nomem(ro->ctx->err);
@@ -122,7 +123,7 @@ static int emit_objects(struct row_out *ro, struct catalog *c) {
     return rc;
 }
 
-/* No object of the catalogue, but it takes its time like one. */
+/* The switch of the partitioner is shown like an object, because it has a delay like one. */
 static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", switch_name[] = "local";
 
 static int emit_switch(struct row_out *ro, struct catalog *c) {
@@ -152,10 +153,10 @@ YIELDS(control_objects) {
     return rc;
 }
 
-/* What a statement asks of the objects that it names. */
+/* The changes that a statement wants on the objects that it names. */
 struct order {
     const char *keyspace, *kind, *name; /* "*": any */
-    const char *status, *failure;       /* NULL: as it is */
+    const char *status, *failure;       /* NULL: unchanged */
     enum { LEAVE, HOLD, RELEASE } hold;
 };
 
@@ -200,7 +201,8 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
            (is_any(o->kind) || strcmp(o->kind, kind) == 0) && (is_any(o->name) || strcmp(o->name, name) == 0);
 }
 
-/* 1: the switch of the partitioner is one of those that are meant. */
+/* Applies the order to the switch of the partitioner. 1: it matches the order; 0: it does not;
+ * -1: err. */
 static int obey_switch(struct catalog *c, const struct order *o, struct err *e) {
     struct partitioner *p = &c->partitioner;
     if (!partitioner_is_switching(c) || !is_meant(o, switch_keyspace, switch_kind, switch_name)) return 0;
@@ -246,6 +248,6 @@ WRITES(control_objects) {
     pthread_mutex_lock(&c->lock);
     int rc = obey_all(c, &o, ctx->err);
     pthread_mutex_unlock(&c->lock);
-    if (rc == 0) (void)catalog_step(c); /* what was released has its last status when this is answered */
+    if (rc == 0) (void)catalog_step(c); /* so that released changes have ended when this is answered */
     return rc;
 }

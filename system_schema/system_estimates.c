@@ -1,9 +1,8 @@
-/* system.size_estimates and system.table_estimates: how many partitions a table has on each half of
- * the ring, and how large they are, for who splits a table into ranges to be read (the Spark
- * connector does).
+/* system.size_estimates and system.table_estimates: the number and size of a table's partitions on
+ * each half of the ring. Clients that read a table in ranges use them (the Spark connector does).
  *
- * A range is looked at from its beginning, up to a bound; tokens are spread evenly, so that what
- * was found of it tells how much the rest holds. A table below the bound is counted.
+ * A range is sampled from its beginning up to a bound. Tokens are spread evenly, so that the sample
+ * gives an estimate of the rest. A smaller table is counted exactly.
  */
 #include "system_schema/system_table.h"
 
@@ -50,7 +49,7 @@ static int sample(const struct virtual_context *ctx, uint32_t storage, int64_t f
     return rc < 0 ? -1 : 0;
 }
 
-/* Of the whole range, when a part of it was seen. */
+/* Estimates the partitions of the whole range from the sample. */
 static uint64_t extrapolate(const struct estimate *e, int64_t from, int64_t to) {
     if (e->whole || e->partitions == 0) return e->partitions;
     double seen = (double)e->last - (double)from + 1, all = (double)to - (double)from + 1;

@@ -6,9 +6,9 @@
 #include "base/murmur3.h"
 #include "system_schema/system_table.h"
 
-/* ---- the ring: this node, and whoever is shown beside it ---- */
+/* ---- the ring: this node and its peers ---- */
 
-/* Tokens that are as far from each other as can be: of Murmur3 between -2^63 and 2^63, of the others from 0 on. */
+/* The i-th of n evenly spaced tokens, from 0 up; Murmur3's wrap around to negative ones. */
 static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
     uint64_t step = UINT64_MAX / n;
     if (partitioner_is_murmur(ro->ctx->catalog))
@@ -16,8 +16,8 @@ static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
     return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
 }
 
-/* The addresses of this service: those of --peers, in the arena; with `keyspaces` the one behind
- * which they are comes first. */
+/* The addresses of this service that --peers gives, in the arena. With `keyspaces` the listen
+ * address comes first, followed by its nine peers. */
 struct addresses {
     uint32_t n;
     const char **all;
@@ -55,7 +55,8 @@ static int find_peers(struct row_out *ro, struct addresses *out) {
     return strcmp(setting, "keyspaces") == 0 ? following(ro, out) : listed(ro, setting, out);
 }
 
-/* Of this node's id and the address, so that it is the same after a restart. */
+/* Derives the host id from this node's id and the address, so that it is the same after a
+ * restart. */
 static void put_host_id(struct row_out *ro, const char *address) {
     uint8_t id[16];
     struct buf b;
@@ -74,22 +75,22 @@ static void put_host_id(struct row_out *ro, const char *address) {
     row_bytes(ro, "host_id", arena_dup(ro->ctx->arena, slice_of(id, 16)));
 }
 
-/* Which of them the client has reached; n: none. */
+/* The index of the address that the client connected to; of->n: none of them. */
 static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
     uint32_t i = 0;
     while (i < of->n && (!ro->ctx->local_address || strcmp(of->all[i], ro->ctx->local_address) != 0)) i++;
     return i;
 }
 
-/* With `keyspaces` the first of the addresses is this node's own: reached by another one, it is a
- * peer with this node's id. */
+/* With `keyspaces` the first address is this node's own. A client that connected to another
+ * address sees it as a peer with this node's id. */
 static bool is_own(const struct row_out *ro, uint32_t i) {
     return i == 0 && strcmp(ro->ctx->catalog->node.peers, "keyspaces") == 0;
 }
 
 enum { OWN = UINT32_MAX };
 
-/* Of the i-th of them, or of this node, which has the first place of the ring. */
+/* Writes the token of the i-th address; OWN: that of this node, which is first in the ring. */
 static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i) {
     bool own_is_listed = of->n && is_own(ro, 0);
     uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
@@ -98,7 +99,7 @@ static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i
     else ro->failed = true;
 }
 
-/* ---- system.local: the address that the client reached is the address it goes on using ---- */
+/* ---- system.local: shows the address that the client connected to ---- */
 
 int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
     const struct catalog *c = ctx->catalog;
@@ -136,8 +137,9 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
 
 /* ---- peers ---- */
 
-/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every
- * client but the one that it reached, or, when it reached none of them, this node's own. */
+/* The addresses belong to the same service, as those that Amazon Keyspaces lists. The peers of a
+ * client are all addresses except the one that it connected to; if that is none of them, all
+ * except this node's own. */
 YIELDS(peers) {
     const struct catalog *c = ctx->catalog;
     struct row_out ro;

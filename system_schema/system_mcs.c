@@ -1,4 +1,5 @@
-/* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds ("Working with keyspaces",
+/* system_schema_mcs.*: the schema including objects of any status, and the properties that
+ * Keyspaces adds ("Working with keyspaces",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html). */
 #include <stdlib.h>
 #include <time.h>
@@ -23,7 +24,7 @@ static int each_keyspace(const struct virtual_context *ctx, const struct schema_
     return 0;
 }
 
-/* Tables that are there and tables that are being deleted, merged by name. */
+/* Calls fn for live tables and tables that are being deleted, merged by name. */
 static int each_table(struct row_out *ro, const struct schema_space *space, table_fn fn) {
     struct schema_table_cursor live = schema_tables_begin(&space->tables),
                                deleting = schema_tables_begin(&space->deleting);
@@ -69,7 +70,7 @@ static bool has(const struct properties *p, const char *name) {
     return false;
 }
 
-/* Unless the table says otherwise. */
+/* Adds a property unless the table has it already. */
 static void add(struct properties *p, const char *name, const char *value) {
     if (value && !has(p, name)) p->all[p->n++] = (struct schema_option){name, value};
 }
@@ -100,9 +101,8 @@ static void put_scaled_units(struct row_out *ro, const struct schema_table *t, c
     }
 }
 
-/* What a table has without asking for it, and what only the server knows, beside what its
- * statements said. until_us: when a table that was dropped cannot be restored any more; 0: it was
- * not. */
+/* Shows the table's properties: those that statements set, defaults, and those that only the
+ * server knows. until_us: until when a dropped table can be restored; 0: it was not dropped. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t, int64_t until_us) {
     enum { MORE = 8 };
     struct arena *a = ro->ctx->arena;
@@ -175,7 +175,7 @@ static int emit_event(void *arg, const struct history_row *h) {
     return row_out_emit(ro);
 }
 
-/* Also of tables that are gone, and of keyspaces that are. */
+/* Includes tables and keyspaces that no longer exist. */
 YIELDS(mcs_tables_history) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
@@ -270,7 +270,7 @@ static int put_users(struct row_out *ro, const struct schema_space *space, const
 static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++) {
         const struct schema_type *t = space->types[i];
-        /* its name is taken again */
+        /* a newer type has its name */
         if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue;
         if (put_type(ro, t) || put_users(ro, space, t->type->name)) return -1;
         row_long(ro, "last_modified_timestamp", t->modified_ms);

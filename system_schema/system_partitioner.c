@@ -1,11 +1,10 @@
-/* Which partitioner clients are told. UPDATE system.local SET partitioner = '...' WHERE key =
- * 'local' is how an account changes it (Working with partitioners,
+/* The partitioner that system.local reports. UPDATE system.local SET partitioner = '...' WHERE key
+ * = 'local' changes it (Working with partitioners,
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): no row
- * moves, and it takes a while, as long as the rules of DDL delays say of UPDATE PARTITIONER. What
- * was asked for is recorded; a restart goes on with it, with its delay anew.
+ * moves. The switch takes as long as the rules of DDL delays say for UPDATE PARTITIONER. It is
+ * recorded; after a restart it goes on with a new delay.
  *
- * The record "catalog/partitioner": the one that is told u8 | the one that it becomes u8. An older
- * one has the first byte alone.
+ * The record "catalog/partitioner": present u8 | next u8. An older record has only the first byte.
  */
 #include <stdio.h>
 
@@ -90,7 +89,8 @@ void partitioner_step(struct catalog *c, int64_t now_us) {
     p->due_us = INT64_MAX;
 }
 
-/* Another switch takes the place of one that is under way; back to what is told, that ends. */
+/* Begins a switch; it replaces one that is under way. A switch to the present partitioner only
+ * ends that one. */
 static int begin(struct catalog *c, uint32_t to, struct err *e) {
     int64_t delay = draw(c);
     bool at_once = delay == 0 && !*c->partitioner.failure;
@@ -102,7 +102,7 @@ static int begin(struct catalog *c, uint32_t to, struct err *e) {
     return 0;
 }
 
-/* Nothing else may be written here. */
+/* Only the partitioner may be written. */
 WRITES(local) {
     struct catalog *c = ctx->catalog;
     const struct schema_column *col = schema_column_find(table, "partitioner");

@@ -1,5 +1,5 @@
-/* system_multiregion_info.*: the Regions of keyspaces that have several, which this one node stands for
- * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+/* system_multiregion_info.*: the Regions of multi-Region keyspaces; this one node stands for all
+ * Regions (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
 #include <stdlib.h>
 
 #include "system_schema/system_table.h"
@@ -7,7 +7,8 @@
 
 typedef int (*region_fn)(struct row_out *ro, const struct schema_space *space, const char *region);
 
-/* Replication options come by name behind 'class': so do the rows. */
+/* Calls fn for each Region of each multi-Region keyspace. Replication options, and so the rows,
+ * are in the order of their names. */
 static int each_region(struct row_out *ro, region_fn fn) {
     for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ro->ctx->schema->spaces[i];
@@ -19,7 +20,7 @@ static int each_region(struct row_out *ro, region_fn fn) {
     return 0;
 }
 
-/* "Active", as the page prints them. */
+/* The status as the page prints it: "Active". */
 static const char *status_word(struct row_out *ro, enum schema_status status) {
     char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
     if (!word) ro->failed = true;
@@ -41,7 +42,7 @@ YIELDS(region_keyspaces) {
     return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_region(&ro, emit_keyspace);
 }
 
-/* The same by tables and types: of each all Regions. */
+/* The same for tables and types: one row for each Region of each object. */
 typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
 
 static int each_space(struct row_out *ro, part_fn fn) {
@@ -93,7 +94,7 @@ YIELDS(region_types) {
     return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_types);
 }
 
-/* ---- auto scaling: what is said for all Regions, and over it what is said for one ---- */
+/* ---- auto scaling: the settings for all Regions, overridden by those for one ---- */
 
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);

@@ -1,17 +1,19 @@
-/* system_schema.* and system_virtual_schema.*: what is ACTIVE, as the reported release tells it. */
+/* system_schema.* and system_virtual_schema.*: the objects that are created and not dropped, in
+ * the form of the reported release. */
 #include <stdlib.h>
 
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
 
-/* In Cassandra only the keyspaces of virtual tables are left out of system_schema. */
+/* True for the keyspaces of virtual tables. As in Cassandra, system_schema leaves out only
+ * these. */
 bool keyspace_is_virtual(const struct schema_keyspace *ks) {
     return ks->is_system && (strcmp(ks->name, "system_virtual_schema") == 0 || strcmp(ks->name, "system_views") == 0);
 }
 
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
-/* The keyspace's tables, from the one that the statement goes on at or behind. */
+/* The keyspace's tables, from the position at which the statement continues. */
 static struct schema_table_cursor tables_from(const struct row_out *ro, const struct schema_space *space) {
     const struct value *after = ro->ctx->after;
     bool inside = after && slice_is(value_slice(after[0]), space->keyspace->name);
@@ -45,7 +47,7 @@ static int emit_keyspace(struct row_out *ro, const struct schema_space *space) {
     return row_out_emit(ro);
 }
 
-/* Like Cassandra, which leaves the booleans and the memtable null until they are set. */
+/* Leaves booleans and memtable null until a statement sets them, as Cassandra does. */
 static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o,
                        bool cassandra_mode) {
     const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, cassandra_mode);
@@ -57,7 +59,8 @@ static void put_option(struct row_out *ro, const struct schema_table *t, const s
     case OPTION_INT: row_int(ro, o->name, text ? atoi(text) : 0); break;
     case OPTION_DOUBLE: row_double(ro, o->name, text ? strtod(text, NULL) : 0.0); break;
     case OPTION_BOOL:
-        /* A node on which CDC is not enabled, as Cassandra's default is, does not tell it. */
+        /* A Cassandra node does not show cdc unless CDC is enabled on it, which it is not by
+         * default. */
         if (cassandra_mode && strcmp(o->name, "cdc") == 0) break;
         if (text && strcmp(text, o->defaults[cassandra_mode]) != 0) row_bool(ro, o->name, strcmp(text, "true") == 0);
         break;

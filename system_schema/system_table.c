@@ -101,7 +101,8 @@ static int make_columns(struct arena *a, const char *spec, struct table_parts *p
     }
 }
 
-/* Of the name, so that it is the same on every node and after every start (version 3, as Cassandra's). */
+/* Derives the table id from the name, so that it is the same on every node and after every start
+ * (a UUID of version 3, as in Cassandra). */
 static void name_id(const struct system_table *r, uint8_t id[16]) {
     char text[128];
     for (int i = 0; i < 2; i++) {
@@ -170,7 +171,7 @@ static struct space *make_keyspace(struct catalog *c, const struct system_table 
     return space;
 }
 
-/* Those of the list and those of layers above. */
+/* Lists the tables of system_table.def and those of the layers above. */
 static struct system_table *all_tables(struct catalog *c, size_t *n) {
     struct system_table *all = ARENA_ARRAY(&c->arena, ARRAY_LEN(tables) + c->n_tables, struct system_table);
     if (!all) return NULL;
@@ -196,7 +197,7 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
     return all;
 }
 
-/* What is shown for the release that is reported, and in this mode. */
+/* The flags of the tables that this mode and the reported release show. */
 static int releases_shown(const struct catalog *c) {
     const char *v = c->node.release_version;
     bool keyspaces = c->mode == MODE_KEYSPACES;

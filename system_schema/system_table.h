@@ -53,9 +53,9 @@ YIELDS(trace_events);
 WRITES(trace_sessions);
 WRITES(trace_events);
 
-/* ---- shared by the tables that tell of the schema ---- */
+/* ---- shared by the tables that show the schema ---- */
 
-/* Puts what both system_schema and system_schema_mcs say of a keyspace or table. */
+/* Put the columns of a keyspace, table or type that system_schema and system_schema_mcs share. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
 void put_table(struct row_out *ro, const struct schema_table *t);
 int put_type(struct row_out *ro, const struct schema_type *t);

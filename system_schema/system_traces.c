@@ -67,7 +67,8 @@ YIELDS(trace_events) {
     return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_events, &ro);
 }
 
-/* Traces are written by requests alone; Cassandra lets whoever may modify the tables take them away. */
+/* Refuses writes except deletion: only requests write traces, but as in Cassandra a role with
+ * MODIFY may delete them. */
 static int erase(const struct virtual_context *ctx, const struct schema_table *table,
                  const struct virtual_change *change, bool events) {
     bool row = change->kind == VIRTUAL_DELETE, whole = change->kind == VIRTUAL_DELETE_PARTITION;

@@ -1,9 +1,10 @@
-/* The options of a table: their kinds and defaults by release, and what a table has. Pure; any
- * thread.
+/* The options of a table: their kinds and defaults by release, and the values of one table. Pure;
+ * any thread.
  *
- * A table stores only what was given (schema_table.options); a map option's entries are options
- * named "caching.keys". What Keyspaces adds (custom_properties, tags, autoscaling_settings) is
- * stored in the same way and is not in this list.
+ * A table stores only the options that a statement gave (schema_table.options). Each entry of a map
+ * option is an option with a name like "caching.keys". The options that Keyspaces adds
+ * (custom_properties, tags, autoscaling_settings) are stored in the same way and are not in this
+ * list.
  */
 #pragma once
 
@@ -21,12 +22,13 @@ extern const struct table_option table_options[];
 extern const uint32_t n_table_options;
 
 const struct table_option *table_option_find(const char *name);
-/* A scalar option's text: the table's or the default; NULL: the release has no such option. */
+/* The text of a scalar option: the table's value or the default; NULL: the release has no such
+ * option. */
 const char *table_option_text(const struct schema_table *t, const struct table_option *o, bool cassandra_mode);
-/* A map option's entries by name, without the option's name before them; in the arena. NULL and n
- * 0: none, or no memory. */
+/* The entries of a map option, by name, without the option's name as a prefix; in the arena.
+ * NULL and n 0: none, or no memory. */
 const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o,
                                              bool cassandra_mode, struct arena *a, uint32_t *n);
-/* The entries below a prefix ("tags.", "custom_properties.ttl."), names cut. */
+/* The entries with a prefix ("tags.", "custom_properties.ttl."), which is cut off their names. */
 const struct schema_option *option_entries(const struct schema_option *options, uint32_t n_options, const char *prefix,
                                            struct arena *a, uint32_t *n);

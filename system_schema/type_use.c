@@ -1,6 +1,6 @@
 #include "system_schema/type_use.h"
 
-/* Names a type, those within it left out. */
+/* True if t is the named user type or contains it, without looking into other user types. */
 static bool names_type(const struct cql_type *t, const char *name) {
     if (t->id == CQL_UDT) return strcmp(t->name, name) == 0;
     bool names = false;
