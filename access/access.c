@@ -128,20 +128,18 @@ static const struct role_set *with_provided(const struct role_set *s, const char
     return next;
 }
 
-/* Remembers the role in the set provided, so that it is there again after the roles are read
- * anew. */
-static int keep_provided(struct access_control *a, const char *name, const char *hash, struct err *e) {
-    const struct role r = {.name = name, .hash = hash, .login = true};
-    const struct role_set *next = role_set_with(a->provided, name, &r);
-    if (!next) return err_nomem(e);
-    role_set_unref(a->provided);
-    a->provided = next;
-    return 0;
-}
-
 int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) {
+    const struct role r = {.name = name, .hash = hash, .login = true};
+    const struct role_set *next = NULL;
     access_begin(a);
-    const struct role_set *next = keep_provided(a, name, hash, e) ? NULL : with_provided(a->current, name, hash, e);
+    const struct role_set *provided = role_set_with(a->provided, name, &r); /* used when the roles are read again */
+    if (provided) {
+        role_set_unref(a->provided);
+        a->provided = provided;
+        next = with_provided(a->current, name, hash, e);
+    } else {
+        err_nomem(e);
+    }
     if (next) publish(a, next);
     access_end(a);
     return next ? 0 : -1;
@@ -265,15 +263,6 @@ static bool is_gone(const void *arg, const char *resource) {
     return rest[n] == '/' && strcmp(rest + n, "/*") != 0 && !schema_table_any(schema, keyspace, rest + n + 1);
 }
 
-static int make_first(struct access_control *a, struct err *e) {
-    char hash[PASSWORD_HASH_MAX];
-    if (!a->first_role || a->current->n) return 0;
-    if (password_hash(a->first_password, hash, e)) return -1;
-    struct role r = {.name = a->first_role, .hash = hash, .superuser = true, .login = true};
-    log_warn("there was no role: %s may log in with its well-known password, which is to be changed", a->first_role);
-    return access_put(a, &r, e) ? 0 : -1;
-}
-
 /* Builds a set of the recorded roles and of those of the operator's file, and publishes it at
  * once: readers see either the old set or the new one. */
 static int read_roles(struct access_control *a, struct err *e) {
@@ -291,7 +280,13 @@ static int read_roles(struct access_control *a, struct err *e) {
     const struct schema *schema = catalog_schema(a->catalog);
     int rc = strip(a, NULL, is_gone, schema, e); /* objects dropped shortly before a stop */
     schema_unref(schema);
-    return rc || make_first(a, e) ? -1 : 0;
+    if (rc) return -1;
+    if (!a->first_role || a->current->n) return 0;
+    char hash[PASSWORD_HASH_MAX];
+    if (password_hash(a->first_password, hash, e)) return -1;
+    struct role first = {.name = a->first_role, .hash = hash, .superuser = true, .login = true};
+    log_warn("there was no role: %s may log in with its well-known password, which is to be changed", a->first_role);
+    return access_put(a, &first, e) ? 0 : -1;
 }
 
 void access_suspend(struct access_control *a) {

@@ -70,18 +70,6 @@ static int take_line(struct reader *r, char *line) {
     return refuse(r, "a line begins with user, key or #");
 }
 
-/* Fails if an access key names a role that does not exist. */
-static int check_roles(struct reader *r) {
-    const struct role_set *roles = access_roles(r->access);
-    int rc = 0;
-    for (uint32_t i = 0; i < r->keys->n && !rc; i++)
-        if (!role_find(roles, r->keys->keys[i].role))
-            rc = err_set(r->e, ERR_CONFIG, "%s: access key %s is for role %s, which there is not", r->path,
-                         r->keys->keys[i].id, r->keys->keys[i].role);
-    role_set_unref(roles);
-    return rc;
-}
-
 static int read_lines(struct reader *r, FILE *f) {
     struct stat st;
     char *line = NULL;
@@ -114,7 +102,15 @@ int credentials_read(const char *path, struct access_control *a, struct access_k
     struct reader r = {.path = path, .access = a, .keys = keys, .e = e};
     *keys = (struct access_keys){0};
     arena_init(&keys->arena, 4096, 0);
-    return read_file(&r) ? -1 : check_roles(&r);
+    if (read_file(&r)) return -1;
+    const struct role_set *roles = access_roles(a);
+    int rc = 0;
+    for (uint32_t i = 0; i < keys->n && !rc; i++)
+        if (!role_find(roles, keys->keys[i].role))
+            rc = err_set(e, ERR_CONFIG, "%s: access key %s is for role %s, which there is not", path, keys->keys[i].id,
+                         keys->keys[i].role);
+    role_set_unref(roles);
+    return rc;
 }
 
 int credentials_check(const char *path, struct err *e) {

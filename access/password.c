@@ -49,13 +49,6 @@ bool password_is_remembered(const char *hash, const char *password) {
     return is;
 }
 
-static void remember(const char *hash, const char *password) {
-    uint8_t digest[DIGEST];
-    pthread_mutex_lock(&remembered.lock);
-    if (digest_of(hash, password, digest)) memcpy(place_of(digest), digest, DIGEST);
-    pthread_mutex_unlock(&remembered.lock);
-}
-
 /* ---- bcrypt ---- */
 
 /* Cassandra's jBcrypt knows only $2a$, and computes by that name what other libraries call $2b$. */
@@ -84,17 +77,12 @@ int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err 
     return 0;
 }
 
-/* Reads the cost from "$2a$10$...": two digits; each increment doubles the work. -1: not a hash. */
-static int cost_of(const char *hash) {
-    if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) ||
-        !isdigit((unsigned char)hash[5]))
-        return -1;
-    return (hash[4] - '0') * 10 + hash[5] - '0';
-}
-
 enum password_form password_form(const char *hash) {
     char out[PASSWORD_HASH_MAX];
-    int cost = cost_of(hash);
+    if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) ||
+        !isdigit((unsigned char)hash[5]))
+        return PASSWORD_IS_NO_HASH;
+    int cost = (hash[4] - '0') * 10 + hash[5] - '0'; /* "$2a$10$...": each increment doubles the work */
     if (cost < COST_MIN) return PASSWORD_IS_NO_HASH;
     if (cost > PASSWORD_COST_MAX) return PASSWORD_IS_TOO_SLOW;
     return slow_hash("", hash, out) ? PASSWORD_IS_NO_HASH : PASSWORD_IS_HASH;
@@ -107,6 +95,11 @@ bool password_verify(const char *hash, const char *password) {
     if (somebody && password_is_remembered(hash, password)) return true;
     int rc = slow_hash(password, somebody ? hash : nobody, out);
     bool right = somebody && !rc && !CRYPTO_memcmp(out + 4, hash + 4, HASH_LENGTH - 4);
-    if (right) remember(hash, password);
+    if (right) {
+        uint8_t digest[DIGEST];
+        pthread_mutex_lock(&remembered.lock);
+        if (digest_of(hash, password, digest)) memcpy(place_of(digest), digest, DIGEST);
+        pthread_mutex_unlock(&remembered.lock);
+    }
     return right;
 }

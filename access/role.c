@@ -67,26 +67,22 @@ static const char *const *get_names(struct rd *rd, struct arena *a, uint32_t max
     return names;
 }
 
-static const struct grant *get_grants(struct rd *rd, struct arena *a, uint32_t *n) {
-    *n = get_count(rd, ROLE_GRANTS_MAX);
-    struct grant *grants = ARENA_ARRAY(a, *n ? *n : 1, struct grant);
-    if (!grants) rd->bad = true;
-    for (uint32_t i = 0; i < *n && !rd->bad; i++) {
-        grants[i].resource = get_text(rd, a);
-        grants[i].permissions = rd_u32(rd);
-        if (!ascending(i ? grants[i - 1].resource : NULL, grants[i].resource)) rd->bad = true;
-        if (!grants[i].permissions || grants[i].permissions & ~(uint32_t)PERMISSIONS_ALL) rd->bad = true;
-    }
-    return grants;
-}
-
 int role_decode(const char *name, struct slice form, struct arena *a, struct role *out, struct err *e) {
     struct rd rd = rd_of(form);
     uint8_t version = rd_u8(&rd), flags = rd_u8(&rd);
     *out = (struct role){.name = arena_strdup(a, name), .superuser = flags & SUPERUSER, .login = flags & LOGIN};
     out->hash = get_text(&rd, a);
     out->member_of = get_names(&rd, a, ROLE_MEMBERSHIPS_MAX, &out->n_member_of);
-    out->grants = get_grants(&rd, a, &out->n_grants);
+    out->n_grants = get_count(&rd, ROLE_GRANTS_MAX);
+    struct grant *grants = ARENA_ARRAY(a, out->n_grants ? out->n_grants : 1, struct grant);
+    if (!grants) rd.bad = true;
+    for (uint32_t i = 0; i < out->n_grants && !rd.bad; i++) {
+        grants[i].resource = get_text(&rd, a);
+        grants[i].permissions = rd_u32(&rd);
+        if (!ascending(i ? grants[i - 1].resource : NULL, grants[i].resource)) rd.bad = true;
+        if (!grants[i].permissions || grants[i].permissions & ~(uint32_t)PERMISSIONS_ALL) rd.bad = true;
+    }
+    out->grants = grants;
     if (version == WITH_IDENTITIES) out->identities = get_names(&rd, a, ROLE_IDENTITIES_MAX, &out->n_identities);
     if (out->name && !rd.bad && !rd_left(&rd) && version && version <= WITH_IDENTITIES &&
         !(flags & ~(SUPERUSER | LOGIN)))

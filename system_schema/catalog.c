@@ -16,14 +16,6 @@ static int load_host_id(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
-/* Loads the host id, or makes it: a random UUID (version 4), once per data folder. */
-static int settle_host_id(struct catalog *c, struct err *e) {
-    if (eng_meta_scan(c->eng, slice_str(host_id_key), load_host_id, c, e)) return -1;
-    if (c->host_id[6]) return 0;
-    if (random_uuid(c->host_id, e)) return -1;
-    return eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e);
-}
-
 /* Continues the changes that were under way when the server stopped, with a new delay. The
  * objects of a keyspace that is being deleted go with it even if their own records do not say
  * so. */
@@ -41,41 +33,13 @@ static void resume(struct catalog *c) {
     }
 }
 
-static void tell_engine(struct catalog *c) {
+static int show(struct catalog *c, struct err *e) {
+    resume(c);
+    if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct schema_table *t = c->entries[i]->shown;
         if (t && t->status != SCHEMA_DELETING) table_tell_engine(c, c->entries[i]);
     }
-}
-
-/* Lists the kinds of object_kind.def and those of the layers above. */
-static int gather_kinds(struct catalog *c, const struct catalog_options *o, struct err *e) {
-    static const struct object_kind *const own[] = {
-#define KIND(name) &name##_kind,
-#include "system_schema/object_kind.def"
-#undef KIND
-    };
-    c->kinds = ARENA_ARRAY(&c->arena, ARRAY_LEN(own) + o->n_kinds, const struct object_kind *);
-    if (!c->kinds) return err_nomem(e);
-    for (size_t i = 0; i < ARRAY_LEN(own); i++) c->kinds[c->n_kinds++] = own[i];
-    for (uint32_t i = 0; i < o->n_kinds; i++) c->kinds[c->n_kinds++] = o->kinds[i];
-    return 0;
-}
-
-static int keep_rules(struct catalog *c, const struct catalog_options *o, struct err *e) {
-    uint64_t random;
-    if (random_bytes(&random, sizeof random, e)) return -1;
-    c->ddl_delay = arena_strdup(&c->arena, o->ddl_delay ? o->ddl_delay : "none");
-    if (!c->ddl_delay) return err_nomem(e);
-    c->rules.random = random;
-    c->ddl_rules = arena_strdup(&c->arena, o->ddl_rules ? o->ddl_rules : "");
-    return c->ddl_rules ? 0 : err_nomem(e);
-}
-
-static int show(struct catalog *c, struct err *e) {
-    resume(c);
-    if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
-    tell_engine(c);
     return 0;
 }
 
@@ -97,11 +61,29 @@ static void note_change(void *arg) {
     pthread_cond_broadcast(&c->moved);
 }
 
-static int open_parts(struct catalog *c, struct err *e) {
+static int open_parts(struct catalog *c, const struct catalog_options *o, struct err *e) {
+    static const struct object_kind *const own[] = {
+#define KIND(name) &name##_kind,
+#include "system_schema/object_kind.def"
+#undef KIND
+    };
+    c->kinds = ARENA_ARRAY(&c->arena, ARRAY_LEN(own) + o->n_kinds, const struct object_kind *);
+    if (!c->kinds) return err_nomem(e);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) c->kinds[c->n_kinds++] = own[i];
+    for (uint32_t i = 0; i < o->n_kinds; i++) c->kinds[c->n_kinds++] = o->kinds[i];
+    if (random_bytes(&c->rules.random, sizeof c->rules.random, e)) return -1;
+    c->ddl_delay = arena_strdup(&c->arena, o->ddl_delay ? o->ddl_delay : "none");
+    c->ddl_rules = arena_strdup(&c->arena, o->ddl_rules ? o->ddl_rules : "");
+    if (!c->ddl_delay || !c->ddl_rules) return err_nomem(e);
     c->traces = trace_store_new();
     c->saved = saved_keyspaces_new();
     if (!c->traces || !c->saved) return err_nomem(e);
-    if (eng_meta_watch(c->eng, note_change, c, e) || settle_host_id(c, e)) return -1;
+    if (eng_meta_watch(c->eng, note_change, c, e)) return -1;
+    /* The host id is a random UUID (version 4), made once per data folder. */
+    if (eng_meta_scan(c->eng, slice_str(host_id_key), load_host_id, c, e)) return -1;
+    if (!c->host_id[6] && (random_uuid(c->host_id, e) ||
+                           eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e)))
+        return -1;
     if (system_tables_build(c, e) || system_keyspaces_load(c, e) || catalog_read(c, e)) return -1;
     catalog_move(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
@@ -140,7 +122,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
                                  arena_strdup(&c->arena, n->peers ? n->peers : "none"),
                                  arena_strdup(&c->arena, n->region ? n->region : n->datacenter),
                                  arena_strdup(&c->arena, n->account ? n->account : "111122223333")};
-    if (gather_kinds(c, o, e) || keep_rules(c, o, e) || open_parts(c, e)) {
+    if (open_parts(c, o, e)) {
         catalog_close(c);
         return NULL;
     }

@@ -85,12 +85,6 @@ void *apply_definition(struct apply *a, const struct entry *x) {
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
 
-/* True if the option name replaces the option old: both belong to one option or map option. */
-static bool replaces(const char *name, const char *old) {
-    size_t n = strcspn(name, ".");
-    return strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.');
-}
-
 static int option_order(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
@@ -110,8 +104,9 @@ static bool drops(const struct catalog_change *ch, const char *old) {
         } else if (strncmp(name, "custom_properties.", 18) == 0 || strncmp(name, "autoscaling_settings.", 21) == 0) {
             size_t first = strcspn(name, ".") + 1, group = strcspn(name + first, ".") + first;
             if (strncmp(name, old, group) == 0 && (old[group] == 0 || old[group] == '.')) return true;
-        } else if (replaces(name, old)) {
-            return true;
+        } else {
+            size_t n = strcspn(name, ".");
+            if (strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
         }
     }
     return false;
@@ -283,18 +278,6 @@ static int drop_keyspace(struct apply *a) {
     return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
 }
 
-/* Marks the keyspace's objects as DELETING. Their own records stay unchanged: the keyspace's
- * record covers them, also when the drop ends. */
-static void drop_objects_of(struct catalog *c, const struct entry *ks) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
-        if (x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x)) continue;
-        entry_set_status(c, x, SCHEMA_DELETING);
-        x->due_us = INT64_MAX;
-        x->with_keyspace = true;
-    }
-}
-
 /* ---- what one object needs of another ---- */
 
 struct needed {
@@ -315,11 +298,10 @@ static bool may_need(const struct object_kind *by, const struct object_kind *wha
     return false;
 }
 
-/* Looks only at objects of kinds that may need x, so that the cost of a drop depends on the
- * number of those. */
-static int check_not_needed(struct apply *a, const struct entry *x) {
+int apply_begin_drop(struct apply *a, struct entry *x) {
     bool any = false;
     for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
+    /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
     for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
         const struct entry *by = a->c->entries[i];
         if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
@@ -329,11 +311,6 @@ static int check_not_needed(struct apply *a, const struct entry *x) {
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
     }
-    return 0;
-}
-
-int apply_begin_drop(struct apply *a, struct entry *x) {
-    if (check_not_needed(a, x)) return -1;
     return begin_change(a, x, CHANGE_DROPPED, SCHEMA_DELETING);
 }
 
@@ -443,18 +420,6 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
 
 /* ---- tables ---- */
 
-static void fill_columns(struct apply *a, struct schema_column *to) {
-    const struct catalog_change *ch = a->change;
-    uint32_t positions[2] = {0};
-    for (uint32_t i = 0; i < ch->n_columns; i++) {
-        const struct catalog_column *col = &ch->columns[i];
-        to[i] =
-            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
-        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING)
-            to[i].position = positions[col->kind]++;
-    }
-}
-
 int apply_check_table_name(struct apply *a, const struct entry *ks) {
     const struct catalog_change *ch = a->change;
     const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
@@ -491,7 +456,14 @@ static int create_table(struct apply *a) {
     else if (random_uuid(t.id, a->err)) return -1;
     parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
-    fill_columns(a, parts.columns);
+    uint32_t positions[2] = {0};
+    for (uint32_t i = 0; i < ch->n_columns; i++) {
+        const struct catalog_column *col = &ch->columns[i];
+        parts.columns[i] =
+            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
+        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING)
+            parts.columns[i].position = positions[col->kind]++;
+    }
     return apply_begin_create_table(a, ks, &parts, &t);
 }
 
@@ -655,24 +627,36 @@ static int record_begin(struct apply *a, struct entry *x) {
         return -1;
     }
     fault_dies(FAULT_DDL);
-    if (a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind) drop_objects_of(c, x);
+    /* The objects of a dropped keyspace become DELETING in memory only: their own records stay
+     * unchanged, because the keyspace's record covers them, also when the drop ends. */
+    bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
+    for (uint32_t i = 0; keyspace_goes && i < c->n_entries; i++) {
+        struct entry *y = c->entries[i];
+        if (y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y)) continue;
+        entry_set_status(c, y, SCHEMA_DELETING);
+        y->due_us = INT64_MAX;
+        y->with_keyspace = true;
+    }
     if (at_once) entry_finish_keep(c, x, &before);
     recovery_follow(c, x, a->kind == CHANGE_CREATED);
     return 0;
 }
 
-/* Erases the failures of earlier changes of the object, so that catalog_outcome does not report
- * one for this change. */
-static void forget_failures(struct catalog *c, uint32_t id) {
-    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
-        if (c->failures[i].id == id) c->failures[i].id = 0;
-}
-
-static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
+static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
     struct catalog *c = a->c;
+    const struct catalog_change *ch = a->change;
+    /* Cassandra guards its replicated system keyspaces by permissions alone. */
+    if (c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace) && ch->op == CATALOG_ALTER_KEYSPACE &&
+        system_keyspace(c, ch->keyspace))
+        return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
+    int rc = check_and_change(a);
+    if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
+    if (rc != BEGUN) return rc;
     struct entry *x = a->subject;
     change_describe(c, a->kind, x, out);
-    forget_failures(c, x->id);
+    /* Erases the failures of earlier changes of the object: catalog_outcome must not report them. */
+    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
+        if (c->failures[i].id == x->id) c->failures[i].id = 0;
     assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */
     if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
     fault_dies(FAULT_DDL);
@@ -681,23 +665,8 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
     pthread_cond_broadcast(&c->moved);
     if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
-    return 1;
-}
-
-/* True for ALTER of a system keyspace that Cassandra allows, given the permission. */
-static bool alters_system_keyspace(const struct apply *a) {
-    const struct catalog_change *ch = a->change;
-    bool replicated = a->c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace);
-    return replicated && ch->op == CATALOG_ALTER_KEYSPACE && system_keyspace(a->c, ch->keyspace);
-}
-
-static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
-    if (alters_system_keyspace(a)) return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
-    int rc = check_and_change(a);
-    if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
-    if (rc == BEGUN) rc = begin(a, out, unfinished);
-    if (rc == BEGUN) a->told = a->subject->notice;
-    return rc;
+    a->told = x->notice;
+    return BEGUN;
 }
 
 enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
@@ -717,17 +686,13 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
     return rc;
 }
 
-static int failure_of(const struct catalog *c, uint32_t id, struct err *e) {
-    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
-        if (c->failures[i].id == id) return err_set(e, ERR_SERVER, "%s", c->failures[i].words);
-    return 0;
-}
-
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
     pthread_mutex_lock(&c->lock);
     const struct entry *x = entry_by_id(c, unfinished);
     bool goes_on = (x && entry_is_pending(x)) || notices_name_object(c, unfinished); /* N2 */
-    int rc = goes_on ? 1 : failure_of(c, unfinished, e);
+    int rc = goes_on ? 1 : 0;
+    for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
+        if (c->failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", c->failures[i].words);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }

@@ -106,13 +106,6 @@ void catalog_capacity(const struct catalog *c, const struct schema_table *t, str
 
 static const char on_demand_name[] = "capacity.on_demand_ms", decreases_name[] = "capacity.decreases";
 
-/* Checks a switch from provisioned to on-demand. now_ms: the server's clock. */
-static int check_switch(struct apply *a, const struct schema_table *before, int64_t now_ms) {
-    int64_t since_ms = number_of(before, on_demand_name);
-    if (!since_ms || now_ms - since_ms >= QUOTA_MODE_SWITCH_SECONDS * 1000LL) return 0;
-    return compat_refuse(&a->compat, REFUSE_MODE_SWITCH, a->err);
-}
-
 static int note_decrease(struct apply *a, const struct schema_table *before, struct table_parts *parts,
                          int64_t now_ms) {
     const char *text = option_find(before->options, before->n_options, decreases_name);
@@ -131,7 +124,11 @@ int apply_note_capacity(struct apply *a, const struct schema_table *before, stru
     int64_t now_ms = clock_wall_us(a->c->clock) / 1000;
     schema_capacity(before, &was);
     schema_capacity(&after, &now);
-    if (now.mode == SCHEMA_ON_DEMAND) return was.mode == SCHEMA_ON_DEMAND ? 0 : check_switch(a, before, now_ms);
+    if (now.mode == SCHEMA_ON_DEMAND) {
+        int64_t since_ms = was.mode == SCHEMA_ON_DEMAND ? 0 : number_of(before, on_demand_name);
+        bool early = since_ms && now_ms - since_ms < QUOTA_MODE_SWITCH_SECONDS * 1000LL;
+        return early ? compat_refuse(&a->compat, REFUSE_MODE_SWITCH, a->err) : 0;
+    }
     if (was.mode == SCHEMA_ON_DEMAND)
         return apply_set_option(a, parts, on_demand_name, arena_printf(&a->arena, "%" PRId64, was.on_demand_since_ms));
     bool less = now.read_units < was.read_units || now.write_units < was.write_units;

@@ -25,15 +25,6 @@ static bool serializes_as(const struct cql_type *t, const struct cql_type *old) 
            serializes_as(t->args[0], old->args[0]);
 }
 
-static int refuse_type(const struct catalog_column *col, const struct schema_dropped *old, struct err *e) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
-    cql_type_print(col->type, &text);
-    buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
-    return err_set_buf(e, ERR_INVALID, &text);
-}
-
 int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
                              struct err *e) {
     static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
@@ -41,7 +32,14 @@ int catalog_check_comes_back(const struct schema_table *t, const struct catalog_
     if (!old) return 0;
     const struct cql_type *was = cql_type_parse(a, slice_str(old->type), NULL, NULL, NULL, e);
     if (!was) return -1;
-    if (!serializes_as(col->type, was)) return refuse_type(col, old, e);
+    if (!serializes_as(col->type, was)) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
+        cql_type_print(col->type, &text);
+        buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
+        return err_set_buf(e, ERR_INVALID, &text);
+    }
     if (col->type->id == CQL_COUNTER)
         return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
     if (col->kind == old->kind) return 0;
@@ -165,15 +163,6 @@ static bool is_renamed_later(const struct catalog_change *ch, uint32_t i) {
     return false;
 }
 
-static int no_column(struct apply *a, const struct schema_table *t, const char *name) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_put_str(&text, "Undefined column name ");
-    cql_identifier_print(name, true, &text);
-    buf_printf(&text, " in table %s.%s", a->change->keyspace, t->name);
-    return err_set_buf(a->err, ERR_INVALID, &text);
-}
-
 /* Renames the columns one after the other, as Cassandra does; each old name is looked up in the
  * table before the statement. IF EXISTS makes no difference, as in Cassandra. */
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
@@ -182,7 +171,14 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
         const char *from = ch->rename_from[i], *to = ch->rename_to[i];
         if (is_renamed_later(ch, i)) continue;
         const struct schema_column *col = schema_column_find(t, from);
-        if (!col) return no_column(a, t, from);
+        if (!col) {
+            struct buf text;
+            buf_init(&text, 4096);
+            buf_put_str(&text, "Undefined column name ");
+            cql_identifier_print(from, true, &text);
+            buf_printf(&text, " in table %s.%s", ch->keyspace, t->name);
+            return err_set_buf(a->err, ERR_INVALID, &text);
+        }
         if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
         if (schema_column_find(t, to) || find(parts, to))
             return err_invalid(

@@ -36,14 +36,6 @@ static void index_put(struct catalog *c, struct entry *x) {
     *name = x;
 }
 
-static void index_take(struct catalog *c, struct entry *x) {
-    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
-    while (*id != x) id = &(*id)->id_next;
-    *id = x->id_next;
-    while (*name != x) name = &(*name)->name_next;
-    *name = x->name_next;
-}
-
 /* Makes room for one more entry. */
 static int make_room(struct catalog *c, struct err *e) {
     if (c->n_entries < c->n_buckets) return 0;
@@ -128,20 +120,20 @@ void entry_free(struct entry *x) {
     free(x);
 }
 
-static void untouch(struct catalog *c, struct entry *x) {
-    struct entry **at = &c->touched;
-    while (*at && *at != x) at = &(*at)->next_touched;
-    if (*at) *at = x->next_touched;
-}
-
 void entry_remove(struct catalog *c, struct entry *x) {
     assert(!x->shown);
     struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
     if (ks) ks->n_objects--;
-    index_take(c, x);
+    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
+    while (*id != x) id = &(*id)->id_next;
+    *id = x->id_next;
+    while (*name != x) name = &(*name)->name_next;
+    *name = x->name_next;
     entry_restore_status(c, x, SCHEMA_ACTIVE); /* takes it off the busy list */
     c->counts[SCHEMA_ACTIVE]--;
-    untouch(c, x);
+    struct entry **touched = &c->touched;
+    while (*touched && *touched != x) touched = &(*touched)->next_touched;
+    if (*touched) *touched = x->next_touched;
     c->entries[x->index] = c->entries[--c->n_entries];
     c->entries[x->index]->index = x->index;
     entry_free(x);
@@ -316,17 +308,6 @@ static bool is_doubled(const struct catalog *c, const struct entry *x) {
     return false;
 }
 
-static int check_keys(const struct entry *x, const struct object_place *at, struct err *why) {
-    struct arena a;
-    arena_init(&a, 16 * 1024, 0);
-    const void *definition = x->kind->decode(x->form, at, &a, why);
-    bool readable = definition && !x->kind->has_old_keys(definition);
-    arena_fini(&a);
-    if (readable) return 0;
-    return err_set(why, ERR_SERVER,
-                   "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
-}
-
 /* Checks the properties that the catalogue relies on in every entry. */
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
@@ -334,7 +315,15 @@ static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
         return err_set(why, ERR_SERVER, "its keyspace cannot be read");
     const struct object_place at = entry_place(c, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
-    return x->old_keys ? check_keys(x, &at, why) : 0;
+    if (!x->old_keys) return 0;
+    struct arena a;
+    arena_init(&a, 16 * 1024, 0);
+    const void *definition = x->kind->decode(x->form, &at, &a, why);
+    bool readable = definition && !x->kind->has_old_keys(definition);
+    arena_fini(&a);
+    if (readable) return 0;
+    return err_set(why, ERR_SERVER,
+                   "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
 }
 
 /* Gives up a change under way whose form cannot be read; the object keeps its present

@@ -1,6 +1,5 @@
 #include "system_schema/catalog_history.h"
 
-
 static const char prefix[] = "history/";
 static const char *const names[] = {
     [HISTORY_CREATE] = "CREATE", [HISTORY_ALTER] = "ALTER", [HISTORY_DROP] = "DROP", [HISTORY_RESTORE] = "RESTORE"};
@@ -115,8 +114,13 @@ int history_save(struct catalog *c, const struct entry *x, enum schema_status fr
 
 /* ---- reading ---- */
 
-/* Splits a key into names and moment; false: the key is damaged. */
-static bool split(struct slice key, struct arena *a, struct history_row *out) {
+static bool decode(struct slice key, struct slice value, struct arena *a, struct history_row *out, struct err *e) {
+    struct rd rd = rd_of(value);
+    uint8_t version = rd_u8(&rd), event = rd_u8(&rd);
+    out->created_ms = (int64_t)rd_u64(&rd);
+    out->options = form_get_options(&rd, a, &out->n_options, e);
+    if (rd.bad || rd_left(&rd) || version != VALUE_VERSION || event >= ARRAY_LEN(names)) return false;
+    out->event = names[event];
     size_t skip = sizeof prefix - 1;
     if (key.n < skip + MOMENT + 2) return false;
     struct slice rest = slice_of(key.p + skip, key.n - skip - MOMENT);
@@ -127,16 +131,6 @@ static bool split(struct slice key, struct arena *a, struct history_row *out) {
     out->table = arena_strdup(a, (const char *)first + 1);
     out->at_ms = (int64_t)load_u64(key.p + key.n - MOMENT);
     return out->keyspace && out->table;
-}
-
-static bool decode(struct slice key, struct slice value, struct arena *a, struct history_row *out, struct err *e) {
-    struct rd rd = rd_of(value);
-    uint8_t version = rd_u8(&rd), event = rd_u8(&rd);
-    out->created_ms = (int64_t)rd_u64(&rd);
-    out->options = form_get_options(&rd, a, &out->n_options, e);
-    if (rd.bad || rd_left(&rd) || version != VALUE_VERSION || event >= ARRAY_LEN(names)) return false;
-    out->event = names[event];
-    return split(key, a, out);
 }
 
 struct each {

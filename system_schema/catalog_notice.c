@@ -38,35 +38,28 @@ uint64_t notice_queue(struct catalog *c, const struct schema_change *change) {
     return ++q->queued;
 }
 
-static void call_listeners(struct notices *q, const struct schema_change *change) {
-    for (uint32_t i = 0; i < q->n_listeners; i++) q->listeners[i].cb(q->listeners[i].arg, change);
-}
-
-/* The notice stays at the head of the queue while listeners are called, so that notices_await_name
- * finds it. */
-static void deliver_first(struct catalog *c) {
-    struct notices *q = &c->notices;
-    struct notice *n = q->first;
-    assert(!q->delivering); /* N1 */
-    q->delivering = true;
-    pthread_mutex_unlock(&c->lock);
-    call_listeners(q, &n->change);
-    pthread_mutex_lock(&c->lock);
-    assert(q->delivering && q->first == n); /* N1 */
-    q->delivering = false;
-    q->first = n->next;
-    if (!q->first) q->last = NULL;
-    q->delivered++;
-    free(n);
-    pthread_cond_broadcast(&q->moved);
-}
-
 void notices_deliver(struct catalog *c, uint64_t upto) {
     struct notices *q = &c->notices;
     pthread_mutex_lock(&c->lock);
     while (q->delivered < upto) {
-        if (q->delivering) pthread_cond_wait(&q->moved, &c->lock);
-        else deliver_first(c);
+        if (q->delivering) {
+            pthread_cond_wait(&q->moved, &c->lock);
+            continue;
+        }
+        /* The notice stays at the head of the queue while listeners are called, so that
+         * notices_await_name finds it. */
+        struct notice *n = q->first;
+        q->delivering = true;
+        pthread_mutex_unlock(&c->lock);
+        for (uint32_t i = 0; i < q->n_listeners; i++) q->listeners[i].cb(q->listeners[i].arg, &n->change);
+        pthread_mutex_lock(&c->lock);
+        assert(q->delivering && q->first == n); /* N1 */
+        q->delivering = false;
+        q->first = n->next;
+        if (!q->first) q->last = NULL;
+        q->delivered++;
+        free(n);
+        pthread_cond_broadcast(&q->moved);
     }
     pthread_mutex_unlock(&c->lock);
 }

@@ -18,23 +18,6 @@ void catalog_suspend(struct catalog *c) {
     recovery_stop(c);
 }
 
-/* Empties the catalogue and returns the old entries, which are kept until the new ones are
- * visible. */
-static struct before put_aside(struct catalog *c) {
-    struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
-    free(c->by_id);
-    free(c->by_name);
-    c->by_id = c->by_name = NULL;
-    c->entries = NULL;
-    c->n_entries = c->n_buckets = 0;
-    c->busy = c->touched = NULL;
-    c->sums[0] = c->sums[1] = 0;
-    memset(c->counts, 0, sizeof c->counts);
-    c->begin_anew = true;
-    c->n_reloads++;
-    return b;
-}
-
 static struct entry *old_of(const struct before *b, uint32_t id) {
     for (uint32_t i = 0; i < b->n; i++)
         if (b->entries[i]->id == id) return b->entries[i];
@@ -46,14 +29,6 @@ static bool is_same(const struct entry *a, const struct entry *b) {
            strcmp(a->name, b->name) == 0;
 }
 
-/* A change under way on an unchanged object keeps its due time. */
-static void carry_on(struct entry *old, struct entry *now) {
-    now->due_us = old->due_us;
-    now->since_us = old->since_us;
-    now->at_once = old->at_once;
-    entry_fail_with(now, old->failure);
-}
-
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
  * before, so that statements compiled for the old definition do not match it. */
 static void set_shapes(struct catalog *c, const struct before *b) {
@@ -61,18 +36,14 @@ static void set_shapes(struct catalog *c, const struct before *b) {
         struct entry *old = old_of(b, c->entries[i]->id), *now = c->entries[i];
         bool same = old && is_same(old, now);
         now->shape = same ? old->shape : c->n_reloads << 16;
-        if (same && entry_is_pending(now)) carry_on(old, now);
+        if (same && entry_is_pending(now)) { /* it keeps its due time */
+            now->due_us = old->due_us;
+            now->since_us = old->since_us;
+            now->at_once = old->at_once;
+            entry_fail_with(now, old->failure);
+        }
         if (now->shown) entry_touch(c, now);
     }
-}
-
-/* Raises next_id to its old value: ids must not be reused, because prepared statements and the
- * ledger identify objects by them. */
-static int keep_ids(struct catalog *c, const struct before *b, struct err *e) {
-    uint32_t id;
-    if (c->next_id >= b->next_id) return 0;
-    c->next_id = b->next_id;
-    return entry_next_id(c, &id, e);
 }
 
 static bool is_seen(const struct entry *x) {
@@ -120,8 +91,25 @@ static void keep_restores(struct catalog *c, const struct before *b) {
 }
 
 static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *e), struct err *e) {
-    struct before b = put_aside(c);
-    int rc = read(c, e) || keep_ids(c, &b, e) ? -1 : 0;
+    /* The old entries are kept until the new ones are visible. */
+    struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
+    free(c->by_id);
+    free(c->by_name);
+    c->by_id = c->by_name = NULL;
+    c->entries = NULL;
+    c->n_entries = c->n_buckets = 0;
+    c->busy = c->touched = NULL;
+    c->sums[0] = c->sums[1] = 0;
+    memset(c->counts, 0, sizeof c->counts);
+    c->begin_anew = true;
+    c->n_reloads++;
+    int rc = read(c, e);
+    if (!rc && c->next_id < b.next_id) {
+        /* Ids must not be reused: prepared statements and the ledger identify objects by them. */
+        uint32_t id;
+        c->next_id = b.next_id;
+        rc = entry_next_id(c, &id, e);
+    }
     if (read == catalog_read_objects) keep_restores(c, &b);
     set_shapes(c, &b);
     if (!rc) rc = notices_reserve(c, tell_all(c, &b, false), e);
@@ -144,15 +132,11 @@ int catalog_resume(struct catalog *c, bool changed, struct err *e) {
     return rc;
 }
 
-static bool frees(const struct catalog *c) {
-    for (const struct entry *x = c->busy; x; x = x->busy_next)
-        if (x->freeing) return true;
-    return false;
-}
-
 void catalog_look_again(struct catalog *c) {
     struct err e = {0};
-    if (frees(c) || !atomic_exchange(&c->noticed, false)) return;
+    for (const struct entry *x = c->busy; x; x = x->busy_next)
+        if (x->freeing) return;
+    if (!atomic_exchange(&c->noticed, false)) return;
     if (reload(c, catalog_read_objects, &e) == 0) return;
     log_error("catalog: what another server has changed cannot be read: %s", e.text);
     atomic_store(&c->noticed, true);

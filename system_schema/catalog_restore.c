@@ -77,12 +77,6 @@ static struct history *source(struct apply *a) {
     return NULL;
 }
 
-static int check_restores(struct apply *a) {
-    uint32_t n = 0;
-    for (const struct entry *x = a->c->busy; x; x = x->busy_next) n += x->status == SCHEMA_RESTORING;
-    return n < QUOTA_RESTORES ? 0 : compat_refuse(&a->compat, REFUSE_RESTORES, a->err, QUOTA_RESTORES);
-}
-
 static const struct schema_table *definition_at(struct apply *a, const struct history *h, int64_t at_us) {
     const struct object_place at = {.keyspace = a->change->keyspace, .name = a->change->name};
     return table_kind.decode(recovery_form(h, at_us), &at, &a->arena, a->err);
@@ -114,7 +108,10 @@ int apply_restore_table(struct apply *a) {
     struct entry *ks = apply_keyspace(a, true);
     if (!ks || apply_check_table_name(a, ks)) return -1;
     struct history *newest = source(a);
-    if (!newest || check_restores(a)) return -1;
+    if (!newest) return -1;
+    int restores = 0;
+    for (const struct entry *x = a->c->busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
+    if (restores >= QUOTA_RESTORES && compat_refuse(&a->compat, REFUSE_RESTORES, a->err, QUOTA_RESTORES)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
     struct history *h = recovery_at(a->c, newest, at_us);
     /* earlier within the same millisecond */

@@ -32,21 +32,17 @@ int rules_load(struct catalog *c, struct err *e) {
     return c->control ? eng_meta_scan(c->eng, slice_str(rule_prefix), put_loaded, c, e) : 0;
 }
 
-static void put_key(const struct ddl_rule *rule, struct buf *out) {
-    buf_put_str(out, rule_prefix);
-    buf_put_str(out, rule->statement);
-    buf_u8(out, 0);
-    buf_put_str(out, rule->keyspace);
-    buf_u8(out, 0);
-    buf_put_str(out, rule->name);
-}
-
 /* Writes the record (keep) or erases it. */
 static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep, struct err *e) {
     struct buf key, value;
     buf_init(&key, 0);
     buf_init(&value, 0);
-    put_key(rule, &key);
+    buf_put_str(&key, rule_prefix);
+    buf_put_str(&key, rule->statement);
+    buf_u8(&key, 0);
+    buf_put_str(&key, rule->keyspace);
+    buf_u8(&key, 0);
+    buf_put_str(&key, rule->name);
     ddl_rule_encode(rule, &value);
     int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : 0;
     if (rc == 0 && keep) rc = eng_meta_put(c->eng, buf_slice(&key), buf_slice(&value), e);
@@ -62,21 +58,15 @@ int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay
     return ddl_rules_put(&c->rules, &rule, e);
 }
 
-/* Finds the configuration's rule for the subject. 1: found; 0: none; -1: err. */
-static int find_configured(struct catalog *c, const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
-    struct ddl_rules configured;
-    if (ddl_rules_init(&configured, c->ddl_delay, c->ddl_rules, 0, e)) return -1;
-    const struct ddl_rule *found = ddl_rules_find(&configured, of);
-    if (found) *out = *found;
-    ddl_rules_fini(&configured);
-    return found ? 1 : 0;
-}
-
 int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) {
-    struct ddl_rule configured, nothing;
+    struct ddl_rules all;
+    struct ddl_rule configured = {0}, nothing;
     const struct ddl_rule *now = ddl_rules_find(&c->rules, of);
-    int is_configured = find_configured(c, of, &configured, e);
-    if (is_configured < 0) return -1;
+    if (ddl_rules_init(&all, c->ddl_delay, c->ddl_rules, 0, e)) return -1;
+    const struct ddl_rule *found = ddl_rules_find(&all, of);
+    bool is_configured = found != NULL;
+    if (found) configured = *found;
+    ddl_rules_fini(&all);
     if (!now) return 0;
     bool back = ddl_subject_is_everything(of);
     nothing = *now;

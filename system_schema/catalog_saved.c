@@ -95,13 +95,6 @@ static void drop_parts(struct catalog *c, struct spare *s) {
     s->ready = false;
 }
 
-static bool is_known(struct saved_keyspaces *all, uint32_t id) {
-    for (const struct spare *s = all->first; s; s = s->next)
-        for (uint32_t i = 0; i < s->n; i++)
-            if (s->parts[i].to == id) return true;
-    return false;
-}
-
 struct stray {
     struct catalog *c;
     struct meta_batch found;
@@ -111,7 +104,9 @@ static int find_stray(void *arg, struct slice key, struct slice value, struct er
     struct stray *x = arg;
     if (key.n != SPARE_KEY || value.n != 1) return 0;
     pthread_mutex_lock(&x->c->saved->lock);
-    bool known = is_known(x->c->saved, load_u32(key.p + 6));
+    bool known = false;
+    for (const struct spare *s = x->c->saved->first; s; s = s->next)
+        for (uint32_t i = 0; i < s->n; i++) known = known || s->parts[i].to == load_u32(key.p + 6);
     pthread_mutex_unlock(&x->c->saved->lock);
     return known ? 0 : meta_batch_put(&x->found, key, value, e);
 }
@@ -214,22 +209,18 @@ static int record_parts(struct catalog *c, const struct spare *s, struct err *e)
     return rc;
 }
 
-static int copy_parts(struct catalog *c, const struct spare *s, struct err *e) {
+static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
+    struct look l = {.c = c, .spare = s, .each = note_rows};
+    if (!s->state && !(s->state = eng_state_open(c->eng, s->name, e))) return -1;
+    if (look_through(&l, e) || recovery_each_saved(s->state, s->keyspace, note_history, s, e)) return -1;
+    if (take_ids(c, s, e) || record_parts(c, s, e)) return -1;
     int rc = 0;
     for (uint32_t i = 0; i < s->n && !rc && !c->saved->stop; i++) {
         const struct part *p = &s->parts[i];
         rc = p->what == SPARE_ROWS ? eng_ingest(c->eng, p->to, s->state, p->from, e)
                                    : eng_history_ingest(c->eng, p->to, s->state, p->from, e);
     }
-    return rc || c->saved->stop ? -1 : 0;
-}
-
-static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
-    struct look l = {.c = c, .spare = s, .each = note_rows};
-    if (!s->state && !(s->state = eng_state_open(c->eng, s->name, e))) return -1;
-    if (look_through(&l, e) || recovery_each_saved(s->state, s->keyspace, note_history, s, e)) return -1;
-    if (take_ids(c, s, e) || record_parts(c, s, e)) return -1;
-    if (copy_parts(c, s, e) == 0) return 0;
+    if (!rc && !c->saved->stop) return 0;
     drop_parts(c, s);
     return -1;
 }

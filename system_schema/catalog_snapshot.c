@@ -7,8 +7,6 @@
 #include "system_schema/catalog_state.h"
 
 static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->form.n > 0; }
-static bool is_listed(const struct entry *x) { return schema_status_is_listed(x->status) && is_visible(x); }
-
 void entry_touch(struct catalog *c, struct entry *x) {
     if (x->touched) return;
     x->touched = true;
@@ -123,7 +121,7 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) {
 static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     struct buf b;
     sums[0] = sums[1] = 0;
-    if (!is_listed(x)) return 0;
+    if (!schema_status_is_listed(x->status) || !is_visible(x)) return 0;
     buf_init(&b, 0);
     buf_u32(&b, x->id);
     buf_put_str(&b, x->name);
@@ -134,15 +132,6 @@ static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     int rc = buf_failed(&b) ? err_nomem(e) : 0;
     buf_fini(&b);
     return rc;
-}
-
-/* The sums do not depend on the order of entries, so that a restart does not change the version.
- * It is a name-based UUID (version 3), as in Cassandra. */
-static void write_version(const uint64_t sums[2], uint8_t version[16]) {
-    store_u64(version, sums[0]);
-    store_u64(version + 8, sums[1]);
-    version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
-    version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
 }
 
 /* ---- all ---- */
@@ -200,7 +189,13 @@ int catalog_publish(struct catalog *c, struct err *e) {
     }
     c->begin_anew = c->system_altered = false;
     memcpy(c->sums, sums, sizeof sums);
-    write_version(sums, s->schema.version);
+    /* The sums do not depend on the order of entries, so that a restart does not change the
+     * version. It is a name-based UUID (version 3), as in Cassandra. */
+    uint8_t *version = s->schema.version;
+    store_u64(version, sums[0]);
+    store_u64(version + 8, sums[1]);
+    version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
+    version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
     s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;
     s->schema.has_control = c->control;
     s->schema.generation = atomic_load(&c->generation) + 1;

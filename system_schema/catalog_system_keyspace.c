@@ -51,31 +51,26 @@ int system_keyspaces_load(struct catalog *c, struct err *e) {
     return c->mode == MODE_CASSANDRA ? eng_meta_scan(c->eng, slice_str(prefix), load_one, c, e) : 0;
 }
 
-static int record(struct catalog *c, const struct schema_keyspace *ks, struct buf *form, struct err *e) {
-    const struct object_place place = {.keyspace = ks->name, .name = ks->name};
-    struct buf key;
-    buf_init(&key, 0);
-    buf_put_str(&key, prefix);
-    buf_put_str(&key, ks->name);
-    int rc = definition_form(&keyspace_kind, &place, ks, form, e);
-    if (rc == 0) rc = buf_failed(&key) ? err_nomem(e) : eng_meta_put(c->eng, buf_slice(&key), buf_slice(form), e);
-    buf_fini(&key);
-    return rc;
-}
-
 int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     const struct catalog_change *ch = a->change;
     struct catalog *c = a->c;
     struct space **at = space_of(c, ch->keyspace);
     struct schema_keyspace ks = *(*at)->space.keyspace;
-    struct buf form;
+    const struct object_place place = {.keyspace = ks.name, .name = ks.name};
+    struct buf form, key;
     if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(c, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err))
         return -1;
     buf_init(&form, 0);
-    int rc = record(c, &ks, &form, a->err);
+    buf_init(&key, 0);
+    buf_put_str(&key, prefix);
+    buf_put_str(&key, ks.name);
+    int rc = definition_form(&keyspace_kind, &place, &ks, &form, a->err);
+    if (rc == 0)
+        rc = buf_failed(&key) ? err_nomem(a->err) : eng_meta_put(c->eng, buf_slice(&key), buf_slice(&form), a->err);
     if (rc == 0) rc = take_form(c, at, buf_slice(&form), a->err);
     if (rc == 0) rc = catalog_publish(c, a->err);
+    buf_fini(&key);
     buf_fini(&form);
     if (rc) return -1;
     *out = (struct schema_change){.kind = CHANGE_UPDATED, .target = TARGET_KEYSPACE};

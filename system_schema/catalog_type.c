@@ -58,18 +58,6 @@ static struct schema_type *type_of_fields(struct apply *a, const struct cql_type
     return t->type ? t : NULL;
 }
 
-static int check_quotas(struct apply *a, const struct schema_type *t) {
-    const struct catalog_quota *q = &a->c->quota;
-    int32_t depth = type_nesting(t->type);
-    if (a->compat.mode == COMPAT_OFF) return 0;
-    if (q->type_depth && depth > q->type_depth &&
-        compat_refuse(&a->compat, REFUSE_TYPE_DEPTH, a->err, (int)depth, (int)q->type_depth))
-        return -1;
-    return q->types ? apply_check_number(a, &type_kind, REFUSE_TYPES,
-                                         q->types < UINT32_MAX ? (uint32_t)q->types : UINT32_MAX)
-                    : 0;
-}
-
 int apply_create_type(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, true);
@@ -81,7 +69,15 @@ int apply_create_type(struct apply *a) {
     const struct entry *old = apply_being_deleted(a, &type_kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
     const struct schema_type *t = type_of_fields(a, NULL);
-    return t && !check_quotas(a, t) ? apply_begin_create(a, &type_kind, ks, t) : -1;
+    if (!t) return -1;
+    const struct catalog_quota *q = &a->c->quota;
+    int32_t depth = type_nesting(t->type);
+    if (a->compat.mode != COMPAT_OFF && q->type_depth && depth > q->type_depth &&
+        compat_refuse(&a->compat, REFUSE_TYPE_DEPTH, a->err, (int)depth, (int)q->type_depth))
+        return -1;
+    uint32_t most = q->types < UINT32_MAX ? (uint32_t)q->types : UINT32_MAX;
+    if (q->types && apply_check_number(a, &type_kind, REFUSE_TYPES, most)) return -1;
+    return apply_begin_create(a, &type_kind, ks, t);
 }
 
 /* ---- ALTER and DROP ---- */

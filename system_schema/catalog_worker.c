@@ -76,52 +76,37 @@ static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice o
     return same;
 }
 
-/* Touches the keyspace's objects, because they point to its definition. */
-static void touch_objects(struct catalog *c, const struct entry *ks) {
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->keyspace_id == ks->id) entry_touch(c, c->entries[i]);
-}
-
-/* Ends the drop of the keyspace's objects: they are gone with the keyspace, or stay if its drop
- * failed. */
-static void finish_objects(struct catalog *c, const struct entry *ks) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
-        if (x->keyspace_id != ks->id || x->status != SCHEMA_DELETING) continue;
-        if (entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
-        else if (x->with_keyspace) entry_set_status(c, x, SCHEMA_ACTIVE);
-        x->with_keyspace = false;
-    }
-}
-
-/* The object's own drop failed, but its keyspace is being dropped: marks the object to go with
- * the keyspace. */
-static void stay_with_keyspace(struct catalog *c, struct entry *x) {
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
-    if (!ks || ks->status != SCHEMA_DELETING) return;
-    entry_set_status(c, x, SCHEMA_DELETING);
-    x->with_keyspace = true;
-}
-
-static void note_failure(struct catalog *c, struct entry *x, enum schema_status from) {
-    struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
-    f->id = x->id;
-    snprintf(f->words, sizeof f->words, "%s", x->failure);
-    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(from), x->kind->word, x->name,
-             x->failure);
-}
-
 void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before) {
     if (before->status == SCHEMA_UPDATING) {
         bool taken = x->form.p == before->next.p;
-        if (taken && x->kind == &keyspace_kind) touch_objects(c, x);
+        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < c->n_entries; i++)
+            if (c->entries[i]->keyspace_id == x->id) entry_touch(c, c->entries[i]); /* points to the old definition */
         if (taken && x->kind == &type_kind) type_touch_users(c, x);
         if (taken && !keeps_shape(c, x, before->form)) x->shape++;
         free((void *)(taken ? before->form : before->next).p);
     }
-    if (before->status == SCHEMA_DELETING && x->kind == &keyspace_kind) finish_objects(c, x);
-    if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE) stay_with_keyspace(c, x);
-    if (x->failure) note_failure(c, x, before->status);
+    /* The keyspace's objects are gone with it, or stay if its drop failed. */
+    bool keyspace_dropped = before->status == SCHEMA_DELETING && x->kind == &keyspace_kind;
+    for (uint32_t i = 0; keyspace_dropped && i < c->n_entries; i++) {
+        struct entry *y = c->entries[i];
+        if (y->keyspace_id != x->id || y->status != SCHEMA_DELETING) continue;
+        if (entry_is_gone(x)) entry_set_status(c, y, SCHEMA_DELETED);
+        else if (y->with_keyspace) entry_set_status(c, y, SCHEMA_ACTIVE);
+        y->with_keyspace = false;
+    }
+    /* An object whose own drop failed still goes with its keyspace if that is being dropped. */
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE && ks && ks->status == SCHEMA_DELETING) {
+        entry_set_status(c, x, SCHEMA_DELETING);
+        x->with_keyspace = true;
+    }
+    if (x->failure) {
+        struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
+        f->id = x->id;
+        snprintf(f->words, sizeof f->words, "%s", x->failure);
+        log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(before->status),
+                 x->kind->word, x->name, x->failure);
+    }
     entry_fail_with(x, NULL);
 }
 
@@ -139,15 +124,6 @@ void table_tell_engine(struct catalog *c, const struct entry *x) {
     if ((t->n_dropped && !dropped) || eng_table_set_dropped(c->eng, t->storage, t->n_dropped, dropped, &e))
         log_error("catalog: there is no memory to hide the dropped columns of %s", t->name);
     free(dropped);
-}
-
-/* Notifies listeners of the end of a change. DROPPED was sent when the drop began, so a failed
- * drop sends CREATED. */
-static void tell_listeners(struct catalog *c, struct entry *x, enum schema_status from, bool failed) {
-    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
-    if (x->status != SCHEMA_ACTIVE) return;
-    if (from != SCHEMA_UPDATING) catalog_notify(c, CHANGE_CREATED, x);
-    else if (!failed) catalog_notify(c, CHANGE_UPDATED, x);
 }
 
 static void move_on(struct catalog *c, struct entry *x) {
@@ -170,7 +146,10 @@ static void move_on(struct catalog *c, struct entry *x) {
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
     else if (!entry_is_gone(x)) table_tell_engine(c, x);
     fault_dies(FAULT_DDL);
-    tell_listeners(c, x, before.status, failed);
+    /* DROPPED was sent when a drop began: a drop that failed sends CREATED. */
+    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
+    else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) catalog_notify(c, CHANGE_CREATED, x);
+    else if (x->status == SCHEMA_ACTIVE && !failed) catalog_notify(c, CHANGE_UPDATED, x);
     pthread_cond_broadcast(&c->moved);
 }
 
@@ -219,27 +198,18 @@ static int64_t next_due(const struct catalog *c) {
     return next < c->partitioner.due_us ? next : c->partitioner.due_us;
 }
 
-/* Ends one change that is due; false: none is. */
-static bool move_one(struct catalog *c, int64_t now) {
-    struct entry *x = c->busy;
-    while (x && (!entry_is_pending(x) || x->waits || x->due_us > now)) x = x->busy_next;
-    if (x) move_on(c, x);
-    return x;
-}
-
-/* Publishes changes for which an earlier snapshot failed. */
-static void publish_late(struct catalog *c) {
-    struct err e = {0};
-    if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-}
-
 /* Ends all changes that are due; releases the lock while it delivers the notices. */
 static void move_due(struct catalog *c) {
     catalog_look_again(c);
     int64_t now = clock_mono_us(c->clock);
-    while (move_one(c, now)) continue;
+    for (struct entry *x = c->busy; x;) {
+        bool due = entry_is_pending(x) && !x->waits && x->due_us <= now;
+        if (due) move_on(c, x);
+        x = due ? c->busy : x->busy_next; /* move_on changes the list */
+    }
     partitioner_step(c, now);
-    publish_late(c);
+    struct err e = {0}; /* an entry is still touched if an earlier snapshot failed */
+    if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
     uint64_t told = c->notices.queued;
     pthread_mutex_unlock(&c->lock);
     notices_deliver(c, told);
@@ -263,12 +233,6 @@ int64_t catalog_step(struct catalog *c) {
     int64_t next = next_due(c);
     pthread_mutex_unlock(&c->lock);
     return next;
-}
-
-static bool has_garbage(const struct catalog *c) {
-    for (const struct entry *x = c->busy; x; x = x->busy_next)
-        if (is_garbage(x) && x->due_us == INT64_MAX) return true;
-    return false;
 }
 
 static void wait_until(struct catalog *c, int64_t due_us) {
@@ -296,7 +260,10 @@ static void *work(void *arg) {
         pthread_mutex_unlock(&c->lock);
         (void)catalog_step(c);
         pthread_mutex_lock(&c->lock);
-        if (!c->closing && !has_garbage(c)) wait_until(c, next_due(c));
+        bool garbage = false;
+        for (const struct entry *x = c->busy; x; x = x->busy_next)
+            garbage = garbage || (is_garbage(x) && x->due_us == INT64_MAX);
+        if (!c->closing && !garbage) wait_until(c, next_due(c));
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;

@@ -68,21 +68,15 @@ static int read_order(const struct schema_table *t, const struct virtual_change 
     return 0;
 }
 
-static void set_state(struct clock_control *clock, enum clock_state state) {
-    switch (state) {
-    case CLOCK_FREE: clock_control_free(clock); return;
-    case CLOCK_RUNNING: clock_control_run(clock); return;
-    case CLOCK_FROZEN: clock_control_freeze(clock); return;
-    }
-}
-
 /* Sets the state first: a clock that is frozen then keeps exactly the time that is set. */
 WRITES(control_clock) {
     struct clock_control *clock = ctx->catalog->clock_control;
     struct order o;
     if (!clock) return err_invalid(ctx->err, "The clock of this server cannot be moved");
     if (read_order(table, change, &o, ctx->err)) return -1;
-    if (o.has_state) set_state(clock, o.state);
+    if (o.has_state && o.state == CLOCK_FREE) clock_control_free(clock);
+    if (o.has_state && o.state == CLOCK_RUNNING) clock_control_run(clock);
+    if (o.has_state && o.state == CLOCK_FROZEN) clock_control_freeze(clock);
     if ((o.has_now && clock_control_set(clock, o.now_us)) ||
         (o.has_advance && clock_control_advance(clock, o.advance_us)))
         return err_invalid(ctx->err, "The clock cannot be set so far");

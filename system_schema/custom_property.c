@@ -183,17 +183,13 @@ static int check_stream(const struct schema_table *t, const struct schema_table 
 
 enum { TAGS_MAX = 50 };
 
-static int check_tags(const struct schema_table *t, struct err *e) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->n_options; i++) n += strncmp(t->options[i].name, "tags.", 5) == 0;
-    return n <= TAGS_MAX ? 0 : err_invalid(e, "A table may have at most %d tags", TAGS_MAX);
-}
-
 int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
                           const struct schema_keyspace *ks, struct err *e) {
     if (check_capacity(t, e) || check_warm_throughput(t, before, e) || check_autoscaling(t, e)) return -1;
     if (check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
     if (schema_regions(ks) < 2 && says_anew(t, before, "custom_properties.replica_updates."))
         return err_invalid(e, "replica_updates are for multi-Region keyspaces");
-    return check_tags(t, e);
+    uint32_t n_tags = 0;
+    for (uint32_t i = 0; i < t->n_options; i++) n_tags += strncmp(t->options[i].name, "tags.", 5) == 0;
+    return n_tags <= TAGS_MAX ? 0 : err_invalid(e, "A table may have at most %d tags", TAGS_MAX);
 }

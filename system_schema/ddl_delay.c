@@ -115,30 +115,25 @@ static uint64_t next_random(uint64_t *random) {
 /* A uniform random number in (0, 1). */
 static double next_even(uint64_t *random) { return ((double)(next_random(random) >> 11) + 0.5) / 9007199254740992.0; }
 
-/* A normal random number, by the Box-Muller method. */
-static double next_normal(uint64_t *random) {
-    double u = next_even(random), v = next_even(random);
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
-
 static int64_t draw_range(int64_t min_ms, int64_t max_ms, uint64_t *random) {
     return (min_ms + (int64_t)(next_random(random) % (uint64_t)(max_ms - min_ms + 1))) * 1000;
 }
 
-static int64_t draw_realistic(const char *statement, uint64_t *random) {
-    const struct ddl_statement *s = find_statement(statement);
-    return s ? draw_range(s->min_s * 1000, s->max_s * 1000, random) : 0;
-}
-
 int64_t ddl_delay_draw(const struct ddl_delay *d, const char *statement, uint64_t *random) {
-    double ms;
+    const struct ddl_statement *s;
+    double ms, u, v;
     switch (d->kind) {
     case DDL_NONE: return 0;
     case DDL_FIXED: return d->min_ms * 1000;
     case DDL_RANGE: return draw_range(d->min_ms, d->max_ms, random);
-    case DDL_REALISTIC: return draw_realistic(statement, random);
+    case DDL_REALISTIC:
+        s = find_statement(statement);
+        return s ? draw_range(s->min_s * 1000, s->max_s * 1000, random) : 0;
     case DDL_LOGNORMAL:
-        ms = (double)d->min_ms * exp(d->sigma * next_normal(random));
+        u = next_even(random);
+        v = next_even(random);
+        /* A normal random number, by the Box-Muller method, is the exponent. */
+        ms = (double)d->min_ms * exp(d->sigma * (sqrt(-2 * log(u)) * cos(6.283185307179586 * v)));
         return ms < DDL_DELAY_MAX_MS ? (int64_t)(ms * 1000) : (int64_t)DDL_DELAY_MAX_MS * 1000;
     case DDL_HELD: break;
     }

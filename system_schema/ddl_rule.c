@@ -5,14 +5,6 @@
 
 static bool is_any(const char *s) { return strcmp(s, "*") == 0; }
 
-static int no_such_statement(const char *statement, struct err *e) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "'%.100s' is no DDL statement that takes time: *, ", statement);
-    ddl_statement_list(&text);
-    return err_set_buf(e, ERR_INVALID, &text);
-}
-
 /* ---- the list ---- */
 
 static int compare(const struct ddl_rule *r, const struct ddl_subject *of) {
@@ -46,12 +38,6 @@ static int insert(struct ddl_rules *r, uint32_t at, const struct ddl_rule *rule,
     return 0;
 }
 
-static void erase(struct ddl_rules *r, uint32_t at) {
-    free(r->all[at]);
-    memmove(r->all + at, r->all + at + 1, (r->n - at - 1) * sizeof *r->all);
-    r->n--;
-}
-
 bool ddl_subject_is_everything(const struct ddl_subject *of) {
     return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name);
 }
@@ -59,15 +45,6 @@ bool ddl_subject_is_everything(const struct ddl_subject *of) {
 const struct ddl_rule *ddl_rules_find(const struct ddl_rules *r, const struct ddl_subject *of) {
     uint32_t at = place_of(r, of);
     return is_at(r, at, of) ? r->all[at] : NULL;
-}
-
-static int check_subject(const struct ddl_subject *of, struct err *e) {
-    if (!is_any(of->statement) && !ddl_statement_is_known(of->statement)) return no_such_statement(of->statement, e);
-    if (!*of->keyspace || !*of->name || strlen(of->keyspace) >= DDL_NAME_MAX || strlen(of->name) >= DDL_NAME_MAX)
-        return err_invalid(e, "A rule names a keyspace and an object of it, or * for any");
-    if (is_any(of->keyspace) && !is_any(of->name))
-        return err_invalid(e, "A rule that names an object names its keyspace, too");
-    return 0;
 }
 
 static int set_delay(struct ddl_rule *rule, const char *text, struct err *e) {
@@ -87,7 +64,17 @@ static int set_failure(struct ddl_rule *rule, const char *words, struct err *e) 
 
 /* Makes an empty rule of the subject. */
 static int rule_of(const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
-    if (check_subject(of, e)) return -1;
+    if (!is_any(of->statement) && !ddl_statement_is_known(of->statement)) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "'%.100s' is no DDL statement that takes time: *, ", of->statement);
+        ddl_statement_list(&text);
+        return err_set_buf(e, ERR_INVALID, &text);
+    }
+    if (!*of->keyspace || !*of->name || strlen(of->keyspace) >= DDL_NAME_MAX || strlen(of->name) >= DDL_NAME_MAX)
+        return err_invalid(e, "A rule names a keyspace and an object of it, or * for any");
+    if (is_any(of->keyspace) && !is_any(of->name))
+        return err_invalid(e, "A rule that names an object names its keyspace, too");
     *out = (struct ddl_rule){0};
     snprintf(out->statement, sizeof out->statement, "%s", of->statement);
     snprintf(out->keyspace, sizeof out->keyspace, "%s", of->keyspace);
@@ -114,7 +101,12 @@ int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *
     bool says = rule->has_delay || rule->has_failure;
     uint32_t at = place_of(r, &of);
     if (is_at(r, at, &of)) {
-        if (!says) return erase(r, at), 0;
+        if (!says) {
+            free(r->all[at]);
+            memmove(r->all + at, r->all + at + 1, (r->n - at - 1) * sizeof *r->all);
+            r->n--;
+            return 0;
+        }
         *r->all[at] = *rule;
     } else if (says && insert(r, at, rule, e)) {
         return -1;

@@ -12,25 +12,10 @@
 
 enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2, FORM_WITH_MASKS = 3 };
 
-static uint32_t count_masks(const struct schema_table *t) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->n_columns; i++) n += t->columns[i].mask != NULL;
-    return n;
-}
-
-static void put_mask(struct buf *out, const struct schema_mask *m) {
-    form_put_text(out, m->function);
-    buf_uvarint(out, m->n_arguments);
-    for (uint32_t i = 0; i < m->n_arguments; i++) {
-        form_put_text(out, m->arguments[i].type);
-        form_put_text(out, m->arguments[i].value);
-        form_put_text(out, m->arguments[i].literal);
-    }
-}
-
 static void encode(const void *definition, struct buf *out) {
     const struct schema_table *t = definition;
-    uint32_t n_masks = count_masks(t);
+    uint32_t n_masks = 0;
+    for (uint32_t i = 0; i < t->n_columns; i++) n_masks += t->columns[i].mask != NULL;
     buf_u8(out, n_masks ? FORM_WITH_MASKS : t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
     buf_put(out, t->id, sizeof t->id);
     buf_u64(out, (uint64_t)t->created_ms);
@@ -57,9 +42,16 @@ static void encode(const void *definition, struct buf *out) {
     }
     if (n_masks) buf_uvarint(out, n_masks);
     for (uint32_t i = 0; i < t->n_columns; i++) {
-        if (!t->columns[i].mask) continue;
+        const struct schema_mask *m = t->columns[i].mask;
+        if (!m) continue;
         buf_uvarint(out, i);
-        put_mask(out, t->columns[i].mask);
+        form_put_text(out, m->function);
+        buf_uvarint(out, m->n_arguments);
+        for (uint32_t k = 0; k < m->n_arguments; k++) {
+            form_put_text(out, m->arguments[k].type);
+            form_put_text(out, m->arguments[k].value);
+            form_put_text(out, m->arguments[k].literal);
+        }
     }
 }
 
@@ -186,13 +178,6 @@ static void *decode(struct slice form, const struct object_place *at, struct are
     return get_table(form, at, a, t, e) ? NULL : t;
 }
 
-static size_t mask_bytes(const struct schema_mask *m) {
-    size_t bytes = 0;
-    for (uint32_t i = 0; m && i < m->n_arguments; i++)
-        bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
-    return bytes;
-}
-
 static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
     size_t masks = 0;
@@ -205,7 +190,9 @@ static int check(const void *definition, struct err *e) {
         if (n > DEFINITION_NAME_MAX)
             return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)",
                                DEFINITION_NAME_MAX, n);
-        masks += mask_bytes(t->columns[i].mask);
+        const struct schema_mask *m = t->columns[i].mask;
+        for (uint32_t k = 0; m && k < m->n_arguments; k++)
+            masks += strlen(m->arguments[k].type) + strlen(m->arguments[k].value) + strlen(m->arguments[k].literal);
     }
     if (masks <= DEFINITION_MASK_BYTES_MAX) return 0;
     return err_invalid(e,

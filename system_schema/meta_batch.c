@@ -12,18 +12,14 @@ void meta_batch_fini(struct meta_batch *b) {
     arena_fini(&b->arena);
 }
 
-static int make_room(struct meta_batch *b, struct err *e) {
-    if (b->n < b->cap) return 0;
-    uint32_t cap = b->cap ? b->cap * 2 : 8;
-    struct eng_meta_change *all = realloc(b->changes, cap * sizeof *all);
-    if (!all) return err_nomem(e);
-    b->changes = all;
-    b->cap = cap;
-    return 0;
-}
-
 static int add(struct meta_batch *b, struct slice key, const struct slice *value, struct err *e) {
-    if (make_room(b, e)) return -1;
+    if (b->n == b->cap) {
+        uint32_t cap = b->cap ? b->cap * 2 : 8;
+        struct eng_meta_change *all = realloc(b->changes, cap * sizeof *all);
+        if (!all) return err_nomem(e);
+        b->changes = all;
+        b->cap = cap;
+    }
     struct eng_meta_change *c = &b->changes[b->n];
     *c = (struct eng_meta_change){.key = arena_dup(&b->arena, key), .deleted = !value};
     if (value) c->value = arena_dup(&b->arena, *value);

@@ -129,10 +129,6 @@ struct slice recovery_form(const struct history *h, int64_t at_us) {
     return h->versions[i].form;
 }
 
-static bool is_named(const struct history *h, const char *keyspace, const char *name) {
-    return strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
-}
-
 struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name) {
     struct history *last = NULL;
     const struct entry *ks = entry_find(c, &keyspace_kind, 0, keyspace), *x = NULL;
@@ -140,8 +136,9 @@ struct history *recovery_find(struct catalog *c, const char *keyspace, const cha
     struct history *own = x ? of_table(c, x->id) : NULL;
     if (x) return own && own->begun ? own : NULL;
     for (struct history *h = c->histories; h; h = h->next) {
+        bool named = strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
         bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(c, h);
-        if (there && is_named(h, keyspace, name) && (!last || h->gone_us > last->gone_us)) last = h;
+        if (there && named && (!last || h->gone_us > last->gone_us)) last = h;
     }
     return last;
 }
@@ -202,31 +199,21 @@ static void give_up(struct catalog *c, struct entry *x) {
     pthread_cond_broadcast(&c->keep);
 }
 
-static void end(struct catalog *c, struct entry *x, struct history *h) {
-    if (!h->begun) {
-        give_up(c, x);
-        return;
-    }
-    eng_history_end(c->eng, x->storage);
-    h->gone_us = now_us(c);
-    h->table = 0;
-    save_or_say(c, h);
-}
-
-/* Erases the plan of a restore that has ended. */
-static void forget_plan(struct catalog *c, uint32_t table) {
-    uint8_t key[KEY_MAX];
-    struct err e = {0};
-    if (eng_meta_delete(c->eng, record_name("restore/", table, key), &e))
-        log_warn("the plan of a restore stays: %s", e.text);
-}
-
 static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
     struct history *h = of_table(c, x->id);
-    if (x->restored_from && x->status != SCHEMA_RESTORING) forget_plan(c, x->id);
-    if (entry_is_gone(x)) {
-        if (h) end(c, x, h);
-        return;
+    if (x->restored_from && x->status != SCHEMA_RESTORING) { /* the restore has ended: erase its plan */
+        uint8_t key[KEY_MAX];
+        struct err e = {0};
+        if (eng_meta_delete(c->eng, record_name("restore/", x->id, key), &e))
+            log_warn("the plan of a restore stays: %s", e.text);
+    }
+    if (entry_is_gone(x) && h && !h->begun) {
+        give_up(c, x);
+    } else if (entry_is_gone(x) && h) {
+        eng_history_end(c->eng, x->storage);
+        h->gone_us = now_us(c);
+        h->table = 0;
+        save_or_say(c, h);
     }
     if (x->status != SCHEMA_ACTIVE) return;
     struct wishes w = wishes_of(c, x);
@@ -271,15 +258,6 @@ static int add_record(struct recovery_turn *turn, const struct history *h, struc
     return buf_failed(b) ? err_nomem(e) : 0;
 }
 
-static void turn_over(const struct entry *x, struct history *from, struct history *to, int64_t at_us) {
-    if (from) from->table = 0, from->gone_us = at_us;
-    to->table = x->id;
-    to->gone_us = INT64_MAX;
-    assert(at_us != INT64_MAX); /* W1 */
-    to->begun = true;
-    to->unwanted = false;
-}
-
 int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) {
     *turn = (struct recovery_turn){.old = of_table(c, x->id)};
@@ -290,7 +268,16 @@ int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, st
     if (!begun) turn->old = NULL;
     turn->fresh = begin_at(c, x, storage, e);
     if (!turn->fresh) return -1;
-    turn_over(x, turn->old, turn->fresh, eng_history_since(c->eng, turn->fresh->id));
+    int64_t at_us = eng_history_since(c->eng, turn->fresh->id);
+    assert(at_us != INT64_MAX); /* W1 */
+    if (turn->old) {
+        turn->old->table = 0;
+        turn->old->gone_us = at_us;
+    }
+    turn->fresh->table = x->id;
+    turn->fresh->gone_us = INT64_MAX;
+    turn->fresh->begun = true;
+    turn->fresh->unwanted = false;
     return (turn->old && add_record(turn, turn->old, e)) || add_record(turn, turn->fresh, e) ? -1 : 0;
 }
 
@@ -357,15 +344,6 @@ int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
 
 /* ---- the start ---- */
 
-static int read_versions(struct rd *rd, struct history *h, struct err *e) {
-    for (uint64_t n = rd_uvarint(rd); n && !rd->bad; n--) {
-        int64_t from_us = (int64_t)rd_u64(rd);
-        struct slice form = rd_bytes(rd, rd_uvarint(rd));
-        if (!rd->bad && add_version(h, from_us, form, e)) return -1;
-    }
-    return 0;
-}
-
 static int load_history(void *arg, struct slice key, struct slice value, struct err *e) {
     struct catalog *c = arg;
     struct rd rd = rd_of(value);
@@ -378,7 +356,12 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
              lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
     const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
     struct history *h = history_new(c, id, keyspace, name, e);
-    int rc = h ? read_versions(&rd, h, e) : -1;
+    int rc = h ? 0 : -1;
+    for (uint64_t n = h ? rd_uvarint(&rd) : 0; n && !rd.bad && !rc; n--) {
+        int64_t from_us = (int64_t)rd_u64(&rd);
+        struct slice form = rd_bytes(&rd, rd_uvarint(&rd));
+        if (!rd.bad) rc = add_version(h, from_us, form, e);
+    }
     if (h) {
         h->table = table;
         h->lineage = lineage ? lineage : table ? table : id; /* ids are unique over tables and histories */

@@ -10,23 +10,11 @@
 
 enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };
 
-static struct history *by_id(struct catalog *c, uint32_t id) {
-    struct history *h = c->histories;
-    while (h && h->id != id) h = h->next;
-    return h;
-}
-
 static void say(const struct history *h, const char *what, const struct err *e) {
     log_error("%s of %s.%s: %s", what, h->keyspace, h->name, e->text);
 }
 
 /* ---- restoring ---- */
-
-static struct entry *next_restore(struct catalog *c) {
-    struct entry *x = c->busy;
-    while (x && !x->waits) x = x->busy_next;
-    return x;
-}
 
 static void restored(struct catalog *c, struct entry *x) {
     x->waits = false;
@@ -35,9 +23,11 @@ static void restored(struct catalog *c, struct entry *x) {
 
 /* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
 static int restore_one(struct catalog *c) {
-    struct entry *x = next_restore(c);
+    struct entry *x = c->busy;
+    while (x && !x->waits) x = x->busy_next;
     if (!x) return 0;
-    struct history *h = by_id(c, x->restored_from);
+    struct history *h = c->histories;
+    while (h && h->id != x->restored_from) h = h->next;
     struct err e = {0};
     if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
         restored(c, x);
@@ -135,12 +125,12 @@ static int roll_one(struct catalog *c) {
 
 /* ---- the thread ---- */
 
-static int64_t pause_ms(const struct catalog *c) {
+/* Sleeps until there is work, or it is time to roll histories up; only for a short time if a job
+ * failed. */
+static void sleep_between(struct catalog *c, bool failed) {
     int64_t ms = c->recovery_window_us / ROLLS_PER_WINDOW / 1000;
-    return ms < RETRY_MS ? RETRY_MS : ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : ms;
-}
-
-static void sleep_for(struct catalog *c, int64_t ms) {
+    if (failed || ms < RETRY_MS) ms = RETRY_MS;
+    if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at); /* machine time; a moved clock or new work signals keep */
     at.tv_sec += ms / 1000;
@@ -160,7 +150,7 @@ static void *keep(void *arg) {
             done = jobs[i](c);
             again = again || done < 0;
         }
-        if (done <= 0 && !c->closing) sleep_for(c, again ? RETRY_MS : pause_ms(c));
+        if (done <= 0 && !c->closing) sleep_between(c, again);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;

@@ -117,12 +117,6 @@ void row_map(struct row_out *ro, const char *column, uint32_t n, const struct sc
     put_buf(ro, column, &b);
 }
 
-static void put_literal(struct buf *b, const char *text) {
-    bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-    bool is_number = *text && !text[strspn(text, "0123456789.-")];
-    buf_printf(b, is_bool || is_number ? "%s" : "'%s'", text);
-}
-
 /* Ignores the first skip bytes of each name, which are the same in all n entries. */
 static void put_nested(struct buf *b, uint32_t n, const struct schema_option *entries, size_t skip) {
     buf_u8(b, '{');
@@ -132,8 +126,14 @@ static void put_nested(struct buf *b, uint32_t n, const struct schema_option *en
         buf_printf(b, "%s'%.*s': ", i ? ", " : "", (int)length, name);
         end = i + 1;
         while (name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0) end++;
-        if (name[length]) put_nested(b, end - i, entries + i, skip + length + 1);
-        else put_literal(b, entries[i].value);
+        if (name[length]) {
+            put_nested(b, end - i, entries + i, skip + length + 1);
+            continue;
+        }
+        const char *text = entries[i].value;
+        bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+        bool is_number = *text && !text[strspn(text, "0123456789.-")];
+        buf_printf(b, is_bool || is_number ? "%s" : "'%s'", text);
     }
     buf_u8(b, '}');
 }

@@ -154,26 +154,6 @@ static int column_order(const void *pa, const void *pb) {
     return strcmp(a->name, b->name);
 }
 
-static void count_columns(struct schema_table *t) {
-    uint32_t counts[4] = {0};
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        counts[t->columns[i].kind]++;
-        if (t->columns[i].type->id == CQL_COUNTER) t->is_counter = true;
-    }
-    t->n_partition_key = counts[COLUMN_PARTITION_KEY];
-    t->n_clustering = counts[COLUMN_CLUSTERING];
-    t->n_static = counts[COLUMN_STATIC];
-    t->n_regular = counts[COLUMN_REGULAR];
-}
-
-static int list_key_types(struct arena *a, struct schema_table *t) {
-    const struct cql_type **types = ARENA_ARRAY(a, t->n_partition_key + 1, const struct cql_type *);
-    if (!types) return -1;
-    for (uint32_t i = 0; i < t->n_partition_key; i++) types[i] = t->columns[i].type;
-    t->key_types = types;
-    return 0;
-}
-
 int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out, struct err *e) {
     uint32_t *ordinals = ARENA_ARRAY(a, parts->n_column_ids ? parts->n_column_ids : 1, uint32_t);
     if (!ordinals) return err_nomem(e);
@@ -200,8 +180,19 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     }
     out->n_options = parts->n_options;
     out->options = parts->options;
-    count_columns(out);
-    if (list_key_types(a, out)) return err_nomem(e);
+    uint32_t counts[4] = {0};
+    for (uint32_t i = 0; i < out->n_columns; i++) {
+        counts[out->columns[i].kind]++;
+        if (out->columns[i].type->id == CQL_COUNTER) out->is_counter = true;
+    }
+    out->n_partition_key = counts[COLUMN_PARTITION_KEY];
+    out->n_clustering = counts[COLUMN_CLUSTERING];
+    out->n_static = counts[COLUMN_STATIC];
+    out->n_regular = counts[COLUMN_REGULAR];
+    const struct cql_type **key_types = ARENA_ARRAY(a, out->n_partition_key + 1, const struct cql_type *);
+    if (!key_types) return err_nomem(e);
+    for (uint32_t i = 0; i < out->n_partition_key; i++) key_types[i] = out->columns[i].type;
+    out->key_types = key_types;
     const char *ttl = option_find(out->options, out->n_options, "default_time_to_live");
     const char *grace = option_find(out->options, out->n_options, "gc_grace_seconds");
     const char *comment = option_find(out->options, out->n_options, "comment");

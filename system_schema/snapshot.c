@@ -182,11 +182,6 @@ void tables_fini(struct schema_tables *t) {
 
 /* ---- types ---- */
 
-static struct type_list *type_list_ref(struct type_list *l) {
-    if (l) atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
-    return l;
-}
-
 static void type_list_unref(struct type_list *l) {
     if (!l || !drops_last(&l->refs)) return;
     for (uint32_t i = 0; i < l->n; i++) owner_unref(l->types[i]->owner);
@@ -239,7 +234,10 @@ struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const str
     s->id = id;
     s->space.keyspace = ks;
     schema_keyspace_ref(ks);
-    if (like) set_types(s, type_list_ref(like->types));
+    if (like && like->types) {
+        atomic_fetch_add_explicit(&like->types->refs, 1, memory_order_relaxed);
+        set_types(s, like->types);
+    }
     if (!like || (!tables_copy(&like->space.tables, &s->space.tables, e) &&
                   !tables_copy(&like->space.deleting, &s->space.deleting, e)))
         return s;

@@ -160,17 +160,13 @@ struct order {
     enum { LEAVE, HOLD, RELEASE } hold;
 };
 
-static int find_status(const char *text, enum schema_status *out, struct err *e) {
-    if (strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0) return *out = SCHEMA_ACTIVE, 0;
-    *out = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
-    if (strcmp(text, schema_status_name(*out)) == 0) return 0;
-    return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements",
-                       schema_status_name(SCHEMA_ACTIVE), schema_status_name(*out));
-}
-
 static int set_status(struct catalog *c, struct entry *x, const char *text, struct err *e) {
-    enum schema_status from = x->status, to;
-    if (find_status(text, &to, e)) return -1;
+    static const enum schema_status other = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
+    bool active = strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0;
+    enum schema_status from = x->status, to = active ? SCHEMA_ACTIVE : other;
+    if (!active && strcmp(text, schema_status_name(other)) != 0)
+        return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements",
+                           schema_status_name(SCHEMA_ACTIVE), schema_status_name(other));
     if (from == to) return 0;
     if (entry_is_pending(x) || x->kind != &table_kind)
         return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name,

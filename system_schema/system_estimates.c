@@ -49,17 +49,13 @@ static int sample(const struct virtual_context *ctx, uint32_t storage, int64_t f
     return rc < 0 ? -1 : 0;
 }
 
-/* Estimates the partitions of the whole range from the sample. */
-static uint64_t extrapolate(const struct estimate *e, int64_t from, int64_t to) {
-    if (e->whole || e->partitions == 0) return e->partitions;
-    double seen = (double)e->last - (double)from + 1, all = (double)to - (double)from + 1;
-    return (uint64_t)((double)e->partitions * all / seen);
-}
-
 static int emit_half(struct row_out *ro, const struct schema_table *t, const char *type, const struct estimate *e,
                      bool lower) {
     static const char least[] = "-9223372036854775808", zero[] = "0";
-    int64_t from = lower ? INT64_MIN : 1, to = lower ? 0 : INT64_MAX;
+    double from = lower ? (double)INT64_MIN : 1, to = lower ? 0 : (double)INT64_MAX;
+    uint64_t partitions = e->partitions;
+    if (!e->whole && partitions)
+        partitions = (uint64_t)((double)partitions * (to - from + 1) / ((double)e->last - from + 1));
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "table_name", t->name);
@@ -67,7 +63,7 @@ static int emit_half(struct row_out *ro, const struct schema_table *t, const cha
     row_text(ro, "range_start", lower ? least : zero);
     row_text(ro, "range_end", lower ? zero : least);
     row_long(ro, "mean_partition_size", e->partitions ? (int64_t)(e->bytes / e->partitions) : 0);
-    row_long(ro, "partitions_count", (int64_t)extrapolate(e, from, to));
+    row_long(ro, "partitions_count", (int64_t)partitions);
     return row_out_emit(ro);
 }
 

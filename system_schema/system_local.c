@@ -8,14 +8,6 @@
 
 /* ---- the ring: this node and its peers ---- */
 
-/* The i-th of n evenly spaced tokens, from 0 up; Murmur3's wrap around to negative ones. */
-static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
-    uint64_t step = UINT64_MAX / n;
-    if (partitioner_is_murmur(ro->ctx->catalog))
-        return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
-    return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
-}
-
 /* The addresses of this service that --peers gives, in the arena. With `keyspaces` the listen
  * address comes first, followed by its nine peers. */
 struct addresses {
@@ -30,29 +22,24 @@ void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TE
     inet_ntop(AF_INET, &a, out, ADDRESS_TEXT);
 }
 
-static int following(struct row_out *ro, struct addresses *out) {
-    char text[ADDRESS_TEXT];
-    for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
-        peers_following(ro->ctx->catalog->node.listen_address, i, text);
-        if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
-    }
-    return 0;
-}
-
-static int listed(struct row_out *ro, const char *list, struct addresses *out) {
-    char *copy = arena_strdup(ro->ctx->arena, list), *rest = NULL;
-    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest))
-        out->all[out->n++] = p;
-    return copy ? 0 : -1;
-}
-
 static int find_peers(struct row_out *ro, struct addresses *out) {
     const struct catalog *c = ro->ctx->catalog;
     const char *setting = c->node.peers ? c->node.peers : "none";
     *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS + 1, const char *)};
     if (!out->all) return -1;
     if (strcmp(setting, "none") == 0) return 0;
-    return strcmp(setting, "keyspaces") == 0 ? following(ro, out) : listed(ro, setting, out);
+    if (strcmp(setting, "keyspaces") == 0) {
+        char text[ADDRESS_TEXT];
+        for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
+            peers_following(c->node.listen_address, i, text);
+            if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
+        }
+        return 0;
+    }
+    char *copy = arena_strdup(ro->ctx->arena, setting), *rest = NULL;
+    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest))
+        out->all[out->n++] = p;
+    return copy ? 0 : -1;
 }
 
 /* Derives the host id from this node's id and the address, so that it is the same after a
@@ -94,7 +81,11 @@ enum { OWN = UINT32_MAX };
 static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i) {
     bool own_is_listed = of->n && is_own(ro, 0);
     uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
-    const char *token = token_text(ro, place, n);
+    /* Tokens are evenly spaced, from 0 up; Murmur3's wrap around to negative ones. */
+    uint64_t value = place * (UINT64_MAX / n);
+    const char *token = partitioner_is_murmur(ro->ctx->catalog)
+                            ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
+                            : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
     if (token) row_texts(ro, "tokens", 1, &token);
     else ro->failed = true;
 }

@@ -147,14 +147,6 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     return row_out_emit(ro);
 }
 
-/* "restorable_until_time" of a deleted table:
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/restoredeleted.html, whose example lies 35
- * days behind that of earliest_restorable_timestamp. */
-static int64_t restorable_until(struct row_out *ro, const struct history_row *h, const struct schema_table *t) {
-    bool dropped = strcmp(h->event, "DROP") == 0 && schema_has_pitr(t);
-    return dropped ? h->at_ms * 1000 + catalog_recovery_window_us(ro->ctx->catalog) : 0;
-}
-
 static int emit_event(void *arg, const struct history_row *h) {
     struct row_out *ro = arg;
     const char *ttl = option_find(h->options, h->n_options, "default_time_to_live");
@@ -171,7 +163,12 @@ static int emit_event(void *arg, const struct history_row *h) {
     row_long(ro, "event_time", h->at_ms);
     row_long(ro, "creation_time", h->created_ms);
     row_text(ro, "event", h->event);
-    put_custom_properties(ro, &t, restorable_until(ro, h, &t));
+    /* "restorable_until_time" of a deleted table:
+     * https://docs.aws.amazon.com/keyspaces/latest/devguide/restoredeleted.html, whose example lies
+     * 35 days behind that of earliest_restorable_timestamp. */
+    bool restorable = strcmp(h->event, "DROP") == 0 && schema_has_pitr(&t);
+    put_custom_properties(ro, &t,
+                          restorable ? h->at_ms * 1000 + catalog_recovery_window_us(ro->ctx->catalog) : 0);
     return row_out_emit(ro);
 }
 
@@ -259,20 +256,16 @@ static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *s
 
 /* ---- types ---- */
 
-static int put_users(struct row_out *ro, const struct schema_space *space, const char *name) {
-    struct type_users users;
-    if (type_users_find(space, name, ro->ctx->arena, &users)) return err_nomem(ro->ctx->err);
-    if (users.n_tables) row_texts(ro, "direct_referring_tables", users.n_tables, users.tables);
-    if (users.n_parents) row_texts(ro, "direct_parent_types", users.n_parents, users.parents);
-    return 0;
-}
-
 static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++) {
         const struct schema_type *t = space->types[i];
         /* a newer type has its name */
         if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue;
-        if (put_type(ro, t) || put_users(ro, space, t->type->name)) return -1;
+        struct type_users users;
+        if (put_type(ro, t)) return -1;
+        if (type_users_find(space, t->type->name, ro->ctx->arena, &users)) return err_nomem(ro->ctx->err);
+        if (users.n_tables) row_texts(ro, "direct_referring_tables", users.n_tables, users.tables);
+        if (users.n_parents) row_texts(ro, "direct_parent_types", users.n_parents, users.parents);
         row_long(ro, "last_modified_timestamp", t->modified_ms);
         row_int(ro, "max_nesting_depth", type_nesting(t->type));
         row_text(ro, "status", schema_status_name(t->status));

@@ -5,41 +5,32 @@
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
 
-typedef int (*region_fn)(struct row_out *ro, const struct schema_space *space, const char *region);
-
-/* Calls fn for each Region of each multi-Region keyspace. Replication options, and so the rows,
- * are in the order of their names. */
-static int each_region(struct row_out *ro, region_fn fn) {
-    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ro->ctx->schema->spaces[i];
-        const struct schema_keyspace *ks = space->keyspace;
-        if (ks->is_system || schema_regions(ks) < 2 || !row_out_wants(ro, 0, ks->name)) continue;
-        for (uint32_t r = 0; r < ks->n_replication; r++)
-            if (strcmp(ks->replication[r].name, "class") != 0 && fn(ro, space, ks->replication[r].name)) return -1;
-    }
-    return 0;
-}
-
-/* The status as the page prints it: "Active". */
-static const char *status_word(struct row_out *ro, enum schema_status status) {
-    char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const char *region) {
+    /* The page prints the status as "Active". */
+    char *word = arena_strdup(ro->ctx->arena, schema_status_name(space->keyspace->status));
     if (!word) ro->failed = true;
     for (char *p = word ? word + 1 : NULL; p && *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-    return word;
-}
-
-static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const char *region) {
     row_out_begin(ro);
     row_text(ro, "keyspace_name", space->keyspace->name);
     row_text(ro, "region", region);
-    row_text(ro, "status", status_word(ro, space->keyspace->status));
+    row_text(ro, "status", word);
     row_text(ro, "tables_replication_progress", space->keyspace->status == SCHEMA_ACTIVE ? "100%" : "0%");
     return row_out_emit(ro);
 }
 
 YIELDS(region_keyspaces) {
     struct row_out ro;
-    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_region(&ro, emit_keyspace);
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        if (ks->is_system || schema_regions(ks) < 2 || !row_out_wants(&ro, 0, ks->name)) continue;
+        /* Replication options, and so the rows, are in the order of their names. */
+        for (uint32_t r = 0; r < ks->n_replication; r++)
+            if (strcmp(ks->replication[r].name, "class") != 0 && emit_keyspace(&ro, space, ks->replication[r].name))
+                return -1;
+    }
+    return 0;
 }
 
 /* The same for tables and types: one row for each Region of each object. */

@@ -101,18 +101,6 @@ static int make_columns(struct arena *a, const char *spec, struct table_parts *p
     }
 }
 
-/* Derives the table id from the name, so that it is the same on every node and after every start
- * (a UUID of version 3, as in Cassandra). */
-static void name_id(const struct system_table *r, uint8_t id[16]) {
-    char text[128];
-    for (int i = 0; i < 2; i++) {
-        int n = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
-        store_u64(id + 8 * i, murmur3_hash(slice_of(text, (size_t)n)));
-    }
-    id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
-    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
-}
-
 static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks,
                                        struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
@@ -131,7 +119,15 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
         "memtable_flush_period_in_ms",
         strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
     if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
-    name_id(r, t->id);
+    /* The id derives from the name, so that it is the same on every node and after every start (a
+     * UUID of version 3, as in Cassandra). */
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        int length = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
+        store_u64(t->id + 8 * i, murmur3_hash(slice_of(text, (size_t)length)));
+    }
+    t->id[6] = (uint8_t)((t->id[6] & 0x0f) | 0x30);
+    t->id[8] = (uint8_t)((t->id[8] & 0x3f) | 0x80);
     t->keyspace = ks;
     t->status = SCHEMA_ACTIVE;
     t->virt = &r->virt;

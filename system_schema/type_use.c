@@ -8,12 +8,6 @@ static bool names_type(const struct cql_type *t, const char *name) {
     return names;
 }
 
-static bool is_field_of(const struct cql_type *parent, const char *name) {
-    bool is = false;
-    for (uint32_t i = 0; i < parent->n_args && !is; i++) is = names_type(parent->args[i], name);
-    return is;
-}
-
 int32_t type_nesting(const struct cql_type *t) {
     int32_t deepest = 0;
     for (uint32_t i = 0; i < t->n_args; i++) {
@@ -33,8 +27,11 @@ int type_users_find(const struct schema_space *space, const char *name, struct a
         for (uint32_t i = 0; i < t->n_columns && !uses; i++) uses = names_type(t->columns[i].type, name);
         if (uses) out->tables[out->n_tables++] = t->name;
     }
-    for (uint32_t i = 0; i < space->n_types; i++)
-        if (space->types[i]->status != SCHEMA_DELETING && is_field_of(space->types[i]->type, name))
-            out->parents[out->n_parents++] = space->types[i]->type->name;
+    for (uint32_t i = 0; i < space->n_types; i++) {
+        const struct cql_type *parent = space->types[i]->type;
+        bool uses = false;
+        for (uint32_t k = 0; k < parent->n_args && !uses; k++) uses = names_type(parent->args[k], name);
+        if (uses && space->types[i]->status != SCHEMA_DELETING) out->parents[out->n_parents++] = parent->name;
+    }
     return 0;
 }
