@@ -175,25 +175,23 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     return 0;
 }
 
-static int check_timestamps(struct apply *a, const struct entry *ks) {
-    for (uint32_t i = 0; i < a->c->n_entries && !a->change->client_timestamps; i++) {
-        const struct entry *x = a->c->entries[i];
-        if (x->kind != &table_kind || x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x))
-            continue;
-        const struct schema_table *t = apply_definition(a, x);
-        if (!t) return -1;
-        if (!schema_has_client_timestamps(t))
-            return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, x->name);
-    }
-    return 0;
-}
-
 /* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
  * client-side timestamps. Keyspaces allows neither. */
 static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
                              const struct schema_keyspace *ks) {
     if (a->compat.mode == COMPAT_OFF) return 0;
-    if (schema_regions(before) < 2) return schema_regions(ks) < 2 ? 0 : check_timestamps(a, x);
+    bool was_single = schema_regions(before) < 2;
+    bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
+    for (uint32_t i = 0; needs_timestamps && i < a->c->n_entries; i++) {
+        const struct entry *y = a->c->entries[i];
+        if (y->kind != &table_kind || y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y))
+            continue;
+        const struct schema_table *t = apply_definition(a, y);
+        if (!t) return -1;
+        if (!schema_has_client_timestamps(t))
+            return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, y->name);
+    }
+    if (was_single) return 0;
     for (uint32_t i = 1; i < before->n_replication; i++) {
         const char *region = before->replication[i].name;
         if (option_find(ks->replication, ks->n_replication, region)) continue;
@@ -356,15 +354,6 @@ int apply_set_option(struct apply *a, struct table_parts *parts, const char *nam
     return 0;
 }
 
-/* A stream's label in the form of AWS's examples: "2026-01-02T03:04:05.678". */
-static const char *label_of(struct apply *a, int64_t ms) {
-    char text[32];
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    if (!gmtime_r(&s, &tm) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm)) return NULL;
-    return arena_printf(&a->arena, "%s.%03d", text, (int)(ms % 1000));
-}
-
 /* Sets the options that depend on the time of the statement: when the table became on-demand,
  * and the label of a new stream. */
 static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
@@ -382,7 +371,14 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
             return -1;
     }
     bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
-    return starts && a->c->mode == MODE_KEYSPACES ? apply_set_option(a, parts, "stream.label", label_of(a, now)) : 0;
+    if (!starts || a->c->mode != MODE_KEYSPACES) return 0;
+    /* A stream's label has the form of AWS's examples: "2026-01-02T03:04:05.678". */
+    char text[32];
+    time_t s = (time_t)(now / 1000);
+    struct tm tm;
+    bool printed = gmtime_r(&s, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    const char *label = printed ? arena_printf(&a->arena, "%s.%03d", text, (int)(now % 1000)) : NULL;
+    return apply_set_option(a, parts, "stream.label", label);
 }
 
 static void drop_options(struct table_parts *parts, const char *prefix) {

@@ -49,15 +49,6 @@ static int64_t provisioned(const struct schema_table *t, enum schema_capacity_ki
     return of == SCHEMA_READ_CAPACITY ? c.read_units : c.write_units;
 }
 
-static int64_t of_others(const struct catalog *c, const struct entry *x, enum schema_capacity_kind of) {
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *other = c->entries[i];
-        if (other != x && other->kind == &table_kind && !entry_is_gone(other)) sum += provisioned(other->shown, of);
-    }
-    return sum;
-}
-
 static int64_t number_of(const struct schema_table *t, const char *name) {
     const char *text = t ? option_find(t->options, t->n_options, name) : NULL;
     return text ? strtoll(text, NULL, 10) : 0;
@@ -78,7 +69,11 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
                                   (long long)warm))
         return -1;
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
-    int64_t all = units + of_others(a->c, x, of);
+    int64_t all = units;
+    for (uint32_t i = 0; i < a->c->n_entries; i++) {
+        const struct entry *other = a->c->entries[i];
+        if (other != x && other->kind == &table_kind && !entry_is_gone(other)) all += provisioned(other->shown, of);
+    }
     if (all <= q->account_units[of]) return 0;
     return compat_refuse(&a->compat, REFUSE_ACCOUNT_CAPACITY, a->err, (long long)q->account_units[of], w->name,
                          (long long)all);

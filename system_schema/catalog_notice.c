@@ -64,16 +64,14 @@ void notices_deliver(struct catalog *c, uint64_t upto) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* GONE of a keyspace frees all names in it. */
-static bool frees_name(const struct schema_change *gone, const char *keyspace, const char *name) {
-    if (gone->kind != CHANGE_GONE || strcmp(gone->keyspace, keyspace) != 0) return false;
-    return gone->target == TARGET_KEYSPACE || (name && strcmp(gone->name, name) == 0);
-}
-
 bool notices_free_name(const struct catalog *c, const char *keyspace, const char *name) {
-    const struct notice *n = c->notices.first;
-    while (n && !frees_name(&n->change, keyspace, name)) n = n->next;
-    return n;
+    for (const struct notice *n = c->notices.first; n; n = n->next) {
+        const struct schema_change *gone = &n->change;
+        if (gone->kind != CHANGE_GONE || strcmp(gone->keyspace, keyspace) != 0) continue;
+        /* GONE of a keyspace frees all names in it. */
+        if (gone->target == TARGET_KEYSPACE || (name && strcmp(gone->name, name) == 0)) return true;
+    }
+    return false;
 }
 
 bool notices_name_object(const struct catalog *c, uint32_t object) {

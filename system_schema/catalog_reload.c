@@ -31,7 +31,7 @@ static bool is_same(const struct entry *a, const struct entry *b) {
 
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
  * before, so that statements compiled for the old definition do not match it. */
-static void set_shapes(struct catalog *c, const struct before *b) {
+static void set_shapes(struct catalog *c, const struct before *b, bool keep_restores) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *old = old_of(b, c->entries[i]->id), *now = c->entries[i];
         bool same = old && is_same(old, now);
@@ -41,6 +41,11 @@ static void set_shapes(struct catalog *c, const struct before *b) {
             now->since_us = old->since_us;
             now->at_once = old->at_once;
             entry_fail_with(now, old->failure);
+        }
+        if (old && keep_restores) { /* the records of the objects do not hold these */
+            now->history = old->history;
+            now->restored_from = old->restored_from;
+            now->restored_at_us = old->restored_at_us;
         }
         if (now->shown) entry_touch(c, now);
     }
@@ -78,18 +83,6 @@ static uint32_t tell_all(struct catalog *c, const struct before *b, bool really)
     return n;
 }
 
-/* Copies the state that the records do not hold from the old entries. */
-static void keep_restores(struct catalog *c, const struct before *b) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *now = c->entries[i];
-        const struct entry *old = old_of(b, now->id);
-        if (!old) continue;
-        now->history = old->history;
-        now->restored_from = old->restored_from;
-        now->restored_at_us = old->restored_at_us;
-    }
-}
-
 static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *e), struct err *e) {
     /* The old entries are kept until the new ones are visible. */
     struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
@@ -110,8 +103,7 @@ static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *
         c->next_id = b.next_id;
         rc = entry_next_id(c, &id, e);
     }
-    if (read == catalog_read_objects) keep_restores(c, &b);
-    set_shapes(c, &b);
+    set_shapes(c, &b, read == catalog_read_objects);
     if (!rc) rc = notices_reserve(c, tell_all(c, &b, false), e);
     if (!rc) rc = catalog_publish(c, e);
     if (!rc) (void)tell_all(c, &b, true);

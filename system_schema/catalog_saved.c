@@ -185,7 +185,10 @@ static int note_rows(struct look *l, const struct record *r, struct err *e) {
 
 static int note_history(void *arg, uint32_t id, struct err *e) { return add_part(arg, SPARE_HISTORY, id, e); }
 
-static int take_ids(struct catalog *c, struct spare *s, struct err *e) {
+static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
+    struct look l = {.c = c, .spare = s, .each = note_rows};
+    if (!s->state && !(s->state = eng_state_open(c->eng, s->name, e))) return -1;
+    if (look_through(&l, e) || recovery_each_saved(s->state, s->keyspace, note_history, s, e)) return -1;
     uint32_t first;
     pthread_mutex_lock(&c->lock);
     pthread_mutex_lock(&c->saved->lock);
@@ -193,12 +196,8 @@ static int take_ids(struct catalog *c, struct spare *s, struct err *e) {
     for (uint32_t i = 0; i < s->n && !rc; i++) s->parts[i].to = first + i;
     pthread_mutex_unlock(&c->saved->lock);
     pthread_mutex_unlock(&c->lock);
-    return rc;
-}
-
-static int record_parts(struct catalog *c, const struct spare *s, struct err *e) {
+    /* The ids are recorded before their rows are copied, so that a restart frees them. */
     struct meta_batch b;
-    int rc = 0;
     meta_batch_init(&b);
     for (uint32_t i = 0; i < s->n && !rc; i++) {
         uint8_t key[SPARE_KEY];
@@ -206,15 +205,7 @@ static int record_parts(struct catalog *c, const struct spare *s, struct err *e)
     }
     if (!rc && b.n) rc = eng_meta_write(c->eng, b.n, b.changes, e);
     meta_batch_fini(&b);
-    return rc;
-}
-
-static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
-    struct look l = {.c = c, .spare = s, .each = note_rows};
-    if (!s->state && !(s->state = eng_state_open(c->eng, s->name, e))) return -1;
-    if (look_through(&l, e) || recovery_each_saved(s->state, s->keyspace, note_history, s, e)) return -1;
-    if (take_ids(c, s, e) || record_parts(c, s, e)) return -1;
-    int rc = 0;
+    if (rc) return -1;
     for (uint32_t i = 0; i < s->n && !rc && !c->saved->stop; i++) {
         const struct part *p = &s->parts[i];
         rc = p->what == SPARE_ROWS ? eng_ingest(c->eng, p->to, s->state, p->from, e)
@@ -322,20 +313,12 @@ void catalog_saved_forget(struct catalog *c, const char *name) {
 
 /* ---- putting back; the catalogue's threads are suspended ---- */
 
-/* Adds a record of a DELETED object with the rows of x, so that the rows are freed. */
-static int put_remains(const struct entry *x, uint32_t id, uint32_t keyspace_id, struct meta_batch *b, struct err *e) {
-    const struct record r = {.tag = x->kind->tag,
-                             .status = SCHEMA_DELETED,
-                             .id = id,
-                             .keyspace_id = keyspace_id,
-                             .storage = x->storage,
-                             .name = slice_str(x->name),
-                             .form = x->form};
+static int add_record(struct meta_batch *b, const struct record *r, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     struct buf value;
     buf_init(&value, 0);
-    record_encode(&r, &value);
-    record_key(r.tag, r.id, key);
+    record_encode(r, &value);
+    record_key(r->tag, r->id, key);
     int rc = buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, slice_of(key, sizeof key), buf_slice(&value), e);
     buf_fini(&value);
     return rc;
@@ -356,23 +339,24 @@ static int take_out(struct catalog *c, const char *keyspace, uint32_t keyspace_i
         if (!is_of(c, x, keyspace)) continue;
         record_key(x->kind->tag, x->id, key);
         if (meta_batch_delete(b, slice_of(key, sizeof key), e)) return -1;
-        if (x->kind->has_rows && put_remains(x, id++, keyspace_id, b, e)) return -1;
+        if (!x->kind->has_rows) continue;
+        /* The rows are freed as those of a dropped object. */
+        const struct record remains = {.tag = x->kind->tag,
+                                       .status = SCHEMA_DELETED,
+                                       .id = id++,
+                                       .keyspace_id = keyspace_id,
+                                       .storage = x->storage,
+                                       .name = slice_str(x->name),
+                                       .form = x->form};
+        if (add_record(b, &remains, e)) return -1;
     }
     return 0;
 }
 
-static int put_record(struct look *l, const struct record *r, struct err *e) {
+static int put_saved(struct look *l, const struct record *r, struct err *e) {
     struct record moved = *r;
-    uint8_t key[RECORD_KEY_SIZE];
-    struct buf value;
     if (l->kind->has_rows) moved.storage = part_of(l->spare, SPARE_ROWS, r->storage);
-    buf_init(&value, 0);
-    record_encode(&moved, &value);
-    record_key(r->tag, r->id, key);
-    int rc = buf_failed(&value) ? err_nomem(e)
-                                : meta_batch_put(l->batch, slice_of(key, sizeof key), buf_slice(&value), e);
-    buf_fini(&value);
-    return rc;
+    return add_record(l->batch, &moved, e);
 }
 
 static int ignore(struct look *l, const struct record *r, struct err *e) {
@@ -385,7 +369,7 @@ static uint32_t history_of(const void *arg, uint32_t id) { return part_of(arg, S
 static int put_all(struct catalog *c, struct spare *s, struct meta_batch *b, struct err *e) {
     struct look l = {.c = c, .spare = s, .each = ignore, .batch = b};
     if (look_through(&l, e) || take_out(c, s->keyspace, l.keyspace_id, b, e)) return -1;
-    l.each = put_record;
+    l.each = put_saved;
     if (look_through(&l, e) || history_take_over(c, s->state, s->keyspace, b, e)) return -1;
     if (recovery_take_over(c, s->state, s->keyspace, history_of, s, b, e)) return -1;
     for (uint32_t i = 0; i < s->n; i++) {

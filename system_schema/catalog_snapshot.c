@@ -117,27 +117,23 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) {
 
 /* ---- the version ---- */
 
-/* Hashes the part of an entry that clients see. */
-static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
-    struct buf b;
-    sums[0] = sums[1] = 0;
-    if (!schema_status_is_listed(x->status) || !is_visible(x)) return 0;
-    buf_init(&b, 0);
-    buf_u32(&b, x->id);
-    buf_put_str(&b, x->name);
-    buf_put_slice(&b, x->form);
-    sums[0] = murmur3_hash(buf_slice(&b));
-    buf_u8(&b, 1);
-    sums[1] = murmur3_hash(buf_slice(&b));
-    int rc = buf_failed(&b) ? err_nomem(e) : 0;
-    buf_fini(&b);
-    return rc;
-}
-
 /* ---- all ---- */
 
 static int show(struct snapshot *s, struct entry *x, struct err *e) {
-    if (sums_of(x, x->next_sums, e)) return -1;
+    x->next_sums[0] = x->next_sums[1] = 0;
+    if (schema_status_is_listed(x->status) && is_visible(x)) { /* sums of the part that clients see */
+        struct buf b;
+        buf_init(&b, 0);
+        buf_u32(&b, x->id);
+        buf_put_str(&b, x->name);
+        buf_put_slice(&b, x->form);
+        x->next_sums[0] = murmur3_hash(buf_slice(&b));
+        buf_u8(&b, 1);
+        x->next_sums[1] = murmur3_hash(buf_slice(&b));
+        bool failed = buf_failed(&b);
+        buf_fini(&b);
+        if (failed) return err_nomem(e);
+    }
     return x->kind->show ? x->kind->show(s, x, e) : 0;
 }
 

@@ -144,25 +144,6 @@ static int check_autoscaling(const struct schema_table *t, struct err *e) {
     return 0;
 }
 
-static int check_encryption(const struct schema_table *t, struct err *e) {
-    const char *type = property(t, "custom_properties.encryption_specification.encryption_type");
-    const char *key = property(t, "custom_properties.encryption_specification.kms_key_identifier");
-    bool own = type && strcmp(type, "CUSTOMER_MANAGED_KMS_KEY") == 0;
-    if (own && !key) return err_invalid(e, "encryption_type CUSTOMER_MANAGED_KMS_KEY needs a kms_key_identifier");
-    if (!own && key) return err_invalid(e, "kms_key_identifier is for encryption_type CUSTOMER_MANAGED_KMS_KEY");
-    return 0;
-}
-
-/* Settings that cannot be turned off once they are on. */
-static int check_one_way(const struct schema_table *t, const struct schema_table *before, struct err *e) {
-    if (before && is_enabled(before, "custom_properties.ttl.status") && !is_enabled(t, "custom_properties.ttl.status"))
-        return err_invalid(e, "ttl is enabled and cannot be disabled");
-    if (before && is_enabled(before, "custom_properties.client_side_timestamps.status") &&
-        !is_enabled(t, "custom_properties.client_side_timestamps.status"))
-        return err_invalid(e, "client_side_timestamps are enabled and cannot be disabled");
-    return 0;
-}
-
 static const char *view_type(const struct schema_table *t) {
     const char *type = property(t, "custom_properties.cdc_specification.view_type");
     return type ? type : "NEW_AND_OLD_IMAGES";
@@ -173,20 +154,26 @@ static bool has_stream(const struct schema_table *t) {
     return cdc && strcmp(cdc, "true") == 0;
 }
 
-static int check_stream(const struct schema_table *t, const struct schema_table *before, struct err *e) {
-    if (!has_stream(t) && has_any(t, "custom_properties.cdc_specification."))
-        return err_invalid(e, "cdc_specification is for tables with cdc = true");
-    if (before && has_stream(t) && has_stream(before) && strcmp(view_type(t), view_type(before)) != 0)
-        return err_invalid(e, "The view_type of a stream cannot be changed: it is %s", view_type(before));
-    return 0;
-}
-
 enum { TAGS_MAX = 50 };
 
 int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
                           const struct schema_keyspace *ks, struct err *e) {
     if (check_capacity(t, e) || check_warm_throughput(t, before, e) || check_autoscaling(t, e)) return -1;
-    if (check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
+    const char *encryption = property(t, "custom_properties.encryption_specification.encryption_type");
+    const char *key = property(t, "custom_properties.encryption_specification.kms_key_identifier");
+    bool own_key = encryption && strcmp(encryption, "CUSTOMER_MANAGED_KMS_KEY") == 0;
+    if (own_key && !key) return err_invalid(e, "encryption_type CUSTOMER_MANAGED_KMS_KEY needs a kms_key_identifier");
+    if (!own_key && key) return err_invalid(e, "kms_key_identifier is for encryption_type CUSTOMER_MANAGED_KMS_KEY");
+    /* These two cannot be turned off once they are on. */
+    if (before && is_enabled(before, "custom_properties.ttl.status") && !is_enabled(t, "custom_properties.ttl.status"))
+        return err_invalid(e, "ttl is enabled and cannot be disabled");
+    if (before && is_enabled(before, "custom_properties.client_side_timestamps.status") &&
+        !is_enabled(t, "custom_properties.client_side_timestamps.status"))
+        return err_invalid(e, "client_side_timestamps are enabled and cannot be disabled");
+    if (!has_stream(t) && has_any(t, "custom_properties.cdc_specification."))
+        return err_invalid(e, "cdc_specification is for tables with cdc = true");
+    if (before && has_stream(t) && has_stream(before) && strcmp(view_type(t), view_type(before)) != 0)
+        return err_invalid(e, "The view_type of a stream cannot be changed: it is %s", view_type(before));
     if (schema_regions(ks) < 2 && says_anew(t, before, "custom_properties.replica_updates."))
         return err_invalid(e, "replica_updates are for multi-Region keyspaces");
     uint32_t n_tags = 0;

@@ -24,20 +24,6 @@ static bool is_at(const struct ddl_rules *r, uint32_t i, const struct ddl_subjec
     return i < r->n && compare(r->all[i], of) == 0;
 }
 
-static int insert(struct ddl_rules *r, uint32_t at, const struct ddl_rule *rule, struct err *e) {
-    struct ddl_rule **all = realloc(r->all, (r->n + 1) * sizeof *all), *copy = malloc(sizeof *copy);
-    if (all) r->all = all;
-    if (!all || !copy) {
-        free(copy);
-        return err_nomem(e);
-    }
-    *copy = *rule;
-    memmove(all + at + 1, all + at, (r->n - at) * sizeof *all);
-    all[at] = copy;
-    r->n++;
-    return 0;
-}
-
 bool ddl_subject_is_everything(const struct ddl_subject *of) {
     return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name);
 }
@@ -108,8 +94,17 @@ int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *
             return 0;
         }
         *r->all[at] = *rule;
-    } else if (says && insert(r, at, rule, e)) {
-        return -1;
+    } else if (says) {
+        struct ddl_rule **all = realloc(r->all, (r->n + 1) * sizeof *all), *copy = malloc(sizeof *copy);
+        if (all) r->all = all;
+        if (!all || !copy) {
+            free(copy);
+            return err_nomem(e);
+        }
+        *copy = *rule;
+        memmove(all + at + 1, all + at, (r->n - at) * sizeof *all);
+        all[at] = copy;
+        r->n++;
     }
     if (rule->begins) r->all[at]->random = rule->delay.seeded ? rule->delay.seed : (r->random += 0x9e3779b97f4a7c15);
     if (says) r->all[at]->begins = false;

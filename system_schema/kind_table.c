@@ -79,23 +79,6 @@ static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts
     return 0;
 }
 
-static const struct schema_mask *get_mask(struct rd *rd, struct arena *a, struct err *e) {
-    struct schema_mask *m = ARENA_NEW(a, struct schema_mask);
-    struct schema_mask_argument *arguments = ARENA_ARRAY(a, DEFINITION_MASK_ARGUMENTS_MAX, struct schema_mask_argument);
-    if (!m || !arguments) return err_nomem(e), NULL;
-    m->function = form_get_text(rd, a, e);
-    uint64_t n = rd_uvarint(rd);
-    if (n > DEFINITION_MASK_ARGUMENTS_MAX) rd->bad = true;
-    for (uint64_t i = 0; i < n && !rd->bad; i++) {
-        arguments[i].type = form_get_text(rd, a, e);
-        arguments[i].value = form_get_text(rd, a, e);
-        arguments[i].literal = form_get_text(rd, a, e);
-    }
-    m->n_arguments = (uint32_t)n;
-    m->arguments = arguments;
-    return m;
-}
-
 static int get_masks(struct rd *rd, struct arena *a, struct table_parts *parts, struct err *e) {
     uint64_t n = rd_uvarint(rd), next = 0;
     if (n == 0) rd->bad = true;
@@ -104,7 +87,20 @@ static int get_masks(struct rd *rd, struct arena *a, struct table_parts *parts, 
         if (at < next || at >= parts->n_columns) rd->bad = true;
         if (rd->bad) break;
         next = at + 1;
-        if (!(parts->columns[at].mask = get_mask(rd, a, e))) return -1;
+        struct schema_mask *m = ARENA_NEW(a, struct schema_mask);
+        struct schema_mask_argument *all = ARENA_ARRAY(a, DEFINITION_MASK_ARGUMENTS_MAX, struct schema_mask_argument);
+        if (!m || !all) return err_nomem(e);
+        m->function = form_get_text(rd, a, e);
+        uint64_t arguments = rd_uvarint(rd);
+        if (arguments > DEFINITION_MASK_ARGUMENTS_MAX) rd->bad = true;
+        for (uint64_t k = 0; k < arguments && !rd->bad; k++) {
+            all[k].type = form_get_text(rd, a, e);
+            all[k].value = form_get_text(rd, a, e);
+            all[k].literal = form_get_text(rd, a, e);
+        }
+        m->n_arguments = (uint32_t)arguments;
+        m->arguments = all;
+        parts->columns[at].mask = m;
     }
     return e->set ? -1 : 0;
 }

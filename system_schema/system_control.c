@@ -197,18 +197,6 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
            (is_any(o->kind) || strcmp(o->kind, kind) == 0) && (is_any(o->name) || strcmp(o->name, name) == 0);
 }
 
-/* Applies the order to the switch of the partitioner. 1: it matches the order; 0: it does not;
- * -1: err. */
-static int obey_switch(struct catalog *c, const struct order *o, struct err *e) {
-    struct partitioner *p = &c->partitioner;
-    if (!partitioner_is_switching(c) || !is_meant(o, switch_keyspace, switch_kind, switch_name)) return 0;
-    if (o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
-    if (o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
-    if (o->hold == HOLD) p->due_us = INT64_MAX;
-    if (o->hold == RELEASE) p->due_us = clock_mono_us(c->clock);
-    return 1;
-}
-
 static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
@@ -219,8 +207,12 @@ static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
         found = found || meant;
         if (meant && obey(c, x, o, alone, e)) return -1;
     }
-    int is_switch = obey_switch(c, o, e);
-    if (is_switch < 0) return -1;
+    struct partitioner *p = &c->partitioner;
+    bool is_switch = partitioner_is_switching(c) && is_meant(o, switch_keyspace, switch_kind, switch_name);
+    if (is_switch && o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
+    if (is_switch && o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
+    if (is_switch && o->hold == HOLD) p->due_us = INT64_MAX;
+    if (is_switch && o->hold == RELEASE) p->due_us = clock_mono_us(c->clock);
     return found || is_switch || !alone
                ? 0
                : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);

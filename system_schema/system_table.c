@@ -134,9 +134,11 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
     return t;
 }
 
-static struct schema_keyspace *make_definition(struct arena *a, const char *name, int release, struct err *e) {
-    struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
-    struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
+/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
+static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
+                                   int release, struct err *e) {
+    struct schema_keyspace *ks = ARENA_NEW(&c->arena, struct schema_keyspace);
+    struct schema_option *replication = ARENA_ARRAY(&c->arena, 2, struct schema_option);
     if (!ks || !replication) {
         err_nomem(e);
         return NULL;
@@ -149,14 +151,7 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
     ks->n_replication = 2;
     ks->replication = replication;
-    return ks;
-}
-
-/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
-static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
-                                   int release, struct err *e) {
-    struct schema_keyspace *ks = make_definition(&c->arena, name, release, e);
-    struct space *space = ks ? space_new(0, ks, NULL, e) : NULL;
+    struct space *space = space_new(0, ks, NULL, e);
     for (size_t i = 0; space && i < n_all; i++) {
         if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
         const struct schema_table *t = make_table(&c->arena, &all[i], ks, e);
