@@ -70,31 +70,29 @@ static int take_line(struct reader *r, char *line) {
     return refuse(r, "a line begins with user, key or #");
 }
 
-static int read_lines(struct reader *r, FILE *f) {
+static int read_file(struct reader *r) {
+    const char *why;
+    int fd = file_open_read(r->path, &why);
+    if (fd < 0) return err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, why);
+    FILE *f = fdopen(fd, "r");
+    if (!f) {
+        close(fd);
+        return err_nomem(r->e);
+    }
     struct stat st;
     char *line = NULL;
     size_t cap = 0;
     int rc = 0;
-    if (fstat(fileno(f), &st)) return err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, strerror(errno));
-    if (st.st_mode & S_IRWXO)
-        return err_set(r->e, ERR_CONFIG, "%s holds secrets and may be read by everybody: chmod 600 it", r->path);
+    if (fstat(fd, &st)) rc = err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, strerror(errno));
+    else if (st.st_mode & S_IRWXO)
+        rc = err_set(r->e, ERR_CONFIG, "%s holds secrets and may be read by everybody: chmod 600 it", r->path);
     while (!rc && getline(&line, &cap, f) >= 0) {
         r->line++;
         rc = take_line(r, line);
     }
     if (line) OPENSSL_cleanse(line, cap);
     free(line);
-    return rc;
-}
-
-static int read_file(struct reader *r) {
-    const char *why;
-    int fd = file_open_read(r->path, &why);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-    if (fd < 0) return err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, why);
-    int rc = f ? read_lines(r, f) : err_nomem(r->e);
-    if (f) fclose(f);
-    else close(fd);
+    fclose(f);
     return rc;
 }
 

@@ -162,22 +162,17 @@ static void settle_touched(struct catalog *c, bool published) {
     if (published) c->touched = NULL;
 }
 
-static struct snapshot *next_snapshot(struct catalog *c) {
+int catalog_publish(struct catalog *c, struct err *e) {
+    uint64_t sums[2] = {c->sums[0], c->sums[1]};
     uint32_t more = 0;
     for (const struct entry *x = c->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
     bool anew = !c->current || c->begin_anew;
     struct snapshot *s = anew ? snapshot_new(NULL, more + c->n_system) : snapshot_new(c->current, more);
-    for (uint32_t i = 0; s && (anew || c->system_altered) && i < c->n_system; i++) {
+    if (!s) return err_nomem(e);
+    for (uint32_t i = 0; (anew || c->system_altered) && i < c->n_system; i++) {
         atomic_fetch_add(&c->system[i]->refs, 1);
         snapshot_put(s, c->system[i]);
     }
-    return s;
-}
-
-int catalog_publish(struct catalog *c, struct err *e) {
-    uint64_t sums[2] = {c->sums[0], c->sums[1]};
-    struct snapshot *s = next_snapshot(c);
-    if (!s) return err_nomem(e);
     if (show_touched(c, s, sums, e)) {
         schema_unref(&s->schema);
         settle_touched(c, false);

@@ -70,30 +70,28 @@ void strays_reset(struct strays *s) {
     *s = (struct strays){.n = 0};
 }
 
-static int look(struct catalog *c, struct err *e) {
-    struct id_list found = {0};
-    pthread_mutex_unlock(&c->lock);
-    int rc = find_strays(c->eng, &found, e);
-    pthread_mutex_lock(&c->lock);
-    if (rc) {
-        free(found.ids);
-        return -1;
-    }
-    c->strays = (struct strays){.looked = true, .n = found.n, .ids = found.ids};
-    if (found.n) log_warn("catalog: the store holds rows of %u ids that no object has; they are freed", found.n);
-    return 1;
-}
-
 int strays_free_one(struct catalog *c) {
     struct strays *s = &c->strays;
     struct err e = {0};
     if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows and their record */
-    int rc = s->looked ? 0 : look(c, &e);
-    if (rc < 0) log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
-    if (rc || !s->n) return rc;
+    if (!s->looked) {
+        struct id_list found = {0};
+        pthread_mutex_unlock(&c->lock);
+        int failed = find_strays(c->eng, &found, &e);
+        pthread_mutex_lock(&c->lock);
+        if (failed) {
+            log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
+            free(found.ids);
+            return -1;
+        }
+        *s = (struct strays){.looked = true, .n = found.n, .ids = found.ids};
+        if (found.n) log_warn("catalog: the store holds rows of %u ids that no object has; they are freed", found.n);
+        return 1;
+    }
+    if (!s->n) return 0;
     uint32_t id = s->ids[s->n - 1];
     pthread_mutex_unlock(&c->lock);
-    rc = eng_history_drop(c->eng, id, &e); /* rows, marks and log */
+    int rc = eng_history_drop(c->eng, id, &e); /* rows, marks and log */
     pthread_mutex_lock(&c->lock);
     if (rc) {
         log_error("catalog: the rows of id %u, which no object has, are not freed yet: %s", id, e.text);

@@ -29,22 +29,18 @@ static int move_out(struct catalog *c, struct entry *x, struct err *e) {
     return rc;
 }
 
-/* Makes a DELETED entry that owns x's rows, in memory and on disk. */
-static struct entry *remains_new(struct apply *a, const struct entry *x) {
+int apply_truncate_table(struct apply *a, struct entry *x) {
+    /* y is a DELETED entry that owns x's rows, in memory and on disk. */
     uint32_t id;
-    if (entry_next_id(a->c, &id, a->err)) return NULL;
+    if (entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *y = entry_add(a->c, x->kind, id, x->keyspace_id, x->name, a->err);
-    if (!y) return NULL;
+    if (!y) return -1;
     y->storage = x->storage;
     entry_restore_status(a->c, y, SCHEMA_DELETED);
-    if (form_set(&y->form, x->form, a->err) == 0 && entry_save(a->c, y, a->err) == 0) return y;
-    entry_remove(a->c, y);
-    return NULL;
-}
-
-int apply_truncate_table(struct apply *a, struct entry *x) {
-    struct entry *y = remains_new(a, x);
-    if (!y) return -1;
+    if (form_set(&y->form, x->form, a->err) || entry_save(a->c, y, a->err)) {
+        entry_remove(a->c, y);
+        return -1;
+    }
     fault_dies(FAULT_DDL);
     if (move_out(a->c, x, a->err)) {
         struct err ignored = {0};

@@ -108,16 +108,6 @@ static int refuse_field(struct apply *a, const char *why, const char *tables) {
     return err_set_buf(a->err, ERR_INVALID, &text);
 }
 
-static bool is_keyed_by(struct apply *a, const struct entry *x, const struct entry *type) {
-    if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
-        entry_is_gone(x))
-        return false;
-    const struct schema_table *t = apply_definition(a, x);
-    bool uses = false;
-    for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);
-    return uses;
-}
-
 static int by_name(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
 /* Refuses a new field if the type is part of a partition key: the new field would change the
@@ -127,8 +117,16 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     struct buf tables;
     uint32_t n = 0;
     if (!names) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->c->n_entries; i++)
-        if (is_keyed_by(a, a->c->entries[i], type)) names[n++] = a->c->entries[i]->name;
+    for (uint32_t i = 0; i < a->c->n_entries; i++) {
+        const struct entry *x = a->c->entries[i];
+        if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
+            entry_is_gone(x))
+            continue;
+        const struct schema_table *t = apply_definition(a, x);
+        bool uses = false;
+        for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);
+        if (uses) names[n++] = x->name;
+    }
     qsort(names, n, sizeof(*names), by_name);
     buf_init(&tables, 4096);
     for (uint32_t i = 0; i < n; i++) buf_printf(&tables, "%s%s.%s", i ? ", " : "", a->change->keyspace, names[i]);

@@ -442,27 +442,24 @@ static int take_plan(void *arg, struct slice key, struct slice value, struct err
     return meta_batch_put(s->batch, key, slice_of(plan, sizeof plan), e);
 }
 
-/* Adds a record that marks the history as not begun, so that it is freed. */
-static int let_go(struct history *h, struct meta_batch *b, struct err *e) {
-    uint8_t key[KEY_MAX];
-    struct buf value;
-    bool unwanted = h->unwanted;
-    buf_init(&value, 0);
-    h->unwanted = true;
-    encode(h, &value);
-    h->unwanted = unwanted;
-    int rc = buf_failed(&value) ? err_nomem(e)
-                                : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
-    buf_fini(&value);
-    return rc;
-}
-
 int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) {
     struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
-    for (struct history *h = c->histories; h; h = h->next)
-        if (!strcmp(h->keyspace, keyspace) && let_go(h, b, e)) return -1;
+    for (struct history *h = c->histories; h; h = h->next) {
+        uint8_t key[KEY_MAX];
+        struct buf value;
+        bool unwanted = h->unwanted;
+        if (strcmp(h->keyspace, keyspace) != 0) continue;
+        buf_init(&value, 0);
+        h->unwanted = true; /* it is recorded as not begun, so that it is freed */
+        encode(h, &value);
+        h->unwanted = unwanted;
+        int rc = buf_failed(&value) ? err_nomem(e)
+                                    : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
+        buf_fini(&value);
+        if (rc) return -1;
+    }
     for (uint32_t i = 0; i < c->n_entries; i++) {
         uint8_t key[KEY_MAX];
         const struct entry *x = c->entries[i];
@@ -473,28 +470,26 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
     return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
 }
 
-/* Makes the engine follow a history after a start (W1). If the table is gone and the record does
- * not say when, it counts as gone now. */
-static void take_up(struct catalog *c, struct history *h) {
-    struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
-    bool there = x && x->kind == &table_kind && !entry_is_gone(x);
-    struct err e = {0};
-    if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(c);
-    if (!there) h->table = 0;
-    if (eng_history_follow(c->eng, there ? x->storage : 0, h->id, &e) == 0) {
-        if (there) x->history = h->id;
-        return;
-    }
-    log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, e.text);
-    h->unwanted = true;
-    h->table = 0;
-}
-
 int recovery_load(struct catalog *c, struct err *e) {
     if (eng_meta_scan(c->eng, slice_str("recovery/"), load_history, c, e)) return -1;
     if (eng_meta_scan(c->eng, slice_str("restore/"), load_plan, c, e)) return -1;
-    for (struct history *h = c->histories; h; h = h->next)
-        if (!h->unwanted) take_up(c, h);
+    for (struct history *h = c->histories; h; h = h->next) {
+        if (h->unwanted) continue;
+        /* The engine follows the history again (W1). If the table is gone and the record does not
+         * say when, it counts as gone now. */
+        struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
+        bool there = x && x->kind == &table_kind && !entry_is_gone(x);
+        struct err why = {0};
+        if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(c);
+        if (!there) h->table = 0;
+        if (eng_history_follow(c->eng, there ? x->storage : 0, h->id, &why)) {
+            log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, why.text);
+            h->unwanted = true;
+            h->table = 0;
+        } else if (there) {
+            x->history = h->id;
+        }
+    }
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
         if (x->status == SCHEMA_RESTORING && !x->restored_from)

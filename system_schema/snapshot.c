@@ -145,19 +145,16 @@ static int put_in(struct schema_tables *t, const struct schema_table *in, struct
     return replace_chunk(t, at, all, n, e);
 }
 
-static int take_out(struct schema_tables *t, const struct schema_table *out, struct err *e) {
-    const struct schema_table *all[CHUNK_TABLES];
-    if (schema_tables_find(t, out->name) != out) return 0;
-    uint32_t at = chunk_of(t, out->name), n = 0;
-    const struct schema_chunk *c = t->chunks[at];
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->tables[i] != out) all[n++] = c->tables[i];
-    return replace_chunk(t, at, all, n, e);
-}
-
 int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in, struct err *e) {
     bool same_name = out && in && strcmp(out->name, in->name) == 0;
-    if (out && !same_name && take_out(t, out, e)) return -1;
+    if (out && !same_name && schema_tables_find(t, out->name) == out) {
+        const struct schema_table *others[CHUNK_TABLES];
+        uint32_t at = chunk_of(t, out->name), n = 0;
+        const struct schema_chunk *c = t->chunks[at];
+        for (uint32_t i = 0; i < c->n; i++)
+            if (c->tables[i] != out) others[n++] = c->tables[i];
+        if (replace_chunk(t, at, others, n, e)) return -1;
+    }
     return in ? put_in(t, in, e) : 0;
 }
 
