@@ -145,7 +145,7 @@ int access_provide(struct access_control *a, const char *name, const char *hash,
     return next ? 0 : -1;
 }
 
-/* ---- what goes with a role, a table or a keyspace ---- */
+/* ---- removing what refers to a dropped role, table or keyspace ---- */
 
 typedef bool (*match_fn)(const void *arg, const char *resource);
 

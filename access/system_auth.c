@@ -83,7 +83,10 @@ static int emit_identities(struct row_out *ro, const struct role *r) {
     return 0;
 }
 
-static int emit_nothing(struct row_out *ro, const struct role *r) { return (void)ro, (void)r, 0; }
+static int emit_nothing(struct row_out *ro, const struct role *r) {
+    (void)ro, (void)r;
+    return 0;
+}
 
 YIELDS_AUTH(roles) { return each_role(ctx, table, row, arg, emit_role); }
 YIELDS_AUTH(role_members) { return each_role(ctx, table, row, arg, emit_memberships); }

@@ -650,7 +650,8 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (rc != BEGUN) return rc;
     struct entry *x = a->subject;
     change_describe(c, a->kind, x, out);
-    /* Erases the failures of earlier changes of the object: catalog_outcome must not report them. */
+    /* Erases the failures of earlier changes of the object: catalog_outcome must not report
+     * them. */
     for (uint32_t i = 0; i < FAILURES_KEPT; i++)
         if (c->failures[i].id == x->id) c->failures[i].id = 0;
     assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */

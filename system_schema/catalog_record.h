@@ -3,14 +3,14 @@
  * The key is "catalog/", the kind's tag, "/" and the object's id (u32 big-endian). The value,
  * version 2:
  *
- *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next       each of
- *   the last three: length uvarint | bytes
+ *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next
+ *   name, form and next, each: length uvarint | bytes
  *
  * next is the form that an UPDATING object will get, else empty. Version 1 had no storage id; the
  * object's id was used.
  *
- * R1. No record is written that record_decode, and the kind's decode for its forms, do not read
- *     back as it was.
+ * R1. A record is written only if record_decode, and the kind's decode for its forms, read it back
+ *     unchanged.
  */
 #pragma once
 

@@ -261,7 +261,8 @@ int apply_begin_drop(struct apply *a, struct entry *x);
 
 /* ---- catalog_capacity.c ---- */
 
-/* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more than a quota allows. */
+/* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more
+ * than a quota allows. */
 int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
                          const struct schema_table *before);
 /* For ALTER TABLE: records in the options of parts the times that later changes of capacity

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 
-/* How long statements that began before the TRUNCATE may still write to the old storage id, whose rows
- * are freed afterwards. A later write to it is refused (eng_table_drop). */
+/* How long statements that began before the TRUNCATE may still write to the old storage id,
+ * whose rows are freed afterwards. A later write to it is refused (eng_table_drop). */
 static const int64_t last_writers_us = 1000000;
 
 /* Gives x a new storage id. If it has a history, the same batch ends it and begins one for the

@@ -27,15 +27,6 @@ static void take_text(struct value v, char *out, size_t size) {
     snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : "");
 }
 
-/* Checks that the keyspace exists and is not the server's own. */
-static int check_keyspace(const struct virtual_context *ctx, struct value v, char *out, size_t size) {
-    take_text(v, out, size);
-    const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, out);
-    if (ks && ks->is_system)
-        return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name", out);
-    return ks ? 0 : err_invalid(ctx->err, "Keyspace '%s' doesn't exist", out);
-}
-
 WRITES(control_snapshots) {
     const struct catalog_states *s = ctx->catalog->states;
     struct value name = given(table, change, "name"), back = given(table, change, "put_back"),
@@ -46,13 +37,17 @@ WRITES(control_snapshots) {
         return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
     take_text(name, text, sizeof text);
     bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
-    switch (change->kind) {
-    case VIRTUAL_DELETE: return s->remove(s->arg, text, ctx->err);
-    case VIRTUAL_INSERT:
+    if (change->kind == VIRTUAL_DELETE) return s->remove(s->arg, text, ctx->err);
+    if (change->kind == VIRTUAL_INSERT) {
         if (!value_is_unset(back)) return err_invalid(ctx->err, "INSERT saves a state, and UPDATE puts it back");
-        if (!value_is_unset(of) && check_keyspace(ctx, of, keyspace, sizeof keyspace)) return -1;
-        return s->save(s->arg, text, value_is_unset(of) ? "" : keyspace, ctx->err);
-    default: break;
+        if (value_is_unset(of)) return s->save(s->arg, text, "", ctx->err);
+        take_text(of, keyspace, sizeof keyspace);
+        const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, keyspace);
+        if (ks && ks->is_system)
+            return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name",
+                               keyspace);
+        if (!ks) return err_invalid(ctx->err, "Keyspace '%s' doesn't exist", keyspace);
+        return s->save(s->arg, text, keyspace, ctx->err);
     }
     if (!value_is_unset(of))
         return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");

@@ -1,11 +1,13 @@
-/* Tables. Form, version 3 when columns are masked, else version 2 when columns were dropped, which
- * ends with those, else version 1, which ends with the options:
+/* Tables. The form has version 3 if a column is masked, else version 2 if columns were dropped, else
+ * version 1:
  *
- *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
- *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name
- *   | type as CQL | kind u8 | id uvarint | dropped_us u64 |
- *   masks uvarint, by column, each: index of the column uvarint | function | arguments uvarint,
- *   each: type as CQL | value | literal
+ *   version u8 | id 16 | created_ms u64 | ids given uvarint |
+ *   columns uvarint, each: name | type as CQL | kind u8 | position uvarint | desc u8 | id uvarint |
+ *   options |
+ *   from version 2: dropped columns uvarint, by id, each:
+ *       name | type as CQL | kind u8 | id uvarint | dropped_us u64 |
+ *   version 3: masks uvarint, by column, each: index of the column uvarint | function |
+ *       arguments uvarint, each: type as CQL | value | literal
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"

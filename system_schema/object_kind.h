@@ -29,8 +29,8 @@ typedef int (*object_need_fn)(void *arg, const struct object_kind *kind, const c
 struct object_kind {
     const char *word; /* "table", for errors and log lines */
     char tag;
-    bool in_keyspace; /* lives in a keyspace, and goes with it */
-    bool has_rows;    /* in the engine, under its storage id; they go when it goes */
+    bool in_keyspace; /* lives in a keyspace, and is dropped with it */
+    bool has_rows;    /* in the engine, under its storage id; freed with the object */
     enum schema_change_target target; /* the target in SCHEMA_CHANGE */
     /* Appends the definition's form to out. */
     void (*encode)(const void *definition, struct buf *out);

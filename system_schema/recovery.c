@@ -178,14 +178,6 @@ static void begin(struct catalog *c, struct entry *x, bool fresh) {
     pthread_cond_broadcast(&c->keep);
 }
 
-static void note_version(struct catalog *c, const struct entry *x, struct history *h) {
-    struct err e = {0};
-    if (!h->begun || slice_eq(h->versions[h->n_versions - 1].form, x->form)) return;
-    if (add_version(h, now_us(c), x->form, &e))
-        log_error("the history of %s does not know its new definition: %s", x->name, e.text);
-    else save_or_say(c, h);
-}
-
 /* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
 static void give_up(struct catalog *c, struct entry *x) {
     eng_history_end(c->eng, x->storage);
@@ -219,8 +211,13 @@ static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
     struct wishes w = wishes_of(c, x);
     if (h) eng_table_set(c->eng, h->id, w.gc_grace);
     if (!w.wanted && h) give_up(c, x);
-    else if (w.wanted && h) note_version(c, x, h);
-    else if (w.wanted) begin(c, x, fresh);
+    else if (w.wanted && !h) begin(c, x, fresh);
+    else if (w.wanted && h->begun && !slice_eq(h->versions[h->n_versions - 1].form, x->form)) {
+        struct err e = {0};
+        if (add_version(h, now_us(c), x->form, &e))
+            log_error("the history of %s does not know its new definition: %s", x->name, e.text);
+        else save_or_say(c, h);
+    }
     if (w.wanted && (h = of_table(c, x->id))) eng_table_set(c->eng, h->id, w.gc_grace);
 }
 

@@ -76,7 +76,8 @@ struct schema_table {
     uint32_t storage; /* struct eng_part.table */
     enum schema_status status;
     int64_t created_ms;
-    /* All columns in the order of SELECT *: partition key, clustering, then statics and regulars each by name. */
+    /* All columns in the order of SELECT *: partition key, clustering, then statics and regulars
+     * each by name. */
     uint32_t n_columns, n_partition_key, n_clustering, n_static, n_regular;
     const struct schema_column *columns;
     const struct cql_type *const *key_types; /* of the partition key's columns */
@@ -148,7 +149,7 @@ struct schema {
     uint8_t version[16];
     bool cassandra_mode; /* chooses the words of errors */
     uint64_t generation; /* grows with every snapshot */
-    bool has_control;    /* the keyspace system_control is there */
+    bool has_control;    /* the keyspace system_control exists */
     uint32_t n_spaces; /* by name; includes DELETING ones, which schema_space_find does not return */
     const struct schema_space *const *spaces;
 };
@@ -224,8 +225,8 @@ struct schema_autoscaling {
 enum schema_capacity_kind { SCHEMA_READ_CAPACITY, SCHEMA_WRITE_CAPACITY };
 void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind of, struct schema_autoscaling *out);
 
-/* Called when TTL deletes or changes a row. units: its size in KiB, rounded up; no request is
- * charged for them. Any thread. */
+/* Called when TTL deletes or changes a row. units: its size in KiB, rounded up; they belong to
+ * no request. Any thread. */
 typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, uint64_t units);
 
 /* The number of Regions of the keyspace: the data centres that NetworkTopologyStrategy names. */

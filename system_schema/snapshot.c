@@ -297,21 +297,20 @@ struct space *snapshot_space(const struct snapshot *s, uint32_t id) {
     return i < s->schema.n_spaces ? s->spaces[i] : NULL;
 }
 
-static uint32_t index_of_system(const struct snapshot *s, const char *name) {
-    uint32_t i = 0;
-    while (i < s->schema.n_spaces && (s->spaces[i]->id || strcmp(s->spaces[i]->space.keyspace->name, name) != 0)) i++;
-    return i;
-}
-
 void snapshot_put(struct snapshot *s, struct space *space) {
-    uint32_t at = space->id ? index_of(s, space->id) : index_of_system(s, space->space.keyspace->name);
+    const char *name = space->space.keyspace->name;
+    uint32_t at = 0; /* a system keyspace has no id, and is found by its name */
+    if (space->id) at = index_of(s, space->id);
+    else
+        while (at < s->schema.n_spaces && (s->spaces[at]->id || strcmp(s->spaces[at]->space.keyspace->name, name) != 0))
+            at++;
     if (at < s->schema.n_spaces) {
         space_unref(s->spaces[at]);
         s->spaces[at] = space;
         return;
     }
     assert(s->schema.n_spaces < s->cap);
-    for (; at > 0 && strcmp(s->spaces[at - 1]->space.keyspace->name, space->space.keyspace->name) > 0; at--)
+    for (; at > 0 && strcmp(s->spaces[at - 1]->space.keyspace->name, name) > 0; at--)
         s->spaces[at] = s->spaces[at - 1];
     s->spaces[at] = space;
     s->schema.n_spaces++;

@@ -89,19 +89,6 @@ void partitioner_step(struct catalog *c, int64_t now_us) {
     p->due_us = INT64_MAX;
 }
 
-/* Begins a switch; it replaces one that is under way. A switch to the present partitioner only
- * ends that one. */
-static int begin(struct catalog *c, uint32_t to, struct err *e) {
-    int64_t delay = draw(c);
-    bool at_once = delay == 0 && !*c->partitioner.failure;
-    if (record_both(c, at_once ? to : now_of(c), to, e)) return -1;
-    if (at_once) atomic_store(&c->partitioner.now, to);
-    atomic_store(&c->partitioner.next, to);
-    wait_for(c, partitioner_is_switching(c) ? delay : -1);
-    pthread_cond_broadcast(&c->moved);
-    return 0;
-}
-
 /* Only the partitioner may be written. */
 WRITES(local) {
     struct catalog *c = ctx->catalog;
@@ -112,13 +99,22 @@ WRITES(local) {
         alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
     if (!alone)
         return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
-    for (uint32_t i = 0; i < ARRAY_LEN(partitioners); i++) {
-        if (!slice_is(value_slice(v), partitioners[i])) continue;
-        pthread_mutex_lock(&c->lock);
-        int rc = begin(c, i, ctx->err);
-        pthread_mutex_unlock(&c->lock);
-        return rc;
+    uint32_t to = 0;
+    while (to < ARRAY_LEN(partitioners) && !slice_is(value_slice(v), partitioners[to])) to++;
+    if (to == ARRAY_LEN(partitioners))
+        return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)),
+                           partitioners[0], partitioners[1], partitioners[2]);
+    /* Replaces a switch that is under way. A switch to the present partitioner only ends that one. */
+    pthread_mutex_lock(&c->lock);
+    int64_t delay = draw(c);
+    bool at_once = delay == 0 && !*c->partitioner.failure;
+    int rc = record_both(c, at_once ? to : now_of(c), to, ctx->err);
+    if (rc == 0) {
+        if (at_once) atomic_store(&c->partitioner.now, to);
+        atomic_store(&c->partitioner.next, to);
+        wait_for(c, partitioner_is_switching(c) ? delay : -1);
+        pthread_cond_broadcast(&c->moved);
     }
-    return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)), partitioners[0],
-                       partitioners[1], partitioners[2]);
+    pthread_mutex_unlock(&c->lock);
+    return rc;
 }

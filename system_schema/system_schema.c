@@ -163,18 +163,15 @@ static int emit_mask(struct row_out *ro, const struct schema_table *t, const str
     return row_out_emit(ro);
 }
 
-static int emit_masks(struct row_out *ro, const struct schema_table *t) {
-    const struct schema_column **sorted = columns_by_name(ro, t);
-    if (!sorted) return -1;
-    for (uint32_t i = 0; i < t->n_columns; i++)
-        if (sorted[i]->mask && emit_mask(ro, t, sorted[i])) return -1;
-    return 0;
-}
-
 static int emit_all_masks(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = tables_from(ro, space);
-    for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        if (schema_status_is_listed(t->status) && emit_masks(ro, t)) return -1;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        if (!schema_status_is_listed(t->status)) continue;
+        const struct schema_column **sorted = columns_by_name(ro, t);
+        if (!sorted) return -1;
+        for (uint32_t i = 0; i < t->n_columns; i++)
+            if (sorted[i]->mask && emit_mask(ro, t, sorted[i])) return -1;
+    }
     return 0;
 }
 
@@ -209,28 +206,25 @@ static int by_dropped_name(const void *a, const void *b) {
     return strcmp((*(const struct schema_dropped *const *)a)->name, (*(const struct schema_dropped *const *)b)->name);
 }
 
-static int emit_dropped(struct row_out *ro, const struct schema_table *t) {
-    const struct schema_dropped **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_dropped + 1, const struct schema_dropped *);
-    if (!sorted) return err_nomem(ro->ctx->err);
-    for (uint32_t i = 0; i < t->n_dropped; i++) sorted[i] = &t->dropped[i];
-    if (t->n_dropped > 1) qsort(sorted, t->n_dropped, sizeof *sorted, by_dropped_name);
-    for (uint32_t i = 0; i < t->n_dropped; i++) {
-        row_out_begin(ro);
-        row_text(ro, "keyspace_name", t->keyspace->name);
-        row_text(ro, "table_name", t->name);
-        row_text(ro, "column_name", sorted[i]->name);
-        row_long(ro, "dropped_time", sorted[i]->dropped_us / 1000);
-        row_text(ro, "kind", sorted[i]->kind == COLUMN_STATIC ? "static" : "regular");
-        row_text(ro, "type", sorted[i]->type);
-        if (row_out_emit(ro)) return -1;
-    }
-    return 0;
-}
-
 static int emit_all_dropped(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = tables_from(ro, space);
-    for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        if (schema_status_is_listed(t->status) && t->n_dropped && emit_dropped(ro, t)) return -1;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        if (!schema_status_is_listed(t->status) || !t->n_dropped) continue;
+        const struct schema_dropped **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_dropped, const struct schema_dropped *);
+        if (!sorted) return err_nomem(ro->ctx->err);
+        for (uint32_t i = 0; i < t->n_dropped; i++) sorted[i] = &t->dropped[i];
+        qsort(sorted, t->n_dropped, sizeof *sorted, by_dropped_name);
+        for (uint32_t i = 0; i < t->n_dropped; i++) {
+            row_out_begin(ro);
+            row_text(ro, "keyspace_name", t->keyspace->name);
+            row_text(ro, "table_name", t->name);
+            row_text(ro, "column_name", sorted[i]->name);
+            row_long(ro, "dropped_time", sorted[i]->dropped_us / 1000);
+            row_text(ro, "kind", sorted[i]->kind == COLUMN_STATIC ? "static" : "regular");
+            row_text(ro, "type", sorted[i]->type);
+            if (row_out_emit(ro)) return -1;
+        }
+    }
     return 0;
 }
 

@@ -44,7 +44,8 @@ int yield_none(const struct virtual_context *ctx, const struct schema_table *tab
     return 0;
 }
 
-/* The rows tell of what the server has now: a deletion has no effect, as if they came back at once. */
+/* Refuses INSERT and UPDATE. The rows show the server's present state, so a deletion has no
+ * effect, as if the rows came back at once. */
 static int refuse_values(const struct virtual_context *ctx, const struct schema_table *t,
                          const struct virtual_change *change) {
     if (change->kind != VIRTUAL_INSERT && change->kind != VIRTUAL_UPDATE) return 0;
@@ -134,7 +135,8 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
     return t;
 }
 
-/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
+/* Shows SimpleStrategy in place of Cassandra's LocalStrategy: drivers place no replicas for that
+ * one, and some tools then fail. */
 static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
                                    int release, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(&c->arena, struct schema_keyspace);
@@ -168,7 +170,8 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
     if (!all) return NULL;
     memcpy(all, tables, sizeof tables);
     *n = ARRAY_LEN(tables);
-    /* Rows of the node's own tables are written on Amazon Keyspaces alone, and deleted in Cassandra. */
+    /* Clients may write rows of the node's own tables only in keyspaces mode, and delete them
+     * only in cassandra mode. */
     for (size_t i = 0; i < *n; i++) {
         struct schema_virtual *virt = &all[i].virt;
         if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (c->mode == MODE_CASSANDRA)) continue;

@@ -1,4 +1,5 @@
-/* The functions that yield system tables' rows, one per name in system_table.def. Inside system_schema only. */
+/* The functions that yield system tables' rows, one per name in system_table.def. Inside
+ * system_schema only. */
 #pragma once
 
 #include "system_schema/catalog_state.h"

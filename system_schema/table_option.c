@@ -31,9 +31,16 @@ const struct schema_option *option_entries(const struct schema_option *options, 
     return out;
 }
 
-static const struct schema_option *split_defaults(const char *text, struct arena *a, uint32_t *n) {
-    struct schema_option *out = ARENA_ARRAY(a, 8, struct schema_option);
+const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o,
+                                             bool cassandra_mode, struct arena *a, uint32_t *n) {
     *n = 0;
+    if (!o->defaults[cassandra_mode]) return NULL;
+    const char *prefix = arena_printf(a, "%s.", o->name);
+    if (!prefix) return NULL;
+    const struct schema_option *own = option_entries(t->options, t->n_options, prefix, a, n);
+    if (*n) return own;
+    const char *text = o->defaults[cassandra_mode]; /* "key=value;key=value" */
+    struct schema_option *out = ARENA_ARRAY(a, 8, struct schema_option);
     while (out && *text && *n < 8) {
         size_t key = strcspn(text, "="), end = strcspn(text, ";");
         struct slice k = arena_dup(a, slice_of(text, key)), v = arena_dup(a, slice_of(text + key + 1, end - key - 1));
@@ -45,15 +52,4 @@ static const struct schema_option *split_defaults(const char *text, struct arena
         text += end + (text[end] == ';');
     }
     return out;
-}
-
-const struct schema_option *table_option_map(const struct schema_table *t, const struct table_option *o,
-                                             bool cassandra_mode, struct arena *a, uint32_t *n) {
-    *n = 0;
-    if (!o->defaults[cassandra_mode]) return NULL;
-    const char *prefix = arena_printf(a, "%s.", o->name);
-    if (!prefix) return NULL;
-    const struct schema_option *own = option_entries(t->options, t->n_options, prefix, a, n);
-    if (*n) return own;
-    return split_defaults(o->defaults[cassandra_mode], a, n);
 }
