@@ -1,8 +1,5 @@
 /* Builds the next snapshot from the entries: decodes the entries touched since the current
  * snapshot, and shares everything else with it. */
-#include <assert.h>
-#include <stdlib.h>
-
 #include "base/murmur3.h"
 #include "system_schema/catalog_state.h"
 
@@ -114,8 +111,6 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) {
     else if (space) space_unref(space);
     return rc;
 }
-
-/* ---- the version ---- */
 
 /* ---- all ---- */
 

@@ -1,8 +1,6 @@
 /* ALTER KEYSPACE of the system keyspaces that Cassandra replicates, in cassandra mode: a usual
  * step when administrators set up a cluster. Replication has no effect on one node; it is
  * recorded and shown. */
-#include <stdlib.h>
-
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 

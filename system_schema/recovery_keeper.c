@@ -2,7 +2,6 @@
  * tables, begins histories of tables that hold rows, rolls histories up as the window moves, and
  * frees histories that can no longer be restored from. It also frees rows that belong to no
  * object (catalog_stray.c). It releases the catalogue's lock while the engine works. */
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"

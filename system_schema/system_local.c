@@ -1,6 +1,5 @@
 /* This node: system.local and its peers. */
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"

@@ -2,7 +2,6 @@
 #include "system_schema/system_table.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/murmur3.h"
 
