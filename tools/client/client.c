@@ -147,7 +147,7 @@ void client_close(struct client *c) {
     *c = (struct client){.link = {.fd = -1}};
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out,
                  struct err *e) {

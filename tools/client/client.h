@@ -1,21 +1,22 @@
-/* A client of any server of the native protocol, v3 to v5: connects (TLS when asked), logs in
- * (password, or AWS SigV4), and asks one question after the other, waiting for each answer. The
- * load engine begins with such clients and then no longer waits (load.h). One thread.
+/* A blocking client for any server of the native protocol, v3 to v5. It connects (with TLS when
+ * asked), logs in (with a password or AWS SigV4), sends one request at a time and waits for each
+ * answer. The load engine (load.h) opens its connections with this client and then switches them
+ * to non-blocking. One thread.
  *
- * Life of a question: client_query and its like fill a client_answer, which points into the
- * client's arena and stays until the next question.
+ * Life of a request: client_query, client_ask or client_execute fills a client_answer. The answer
+ * points into the client's arena and stays valid until the next request.
  */
 #pragma once
 
 #include "tools/client/link.h"
 #include "tools/client/result.h"
 
-struct client_options { /* what it points to must outlive the clients */
+struct client_options { /* the strings must outlive the clients */
     struct link_options link;
     uint8_t version;                   /* of the protocol; 0: the newest that both speak */
     const char *user, *password;       /* NULL: no password */
     const char *access_key, *secret_key, *session_token, *region; /* SigV4; access_key NULL: no such login */
-    bool bare;                         /* no STARTUP, for a server of a benchmark that needs none; with a version */
+    bool bare; /* send no STARTUP, for a benchmark's server that needs none; requires a version */
 };
 
 struct client {
@@ -29,30 +30,32 @@ struct client_answer {
     struct wire_response response;
     bool has_rows;
     struct client_rows rows;
-    double charge; /* units; below 0: the server does not tell */
+    double charge; /* units; below 0: the server does not report charges */
 };
 
 int client_open(struct client *c, const struct client_options *o, struct err *e) MUST_CHECK;
-/* Also of one that is zeros. */
+/* Accepts a client that is all zeros. */
 void client_close(struct client *c);
 
-/* -1: refused, or the connection failed (then client_close only): e has the server's code and words. */
+/* -1: the server refused the request, and e has its code and text; or the connection failed, and
+ * only client_close may follow. */
 int client_query(struct client *c, struct slice text, const struct wire_params *p, struct client_answer *out,
                  struct err *e) MUST_CHECK;
-/* At LOCAL_QUORUM, without values, in pages of 5000. */
+/* Runs a statement without values at LOCAL_QUORUM, with pages of 5000 rows. */
 int client_ask(struct client *c, const char *text, struct client_answer *out, struct err *e) MUST_CHECK;
-/* What it gives lives in keep. */
+/* *out points into the arena keep. */
 int client_prepare(struct client *c, struct slice text, struct slice keyspace, struct arena *keep,
                    struct client_prepared *out, struct err *e) MUST_CHECK;
 int client_execute(struct client *c, const struct client_prepared *s, const struct wire_params *p,
                    struct client_answer *out, struct err *e) MUST_CHECK;
-/* Whatever was written to c->link.out as one request of stream 0: its answer. */
+/* Sends the one request of stream 0 that the caller wrote to c->link.out, and reads its answer. */
 int client_exchange(struct client *c, struct client_answer *out, struct err *e) MUST_CHECK;
 
-/* Every row of a SELECT, page by page; row returns non-zero to end, which is what is returned then. */
+/* Calls row for every row of a SELECT, page by page. A non-zero result of row ends the loop and is
+ * returned. */
 typedef int (*client_row_fn)(void *arg, struct client *c, const struct client_rows *row);
 int client_each(struct client *c, const char *text, client_row_fn row, void *arg, struct err *e) MUST_CHECK;
 
-/* "HOST:PORT", "HOST", "[::1]:9042"; the port as it was when it is not given. host: at least 256
- * bytes. -1: ERR_CONFIG. */
+/* Parses "HOST:PORT", "HOST" or "[::1]:9042". *port keeps its value when the text has no port. -1:
+ * ERR_CONFIG. */
 int client_address(const char *text, char host[256], uint16_t *port, struct err *e) MUST_CHECK;

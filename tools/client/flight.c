@@ -12,7 +12,7 @@ int flight_init(struct flight *f, uint32_t n) {
         flight_fini(f);
         return -1;
     }
-    for (uint32_t i = 0; i < n; i++) flight_put_back(f, &f->slots[n - 1 - i]); /* the first one is taken first */
+    for (uint32_t i = 0; i < n; i++) flight_put_back(f, &f->slots[n - 1 - i]); /* slot 0 is taken first */
     return 0;
 }
 
@@ -70,7 +70,7 @@ uint64_t flight_done(struct flight *f, struct flight_slot *s, uint64_t now_ns) {
     return now_ns > s->due_ns ? now_ns - s->due_ns : 0;
 }
 
-/* ---- those that wait ---- */
+/* ---- the heap of waiting slots ---- */
 
 static uint64_t key_of(const struct flight *f, uint32_t at) { return f->slots[f->waiting[at]].again_ns; }
 

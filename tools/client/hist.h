@@ -1,4 +1,5 @@
-/* Latency histogram: nanoseconds in buckets of at most 1.6 % width, fixed memory, no allocation. One thread. */
+/* Latency histogram: nanoseconds in buckets of at most 1.6 % width, fixed memory, no allocation.
+ * One thread. */
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +14,8 @@ struct hist {
 void hist_add(struct hist *h, uint64_t ns);
 /* As if all that was added to from had been added to h. */
 void hist_merge(struct hist *h, const struct hist *from);
-/* The upper edge of the bucket that holds the given share (0.99) of the values, in nanoseconds; 0 when empty. */
+/* The upper edge of the bucket that holds the given share (0.99) of the values, in nanoseconds; 0
+ * when empty. */
 uint64_t hist_quantile(const struct hist *h, double share);
-/* Of all values, to within a bucket's width; 0 when empty. */
+/* The mean of all values, accurate to a bucket's width; 0 when empty. */
 double hist_mean(const struct hist *h);

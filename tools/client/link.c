@@ -65,7 +65,7 @@ static int dial(const struct link_options *o, struct err *e) {
     return fd;
 }
 
-/* What OpenSSL has to say about a failure. */
+/* OpenSSL's reason for a failure. */
 static const char *tls_reason(void) {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -83,7 +83,7 @@ static int trust(struct link *l, const struct link_options *o, struct err *e) {
                              o->ca ? o->ca : "the machine's store", tls_reason());
 }
 
-/* The certificate must be for the name, or the address, that was asked for. */
+/* The server's certificate must name the requested host name or address. */
 static void expect_name(struct link *l, const struct link_options *o) {
     X509_VERIFY_PARAM *p = SSL_get0_param(l->tls);
     if (o->insecure || X509_VERIFY_PARAM_set1_ip_asc(p, o->host) == 1) return;
@@ -206,7 +206,7 @@ int link_fill(struct link *l, struct err *e) {
 
 /* ---- envelopes ---- */
 
-/* Segments that have arrived as a whole, unpacked. */
+/* Appends the payload of every complete segment in l->in to l->plain. */
 static int unpack(struct link *l, struct err *e) {
     for (;;) {
         struct np_segment seg;

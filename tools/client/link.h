@@ -1,10 +1,10 @@
-/* Bytes between a client and a server: TCP or TLS, envelopes as they are or in v5 segments.
- * Blocking for the calls of client.h, then without waiting for the load engine; the functions are
- * the same. One thread.
+/* Transport between a client and a server: TCP or TLS, with plain envelopes or v5 segments. The
+ * same functions serve the blocking client (client.h) and the non-blocking load engine. One thread.
  *
- * Life: link_open dials (and greets, with TLS); envelopes are appended to out and leave with
- * link_flush; link_fill reads what is there, link_next gives the responses in it, link_compact
- * forgets those that were given. After a failure only link_close may follow.
+ * Life: link_open connects (and performs the TLS handshake). The caller appends envelopes to out,
+ * and link_flush sends them. link_fill reads the bytes that have arrived, link_next returns the
+ * responses in them, link_compact drops the returned ones. After a failure only link_close may
+ * follow.
  */
 #pragma once
 
@@ -15,10 +15,10 @@
 struct link_options {
     const char *host; /* name or address */
     uint16_t port;
-    bool tls, insecure;   /* insecure: whoever answers is believed */
-    const char *ca;       /* PEM file to believe instead of the machine's; NULL: those */
-    uint32_t timeout_ms;  /* of every blocking step; 0: ten seconds */
-    uint32_t answer_timeout_ms; /* of each step once the connection stands; 0: timeout_ms */
+    bool tls, insecure;         /* insecure: accept any certificate */
+    const char *ca;             /* PEM file of trusted certificates; NULL: the machine's store */
+    uint32_t timeout_ms;        /* of every blocking step; 0: ten seconds */
+    uint32_t answer_timeout_ms; /* of each step once connected; 0: timeout_ms */
 };
 
 struct link {
@@ -26,25 +26,25 @@ struct link {
     SSL_CTX *tls_context;
     SSL *tls;
     bool framed;           /* in segments, from the answer to STARTUP on */
-    struct buf out;        /* envelopes that were not given to the network yet */
+    struct buf out;        /* envelopes not sent yet */
     struct buf packed;     /* out as segments */
-    struct buf in, plain;  /* bytes as they came; envelopes out of segments */
+    struct buf in, plain;  /* received bytes; envelopes unpacked from segments */
     struct buf scratch;
     size_t out_at, packed_at, in_at, plain_at;
     uint32_t left;         /* of np_segment_encode */
 };
 
 int link_open(struct link *l, const struct link_options *o, struct err *e) MUST_CHECK;
-/* Also of one that is zeros. */
+/* Accepts a link that is all zeros. */
 void link_close(struct link *l);
-/* It is blocking at first. */
+/* link_open leaves the link blocking. */
 int link_set_blocking(struct link *l, bool on, struct err *e) MUST_CHECK;
 
-/* 0: everything has left; 1: the network takes no more for now; -1: e. */
+/* 0: everything was sent; 1: the socket accepts no more bytes for now; -1: e. */
 int link_flush(struct link *l, struct err *e) MUST_CHECK;
-/* Once reads what there is, at most a few hundred KiB. 1: there may be more right away; 0: no; -1:
- * e, the other side has closed, say. A blocking one waits. */
+/* Performs one read of at most 256 KiB. 1: more bytes may be readable at once; 0: no; -1: e, for
+ * instance because the server closed the connection. A blocking link waits for the first byte. */
 int link_fill(struct link *l, struct err *e) MUST_CHECK;
-/* 1: *out points into the link until link_compact or link_fill; 0: there is none; -1: e. */
+/* 1: *out points into the link until link_compact or link_fill; 0: no complete response; -1: e. */
 int link_next(struct link *l, struct wire_response *out, struct err *e) MUST_CHECK;
 void link_compact(struct link *l);

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a run waits for what is under way when its time is over. */
+/* How long a run waits for outstanding answers after its time is over. */
 static const double patience_s = 15;
 
 struct load_conn {
@@ -22,15 +22,15 @@ struct load {
     struct load_conn *conns;
     struct flight flight; /* slot: connection * in_flight + stream */
     const struct load_driver *driver;
-    struct load_conn **dirty; /* with something to be sent */
+    struct load_conn **dirty; /* connections with unsent requests */
     unsigned n_dirty;
     ev_timer deadline, patience, tick;
     ev_io alarm;
     int alarm_fd;
     uint64_t alarm_ns; /* when it is set for */
-    bool stopping, idle; /* idle: the driver had nothing when it was asked last */
-    uint64_t given_up;   /* requests that were to be tried again when the run ended */
-    bool crowded;        /* the connection that the next request goes over has no free slot */
+    bool stopping, idle; /* idle: the driver's last pick had no request */
+    uint64_t given_up;   /* requests that waited for another try when the run ended */
+    bool crowded;        /* the next request's connection has no free slot */
     volatile bool asked_to_stop;
     struct err *e;
 };
@@ -125,7 +125,7 @@ static bool is_over(const struct load *l) {
     return l->driver->due ? l->driver->due(l->driver->arg) == FLIGHT_NEVER : l->idle;
 }
 
-/* Whatever may be sent now is; then the loop waits. */
+/* Sends every request that is due, then sets the alarm for the next one or ends a finished run. */
 static void pump(struct load *l) {
     struct flight_slot *s;
     l->idle = l->crowded = false;
@@ -155,7 +155,8 @@ static void on_response(struct load_conn *c, const struct wire_response *r) {
     else flight_again(&l->flight, s, now + (uint64_t)again);
 }
 
-/* Answers that have arrived free slots, which are used at once: the requests of one wake-up leave together. */
+/* Handles every answer that has arrived. pump then reuses the freed slots, so the requests of one
+ * wake-up leave together. */
 static void receive(struct load_conn *c) {
     struct load *l = c->load;
     struct wire_response r;
@@ -198,7 +199,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *w, int events) {
 static void stop(struct load *l) {
     if (l->stopping) return;
     l->stopping = true;
-    while (l->flight.n_waiting) { /* what waits for its next try is given up */
+    while (l->flight.n_waiting) { /* give up the requests that wait for another try */
         struct flight_slot *s = flight_due(&l->flight, FLIGHT_NEVER);
         flight_sent(&l->flight, s, s->sent_ns);
         flight_done(&l->flight, s, s->sent_ns);

@@ -1,10 +1,10 @@
-/* The load engine: requests of a driver over many connections on one libev loop, closed (an answer
- * is followed at once by the next request) or open (requests are due at times of their own). tally
- * stress, tally replay and tally-bench are drivers.
+/* The load engine sends a driver's requests over many connections on one libev loop. In a closed
+ * loop each answer triggers the next request; in an open loop the driver says when each request is
+ * due. tally stress, tally replay and tally-bench are drivers.
  *
- * Life: load_open connects all, blocking; load_run sends until the time is over or the driver has
- * nothing left, and then waits for what is under way; load_close. load_client is the first
- * connection, for questions between runs. One thread.
+ * Life: load_open connects all connections, blocking. load_run sends until the time is over or the
+ * driver has no more requests, then waits for the outstanding answers. load_close ends it.
+ * load_client gives access to a connection between runs. One thread.
  */
 #pragma once
 
@@ -19,41 +19,43 @@ struct load_answer {
     uint64_t latency_ns;         /* since it was due */
 };
 
-/* What is sent, and what becomes of the answers. All are called on load_run's thread. */
+/* The driver chooses and writes requests and receives answers. load_run's thread calls all of
+ * these. */
 struct load_driver {
     void *arg;
-    /* When the next request is due (load_now); FLIGHT_NEVER: nothing until another answer has come,
-     * or at all. NULL: a closed loop. */
+    /* When the next request is due, on load_now's clock. FLIGHT_NEVER: no request before the next
+     * answer, or none at all. NULL: a closed loop. */
     uint64_t (*due)(void *arg);
-    /* Over which connection the next request goes. NULL: any. */
+    /* The number of the connection for the next request. NULL: any connection. */
     unsigned (*where)(void *arg);
-    /* Decides what the next request is, and keeps it in a, b, c of the slot. false: there is none (for now). */
+    /* Chooses the next request and stores it in the slot's a, b and c. false: none (for now). */
     bool (*pick)(void *arg, struct flight_slot *s);
-    /* Writes it; the same again for every try. */
+    /* Writes the request; every try writes the same bytes. */
     void (*put)(void *arg, const struct flight_slot *s, uint8_t version, uint16_t stream, struct buf *out);
-    /* An answer. Below 0: it is done; else it is tried again after so many nanoseconds. */
+    /* Takes an answer. Below 0: the request is done; else the nanoseconds until its next try. */
     int64_t (*answered)(void *arg, struct flight_slot *s, const struct load_answer *a);
-    /* About every tick_s seconds; true ends the run. May be NULL. */
+    /* Called about every tick_s seconds; true ends the run. May be NULL. */
     bool (*tick)(void *arg);
     double tick_s;
 };
 
 enum { LOAD_IN_FLIGHT_MAX = 32768 };
 
-/* NULL with e. in_flight: of each connection; connection i gets options i % n_options. */
+/* in_flight: requests in flight on each connection. Connection i uses options i % n_options. NULL:
+ * e. */
 struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections,
                        unsigned in_flight, struct err *e) MUST_CHECK;
 void load_close(struct load *l);
 struct client *load_client(struct load *l, unsigned connection);
 
-/* For so long; 0: until the driver has nothing left. -1: a connection failed. *took: seconds from
- * the first request to the last answer; *unanswered: requests that had no answer long after the
- * end. Either may be NULL. */
+/* Runs for that many seconds; 0: until the driver has no more requests. -1: a connection failed.
+ * *took: seconds from the first request to the last answer. *unanswered: requests without an answer
+ * 15 seconds after the end. Either may be NULL. */
 int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered,
              struct err *e) MUST_CHECK;
-/* Of the last run: requests that waited for their next try when it ended, and so have no last answer either. */
+/* Requests that waited for another try when the last run ended; they have no final answer. */
 uint64_t load_given_up(const struct load *l);
-/* Ends the run that is under way; also from a signal handler. */
+/* Ends the current run; safe to call from a signal handler. */
 void load_stop(struct load *l);
 
 /* The engine's clock, nanoseconds. */

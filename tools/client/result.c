@@ -10,7 +10,7 @@ enum {
     COLUMNS_MAX = 65535
 };
 
-/* The ids of [option]s that hold others. */
+/* The ids of the [option]s that nest other options. */
 enum {
     OPTION_CUSTOM = 0x0000,
     OPTION_LIST = 0x0020,

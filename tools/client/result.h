@@ -1,6 +1,6 @@
-/* RESULT Rows as a client reads them: columns with their types, and the rows one after the other
- * (native_protocol_v5.spec, section 4.2.5.2). Everything points into the response, or lives in the
- * arena that was handed down.
+/* Reads RESULT Rows: the columns with their types, then one row after the other
+ * (native_protocol_v5.spec, section 4.2.5.2). Values point into the response; everything else lives
+ * in the caller's arena.
  */
 #pragma once
 
@@ -25,27 +25,27 @@ struct client_rows {
     struct value *values; /* of the current row */
 };
 
-/* -1 and ERR_PROTOCOL: it is no Rows, or cannot be read. */
+/* -1 and ERR_PROTOCOL: the response is no Rows, or cannot be decoded. */
 int client_rows_open(const struct wire_response *r, struct arena *a, struct client_rows *out, struct err *e) MUST_CHECK;
-/* false: there is none left. */
+/* false: no row is left. */
 bool client_rows_next(struct client_rows *r);
-/* A PREPARED's id, the id of its result metadata (v5; else p NULL) and what is to be bound. */
+/* RESULT Prepared: the statement's id, the id of its result metadata (v5; else p NULL) and its bind
+ * markers. */
 struct client_prepared {
     struct slice id, result_id;
     struct client_columns binds;
     uint32_t n_pk;
-    uint16_t *pk; /* binds that make up the partition key; n_pk 0: not known */
+    uint16_t *pk; /* indexes of the binds that form the partition key; n_pk 0: unknown */
 };
 int client_prepared_read(const struct wire_response *r, struct arena *a, struct client_prepared *out,
                          struct err *e) MUST_CHECK;
 
-/* ---- values of the current row by the name of their column; nothing, 0 or "" where there is none
- * or it is null ---- */
+/* ---- values of the current row by column name; null, 0 or "" for a null or missing column ---- */
 
 struct value client_value(const struct client_rows *r, const char *column);
-/* Of any integer type, a counter, a timestamp, a boolean. */
+/* For columns of any integer type, counter, timestamp and boolean. */
 int64_t client_int(const struct client_rows *r, const char *column);
-/* Of those, and of float and double. */
+/* For the same columns, and for float and double. */
 double client_double(const struct client_rows *r, const char *column);
-/* Of a text; a copy in the arena. */
+/* For text columns; the result is a copy in the arena. */
 const char *client_text(const struct client_rows *r, struct arena *a, const char *column);

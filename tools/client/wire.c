@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Of <query_parameters> (section 4.1.4). */
+/* Flags of <query_parameters> (section 4.1.4). */
 enum {
     HAS_VALUES = 0x01,
     SKIP_METADATA = 0x02,
@@ -164,8 +164,8 @@ static void skip_map(struct rd *r) {
     }
 }
 
-/* What stands before the body: tracing id, warnings (a list of strings), and the custom payload, a
- * map of strings to bytes. */
+/* The optional fields before the body: tracing id, warnings (a list of strings) and custom payload
+ * (a map of strings to bytes). */
 static void take_extras(struct wire_response *out) {
     struct rd r = rd_of(out->body);
     if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
@@ -213,7 +213,7 @@ double wire_charge(const struct wire_response *r) {
     return units;
 }
 
-/* Kind, flags and number of columns of Rows. false: it is something else. */
+/* Reads flags and number of columns of a RESULT Rows. false: the response is of another kind. */
 static bool open_rows(const struct wire_response *r, struct rd *in, uint32_t *flags, uint32_t *columns) {
     *in = rd_of(r->body);
     if (r->opcode != NP_RESULT || rd_u32(in) != RESULT_KIND_ROWS) return false;

@@ -1,20 +1,20 @@
-/* A report as one page of HTML: tables that its writer puts, plots and bars as inline SVG; no
- * script, nothing that is fetched. Of tally stress and tally-bench.
+/* A report as one self-contained page of HTML, for tally stress and tally-bench. Plots and bars are
+ * inline SVG; the page has no script and fetches nothing.
  *
- * Everything is appended to a buffer, page_open first and page_close last; what fails shows in the
- * buffer.
+ * Every function appends to a buffer: page_open first, page_close last, and the caller's own tables
+ * in between. buf_failed tells whether memory ran out.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 
-/* The title is the heading, too. */
+/* Begins the page; the title is also its heading. */
 void page_open(const char *title, struct buf *out);
 void page_close(struct buf *out);
-/* Text in which nothing is markup. */
+/* Appends text with the characters of markup escaped. */
 void page_escaped(const char *text, struct buf *out);
-/* Written to a file, which is made anew. */
+/* Writes the page to a file, replacing it. */
 int page_save(const char *path, const struct buf *page, struct err *e) MUST_CHECK;
 
 struct page_line {
@@ -22,7 +22,7 @@ struct page_line {
     const double *y;
 };
 
-/* Lines over x, which ascends from 0. */
+/* Up to three lines over x, which ascends from 0. */
 struct page_plot {
     const char *title, *unit, *x_name;
     size_t n;
@@ -32,8 +32,8 @@ struct page_plot {
 };
 void page_plot(const struct page_plot *p, struct buf *out);
 
-/* Bars in groups, one below the other, each with a line from the least to the most that was
- * measured. Those of a group stand together. */
+/* Horizontal bars in groups, each with a line from the least to the greatest measurement. Bars of a
+ * group are adjacent in the array. */
 struct page_bar {
     const char *group, *name, *colour;
     double least, value, most;

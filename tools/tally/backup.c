@@ -1,5 +1,5 @@
-/* tally backup: asks the running server, over the local socket in its data folder
- * (server/local_socket.h), for a backup; then reads what it made. */
+/* tally backup: requests a backup from the running server over the local socket in its data folder
+ * (server/local_socket.h), then verifies the backup. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ static int connect_to(const char *data_dir, struct err *e) {
     return rc ? -1 : fd;
 }
 
-/* The server works in a folder of its own: it is given an absolute path. */
+/* The server has another working directory, so it gets an absolute path. */
 static int absolute(const char *path, char out[PATH_MAX], struct err *e) {
     char here[PATH_MAX];
     bool whole = path[0] == '/';
@@ -58,7 +58,7 @@ static int ask(int fd, const struct backup *b, const char *folder, struct buf *a
     return answer->n > 1 ? 0 : err_set(e, ERR_SERVER, "the server has gone away in the middle of the backup");
 }
 
-/* The text of an error, as the server wrote it in JSON: a known form. */
+/* Extracts the error text from the server's JSON, which has a fixed form. */
 static int refused(const char *answer, struct err *e) {
     static const char lead[] = "{\"ok\":false,\"error\":\"";
     const char *end = strrchr(answer, '"');

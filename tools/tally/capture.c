@@ -1,4 +1,5 @@
-/* tally capture: begins, ends and shows the capture of a running server, and says what is in a capture's file. */
+/* tally capture: begins, ends and shows the capture of a running server, and says what is in a
+ * capture's file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct capture_flags {
     bool status, rotate, hashed, up_to_damage, json;
 };
 
-/* ---- a running server's ---- */
+/* ---- the capture of a running server ---- */
 
 static int print_status(const struct capture_flags *f, struct client *c, struct err *e) {
     struct client_answer a;
@@ -58,7 +59,7 @@ static bool is_word(const char *s) {
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
 }
 
-/* The name is looked at before it stands in a statement. */
+/* The name is validated because it becomes part of a statement. */
 static int change(const struct capture_flags *f, struct client *c, struct err *e) {
     const char *name = f->start ? f->start : f->stop;
     char text[256];

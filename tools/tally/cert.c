@@ -1,6 +1,6 @@
-/* tally cert: certificates to develop with: an authority of their own, one for the server and one
- * for a client. The authority's key is not kept, so that nobody who finds the folder can make
- * others that are trusted. */
+/* tally cert: makes development certificates: a new authority, one certificate for the server and
+ * one for a client. The authority's key is not written, so the folder cannot be used to sign
+ * further certificates. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int set_name(X509 *cert, const char *name) {
                                       -1, 0);
 }
 
-/* Without a signer it signs itself. */
+/* Without a signer the certificate is self-signed. */
 static int make(struct pair *p, const char *name, uint32_t days, const struct pair *signer,
                 const char *const (*extensions)[2], struct err *e) {
     p->key = EVP_EC_gen("P-256");
@@ -105,7 +105,7 @@ static int names_of(const char *hosts, char out[NAMES_MAX], struct err *e) {
 
 /* ---- files ---- */
 
-/* What is there stays: somebody may use it. */
+/* Never overwrites a file, because the existing certificate may be in use. */
 static FILE *new_file(const char *folder, const char *name, mode_t mode, struct err *e) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", folder, name);

@@ -1,4 +1,5 @@
-/* tally check: what Amazon Keyspaces would refuse of the statements of a file, in its words. */
+/* tally check: reports which statements of a file Amazon Keyspaces would refuse, with its error
+ * texts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,9 +35,9 @@ static bool is_definition(enum stmt_kind kind) {
         && kind != STMT_BATCH;
 }
 
-/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. A definition
- * that only Keyspaces refuses takes effect all the same, so that the statements behind it are
- * checked for what they are. */
+/* A statement that both worlds refuse with the same text is wrong CQL, not a rule of Keyspaces. A
+ * definition that only Keyspaces refuses still takes effect, so that later statements do not fail
+ * for lack of it. */
 static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s,
                       const struct script_statement *at) {
     const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};

@@ -1,4 +1,5 @@
-/* tally explain: what one statement does and costs, and how it could cost less. */
+/* tally explain: shows what one statement reads or writes, its charge, and how to reduce the
+ * charge. */
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +85,8 @@ static int explain(const struct pricing *p, struct slice text, struct err *e) {
 
 /* ---- on a server ---- */
 
-/* A write would change it: it is priced against the server's schema, on empty tables. */
+/* Running a write would change the server's data, so the write is priced on empty tables with the
+ * server's schema. */
 static int explain_write(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
     struct buf schema;
     buf_init(&schema, 0);
@@ -96,7 +98,8 @@ static int explain_write(const struct pricing *p, struct client *c, struct slice
     return rc;
 }
 
-/* A read runs there, to its last page; each page's payload says what it was charged, and why. */
+/* A read runs on the server to its last page. The payload of each page gives the charge and its
+ * reasons. */
 static int run_read(const struct pricing *p, struct client *c, struct slice text, double *units, uint32_t *pages,
                     struct buf *payloads, struct err *e) {
     struct wire_params q = {.consistency = (uint16_t)(p->consistency ? world_consistency(p->consistency)

@@ -1,4 +1,5 @@
-/* tally gate: statements with the most units that each may cost, for CI: one that costs more fails. */
+/* tally gate: a check for CI. Each statement of a file has a limit of units; a statement that costs
+ * more fails the check. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,8 @@
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
 
-/* The file: statements, and above each a remark "-- at most 2 units" (also: 0.5). */
+/* The file holds statements, each below a comment "-- at most 2 units"; fractions such as 0.5 are
+ * allowed. */
 struct gate {
     const struct pricing *p;
     const char *path, *junit;
@@ -14,7 +16,7 @@ struct gate {
     struct buf json, xml;
 };
 
-/* The number of the newest remark in front of a statement; -1: there is none. */
+/* The number in the last such comment before a statement; -1: none. */
 static double limit_before(const uint8_t *statement, const uint8_t *from) {
     static const char mark[] = "-- at most ";
     double limit = -1;

@@ -5,7 +5,7 @@
 
 static const char *or_else(const char *text, const char *otherwise) { return text ? text : otherwise; }
 
-/* -1: it is none of the two. */
+/* 0: value is first; 1: second; -1: neither. */
 static int one_of(const char *flag, const char *value, const char *first, const char *second, struct err *e) {
     if (!strcmp(value, first)) return 0;
     if (!strcmp(value, second)) return 1;

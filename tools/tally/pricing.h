@@ -1,10 +1,12 @@
-/* What the sub-commands that price statements share: their flags, and the answer as a table and as JSON. */
+/* Shared by the sub-commands that price statements: flags, the world they set up, and the answer as
+ * JSON. */
 #pragma once
 
 #include "tools/tally/subcommand.h"
 #include "tools/tally/world.h"
 
-/* The flags of a world that statements are priced in; what is not given is as tallyd has it in keyspaces mode. */
+/* The flags of a world that prices statements. The defaults are those of tallyd in keyspaces
+ * mode. */
 struct pricing {
     const char *schema, *data, *consistency, *size_model, *write_size;
     uint32_t page_size, timestamp_size;
@@ -30,14 +32,15 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
          .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
         {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
 
-/* The world that the flags ask for, with schema and data. NULL: e says which file and line, or which flag. */
+/* Makes the world that the flags describe and loads schema and data. NULL: e names the file and
+ * line, or the flag. */
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
 bool pricing_is_read(struct slice text);
-/* Prices a statement in it. -1: e. */
+/* Prices a statement in the world. -1: e. */
 int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out,
                 struct err *e) MUST_CHECK;
 
 /* The answer's fields, without braces. */
 void pricing_json(const struct world_answer *a, struct buf *out);
-/* What could be better about it: a line each, or nothing. */
+/* Advice for a lower charge, one line each; empty when there is none. */
 void pricing_advice(const struct world_answer *a, struct buf *out);

@@ -1,5 +1,5 @@
-/* A server that is asked over the network: the flags that say which, and the connection. Its host
- * and port have a default where the flag may be left out. */
+/* The flags that name a server and a login, and the connection that follows from them. Without
+ * --server the host is 127.0.0.1. */
 #pragma once
 
 #include "tools/client/client.h"
@@ -9,7 +9,7 @@ struct remote {
     const char *server, *user, *password, *ca, *region;
     uint32_t protocol, timeout_s;
     bool tls, insecure, sigv4;
-    /* what they come to, by remote_read */
+    /* set by remote_read */
     char host[256];
     struct client_options options;
 };
@@ -49,9 +49,10 @@ enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
          .number = &(r)->timeout_s, \
          .help = "for a connection or an answer (10)"}
 
-/* The login of --sigv4: keys of the environment, and the Region, of AWS_REGION when it is NULL. -1: ERR_CONFIG. */
+/* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. -1: ERR_CONFIG. */
 int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) MUST_CHECK;
-/* What the flags come to; r must stay where it is. -1: ERR_CONFIG. */
+/* Checks the flags and fills host and options. options points into *r, so *r must not move. -1:
+ * ERR_CONFIG. */
 int remote_read(struct remote *r, struct err *e) MUST_CHECK;
 /* Reads the flags and connects. */
 int remote_connect(struct remote *r, struct client *c, struct err *e) MUST_CHECK;

@@ -16,7 +16,7 @@ bool replay_skips(const struct trace *t, const struct trace_request *r) {
 
 struct sums {
     uint64_t requests, refused, refused_again, throttled_again, halves, halves_again, differing;
-    bool unknown; /* the server did not tell a charge */
+    bool unknown; /* the server did not report a charge */
 };
 
 static uint64_t halves_of(const struct capture_request *q) {
@@ -48,7 +48,7 @@ static struct sums *sum_up(struct replay *p, struct sums *all) {
     return by_name;
 }
 
-/* ---- for people, for programs ---- */
+/* ---- reports as text and JSON ---- */
 
 static void row(struct table *out, const struct sums *s, const char *name) {
     char again[32] = "?", difference[32] = "?";

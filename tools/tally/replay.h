@@ -1,4 +1,4 @@
-/* tally replay: what each request of a capture came to when it was sent, or priced, again. */
+/* tally replay: the result of each request of a capture when it is sent, or priced, again. */
 #pragma once
 
 #include "tools/client/hist.h"
@@ -15,24 +15,25 @@ struct replay_flags {
 };
 
 struct replayed {
-    bool sent; /* else it is not for a replay */
+    bool sent; /* false: the replay leaves the request out */
     bool throttled;
-    uint32_t outcome; /* 0, or the code of its error */
-    int64_t halves;   /* units x 2; -1: the server does not tell */
+    uint32_t outcome; /* 0, or an error code */
+    int64_t halves;   /* units x 2; -1: the server does not report charges */
 };
 
 struct replay {
     const struct replay_flags *flags;
     const struct trace *trace;
     struct replayed *results; /* by request */
-    double seconds;           /* that it took; live */
-    struct hist *latency;     /* live; NULL: none */
-    uint64_t differing;       /* requests whose outcome or charge is another one */
+    double seconds;           /* duration of the replay; only when sent to a server */
+    struct hist *latency;     /* NULL with --price */
+    uint64_t differing;       /* requests whose outcome or charge differs from the capture */
     double peak_read, peak_write; /* units in the busiest second; priced */
 };
 
-/* Is it one that a replay leaves out? PREPARE, for it prepares what it needs; EXECUTEs that were
- * answered UNPREPARED; Tally's own system tables, which are about the server that was captured. */
+/* Does a replay leave this request out? It skips PREPARE, because it prepares what it needs itself;
+ * EXECUTEs that were answered UNPREPARED; and Tally's own system tables, which describe the
+ * captured server. */
 bool replay_skips(const struct trace *t, const struct trace_request *r);
 
 int replay_price(struct replay *p, struct err *e) MUST_CHECK;

@@ -1,5 +1,5 @@
-/* tally replay --price: a capture through the server's own code in memory, one request after the
- * other in the order in which they ended, at their own times. */
+/* tally replay --price: runs a capture through the server's own code in memory, one request after
+ * the other, in the order in which they ended and at their captured times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -11,7 +11,7 @@ struct pricer {
     struct world *world;
     bool *prepared; /* by statement of the trace */
     struct arena arena;
-    struct buf *states; /* by request: where its next page goes on; only with those that have one */
+    struct buf *states; /* by request: the paging state of its next page; empty when it has none */
     struct buf paging;
     int64_t second;
     double read, write; /* units of that second */

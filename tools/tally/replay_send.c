@@ -1,9 +1,9 @@
-/* tally replay to a server: every request at its time, or as fast as answers come, over connections
- * like those that it was captured on.
+/* tally replay to a server: sends every request at its captured time, or as fast as answers come,
+ * over connections like the captured ones.
  *
- * Order: requests go out by when they began, each not before all those are answered that had ended
- * when it began: so what a request could see of the others, it can see again. A statement of the
- * schema is waited for until what it changes is there.
+ * Order: requests are sent in the order in which they began. A request waits until all requests
+ * that had ended when it began are answered, so it sees the same effects of them as in the capture.
+ * After a schema statement the replay waits until the change has taken effect.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct sender {
     struct replay *p;
     const struct trace *t;
     struct load *load;
-    struct client watcher; /* prepares, and waits for the schema */
+    struct client watcher; /* prepares statements and polls the schema */
     struct client_options options[3];
     struct client_prepared *prepared; /* by statement of the trace; id.p NULL: not yet */
     struct arena keep, arena;
@@ -37,10 +37,10 @@ struct sender {
     uint32_t *source_of;  /* by request */
     size_t *order;        /* requests by when they began */
     size_t next;          /* in order */
-    size_t *ended_before; /* by request: so many of the first in the capture had ended when it began */
-    size_t answered_all;  /* so many of the first in the capture are answered, or left out */
+    size_t *ended_before; /* by request: length of the capture's prefix that had ended when it began */
+    size_t answered_all;  /* length of the capture's prefix that is answered or left out */
     bool *is_answered;
-    struct buf *states;   /* by request: where its next page goes on */
+    struct buf *states;   /* by request: the paging state of its next page */
     uint64_t begun_ns;
     double speed; /* 0: as fast as answers come */
     struct err failed;
@@ -50,7 +50,7 @@ struct sender {
 
 /* ---- the order ---- */
 
-static const struct trace *sorting; /* qsort hands nothing down; one thread */
+static const struct trace *sorting; /* qsort takes no argument for by_begin; one thread */
 
 static int by_begin(const void *a, const void *b) {
     size_t x = *(const size_t *)a, y = *(const size_t *)b;
@@ -59,11 +59,11 @@ static int by_begin(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Those that ended by the time, of the first ones in the capture; never itself. */
+/* How many of the first i requests had ended when request i began. */
 static size_t count_ended(const struct trace *t, size_t i) {
     int64_t began = t->requests[i].q.began_us;
     size_t low = 0, high = i;
-    while (low < high) { /* they stand in the order in which they ended, or nearly */
+    while (low < high) { /* the capture is ordered by end time, with small deviations */
         size_t mid = low + (high - low) / 2;
         if (trace_ended(&t->requests[mid]) <= began) low = mid + 1;
         else high = mid;
@@ -97,7 +97,7 @@ static void skip(struct sender *s) {
 /* ---- connections ---- */
 
 static uint8_t version_of(uint8_t captured) {
-    return captured < 4 ? 4 : captured; /* v4 reads what v3 says, and tells the charge */
+    return captured < 4 ? 4 : captured; /* v4 accepts v3's bodies and reports the charge */
 }
 
 static int by_source(const void *a, const void *b) {
@@ -132,7 +132,7 @@ static int find_sources(struct sender *s, struct err *e) {
     return 0;
 }
 
-/* Connections stand in turns of as many as there are versions: connection i has version i % n. */
+/* Connection i speaks versions[i % VERSIONS]. */
 static const uint8_t versions[] = {4, 5};
 enum { VERSIONS = sizeof(versions) };
 
@@ -147,8 +147,8 @@ static unsigned connection_of(const struct sender *s, size_t request) {
     return source % lanes_of(s) * VERSIONS + (s->sources[source].version == versions[1]);
 }
 
-/* Where it says USE before the capture began. A keyspace that the capture makes first is not there
- * yet, and no matter. */
+/* Enters the keyspace of each source that had executed USE before its first captured request. A
+ * failing USE is ignored: the capture itself may create the keyspace. */
 static int use_keyspaces(struct sender *s, struct err *e) {
     for (size_t i = 0; i < s->n_sources; i++) {
         const struct trace_request *r = &s->t->requests[s->sources[i].first];
@@ -178,9 +178,9 @@ static int open_connections(struct sender *s, struct err *e) {
     }
     bool has_v5 = false;
     for (size_t i = 0; i < s->n_sources; i++) has_v5 = has_v5 || s->sources[i].version == versions[1];
-    if (!has_v5) s->options[1].version = versions[0]; /* a server that speaks no v5 shall not be asked to */
+    if (!has_v5) s->options[1].version = versions[0]; /* the server may not support v5 */
     s->options[2] = s->p->flags->remote.options;
-    s->options[2].version = has_v5 ? versions[1] : versions[0]; /* ids of v5 come with one of the result */
+    s->options[2].version = has_v5 ? versions[1] : versions[0]; /* v5 EXECUTE needs the result metadata id */
     if (client_open(&s->watcher, &s->options[2], e)) return -1;
     s->load = load_open(list, VERSIONS, lanes_of(s) * VERSIONS, IN_FLIGHT, e);
     return s->load ? use_keyspaces(s, e) : -1;
@@ -218,7 +218,7 @@ static void nap(void) {
 
 static struct slice read_string(struct rd *in) { return rd_bytes(in, rd_u16(in)); }
 
-/* 1: it is as the change says; 0: not yet; -1: this server does not tell. */
+/* 1: the change has taken effect; 0: not yet; -1: this server has no system_schema_mcs. */
 static int is_settled(struct sender *s, bool dropped, bool table, struct slice keyspace, struct slice name) {
     char text[512];
     struct client_answer a;
@@ -237,7 +237,8 @@ static int is_settled(struct sender *s, bool dropped, bool table, struct slice k
     return there && (!table || !strcmp(client_text(&a.rows, &s->watcher.arena, "status"), "ACTIVE"));
 }
 
-/* Of the answer to a statement of the schema: returns when what it says has come. */
+/* Waits until the change in r, a SCHEMA_CHANGE result, has taken effect, at most SETTLE_S
+ * seconds. */
 static void settle(struct sender *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
     rd_u32(&in);
@@ -263,7 +264,7 @@ static uint64_t due(void *arg) {
     skip(s);
     if (s->next >= s->t->n || s->failed.set) return FLIGHT_NEVER;
     size_t i = s->order[s->next];
-    if (s->answered_all < s->ended_before[i]) return FLIGHT_NEVER; /* until another answer has come */
+    if (s->answered_all < s->ended_before[i]) return FLIGHT_NEVER; /* not before the next answer */
     uint64_t at = due_at(s, i), now = load_now();
     return s->speed ? at : now;
 }
@@ -284,7 +285,8 @@ static size_t add_splice(struct splice *list, size_t n, struct slice old, struct
     return n + 1;
 }
 
-/* What of the request is another one's here: ids, and where a page goes on. In the arena. */
+/* The parts of the request's body that differ on this server: ids of prepared statements and the
+ * paging state. The list lives in the arena. */
 static const struct splice *splices_of(struct sender *s, size_t i, const struct cql_request *q, size_t *n) {
     const struct trace_request *r = &s->t->requests[i];
     struct splice *list = arena_alloc(&s->arena, (q->n_items + 4) * sizeof(*list));

@@ -1,5 +1,5 @@
-/* tally restore: a data folder made of a backup, which is verified first. It appears whole, by one
- * rename, or not at all. */
+/* tally restore: verifies a backup and makes a data folder of it. A single rename makes the
+ * complete folder visible. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -76,7 +76,7 @@ static int list(const struct restore *r) {
     return rc;
 }
 
-/* ---- back again ---- */
+/* ---- restoring ---- */
 
 static int sync_folder(const char *path, struct err *e) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,7 +85,8 @@ static int sync_folder(const char *path, struct err *e) {
     return rc;
 }
 
-/* That the store opens is seen here, and the stamp of the folder is written by it (engine/kv_stamp.h). */
+/* Checks that the store opens. Opening it also writes the stamp of the folder
+ * (engine/kv_stamp.h). */
 static int try_store(const char *folder, struct err *e) {
     struct eng_options o = {.data_dir = folder, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *eng = eng_open(&o, e);
@@ -103,7 +104,7 @@ static int place(const char *fresh, const char *data_dir, struct err *e) {
     return sync_folder(slash ? parent : ".", e);
 }
 
-/* An empty folder is what a rename may replace. */
+/* The target must be absent; an empty folder is removed. */
 static int check_target(const char *data_dir, struct err *e) {
     struct stat st;
     if (stat(data_dir, &st))

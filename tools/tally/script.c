@@ -42,8 +42,8 @@ static bool is_word(const struct token *t, const char *word) {
     return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
 }
 
-/* What cannot be read as a token belongs to the statement: the reader goes on behind it, and the
- * parser says what is wrong. */
+/* Bytes that form no token become part of the statement. The reader skips them one by one, and the
+ * parser reports the error later. */
 static bool next(struct script *s, struct token *t) {
     *t = token_next(&s->reader);
     if (t->code != T_ERROR) return t->code != 0;
@@ -54,8 +54,8 @@ static bool next(struct script *s, struct token *t) {
     return true;
 }
 
-/* The line of a place behind all that were asked before, so that a file is gone through once and
- * not once for each statement. */
+/* The line number of at, which never moves backward between calls: so counting passes over the file
+ * only once. */
 static uint32_t line_of(struct script *s, const uint8_t *at) {
     for (; s->counted < at; s->counted++) s->line += *s->counted == '\n';
     return s->line;

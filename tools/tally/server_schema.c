@@ -35,7 +35,7 @@ static void put_name(struct buf *out, const char *keyspace, const char *name) {
     put_identifier(out, name);
 }
 
-/* A column's value as a literal, or nothing. */
+/* Appends the value of a column as a literal; nothing when it is null. */
 static void put_literal(struct buf *out, const struct client_rows *row, const char *column) {
     struct value v = client_value(row, column);
     if (v.n < 0) return;
@@ -56,7 +56,7 @@ static int take_keyspace(void *arg, struct client *c, const struct client_rows *
     return 0;
 }
 
-/* The values of a list or map, one by one. */
+/* The next value of a serialized list or map. */
 static struct slice next_item(struct rd *items) {
     int32_t n = (int32_t)rd_u32(items);
     return n < 0 ? (struct slice){0} : rd_bytes(items, (size_t)n);
@@ -105,7 +105,8 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
     return 0;
 }
 
-/* The columns of a kind in their order, or their orders. */
+/* Appends the columns of a kind by position, with their clustering orders if orders is set. Returns
+ * how many there are. */
 static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind, bool orders,
                         struct buf *out) {
     uint32_t n = 0;
@@ -144,7 +145,8 @@ static void put_columns(const struct reading *r, const char *keyspace, const cha
     buf_put_str(out, ")\n)");
 }
 
-/* What can be said in CREATE TABLE of a property: not what the server has noted beside it. */
+/* Appends a property's settings for CREATE TABLE. The last_update_ keys, which the server
+ * maintains, are left out. */
 static void put_property(struct buf *out, struct slice name, struct slice settings) {
     struct rd r = rd_of(settings);
     const char *comma = "";

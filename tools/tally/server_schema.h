@@ -1,17 +1,17 @@
-/* The schema of a server as CQL, from its system tables: keyspaces, types, tables with their
- * columns, times to live and custom properties. */
+/* Reads a server's schema from its system tables and writes it as CQL: keyspaces, types, and tables
+ * with columns, default TTL and custom properties. */
 #pragma once
 
 #include "tools/client/client.h"
 
-/* A part of the schema. NULL: of any name. */
+/* Selects a part of the schema. NULL: any name. */
 struct server_schema_part {
     const char *keyspace;
     const char *type, *table; /* "" leaves out all of them; both "" is the keyspaces' own statements */
 };
 
-/* System keyspaces are left out. */
+/* The whole schema without system keyspaces. */
 int server_schema(struct client *c, struct buf *out, struct err *e) MUST_CHECK;
-/* Only what the part names; a system keyspace when it names one. */
+/* The selected part; a system keyspace only when the part names it. */
 int server_schema_of(struct client *c, const struct server_schema_part *part, struct buf *out,
                      struct err *e) MUST_CHECK;

@@ -22,7 +22,7 @@ static const struct usage_exit exits[] = {
 #undef EXIT_CODE
 };
 
-/* ---- what there is ---- */
+/* ---- the program's description ---- */
 
 void subcommand_program(struct usage_program *out, struct usage_command *commands) {
     static const struct usage_command rows[SUBCOMMANDS] = {
@@ -34,7 +34,7 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
 #undef SUBCOMMAND_OF
     };
     memcpy(commands, rows, sizeof(rows));
-    for (size_t i = 0; i < ARRAY_LEN(examples); i++) { /* those of a sub-command stand together */
+    for (size_t i = 0; i < ARRAY_LEN(examples); i++) { /* examples of one sub-command are adjacent */
         struct usage_command *c = &commands[example_of[i]];
         if (!c->n_examples++) c->examples = &examples[i];
     }
@@ -97,8 +97,8 @@ static bool is_help(const char *arg, enum usage_format *format) {
     return f >= 0;
 }
 
-/* The flag of an argument and its value, when the argument holds it: --name, --name=value, -l or
- * -lvalue; n: there is none. */
+/* Finds the flag of an argument --name, --name=value, -l or -lvalue. *value: the value inside the
+ * argument, or NULL. Returns n when no flag matches. */
 static size_t find_flag(const char *arg, const struct flag *flags, size_t n, const char **value) {
     size_t f = 0;
     *value = NULL;
@@ -150,7 +150,7 @@ int flags_read(const char *subcommand, int argc, char **argv, const struct flag 
     return EXIT_DONE;
 }
 
-/* ---- what went wrong ---- */
+/* ---- errors ---- */
 
 static int say(bool json, const char *subcommand, const struct err *e, enum exit_code code) {
     struct buf out;

@@ -1,7 +1,7 @@
 /* tally: one program with sub-commands, each a row of subcommand.def and a file of its own.
  *
- * What went wrong is one line on stderr; with --json the result on stdout is one JSON object, also
- * of a failure. Exit codes: exit_code.def.
+ * An error is one line on stderr. With --json the result on stdout is one JSON object, for a
+ * failure too. Exit codes: exit_code.def.
  */
 #pragma once
 
@@ -30,10 +30,12 @@ enum subcommand {
     SUBCOMMANDS
 };
 
-/* tally as a whole; commands has room for SUBCOMMANDS, in the order of the table, and lives as long as *out. */
+/* tally as a whole; commands has room for SUBCOMMANDS, in the order of the table, and lives as long
+ * as *out. */
 void subcommand_program(struct usage_program *out, struct usage_command *commands);
 
-/* A flag of a sub-command, and where its value goes: text points to the argument, on is set, number is read. */
+/* A flag of a sub-command, and where its value goes: text points to the argument, on is set, number
+ * is read. */
 struct flag {
     const char *name, *argument, *help; /* argument NULL: it takes none */
     char letter;   /* -e CQL is --execute CQL; 0: the flag has no letter */
@@ -43,9 +45,11 @@ struct flag {
     uint32_t *number;
 };
 
-/* Reads the arguments behind the sub-command's name. EXIT_DONE, EXIT_USAGE (said on stderr), or -1:
- * --help was given and answered; --help=man and the like print its part of the whole. */
+/* Reads the arguments after the sub-command's name. Returns EXIT_DONE; EXIT_USAGE after a message
+ * on stderr; or -1 after --help was printed. --help=man and the like print this sub-command's part
+ * of the manual page or completion. */
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n);
-/* One line on stderr, or with json an object on stdout: EXIT_NO; and of what was given, EXIT_USAGE. */
+/* Report the error as a line on stderr, or with json as an object on stdout. say_no returns
+ * EXIT_NO; say_wrong, for wrong input, returns EXIT_USAGE. */
 int say_no(bool json, const char *subcommand, const struct err *e);
 int say_wrong(bool json, const char *subcommand, const struct err *e);

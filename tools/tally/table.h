@@ -1,4 +1,5 @@
-/* A table for people: columns as wide as what is in them, numbers to the right. Rows are kept until it is printed. */
+/* A text table: columns as wide as their widest cell, numbers aligned to the right. Rows are kept
+ * until the table is printed. */
 #pragma once
 
 #include <stdio.h>
@@ -21,9 +22,9 @@ struct table {
 
 /* columns must outlive it. */
 void table_init(struct table *t, const struct table_column *columns, size_t n);
-/* Cells with tabs between them. */
+/* Adds a row; tabs separate the cells of the formatted text. */
 void table_row(struct table *t, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Onto stdout, with a line of titles. */
+/* Prints to stdout, with a line of titles. */
 void table_print(const struct table *t);
 void table_put(const struct table *t, struct buf *out);
 void table_fini(struct table *t);

@@ -1,5 +1,5 @@
-/* tally top: a live screen of a server, from its virtual tables: tables, partitions and statements
- * by what they are charged, what was refused, how long requests took. */
+/* tally top: a live screen of a server, read from its virtual tables. Shows the tables, partitions
+ * and statements with the greatest charges, refusals by limits, and latencies. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct top_row {
     char name[TOP_NAME];
     double now, minute, total; /* units: of the last second, of the last minute, in all */
     int64_t entities_now, throttles_now, throttles, requests;
-    double latency_ms, latency_most_ms; /* tables: of the newest minute that has one; below 0: none */
+    double latency_ms, latency_most_ms; /* tables: of the newest minute with data; below 0: none */
     int64_t latency_at;
 };
 
@@ -26,7 +26,7 @@ struct top_list {
 };
 
 struct top_screen {
-    int64_t minute_ms; /* when the minute began that "last minute" is of: the last whole one by the server's clock */
+    int64_t minute_ms; /* begin of the "last minute": the last whole minute by the server's clock */
     struct top_list tables, partitions, statements, limits;
 };
 
@@ -57,7 +57,7 @@ static struct top_row *add(struct top_list *l) {
     return &l->rows[l->n++];
 }
 
-/* The figures that the tables of all subjects share. */
+/* Reads the columns that all these virtual tables share. */
 static void read_figures(struct top_row *r, const struct client_rows *row) {
     r->now = client_double(row, "read_units_last_second") + client_double(row, "write_units_last_second");
     r->minute = client_double(row, "read_units_last_minute") + client_double(row, "write_units_last_minute");
@@ -110,7 +110,8 @@ static int take_limit(void *arg, struct client *c, const struct client_rows *row
     return 0;
 }
 
-/* CloudWatch's latency of a table's operations: of its newest minute the mean of all, and the most. */
+/* The metric SuccessfulRequestLatency of a table's operations: mean and maximum of the newest
+ * minute. */
 static int take_latency(void *arg, struct client *c, const struct client_rows *row) {
     struct top_list *l = &((struct top_screen *)arg)->tables;
     char name[TOP_NAME];
@@ -121,7 +122,7 @@ static int take_latency(void *arg, struct client *c, const struct client_rows *r
         struct top_row *r = &l->rows[i];
         if (strcmp(r->name, name) || at < r->latency_at) continue;
         double mean = client_double(row, "sum") / (double)samples, most = client_double(row, "maximum");
-        if (at > r->latency_at || mean > r->latency_ms) r->latency_ms = mean; /* of two operations the slower one */
+        if (at > r->latency_at || mean > r->latency_ms) r->latency_ms = mean; /* the slowest operation wins */
         if (at > r->latency_at || most > r->latency_most_ms) r->latency_most_ms = most;
         r->latency_at = at;
     }
@@ -175,7 +176,8 @@ static int read_lists(struct client *c, struct top_screen *s, struct err *e) {
     return 0;
 }
 
-/* All lists are of one minute: when it ends while they are read, they are read again. */
+/* All lists must describe the same minute, so a minute that ends during the reads causes a new
+ * read. */
 static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
     int64_t before;
     do {
@@ -282,7 +284,7 @@ static void put_json(const struct top_screen *s, const struct top_flags *f, stru
     buf_put_str(out, "}\n");
 }
 
-/* On a terminal the screen is drawn over the one before; rows are cut to its width. */
+/* On a terminal the screen replaces the previous one; the terminal cuts rows at its width. */
 static void draw(const struct top_screen *s, const struct top_flags *f) {
     struct buf out;
     bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);

@@ -10,7 +10,7 @@ enum { NAME_MAX_BYTES = 400 };
 
 /* ---- lists ---- */
 
-/* Room for one more. */
+/* Makes room for one more element; NULL: no memory, and the list is unchanged. */
 static void *grow(void *list, size_t n, size_t *cap, size_t size) {
     if (n < *cap) return list;
     size_t more = *cap ? 2 * *cap : 256;
@@ -70,7 +70,7 @@ static int read_file(struct trace *t, const char *path, bool up_to_damage, struc
     return 0;
 }
 
-/* Statements once each, by their ids. */
+/* Sorts the statements by id and removes duplicates. */
 static void settle_statements(struct trace *t) {
     size_t n = 0;
     if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
@@ -87,7 +87,7 @@ static int read_files(struct trace *t, const char *path, bool up_to_damage, stru
     capture_reader_close(&last);
     snprintf(before, sizeof(before), "%s.1", path);
     if (part && read_file(t, before, up_to_damage, e)) return -1;
-    if (t->damage[0]) return 0; /* what comes behind does not join on */
+    if (t->damage[0]) return 0; /* a gap would separate the two files' requests */
     if (read_file(t, path, up_to_damage, e)) return -1;
     t->header = t->files[0].header;
     t->parts_gone = t->header.part;
@@ -200,7 +200,7 @@ static int name_all(struct trace *t, struct err *e) {
         int64_t n = text ? find_name(t, &index, text) : -1;
         if (n < 0) rc = err_nomem(e);
         else t->requests[i].name = (uint32_t)n;
-        if (t->n_names == before) arena_rewind(&t->arena, mark); /* known already: its text stands elsewhere */
+        if (t->n_names == before) arena_rewind(&t->arena, mark); /* a known name already has its own copy */
         arena_reset(&scratch);
     }
     arena_fini(&scratch);
@@ -219,7 +219,8 @@ static bool goes_on(const struct trace_request *r, struct arena *scratch) {
     return on;
 }
 
-/* A page goes on where the last one of the same statement on the same connection ended. */
+/* Links each request that has a paging state to the last request before it with the same statement
+ * on the same connection. */
 static void link_pages(struct trace *t) {
     struct arena scratch;
     arena_init(&scratch, 16 << 10, 0);

@@ -1,4 +1,5 @@
-/* tally verify: looks through a data folder that no server uses: its files and what is in them. Nothing is changed. */
+/* tally verify: checks the files of a data folder that no server uses, and the records in them. It
+ * changes nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +85,7 @@ static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify 
 
 /* ---- files beside the store ---- */
 
-/* In one piece; p NULL: found says why. */
+/* Reads a whole file. p NULL: the failure is recorded by found. */
 static struct slice read_file(struct verify *v, const char *path) {
     char words[PATH_MAX + 256];
     struct stat st;
@@ -138,7 +139,7 @@ static void check_capture(struct verify *v, const char *path) {
 
 /* ---- the list of files ---- */
 
-/* What was found of a file: the words that hold its path, as a whole name. NULL: nothing. */
+/* The first recorded damage whose text has the file's path as a whole name. NULL: none. */
 static const char *words_of(const struct verify *v, const char *path) {
     size_t n = strlen(path);
     for (uint32_t i = 0; i < v->n_found; i++)
@@ -164,7 +165,7 @@ static void list_file(struct verify *v, const char *path, const char *name, uint
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
-/* beside: looks into what is not the store's; else lists. */
+/* beside: checks the files that are not the store's; otherwise lists all files. */
 static void walk(struct verify *v, const char *folder, bool beside) {
     struct dirent **all;
     char path[PATH_MAX];
@@ -186,7 +187,8 @@ static void walk(struct verify *v, const char *folder, bool beside) {
 
 /* ---- the whole ---- */
 
-/* A server that uses the folder holds its lock. The descriptor, -2: there is no lock file; -1. */
+/* Takes the folder's lock, which a server holds while it uses the folder. Returns the descriptor;
+ * -2: there is no lock file; -1: e. */
 static int take_lock(const char *data_dir, struct err *e) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/tallyd.lock", data_dir) >= (int)sizeof(path))

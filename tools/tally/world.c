@@ -18,19 +18,19 @@ struct connection {
 
 struct world {
     struct world_options o;
-    uint64_t ttl_deletes;               /* of the table: */
-    const struct schema_table *expiring; /* NULL: nobody asks */
+    uint64_t ttl_deletes;                /* units of TTL deletes on the table expiring */
+    const struct schema_table *expiring; /* set during world_expire; else NULL */
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;
-    /* for definitions that are not to be refused, on the same engine and catalogue; NULL: there was
-     * none yet */
+    /* runs definitions without Keyspaces' rules, on the same engine and catalogue; NULL until the
+     * first world_define */
     struct cql_db *lenient;
     struct cql_session session;
     struct clock_control clock;
     struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
-    struct admission *admission; /* the same; else NULL */
-    struct connection *connections; /* by how they first came */
+    struct admission *admission; /* with limits; else NULL */
+    struct connection *connections; /* sorted by id */
     size_t n_connections;
     struct eng_batch *batch;
     struct arena arena;
@@ -75,7 +75,7 @@ static bool is_table(const struct schema_table *t, const char *keyspace, const c
     return keyspace && name && !strcmp(t->keyspace->name, keyspace) && !strcmp(t->name, name);
 }
 
-/* On the thread that asked for the expiry. */
+/* Called on the thread of world_expire. */
 static void take_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {
     struct world *w = arg;
     if (w->expiring && is_table(w->expiring, t->keyspace->name, t->name)) w->ttl_deletes += units;
@@ -190,7 +190,7 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
     return 0;
 }
 
-/* What a request needs beside what it asks; memory of the one before goes. */
+/* Sets up a request without its statement. The memory of the previous request is reused. */
 static struct cql_request begin(struct world *w, struct err *e) {
     arena_reset(&w->arena);
     w->cost = (struct op_cost){.arena = &w->arena,
@@ -209,7 +209,7 @@ static struct cql_request begin(struct world *w, struct err *e) {
                                 .stmt_kind = STMT_KINDS};
 }
 
-/* One page; where the next one goes on is in w->paging. */
+/* Runs one page; the paging state of the next page is left in w->paging. */
 static void run_once(struct world *w, struct cql_request *r, struct world_answer *out) {
     struct charge charge = {0};
     enum cql_outcome outcome = run(w, r, &charge);
@@ -225,7 +225,7 @@ static void run_once(struct world *w, struct cql_request *r, struct world_answer
     cql_request_fini(r);
 }
 
-/* false: no further page, or e. */
+/* false: there is no further page, or an error is in e. */
 static bool run_page(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
     struct cql_request r = begin(w, e);
     r.kind = REQUEST_QUERY;
@@ -252,7 +252,7 @@ int world_define(struct world *w, const struct world_request *q, struct err *e) 
     struct cql_db *strict = w->db;
     struct world_answer ignored;
     o.compat = (struct compat){.mode = COMPAT_OFF};
-    o.ttl_delete.fn = NULL; /* the first database hears of those */
+    o.ttl_delete.fn = NULL; /* the first database already counts TTL deletes */
     if (!w->lenient && !(w->lenient = cql_db_new(&o, e))) return -1;
     w->db = w->lenient;
     int rc = world_run(w, q, &ignored, e);
@@ -275,7 +275,8 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Sorted: ids come in order, mostly. */
+/* Finds or inserts a connection. The array is sorted; ids mostly ascend, so an insertion moves
+ * little. */
 static struct limit_connection *limit_of(struct world *w, uint64_t id) {
     const struct connection key = {.id = id};
     struct connection *found = w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id)

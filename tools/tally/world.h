@@ -1,7 +1,6 @@
-/* A server without network and disk, of keyspaces mode unless asked otherwise: the server's own
- * engine, catalogue, language, refusals, charges and limits, so that what is said here of a
- * statement is what a server does with it. DDL takes no time; the clock is the machine's, or the
- * one of a capture, until world_expire moves it.
+/* A server without network and disk, in keyspaces mode by default. It uses the server's own engine,
+ * catalogue, language, refusals, charges and limits, so its results are those of a server. DDL
+ * takes no time. The clock is the machine's or that of a capture, until world_expire advances it.
  */
 #pragma once
 
@@ -12,10 +11,11 @@
 struct world_options {
     enum size_model size_model;
     enum write_size write_size;
-    uint32_t timestamp_size; /* bytes of the timestamp of a column, of tables with client-side timestamps */
-    bool strict;    /* what Amazon Keyspaces refuses is refused */
+    uint32_t timestamp_size; /* bytes of a column's timestamp in tables with client-side timestamps */
+    bool strict;    /* refuse what Amazon Keyspaces refuses */
     bool cassandra; /* cassandra mode */
-    /* of tables by their capacity mode, of partitions, connections, the account: what is over them is refused */
+    /* refuse what exceeds the limits of tables (by capacity mode), partitions, connections and the
+     * account */
     bool limits;
 };
 
@@ -23,7 +23,7 @@ struct world;
 struct world *world_new(const struct world_options *o, struct err *e) MUST_CHECK;
 void world_free(struct world *w);
 
-/* What a statement came to; valid until the next one. */
+/* The result of a statement; valid until the next statement. */
 struct world_answer {
     enum stmt_kind kind;
     struct op_cost *cost;
@@ -39,53 +39,55 @@ struct world_request {
     int32_t page_size;
 };
 
-/* Runs it to its last page. -1: refused or wrong, e says why as a server would. */
+/* Runs a statement to its last page. -1: the statement is refused or wrong, e is the server's
+ * error. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
-/* Runs a definition that Amazon Keyspaces may refuse: here it is not refused. -1: it is wrong, e
- * says why as a server would. */
+/* Runs a definition without the refusals of Amazon Keyspaces. -1: it is wrong, e is the server's
+ * error. */
 int world_define(struct world *w, const struct world_request *q, struct err *e) MUST_CHECK;
-/* A request as a client sent it, at a moment of its own; prepared statements must have been made known. */
+/* A captured request and its time. Its prepared statements must be known by world_prepare. */
 struct world_call {
     int64_t now_us;      /* since 1970; 0: now */
-    uint64_t connection; /* whose limit it counts for */
-    struct slice keyspace; /* of its session */
+    uint64_t connection; /* counts for this connection's limit */
+    struct slice keyspace; /* of the session */
     uint8_t version, opcode, flags;
     struct slice body;
-    int32_t page_size;     /* instead of the one that it asks for; 0: that */
-    struct slice paging_state; /* instead of the one that it brings; p NULL: none */
+    int32_t page_size;     /* replaces the body's; 0: keep the body's */
+    struct slice paging_state; /* replaces the body's; p NULL: none, or the body's when page_size is 0 */
 };
-/* One page of it, and where the next one goes on (p NULL: nowhere; until the next call). -1:
- * refused or wrong; *throttled: by a limit. */
+/* Runs one page. *paging_state: of the next page, valid until the next call; p NULL: none. -1: the
+ * request is refused or wrong; *throttled: a limit refused it. */
 int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state,
                bool *throttled, struct err *e) MUST_CHECK;
-/* keyspace: in which it was prepared; empty: none. */
+/* keyspace: the session's when the statement was prepared; empty: none. */
 int world_prepare(struct world *w, struct slice text, struct slice keyspace, struct err *e) MUST_CHECK;
 
-/* Every table of users that has another capacity mode is altered to this one; units a second, of a
- * provisioned table. */
+/* Alters every user table that has another capacity mode. read and write: units a second when
+ * provisioned. */
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
 
-/* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */
+/* Runs every statement of a file at LOCAL_QUORUM. -1: one failed; ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
-/* The same of a file of definitions; those that Amazon Keyspaces refuses are made, too (world_define). */
+/* Runs a file of definitions with world_define. */
 int world_load_schema(struct world *w, const char *path, struct err *e) MUST_CHECK;
-/* The same of a text of definitions; errors name it. */
+/* Runs a text of definitions with world_define; errors give name as the file. */
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
 
-/* A statement's markers and result, as a server prepares it; the reference is the caller's. */
+/* Prepares a statement, for its markers and result columns. The caller owns the reference. */
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) MUST_CHECK;
-/* The schema as it is; the reference is the caller's. */
+/* The current schema. The caller owns the reference. */
 const struct schema *world_schema(struct world *w);
-/* What a table comes to as it is stored. */
+/* The billable size of a table. */
 int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) MUST_CHECK;
-/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of
- * the table of that name. */
+/* Advances the clock and removes expired data. *units: the TTL deletes charged for the table of t's
+ * name. */
 int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units,
                  struct err *e) MUST_CHECK;
-/* The part of an answer of one page that is of the table of that name; entities: its rows. -1: no memory. */
+/* The part of a one-page answer's charge that belongs to the table of t's name. *entities: its
+ * rows. -1: no memory. */
 int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
                     struct charge *out, uint64_t *entities) MUST_CHECK;
 
-/* "LOCAL_QUORUM", in any case; -1: there is no such level. */
+/* The level of a name such as "LOCAL_QUORUM", in any case; -1: unknown. */
 int world_consistency(const char *name);
 const char *world_consistency_name(uint16_t level);

@@ -1,4 +1,5 @@
-/* tally capacity: the estimate. Reads the inputs, measures (measure.h), lives through a day (day.h), and reports. */
+/* tally capacity: reads the inputs, measures the statements (measure.h), simulates a day (day.h)
+ * and prints the estimate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -28,7 +29,7 @@ struct capacity_command {
 
 /* ---- inputs ---- */
 
-/* The file, or what the server has, or what the capture's own statements made. */
+/* Takes the schema from the file, the server, or the capture's own definitions. */
 static int read_schema(struct capacity_command *c) {
     if (c->remote.server && remote_connect(&c->remote, &c->client, c->e)) return -1;
     if (!c->p.schema) return c->remote.server ? server_schema(&c->client, &c->schema, c->e)
@@ -40,7 +41,7 @@ static int read_schema(struct capacity_command *c) {
     return buf_failed(&c->schema) ? err_nomem(c->e) : 0;
 }
 
-/* What was seen. */
+/* Adds the statements, partitions and storage observed by a server or in a capture. */
 static int read_observed(struct capacity_command *c) {
     if (c->remote.server && observed_server(&c->client, &c->w, &c->m, &c->notes, c->e)) return -1;
     return c->capture ? observed_capture(c->capture, &c->w, &c->m, &c->notes, c->e) : 0;
@@ -55,7 +56,7 @@ static int read_workload(struct capacity_command *c) {
     return rc;
 }
 
-/* "a,b,c" one by one; NULL at the end. */
+/* The next item of a list "a,b,c"; NULL at the end. */
 static const char *next_of(struct arena *a, const char **list) {
     if (!*list || !**list) return NULL;
     size_t n = strcspn(*list, ",");
@@ -94,7 +95,7 @@ static int apply_captures(struct capacity_command *c) {
     return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
 }
 
-/* Every row must be one that the table takes. */
+/* Inserts every sample row, to report a row that the table refuses. */
 static int check_rows(struct capacity_command *c, const struct schema_table *t, const struct sample *s) {
     struct buf text;
     struct world_answer ignored;
@@ -194,7 +195,7 @@ static int print(const struct capacity_command *c, const struct report *r) {
     return report_is_no(r) ? EXIT_NO : EXIT_DONE;
 }
 
-/* What stays said of every estimate. */
+/* Adds the notes that apply to every estimate. */
 static int note_model(struct capacity_command *c) {
     return note_add(&c->w.arena, &c->notes, c->e,
                     "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples "
@@ -207,7 +208,7 @@ static int note_model(struct capacity_command *c) {
                : 0;
 }
 
-/* A capture was charged by one model, and is estimated by it. */
+/* An estimate from a capture uses the size model that the capture was charged by. */
 static int choose_model(struct capacity_command *c, struct measure_options *o) {
     enum size_model model;
     o->text = buf_slice(&c->schema);

@@ -28,7 +28,7 @@ double chance_normal(struct chance *c) {
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-/* Few: multiplied out (Knuth); many: their distribution is as good as normal. */
+/* Small means use Knuth's multiplication; large means use the normal approximation. */
 uint64_t chance_poisson(struct chance *c, double mean) {
     enum { MANY = 64 };
     if (mean <= 0) return 0;

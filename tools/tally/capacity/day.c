@@ -10,7 +10,8 @@ static bool is_of(const struct measured *s, const struct schema_table *t) {
     return s->table == t && !s->unknown && !s->refused;
 }
 
-/* Many requests of a second: their sum is as good as normal. */
+/* The cost of n requests. For more than EACH requests the sum is drawn from a normal
+ * distribution. */
 static double cost_of(uint64_t n, const double *samples, uint32_t n_samples, double mean, double deviation,
                       struct chance *c) {
     enum { EACH = 32 };
@@ -29,7 +30,8 @@ static double deviation_of(const double *samples, uint32_t n, double mean) {
     return sqrt(sum / n);
 }
 
-/* Of what was only seen nobody knows when it expires. */
+/* An observed write has no known TTL, so the TTL deletes of its table are unknown if the table can
+ * expire data. */
 static void add_ttl(struct day *d, const struct measured *s) {
     bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
                    (d->table->default_ttl || schema_has_ttl(d->table));
@@ -37,7 +39,7 @@ static void add_ttl(struct day *d, const struct measured *s) {
     else d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
 }
 
-/* A request of many pages: they come one behind the other. */
+/* Spreads the cost of a request of many pages evenly over the seconds that it lasts. */
 static void add_cost(double *seconds, uint32_t at, double cost, uint32_t lasts) {
     for (uint32_t i = 0; i < lasts; i++) seconds[(at + i) % DAY_S] += cost / lasts;
 }
@@ -79,7 +81,7 @@ struct trial {
     const struct schema_table *t;
     const struct day_use *use;
     bool reads, scales;
-    bool ends_early; /* whether any is refused is all that is asked */
+    bool ends_early; /* stop at the first refusal */
     struct capacity capacity;
     int32_t *minutes; /* of the second day; NULL: not asked */
     uint32_t days;
@@ -111,11 +113,11 @@ static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, d
     return limit_refuses(&v) ? 1 : 0;
 }
 
-/* A stretch of time: its requests one behind the other, in parts that are small beside the
- * capacity; once one is refused, so are the others. Units refused. */
+/* Asks the limiter for the units of one stretch of time, in parts that are small compared with the
+ * capacity. After the first refusal the rest counts as refused. Returns the units refused. */
 static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_us, double units, int64_t rate) {
     double part = rate > 8 ? floor((double)rate / 8) : 1;
-    /* what is asked ahead is refused alike, in parts or as a whole */
+    /* prepaid units are refused alike, in parts or as a whole */
     if (t->ends_early && (!t->reads || rate > 8)) part = t->reads ? floor((double)rate / 2) : units;
     while (units > 0) {
         double n = units < part ? units : part;
@@ -125,8 +127,9 @@ static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_
     return 0;
 }
 
-/* Units refused on the last of the days; below 0: no memory. An on-demand table holds one second's
- * worth, so each second is looked at in quarters; a provisioned one holds more. */
+/* Returns the units refused on the last day; below 0: no memory. An on-demand table's bucket holds
+ * the units of one second, so each second is tried in quarters; a provisioned table's holds
+ * more. */
 static double run_trial(const struct trial *t) {
     struct limiter *l = new_limiter(t);
     int64_t quota = limit_info(t->reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
@@ -173,7 +176,7 @@ static int find_needed(struct trial t, struct day_use *u, struct err *e) {
     return 0;
 }
 
-/* The table's own settings go before those that are asked for. */
+/* The table's own auto scaling settings take precedence over asked_for. */
 static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for,
                                  struct day_scaling *out) {
     enum { COOLDOWN_S = 60 };
@@ -227,7 +230,7 @@ static void load_of(const struct measure *m, const struct day *d, uint64_t rank,
     }
 }
 
-/* The limiter is asked for some seconds of it, each limit on its own. */
+/* Asks the limiter for SECONDS seconds of the load, with each partition limit on its own. */
 int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) {
     enum { SECONDS = 10, TENTHS = 10 };
     const struct { enum limit_id limit; bool *over; double rate;
@@ -288,7 +291,8 @@ static void find_busiest(const struct measure *m, struct day *d) {
     d->busiest_at = best;
 }
 
-/* Of equal or falling load by rank: the first that is not over any limit. */
+/* Load does not rise with the rank, so a binary search finds the first rank that is over no
+ * limit. */
 static int count_over(const struct measure *m, struct day *d, struct err *e) {
     uint64_t low = 0, high = d->n_partitions;
     while (low < high) {
@@ -329,12 +333,12 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
     return count_over(m, d, e);
 }
 
-/* A capture says what each second used, whichever statement did. */
+/* A capture records the use of each second of a table, so its statements add nothing to it. */
 static bool has_seconds(const struct measured *s) {
     return s->statement->observed && s->input && s->input->second_reads;
 }
 
-/* What was captured goes on over the day: again and again, from when it began. */
+/* Repeats the captured seconds over the whole day, starting at the capture's time of day. */
 static void add_seconds(const struct measure *m, struct day *d) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next) {
         if (!t->second_reads || strcmp(t->keyspace, d->table->keyspace->name) || strcmp(t->name, d->table->name))

@@ -1,10 +1,10 @@
-/* A day of a table: what its statements use second by second, and what the limiter
- * (limits/limiter.h) makes of that in each capacity mode.
+/* Simulates a day of a table: the units that its statements use in each second, and the refusals of
+ * the limiter (limits/limiter.h) in each capacity mode.
  *
- * Requests arrive at random at the rates of the workload, and each costs what one of its samples
- * did (measure.h). A day in a capacity mode is asked of the server's own limiter and its auto
- * scaling, second by second, twice over: the first day is there to begin the second with what it
- * leaves.
+ * Requests arrive at random at the rates of the workload, and each costs as much as one of its
+ * samples (measure.h). For each capacity mode the server's own limiter and auto scaling run through
+ * the day second by second. Most trials last two days: the first brings the limiter into its state
+ * at the beginning of the second, and only the second counts.
  */
 #pragma once
 
@@ -21,11 +21,11 @@ struct day_scaling {
 /* Reads or writes of a table. */
 struct day_use {
     double *seconds; /* units of each */
-    double total, peak_second, peak_minute; /* of the minute: a second, on average */
+    double total, peak_second, peak_minute; /* peak_minute: average of a second of that minute */
     uint32_t peak_second_at, peak_minute_at;
-    double on_demand_refused;      /* units of the day that an on-demand table that has served it before refuses */
-    double new_table_refused;      /* and one that is new */
-    /* provisioned units with which nothing is refused; 0: there is no such number within the quota */
+    double on_demand_refused; /* units of the day that an on-demand table refuses after a day of the same load */
+    double new_table_refused; /* units of the day that a new on-demand table refuses */
+    /* fewest provisioned units that refuse nothing; 0: more than the quota */
     int64_t needed;
     struct day_scaling scaling;
     double scaled_unit_hours, scaled_refused;
@@ -37,16 +37,16 @@ struct day {
     struct day_use reads, writes;
     double ttl_deletes;              /* units a day; below 0: not known */
     uint32_t busiest_at;             /* second of the day, for the partitions */
-    bool observed;                   /* the partitions' busiest seconds are those of a capture or a server */
-    /* partitions known, and how many are over a limit; n_partitions 0: no statement names one */
+    bool observed;                   /* the partitions' loads come from a capture or a server */
+    /* known partitions, and how many exceed a limit; n_partitions 0: no statement names one */
     uint64_t n_partitions, n_over;
     uint32_t n_shown;
     struct workload_partition shown[HOT_SHOWN]; /* the busiest, over or not */
     const struct measured *keyed;    /* a statement that names the partition, for measure_key */
 };
 
-/* Asks the limiter whether what the partition is asked for is over a limit. */
+/* Sets p->over_reads, over_writes and over_entities from the limiter's refusals of p's load. */
 int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) MUST_CHECK;
-/* From the arena of the workload. Statements without figures are left out. */
+/* Allocates from the workload's arena. Statements that could not be measured are left out. */
 int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling,
                  struct day *out, struct err *e) MUST_CHECK;

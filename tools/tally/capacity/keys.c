@@ -5,8 +5,8 @@
 
 static uint64_t head_of(const struct keys *k) { return k->n < KEYS_HEAD ? k->n : KEYS_HEAD; }
 
-/* The integral of x^-s: what the ranks behind the head weigh together, each taken for the stretch
- * half a rank to both sides. */
+/* The integral of x^-s approximates the total weight of the ranks beyond the head; each rank stands
+ * for the interval of half a rank to both sides. */
 static double tail(double s, double from, double to) {
     return fabs(s - 1) < 1e-9 ? log(to / from) : (pow(to, 1 - s) - pow(from, 1 - s)) / (1 - s);
 }

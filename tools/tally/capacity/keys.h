@@ -1,4 +1,5 @@
-/* Which partitions requests go to: by rank, from 0, the one that is asked for most. */
+/* The distribution of requests over partitions. Partitions are numbered by rank; rank 0 gets the
+ * most requests. */
 #pragma once
 
 #include "tools/tally/capacity/chance.h"
@@ -10,13 +11,13 @@ struct keys {
     enum key_shape shape;
     uint64_t n;        /* partitions, at least 1 */
     double exponent;   /* zipf */
-    double share;      /* hot: of the requests, which go to so many partitions: */
-    uint64_t hot;
+    double share;      /* hot: share of the requests that go to the hot partitions */
+    uint64_t hot;      /* hot: number of hot partitions */
     double head[KEYS_HEAD]; /* zipf: weights of the first ranks, summed up */
     double total;
 };
 
-/* Computes what follows from shape and n. */
+/* Computes head and total from the other fields. */
 void keys_init(struct keys *k);
 /* The share of the requests that a rank has. */
 double keys_share(const struct keys *k, uint64_t rank);

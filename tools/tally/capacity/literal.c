@@ -7,7 +7,7 @@
 
 #include "tools/tally/capacity/chance.h"
 
-/* ---- what a workload says of a column ---- */
+/* ---- the specification of a column's values ---- */
 
 static bool take_word(const char **at, const char *word) {
     size_t n = strlen(word);
@@ -81,7 +81,7 @@ int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *o
 
 static const struct literal_spec nothing;
 
-/* Evenly between the two, or with ORDERED one behind the other. */
+/* A value in [low, high]: uniform by the hash of n, or with ORDERED ascending with n. */
 static int64_t pick(int64_t low, int64_t high, enum literal_kind kind, uint64_t n) {
     uint64_t span = (uint64_t)high - (uint64_t)low + 1;
     uint64_t k = kind == LITERAL_ORDERED ? n : chance_of(n);
@@ -156,7 +156,7 @@ static int put_elements(struct buf *out, const struct cql_type *t, const struct 
     int rc = 0;
     buf_u8(out, (uint8_t)ends[0]);
     for (int64_t i = 0; !rc && i < count; i++) {
-        /* told apart, for a set has each once */
+        /* the elements of a set and the keys of a map must differ */
         enum literal_kind of_key = t->id == CQL_LIST || t->id == CQL_VECTOR ? kind : LITERAL_ORDERED;
         if (i) buf_put_str(out, ", ");
         rc = literal_make(out, t->args[0], s, of_key, (n % 100000) * 16 + (uint64_t)i, column, e);
@@ -296,7 +296,7 @@ static int32_t hex4(struct rd *r) {
     return c;
 }
 
-/* Behind the backslash. */
+/* Decodes an escape; the backslash is already consumed. */
 static int put_escape(struct buf *out, struct rd *r) {
     static const char from[] = "bfnrt\"\\/", to[] = "\b\f\n\r\t\"\\/";
     uint8_t c = rd_u8(r);

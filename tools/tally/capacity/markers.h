@@ -1,6 +1,6 @@
-/* The markers of a workload's statement: where each stands, what it is of, which statement of a batch it belongs to,
- * and its place in the list of an IN.
- * The server's own parser says so; names and types of markers are those of the prepared statement. */
+/* The bind markers of a workload's statement: position in the text, column, statement of a batch,
+ * and position in the list of an IN. The server's own parser finds them; names and types come from
+ * the prepared statement. */
 #pragma once
 
 #include "cql/cql.h"
@@ -23,10 +23,11 @@ struct markers {
     const struct ast_stmt **statements;
 };
 
-/* Of s->text, which k->prepared is prepared of. -1: ERR_CONFIG with file and line. */
+/* Finds the markers of s->text; k->prepared holds that text prepared. -1: ERR_CONFIG with file and
+ * line. */
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
 /* The table that a SELECT, INSERT, UPDATE or DELETE names. */
 struct ast_name markers_table(const struct ast_stmt *s);
-/* Whether the workload's statement reads or writes static data of the table: it names a static
- * column or all columns, or deletes a partition. */
+/* Whether the statement reads or writes static data of the table: it names a static column or all
+ * columns, inserts JSON, or deletes a partition. */
 bool markers_use_statics(const struct workload_statement *s, const struct markers *k, const struct schema_table *t);

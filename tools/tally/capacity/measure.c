@@ -8,7 +8,7 @@
 #include "tools/tally/capacity/rows.h"
 #include "tools/tally/script.h"
 
-/* Rows that the worlds of a statement are filled with; of one partition more. */
+/* ROWS_LOADED bounds the rows in the worlds of a statement; one partition may have more. */
 enum { ROWS_LOADED = 20000, ROWS_OF_PARTITION = 100000, PARTITIONS_STORED = 50, SCANNED_ROWS = 2000 };
 enum { YEARS_20_S = 630720000, NAME_ROOM = 256 };
 
@@ -19,7 +19,7 @@ static int out_of(struct measure *m, struct err *e, const char *fmt, const char 
 
 /* ---- the schema ---- */
 
-/* Without tables. */
+/* Makes a world without tables. */
 static struct world *new_world(const struct measure *m, enum size_model model, bool strict, struct err *e) {
     struct pricing p = *m->o.pricing;
     p.schema = NULL;
@@ -52,7 +52,8 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
     return w;
 }
 
-/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. */
+/* A definition that both worlds refuse with the same text is wrong CQL, and an error. One that only
+ * the strict world refuses is noted and then defined all the same. */
 static int check_schema(struct measure *m, struct world *strict, struct world *lenient, struct err *e) {
     struct script s;
     struct script_statement at;
@@ -165,7 +166,7 @@ static int run_insert(struct bench *b, struct err *e) {
         if (world_run(b->of[i], &q, &ignored, e)) return -1;
         if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &ignored.charge);
     }
-    /* what it does not have, it refuses when it is asked */
+    /* the strict world may refuse the row, and then refuses the statement that uses it */
     int refused = world_run(b->strict, &q, &ignored, &strictly);
     return (void)refused, 0;
 }
@@ -192,9 +193,9 @@ static int load_some(struct bench *b, struct bench_table *t, uint64_t partitions
     return 0;
 }
 
-/* ---- what a statement is, before it runs ---- */
+/* ---- the plan of a statement ---- */
 
-/* A table that a statement is of. */
+/* A table that a statement uses. */
 struct plan_table {
     const struct schema_table *table;
     const struct workload_table *input;
@@ -207,7 +208,7 @@ struct plan_table {
 /* A statement of a batch, or the only one. */
 struct plan_part {
     uint32_t table;     /* of the plan's tables */
-    uint32_t turn, of;  /* the turn-th of so many on its table */
+    uint32_t turn, of;  /* number turn, from 0, of the of parts on the same table */
     bool new_rows;
 };
 
@@ -217,14 +218,15 @@ struct plan {
     uint32_t n_tables;
     struct plan_table *tables;
     struct plan_part *parts; /* by statement of k */
-    const char *unknown;     /* of what was inferred: why it cannot be measured */
+    const char *unknown;     /* why an inferred statement cannot be measured; NULL: it can */
 };
 
 static int unclear(const struct workload_statement *s, struct err *e, const char *what, const char *name) {
     return err_set(e, ERR_CONFIG, "%s:%u: %s %s", s->file, s->line, what, name);
 }
 
-/* "in(day)" is a list for the column day, "value(tags)" and "address.street" are of columns that they name. */
+/* The column in a marker's name: day for "in(day)", tags for "value(tags)", address for
+ * "address.street". */
 static void column_name(const char *name, char out[NAME_ROOM]) {
     const char *open = strchr(name, '(');
     snprintf(out, NAME_ROOM, "%s", open ? open + 1 : name);
@@ -233,8 +235,8 @@ static void column_name(const char *name, char out[NAME_ROOM]) {
 
 static bool is_list(const struct marker *m) { return !strncmp(m->bind->name, "in(", 3); }
 
-/* The column that a marker is a value of, or a list of values. NULL: it is of a part of one, or of
- * none, as that of LIMIT. */
+/* The column whose value, or list of values, a marker holds. NULL: the marker is for a part of a
+ * column's value, or for no column, as in LIMIT ?. */
 static const struct schema_column *column_of(const struct schema_table *t, const struct marker *m) {
     char inner[NAME_ROOM];
     if (!is_list(m)) return schema_column_find(t, m->bind->name);
@@ -254,8 +256,9 @@ static const struct literal_spec *spec_of(const struct workload_statement *s, co
     return found || !input ? found : workload_value_find(input->values, name);
 }
 
-/* The literal of a marker that is of no column: a part of one ("address.street", "value(tags)"),
- * which is as the column is unless something is said of the part, or "limit". */
+/* The literal of a marker without a column: "limit", or a part of a column's value
+ * ("address.street", "value(tags)"). A part without a specification of its own uses the
+ * column's. */
 static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n,
                     struct buf *out, struct err *e) {
     char name[NAME_ROOM], column[NAME_ROOM];
@@ -282,7 +285,8 @@ static const struct schema_table *table_named(const struct measure *m, const cha
     return NULL;
 }
 
-/* The keyspace is the statement's, or that of its markers or results; else the first one that has such a table. */
+/* The keyspace comes from the statement, its markers or its result columns; else it is the first
+ * one with such a table. */
 static const struct schema_table *table_of(const struct measure *m, const struct plan *p, uint32_t statement) {
     const struct ast_name named = markers_table(p->k.statements[statement]);
     const struct result_meta *result = &cql_prepared_info(p->k.prepared)->result;
@@ -341,9 +345,9 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
     return 0;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing inputs ---- */
 
-/* Everything that the inputs do not say, each once, so that it can be said at once. */
+/* Collects everything that the inputs lack, without duplicates, for a single error message. */
 struct questions {
     struct buf text;
     const struct workload_statement *of;
@@ -414,7 +418,7 @@ static void ask_marker(const struct plan *p, const struct marker *m, struct ques
     buf_fini(&ignored);
 }
 
-/* -1: no memory. What is wrong with the statement is asked, too. */
+/* Errors of the statement are collected in q like missing inputs. -1: no memory. */
 static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
                      struct err *e) {
     struct err why = {0};
@@ -436,7 +440,7 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
 
 /* ---- one statement ---- */
 
-/* The partition and row that a statement of a batch is of. */
+/* The partition and row for a statement of a batch. */
 struct target {
     uint64_t rank, row;
 };
@@ -446,12 +450,13 @@ struct filling {
     const struct plan *p;
     struct chance chance;
     struct target *targets; /* by statement */
-    struct ranks taken;     /* partitions of the list of an IN, or of a batch's statements on a table */
+    struct ranks taken;     /* partitions already used by the list of an IN, or by a batch on a table */
     uint64_t element_row;   /* of the last value of a list */
     uint32_t sample;
 };
 
-/* A loaded partition that is not taken yet, or is loaded now; it is then taken. When all are, one is there twice. */
+/* Draws a partition that is not taken, loads it if there is room, and takes it. When all partitions
+ * are taken, one is used twice. */
 static int other_partition(struct filling *f, struct bench_table *t, uint64_t *rank, struct err *e) {
     *rank = keys_draw(&t->keys, &f->chance);
     for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, *rank); tries++)
@@ -466,7 +471,8 @@ static int other_partition(struct filling *f, struct bench_table *t, uint64_t *r
     return load_partition(f->b, t, *rank, e);
 }
 
-/* A row with the next value of the column: rows share the values of clustering columns but the last. */
+/* Advances to a row with another value of the column, as rows may share the values of all
+ * clustering columns except the last. */
 static int next_row(const struct bench_table *t, const struct schema_column *c, uint64_t rank, uint64_t *row,
                     struct err *e) {
     struct buf before, now;
@@ -483,8 +489,8 @@ static int next_row(const struct bench_table *t, const struct schema_column *c, 
     return rc < 0 ? -1 : 0;
 }
 
-/* A value of the list of an IN: the first is the statement's own, each other one of another
- * partition or another row. */
+/* A value in the list of an IN: the first is the statement's own, each further one comes from
+ * another partition or row. */
 static int put_element(struct filling *f, uint32_t statement, const struct schema_column *c, uint32_t element,
                        struct buf *out, struct err *e) {
     struct bench_table *t = &f->b->tables[f->p->parts[statement].table];
@@ -516,7 +522,8 @@ static int put_list(struct filling *f, const struct marker *m, const struct sche
     return 0;
 }
 
-/* The second marker of a clustering column in a statement is the end of a range: a row drawn behind the first. */
+/* The second marker of a clustering column in a statement is the end of a range: a row at or after
+ * the first marker's row. */
 static uint64_t row_of(struct filling *f, uint32_t marker) {
     const struct marker *m = &f->p->k.list[marker];
     uint64_t row = f->targets[m->statement].row, per = f->b->tables[f->p->parts[m->statement].table].rows.per_partition;
@@ -557,7 +564,7 @@ static int put_text(struct filling *f, struct err *e) {
     return 0;
 }
 
-/* ---- what samples came to ---- */
+/* ---- results of samples ---- */
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -586,7 +593,8 @@ static int gathered_init(struct gathered *g, struct arena *a, uint32_t n, struct
     return g->row_bytes && g->static_bytes && g->reads && g->writes ? 0 : err_nomem(e);
 }
 
-/* A scan that came to the end of what is loaded, which is a part of the table. */
+/* The factor from a scan of the loaded rows to a scan of the whole table; 1 when the answer is no
+ * scan of all loaded rows. */
 static double stretch(const struct bench_table *t, const struct world_answer *a) {
     uint64_t rows = t->rows.input && t->rows.input->partitions ? t->rows.input->partitions * t->rows.per_partition : 0;
     if (a->cost->query_class != QUERY_TABLE_SCAN || rows <= t->loaded || a->rows_read < t->loaded) return 1;
@@ -607,7 +615,7 @@ static void take_sample(struct filling *f, struct measured *s, const struct worl
     if (model == (int)f->b->m->o.model) s->pages += (double)a->pages * by;
 }
 
-/* all: of the plan's tables, one after the other. */
+/* all: one entry for each of the plan's tables. */
 static int run_sample(struct filling *f, struct measured *all, struct gathered *of, struct err *e) {
     const struct workload_statement *st = f->p->st;
     const struct world_request q = {.text = buf_slice(&f->b->text),
@@ -634,9 +642,9 @@ static int run_sample(struct filling *f, struct measured *all, struct gathered *
     return 0;
 }
 
-/* Draws what a request is of, and makes sure that it is there. Statements of a batch are of one
- * partition on each of their tables, one row behind the other, or where it has not so many rows,
- * each of a partition of its own. */
+/* Draws the partitions and rows of a request and loads them if needed. The statements of a batch on
+ * one table use consecutive rows of one partition. When the partition has fewer rows, each
+ * statement uses a partition of its own. */
 static int draw_targets(struct filling *f, struct err *e) {
     for (uint32_t i = 0; i < f->p->k.n_statements; i++) {
         const struct plan_part *part = &f->p->parts[i];
@@ -697,7 +705,8 @@ static int run_samples(struct filling *f, struct measured *all, struct err *e) {
 
 /* ---- TTL ---- */
 
-/* What requests wrote, and nothing else, expires in a world of their own. */
+/* Runs WRITES requests in a new world without other rows and expires everything there; the TTL
+ * deletes are those of the requests alone. */
 static int measure_ttl(struct filling *f, struct measured *s, struct err *e) {
     enum { WRITES = 20 };
     struct world_answer ignored;
@@ -741,7 +750,7 @@ static int measure_in(struct bench *b, const struct plan *p, struct measured *al
     if (!rc) rc = run_samples(&f, all, e);
     for (uint32_t i = 0; !rc && i < p->n_tables; i++) rc = measure_ttl(&f, &all[i], e);
     ranks_free(&f.taken);
-    /* a literal that cannot be made up has no place yet */
+    /* errors of literal_make name no file and line */
     if (rc && strncmp(e->text, p->st->file, strlen(p->st->file))) {
         struct err why = *e;
         err_clear(e);
@@ -750,7 +759,7 @@ static int measure_in(struct bench *b, const struct plan *p, struct measured *al
     return rc;
 }
 
-/* In the model that counts, as the server has it; of the other one nothing is known. */
+/* Fills in the observed figures, which are known only in the server's own size model. */
 static void take_observed(const struct measure *m, struct measured *s) {
     const struct workload_observed *o = s->statement->observed;
     const struct spread unknown = {-1, -1, -1, -1};
@@ -765,7 +774,8 @@ static void take_observed(const struct measure *m, struct measured *s) {
     }
 }
 
-/* A statement has one entry for each of its tables; one that cannot be measured has one. */
+/* Adds one entry for each table of the statement; a statement that cannot be measured gets one
+ * entry. */
 static int measure_plan(struct measure *m, const struct plan *p, struct err *e) {
     struct bench b;
     struct measured *all = &m->statements[m->n_statements];

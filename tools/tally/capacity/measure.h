@@ -1,11 +1,10 @@
-/* Runs a workload's statements in worlds (world.h) and gathers what each came to: sizes in both
- * models, units, rules. No size and no unit is computed here.
+/* Runs a workload's statements in worlds (world.h) and gathers their results: sizes in both models,
+ * units, rules. The worlds compute all sizes and units.
  *
- * Life of a statement: worlds of its own are made of the schema, the partitions that its requests
- * go to are filled with rows, and it runs as often as there are samples, each time with other
- * values: keys drawn as the workload says, others made up (literal.h) or taken from a sample of
- * rows. One more world, which refuses what Amazon Keyspaces refuses, says whether it would be
- * refused.
+ * Life of a statement: it gets its own worlds with the schema. The partitions of its requests are
+ * filled with rows. Then it runs once for each sample, with other values each time: keys drawn as
+ * the workload says, other columns generated (literal.h) or taken from sample rows. One more world,
+ * with the refusals of Amazon Keyspaces, shows whether the statement would be refused.
  */
 #pragma once
 
@@ -18,20 +17,19 @@
 enum { MODELS = 2 }; /* enum size_model */
 
 struct measure_options {
-    const char *schema; /* what errors name */
+    const char *schema; /* name in errors */
     struct slice text;  /* of the schema; p NULL: none */
     const struct pricing *pricing;
-    enum size_model model; /* that units and costs go by */
+    enum size_model model; /* for units and costs */
     uint32_t samples;
-    /* every statement that is run, with what it cost in the model that counts, a JSON object on a
-     * line; NULL: nowhere */
+    /* gets a line of JSON for every statement that is run, with its cost by model; NULL: none */
     FILE *record;
 };
 
-/* A statement, and what of it is of one table: of a batch over several tables there is one for each. */
+/* The figures of a statement on one table; a batch over several tables has an entry for each. */
 struct measured {
     const struct workload_statement *statement;
-    /* of the schema that measure_schema gives; NULL: not known, as the statement failed */
+    /* NULL: unknown, because the statement could not be planned */
     const struct schema_table *table;
     const struct workload_table *input;
     const struct keys *keys; /* of its requests, over the partitions of the table; NULL: not measured */
@@ -43,13 +41,13 @@ struct measured {
         uint64_t rules;
     } of[MODELS];
     uint32_t samples;
-    const double *reads, *writes; /* units of each sample, in the model that counts */
+    const double *reads, *writes; /* units of each sample, by the options' model */
     double entities, pages; /* on average */
-    double ttl_deletes;     /* units, of one request, once what it wrote has expired */
-    double stretched;       /* a scan's units are those of a part of the table, times this; 1: of all of it */
-    bool by_partition;      /* it names its partition */
-    const char *refused;    /* by Amazon Keyspaces, in its words; NULL: it is not */
-    const char *unknown;    /* why it has no figures; NULL: it has */
+    double ttl_deletes;     /* units charged when the data of one request expires */
+    double stretched;       /* factor from the scanned part of the table to all of it; 1: all was scanned */
+    bool by_partition;      /* the statement names its partition */
+    const char *refused;    /* the error text of Amazon Keyspaces; NULL: not refused */
+    const char *unknown;    /* why there are no figures; NULL: there are */
 };
 
 struct measured_table {
@@ -60,7 +58,7 @@ struct measured_table {
     const char *unknown;
 };
 
-/* What Amazon Keyspaces would refuse of the schema. */
+/* A definition of the schema that Amazon Keyspaces would refuse. */
 struct measured_refusal {
     struct measured_refusal *next;
     uint32_t line;
@@ -81,12 +79,14 @@ struct measure {
 
 /* Reads the schema. -1: ERR_CONFIG with file and line. */
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) MUST_CHECK;
-/* Another one with the schema, but for what it refuses, which measure_open has noted. */
+/* Makes a world with the schema. Failing definitions are skipped, as measure_open has reported
+ * them. */
 struct world *measure_world(const struct measure *m, enum size_model model, bool strict, struct err *e) MUST_CHECK;
-/* Once inputs are complete. progress may be NULL; it is told how many statements of how many are done. */
+/* Measures all statements and tables; the inputs must be complete. progress, which may be NULL, is
+ * called after each statement. */
 int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) MUST_CHECK;
 void measure_close(struct measure *m);
-/* Of n values; sorted copies live in the arena. */
+/* Computes the spread of n values; the arena holds a sorted copy. */
 void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out);
 /* The table by name; NULL: the schema has none. */
 const struct schema_table *measure_table(const struct measure *m, const char *keyspace, const char *name);

@@ -113,7 +113,7 @@ static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, co
     return n->newest = t;
 }
 
-/* What of a table must be there; of older releases "keys" are partitions. */
+/* The required figures of a table. Older releases call the partitions "keys". */
 enum { SEEN_READS = 1, SEEN_WRITES = 2, SEEN_PARTITIONS = 4, SEEN_LIVE = 8, SEEN_ALL = 15 };
 
 static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned *seen) {
@@ -163,7 +163,7 @@ static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l)
         } else if (name && !l->indented) {
             if (end_table(l, t, seen)) return -1;
             t = NULL;
-            if (!begun) n->captures++, begun = true; /* releases that do not count the tables first */
+            if (!begun) n->captures++, begun = true; /* some releases do not print the number of tables first */
             snprintf(keyspace, sizeof(keyspace), "%.63s", name);
         } else if (table) {
             if (end_table(l, t, seen)) return -1;
@@ -256,7 +256,7 @@ static int read_status(struct nodetool *n, struct lines *l) {
     while (next_line(l)) {
         if (text_behind(l->line, "Datacenter")) centres++;
         else if (!centres && *l->line) return bad(l, "a line 'Datacenter: ...' is expected");
-        if (centres != 1) continue; /* the figures are of one */
+        if (centres != 1) continue; /* only the first data centre counts */
         bool node = strlen(l->line) > 3 && strchr("UD", l->line[0]) && strchr("NLJM", l->line[1]) && l->line[2] == ' ';
         up += node && l->line[0] == 'U';
         down += node && l->line[0] == 'D';
@@ -333,7 +333,7 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
     s->consistency = reads ? x->consistency : (uint16_t)CL_LOCAL_QUORUM;
     s->rate = (struct curve){.n = 1, .points = {{.rate = rate}}};
     s->has_rate = !unknown;
-    s->has_new_rows = true; /* rows that are there: nothing says how many are new */
+    s->has_new_rows = true; /* new_rows stays false: nodetool does not count new rows */
     return s->text && s->name ? 0 : err_nomem(x->e);
 }
 

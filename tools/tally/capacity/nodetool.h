@@ -1,9 +1,9 @@
-/* Cassandra's own figures, as nodetool 3.0 to 5.0 prints them: tablestats (also with -H),
- * tablehistograms, info, status. What several nodes print may stand one behind the other.
+/* Reads the output of Cassandra's nodetool 3.0 to 5.0: tablestats (also with -H), tablehistograms,
+ * info and status. A file may hold the output of several nodes, one after the other.
  *
- * They say how often tables are read and written and what they hold, not which statements do it:
- * reads are taken for reads of one row by its whole key, writes for INSERTs of whole rows, and
- * every report says so.
+ * nodetool counts reads and writes of a table but does not show the statements. So a read is taken
+ * to be a read of one row by its whole key, and a write to be an INSERT of a whole row. Every
+ * report notes this.
  */
 #pragma once
 
@@ -29,7 +29,8 @@ struct nodetool {
 
 enum nodetool_kind { NODETOOL_TABLESTATS, NODETOOL_TABLEHISTOGRAMS, NODETOOL_INFO, NODETOOL_STATUS };
 
-/* -1: ERR_CONFIG with file, line and what is not as nodetool prints it. Histograms come after tablestats. */
+/* -1: ERR_CONFIG with file, line and what is not as nodetool prints it. Histograms come after
+ * tablestats. */
 int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text,
                   struct err *e) MUST_CHECK;
 /* Partitions, rows and rates of the schema's tables into the workload. replicas 0: as the keyspaces

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what both have ---- */
+/* ---- shared by servers and captures ---- */
 
-/* A serialised partition key, in CQL: several columns each with a length before it and a zero behind. */
+/* Prints a serialised partition key as CQL. With several columns each value has a length before it
+ * and a zero byte after it. */
 static const char *key_text(struct arena *a, const struct schema_table *t, struct slice key) {
     struct buf out;
     struct rd r = rd_of(key);

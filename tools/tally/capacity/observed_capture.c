@@ -5,7 +5,7 @@
 #include "tools/tally/capacity/observed.h"
 #include "tools/tally/trace.h"
 
-/* What one request asked of one partition. */
+/* The use of one partition by one request. */
 struct visit {
     const struct schema_table *table;
     int64_t token, second;
@@ -19,7 +19,7 @@ struct capturing {
     struct workload *w;
     const struct measure *m;
     struct world *world;
-    const struct schema_table **tables; /* by name of a statement; NULL: none that the schema has */
+    const struct schema_table **tables; /* by name of a statement; NULL: not in the schema */
     bool *prepared;                     /* by statement of the trace */
     struct arena arena;                 /* of a request */
     struct visit *visits;
@@ -37,7 +37,7 @@ int observed_model(const char *path, enum size_model *out, struct err *e) {
     return 0;
 }
 
-/* A statement that names no keyspace is of its session's. */
+/* A statement without a keyspace uses the session's, so a USE precedes it. */
 static void put_definition(const struct trace_request *r, struct slice text, struct buf *out) {
     if (r->q.keyspace.n) {
         buf_put_str(out, "USE \"");
@@ -71,7 +71,7 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
 
 /* ---- the tables of statements ---- */
 
-/* The text that was asked or prepared: of a batch, its first. */
+/* The text of the request's statement; for a batch, of its first statement. */
 static struct slice text_of(const struct capturing *x, const struct cql_request *q) {
     const struct slice id = q->prepared_id.p ? q->prepared_id
                             : q->n_items     ? q->items[0].prepared_id
@@ -91,7 +91,7 @@ static const struct schema_table *table_of_text(struct capturing *x, struct slic
     return t;
 }
 
-/* ---- a request in the world: whose partition ---- */
+/* ---- the partition of a request, found by running it ---- */
 
 static void prepare(struct capturing *x, struct slice id) {
     const struct capture_statement *s = trace_statement(&x->t, id);
@@ -112,7 +112,8 @@ static int add_visit(struct capturing *x, const struct visit *v) {
     return 0;
 }
 
-/* One partition alone: then all that was charged was for it. */
+/* Whether the request used a single partition, so that its whole charge belongs to the
+ * partition. */
 static bool one_partition(const struct op_cost *c, int64_t *token, struct slice *key) {
     bool first = true;
     for (const struct op_read *r = c->reads; r; r = r->next) {
@@ -176,7 +177,7 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
     return visit(x, r, &q, x->tables[r->name]);
 }
 
-/* What each second used, of each table. */
+/* Adds up the units of each second for each table. */
 static int add_seconds(struct capturing *x) {
     uint32_t n = x->last_s - x->first_s + 1 < DAY_S ? (uint32_t)(x->last_s - x->first_s + 1) : DAY_S;
     for (size_t i = 0; i < x->t.n; i++) {
@@ -225,7 +226,8 @@ static int add_statement(struct capturing *x, uint32_t name, const uint32_t *req
     return s->name ? 0 : err_nomem(x->e);
 }
 
-/* Requests that count, by statement: those of a name follow one another, and ends[name] is behind its last one. */
+/* Sorts the requests that count by statement name; ends[name] is the end of the name's requests in
+ * order. */
 static void order_requests(const struct capturing *x, uint32_t *order, uint32_t *ends) {
     for (size_t i = 0; i < x->t.n; i++)
         if (counts(x, &x->t.requests[i])) ends[x->t.requests[i].name + 1]++;
@@ -254,7 +256,7 @@ static int by_partition(const void *a, const void *b) {
     return (x->second > y->second) - (x->second < y->second);
 }
 
-/* The busiest second of each. */
+/* Adds each partition with its busiest second. */
 static int add_partitions(struct capturing *x) {
     if (x->n_visits) qsort(x->visits, x->n_visits, sizeof(*x->visits), by_partition);
     for (size_t i = 0; i < x->n_visits;) {

@@ -8,7 +8,7 @@ static double highest(const double *v, uint32_t n) {
     return most;
 }
 
-/* Means of as many stretches as there are columns. */
+/* Averages the day over WIDTH columns. */
 static void columns_of(const double *seconds, const int32_t *minutes, double used[WIDTH], double most[WIDTH]) {
     for (uint32_t c = 0; c < WIDTH; c++) {
         double sum = 0;

@@ -3,5 +3,5 @@
 
 #include "base/buf.h"
 
-/* A day: values a second, and under NULL nothing, else a limit of each minute drawn above them. */
+/* Plots the values of the seconds of a day, and unless minutes is NULL the limit of each minute. */
 void plot_day(struct buf *out, const double *seconds, const int32_t *minutes, const char *what);

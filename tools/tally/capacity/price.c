@@ -30,8 +30,8 @@ struct reading {
     struct prices *out;
     struct err *e;
     uint32_t line, cap;
-    int of_column[PRICES + 1]; /* enum price_item; of the first, the Region's: -1 */
-    uint32_t n_columns;        /* 0: they have not been named yet */
+    int of_column[PRICES + 1]; /* enum price_item; -1 for the first column, the Region */
+    uint32_t n_columns;        /* 0: the line with column names has not come yet */
 };
 
 static int bad(const struct reading *r, const char *fmt, struct slice what) {
@@ -40,7 +40,7 @@ static int bad(const struct reading *r, const char *fmt, struct slice what) {
     return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->out->path, r->line, why.text);
 }
 
-/* The next field of a line without quotes; what is left of the line in *line, whose p is NULL at the end. */
+/* Takes the next field off *line; fields have no quotes. line->p is NULL after the last field. */
 static struct slice next_field(struct slice *line) {
     const uint8_t *comma = memchr(line->p, ',', line->n);
     size_t n = comma ? (size_t)(comma - line->p) : line->n;

@@ -1,5 +1,5 @@
-/* A dated table of prices: CSV, a line for each Region (prices.csv, which is part of the program,
- * or a file). What has no number in it is unknown, and so is every sum with it.
+/* A dated table of prices: CSV with a line for each Region, either the built-in prices.csv or a
+ * file. A price without a number is unknown, and so is every sum that includes it.
  */
 #pragma once
 
@@ -27,9 +27,9 @@ struct prices {
     struct price_region *regions;
 };
 
-/* path NULL: those that are part of the program. -1: ERR_CONFIG with file and line. */
+/* path NULL: the built-in prices. -1: ERR_CONFIG with file and line. */
 int prices_read(struct arena *a, const char *path, struct prices *out, struct err *e) MUST_CHECK;
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) MUST_CHECK;
 const struct price_region *prices_find(const struct prices *p, const char *region);
-/* n of something at a price; unknown when the price is, unless there is none of it. */
+/* price * n; unknown when the price is unknown and n is above 0. */
 double price_times(double price, double n);

@@ -1,4 +1,4 @@
-/* A set of ranks of partitions, in the order in which they came. */
+/* A set of partition ranks that keeps the order of insertion. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 struct ranks {
     uint64_t *list;
     uint32_t n, n_slots; /* n_slots: a power of 2, more than twice n */
-    uint32_t *slots;     /* place in the list + 1; 0: free */
+    uint32_t *slots;     /* index in list + 1; 0: free */
 };
 
 bool ranks_have(const struct ranks *r, uint64_t rank);

@@ -1,4 +1,4 @@
-/* What tally capacity says: as text for people, and as JSON. */
+/* The report of tally capacity, as text and as JSON. */
 #pragma once
 
 #include "tools/tally/capacity/bill.h"
@@ -15,13 +15,13 @@ struct report {
     uint32_t n_regions;
     const struct price_region *const *regions;
     int64_t age_days;       /* of the prices */
-    const struct note *notes; /* what was taken for granted, and what to look out for */
+    const struct note *notes; /* assumptions and warnings */
     const char *schema;
     bool plots;
 };
 
-/* Whether the answer is no: something is refused, a partition is over a limit, or no setting within
- * the quotas suffices. */
+/* Whether the exit code is EXIT_NO: something is refused, a partition exceeds a limit, or no
+ * setting within the quotas suffices. */
 bool report_is_no(const struct report *r);
 void report_text(const struct report *r, struct buf *out);
 void report_json(const struct report *r, struct buf *out);

@@ -5,7 +5,7 @@ static const char *sampled(const struct rows *r, const struct schema_column *c, 
     return s ? s->rows[chance_of(n) % s->n].literals[c->ordinal] : NULL;
 }
 
-/* A key of text is as long as the sample's, when nobody says how long. */
+/* A text key without a specification gets the length of the key in a sample row. */
 static bool size_of_sample(const struct rows *r, const struct schema_column *c, uint64_t n, struct literal_spec *out) {
     const char *literal = sampled(r, c, n);
     if (!literal) return false;
@@ -15,7 +15,8 @@ static bool size_of_sample(const struct rows *r, const struct schema_column *c, 
     return length >= 0;
 }
 
-/* Of clustering columns but the last one, with a range: rows share a value, evenly and in order. */
+/* The number of a key column's literal. A clustering column with a range, except the last one,
+ * spreads the rows evenly and in order over the range, so rows share values. */
 static uint64_t ordered(const struct rows *r, const struct schema_column *c, const struct literal_spec *s,
                         uint64_t rank, uint64_t row) {
     if (c->kind == COLUMN_PARTITION_KEY) return rank;
@@ -86,6 +87,6 @@ int rows_insert(const struct rows *r, uint64_t rank, uint64_t row, uint64_t n, s
     }
     buf_printf(out, ") VALUES (%.*s)", SLICE_FMT(buf_slice(&values)));
     buf_fini(&values);
-    if (statics && !put) out->n = from; /* there is none */
+    if (statics && !put) out->n = from; /* the row has no static data */
     return rc < 0 ? -1 : 0;
 }

@@ -21,7 +21,7 @@ static int bad(const struct reading *r, uint32_t line, const char *why) {
     return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line, why);
 }
 
-/* NULL: no memory, or there are too many. */
+/* NULL: no memory, or too many rows. */
 static struct sample_row *add_row(struct reading *r, uint32_t line) {
     struct sample *s = r->out;
     if (s->n == SAMPLE_ROWS) return bad(r, line, "a sample has at most 1,000,000 rows"), NULL;
@@ -75,8 +75,8 @@ struct csv {
     uint32_t line;
 };
 
-/* One field into out. 1: another follows in the row; 0: the row has ended; -1. quoted: it was, so
- * that an empty one is a value. */
+/* Reads one field into out. 1: another field follows in the row; 0: the row has ended; -1: e.
+ * *quoted: the field was quoted, so an empty one is an empty value. */
 static int next_field(const struct reading *r, struct csv *c, struct buf *out, bool *quoted) {
     buf_clear(out, SIZE_MAX);
     *quoted = rd_left(&c->rd) && *c->rd.p == '"';
@@ -194,7 +194,7 @@ static int read_pair(struct reading *r, struct sample_row *row, struct rd *rd, s
     return rc;
 }
 
-/* At the { of an object. */
+/* Reads an object; rd is at its {. */
 static int read_object(struct reading *r, struct slice text, uint32_t *line, const uint8_t **counted, struct rd *rd) {
     struct err e = {0};
     for (; *counted < rd->p; (*counted)++) *line += **counted == '\n';

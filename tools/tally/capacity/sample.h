@@ -1,5 +1,5 @@
-/* Rows of a table as people have them: CSV with a line of column names, or JSON objects, one behind
- * the other or in an array. Their values are what is priced. */
+/* Sample rows of a table: CSV with a line of column names, or JSON objects, one after the other or
+ * in an array. */
 #pragma once
 
 #include "system_schema/schema.h"
@@ -15,15 +15,16 @@ struct sample {
 };
 
 enum sample_format { SAMPLE_CSV, SAMPLE_JSON };
-/* Into the arena. -1: ERR_CONFIG with file and line: an unknown column, a row that has too few or
- * many fields, JSON that is none. What a value holds is checked where it is inserted. An empty
- * field of CSV is no value. */
+/* Reads the rows into the arena. -1: ERR_CONFIG with file and line: an unknown column, a row with
+ * too few or too many fields, or wrong JSON. The values themselves are checked when they are
+ * inserted. An empty field of CSV is no value. */
 int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format,
                 const struct schema_table *t, struct sample *out, struct err *e) MUST_CHECK;
-/* The file: CSV when its name ends with .csv. */
+/* Reads a file; CSV when its name ends with .csv, else JSON. */
 int sample_open(struct arena *a, const char *path, const struct schema_table *t, struct sample *out,
                 struct err *e) MUST_CHECK;
-/* The table that rows are of: "keyspace.table", or with NULL the only one that the schema has. NULL: ERR_CONFIG. */
+/* The table named "keyspace.table"; with name NULL, the only table of the schema. NULL:
+ * ERR_CONFIG. */
 const struct schema_table *sample_table(const struct schema *schema, const char *name, struct err *e) MUST_CHECK;
-/* The statement that writes a row. */
+/* Appends the statement that writes a row. */
 void sample_insert(const struct schema_table *t, const struct sample_row *row, struct buf *out);

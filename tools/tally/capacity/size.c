@@ -1,4 +1,4 @@
-/* tally capacity size: what single statements or rows come to, in both size models. */
+/* tally capacity size: prints bytes and units of single statements or rows in both size models. */
 #include <stdio.h>
 
 #include "tools/tally/capacity/sample.h"
@@ -54,7 +54,7 @@ static void put_row(struct sizing *z, struct slice text, const char *path, uint3
     buf_fini(&row);
 }
 
-/* EXIT_DONE, EXIT_NO when it is refused; the error is set then. */
+/* EXIT_DONE; or EXIT_NO and an error when the statement is refused. */
 static int size_one(struct sizing *z, struct slice text, const char *path, uint32_t line) {
     struct world_answer a[MODELS];
     for (int i = 0; i < MODELS; i++) {

@@ -98,7 +98,7 @@ static const char *scalar(const yaml_node_t *n) {
     return n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
 }
 
-/* The next pair of a mapping whose keys are plain. 1: there is one; 0: the end; -1. */
+/* The next pair of a mapping with plain keys. 1: a pair; 0: the end; -1: e. */
 static int next_pair(const struct reading *r, const yaml_node_t *map, uint32_t *at, yaml_node_t **key,
                      yaml_node_t **value) {
     if (map->type != YAML_MAPPING_NODE) return bad(r, map, "pairs of a key and a value are expected here");
@@ -153,7 +153,7 @@ static int read_values(const struct reading *r, const yaml_node_t *map, struct w
     return rc;
 }
 
-/* "8:30" -> seconds; -1: it is no time of a day. */
+/* Converts "8:30" to seconds; -1: not a time of day. */
 static int32_t time_of_day(const char *text) {
     unsigned hour, minute = 0;
     int used = 0;

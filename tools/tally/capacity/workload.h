@@ -1,8 +1,8 @@
-/* What is known of tables and of the statements on them: a workload file's tables and statements,
- * and what other inputs add (nodetool.h, sample.h).
+/* The tables and statements of an estimate: those of a workload file, and additions of other inputs
+ * (nodetool.h, sample.h, observed.h).
  *
  * Life: workload_init, workload_read for a file, additions, then measure.h runs the statements.
- * Everything lives in its arena.
+ * Everything lives in the workload's arena.
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 
 enum { DAY_S = 86400, CURVE_MAX = 288 };
 
-/* Requests a second over the day: straight lines from one time to the next, the last to the first.
- * One point: always the same. */
+/* Requests a second over the day, interpolated linearly between the points, and from the last point
+ * to the first of the next day. With one point the rate is constant. */
 struct curve {
     uint32_t n;
     struct curve_point {
@@ -43,21 +43,21 @@ struct workload_table {
     uint64_t partitions, rows_per_partition; /* 0: not known */
     struct workload_value *values;
     const struct sample *sample; /* NULL: none was given */
-    /* of a server, or of a capture of one: */
-    double stored_bytes, stored_rows;         /* by the server's size model; has_stored: known */
+    /* observed by a server or in a capture: */
+    double stored_bytes, stored_rows;     /* by the server's size model; valid if has_stored */
     bool has_stored;
-    double *second_reads, *second_writes; /* units, for as many seconds, from when on the day; NULL: not known */
-    uint32_t seconds, begins;
+    double *second_reads, *second_writes; /* units of each second; NULL: unknown */
+    uint32_t seconds, begins;             /* length of these arrays; second of the day of their first element */
     struct workload_partition *parts; /* the busiest */
     uint32_t n_parts, n_over, n_keys;
 };
 
-/* Over all samples; below 0: not known. */
+/* Figures over all samples; below 0: unknown. */
 struct spread {
     double p50, p99, most, mean;
 };
 
-/* What a server charged: nothing is measured then. */
+/* The charges of a server for a statement; they replace a measurement. */
 struct workload_observed {
     const struct schema_table *table;
     struct spread reads, writes, row_bytes, static_bytes;
@@ -66,10 +66,10 @@ struct workload_observed {
     uint32_t n_samples;
 };
 
-/* What a partition was asked for, or is going to be, in its busiest second. */
+/* The load of a partition in its busiest second, observed or expected. */
 struct workload_partition {
     uint64_t rank;
-    const char *key; /* NULL: as the rank says */
+    const char *key; /* NULL: derived from the rank */
     double read_units, write_units, entities; /* a second */
     bool over_reads, over_writes, over_entities;
 };
@@ -78,17 +78,16 @@ struct workload_statement {
     struct workload_statement *next;
     const char *name, *file;
     uint32_t line;
-    const char *text; /* with ? for what changes */
+    const char *text; /* with a ? for each bind marker */
     struct curve rate;
     bool has_rate;
-    bool new_rows, has_new_rows; /* of an INSERT: of rows that are not there yet */
-    /* not of a workload file, but of what nodetool counted: what is not known of it is no mistake */
-    bool inferred;
-    const struct workload_observed *observed; /* NULL: it is to be measured */
-    const char *unknown;         /* why its rate is not known; NULL: it is */
+    bool new_rows, has_new_rows; /* new_rows: an INSERT writes new rows */
+    bool inferred;               /* from nodetool's counts: missing inputs are no error */
+    const struct workload_observed *observed; /* NULL: the statement is measured */
+    const char *unknown;         /* why the rate is unknown; NULL: it is known */
     uint16_t consistency;        /* enum cql_consistency */
     int32_t page_size;           /* 0: 5000 */
-    struct keys keys;            /* its n is set when the table is known */
+    struct keys keys;            /* keys.n is set once the table is known */
     bool has_keys;
     struct workload_value *values;
 };
@@ -102,13 +101,14 @@ struct workload {
 
 void workload_init(struct workload *w);
 void workload_fini(struct workload *w);
-/* -1: ERR_CONFIG with file and line. text of the file, and the name that errors say. */
+/* Reads the text of a workload file; path is its name in errors. -1: ERR_CONFIG with file and
+ * line. */
 int workload_read(struct workload *w, const char *path, struct slice text, struct err *e) MUST_CHECK;
 
-/* Makes it when it is not there; NULL: no memory. */
+/* Finds a table or adds it; NULL: no memory. */
 struct workload_table *workload_table(struct workload *w, const char *keyspace, const char *name) MUST_CHECK;
 struct workload_statement *workload_add(struct workload *w) MUST_CHECK;
 const struct literal_spec *workload_value_find(const struct workload_value *v, const char *column);
 
-/* The whole file; "-" is standard input. The bytes are the caller's to free. -1: ERR_CONFIG. */
+/* Reads a whole file; "-" is standard input. The caller frees the bytes. -1: ERR_CONFIG. */
 int file_read(const char *path, struct slice *out, struct err *e) MUST_CHECK;

@@ -9,8 +9,8 @@ enum { DIGITS = 5 };
 
 static void put(const struct cql_type *t, struct value v, bool quote, struct buf *out);
 
-/* The bytes of a control character in UTF-8: 0x00 to 0x1F and 0x7F in one, 0x80 to 0xA0 in two. 0:
- * it is none. */
+/* The length in bytes of the control character at the start of s: 1 for 0x00 to 0x1F and 0x7F, 2
+ * for 0x80 to 0xA0 in UTF-8. 0: no control character. */
 static size_t control_length(struct slice s, uint8_t *code) {
     *code = s.p[0];
     if (s.p[0] < 0x20 || s.p[0] == 0x7F) return 1;
@@ -35,8 +35,8 @@ void cell_put_text(struct slice text, bool quote, struct buf *out) {
     if (quote) buf_u8(out, '\'');
 }
 
-/* A number that %g would not write with an exponent keeps as many digits behind the point as it has
- * before it. */
+/* Prints a number as cqlsh does: one that %g prints without an exponent gets as many more digits as
+ * its integer part has. */
 static void put_real(double v, struct buf *out) {
     if (isnan(v) || isinf(v)) {
         buf_put_str(out, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
@@ -60,7 +60,7 @@ static void put_timestamp(int64_t ms, bool quote, struct buf *out) {
                utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
 }
 
-/* Prints the inside of the brackets: elements, or pairs of a map, or fields of a user type. */
+/* Prints the text between the brackets: elements, pairs of a map, or fields of a user type. */
 static void put_elements(const struct cql_type *t, struct slice v, struct buf *out) {
     struct cql_elems it;
     struct value item;

@@ -13,10 +13,10 @@
 
 struct command {
     struct shell *s;
-    const char *word;   /* as shell_command.def has it */
-    struct slice text;  /* the whole of it */
+    const char *word;   /* name in shell_command.def */
+    struct slice text;  /* the whole command */
     struct arena arena; /* of the words */
-    int n;              /* words behind the first */
+    int n;              /* words after the name */
     struct slice words[SPLIT_WORDS];
 };
 
@@ -61,7 +61,8 @@ static void run_serial(struct command *c) {
     }
 }
 
-/* CHARGE, EXPAND, PAGING, TRACING, WAIT: ON, OFF, or nothing to be told which. */
+/* CHARGE, EXPAND, PAGING, TRACING and WAIT take ON or OFF; without an argument they print the
+ * state. */
 static void run_switch(struct command *c, bool *on) {
     bool wants = c->n == 1 && is(c->words[0], "ON");
     if (!c->n) {
@@ -95,7 +96,7 @@ static void run_paging(struct command *c) {
 
 /* ---- files ---- */
 
-/* A path in the user's home folder begins with ~/. */
+/* The path in an argument; ~/ stands for the user's home folder. */
 static const char *path_of(struct command *c, int word) {
     const char *path = text_of(c, word), *home = getenv("HOME");
     return path && home && !strncmp(path, "~/", 2) ? arena_printf(&c->arena, "%s%s", home, path + 1) : path;

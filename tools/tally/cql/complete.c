@@ -18,7 +18,7 @@ static const char *const described[] = {"CLUSTER", "KEYSPACE", "KEYSPACES", "SCH
 
 struct completing {
     struct arena *a;
-    struct slice word; /* what is typed of it */
+    struct slice word; /* the typed part */
     const char *keyspace;
     const struct schema_names *names;
     struct completions *out;
@@ -38,7 +38,7 @@ static void add(struct completing *c, const char *text) {
     out->list[out->n++] = text;
 }
 
-/* A keyword in the case in which it was begun. */
+/* Adds a keyword in the case of its first typed letter. */
 static void add_keyword(struct completing *c, const char *word) {
     bool lower = c->word.n && c->word.p[0] >= 'a';
     char *text = arena_printf(c->a, "%s", word);
@@ -67,7 +67,8 @@ static void add_keyspaces(struct completing *c, const char *behind) {
     }
 }
 
-/* Tables of the keyspace that is typed in front of a dot, or of the current one. */
+/* Adds the tables: with a dot in the typed word, qualified by their keyspaces; else those of the
+ * current keyspace, and the keyspaces. */
 static void add_tables(struct completing *c) {
     const char *dot = memchr(c->word.p, '.', c->word.n), *before = NULL;
     for (uint32_t i = 0; i < c->names->n; i++) {
@@ -90,7 +91,7 @@ static bool is_one_of(const struct token *t, const char *const *words, size_t n)
 }
 #define IS(t, ...) is_one_of((t), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
 
-/* The columns of the table that the statement names, as far as it is typed. */
+/* Adds the columns of the table that the statement has named so far. */
 static void add_columns(struct completing *c, struct slice keyspace, struct slice table) {
     for (uint32_t i = 0; table.p && i < c->names->n; i++) {
         const struct schema_name *n = &c->names->list[i];
@@ -103,9 +104,9 @@ static bool names_table(const struct token *t) {
 }
 
 struct context {
-    uint32_t n; /* tokens in front of the word */
+    uint32_t n; /* tokens before the typed word */
     struct token first, last;
-    struct slice keyspace, table; /* that it names */
+    struct slice keyspace, table; /* named by the statement */
 };
 
 static struct slice unquoted(struct completing *c, const struct token *t) {
@@ -132,7 +133,7 @@ static void read_context(struct completing *c, struct slice text, struct context
     }
 }
 
-/* The beginning of the statement or command that the text ends in. */
+/* The offset of the unfinished statement or command at the end of the text. */
 static size_t last_item(struct slice text) {
     size_t at = 0;
     for (;;) {

@@ -1,13 +1,13 @@
-/* What may stand at the cursor: commands, keywords, and names of the schema, by the words in front
- * of it. Pure functions of a text and of names that were read before.
+/* Completions at the cursor: commands, keywords and names of the schema that fit after the
+ * preceding words. Pure functions of a text and of names that were read before.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/slice.h"
 
-/* A column, or a keyspace without tables (table NULL). Those of a table, and those of a keyspace,
- * stand together. */
+/* A column, or a keyspace (table NULL). In the list the entries of a table are adjacent, and so are
+ * those of a keyspace. */
 struct schema_name {
     const char *keyspace, *table, *column;
 };
@@ -19,15 +19,15 @@ struct schema_names {
 
 enum { COMPLETIONS_MAX = 1000 };
 struct completions {
-    size_t typed; /* bytes in front of the cursor that a completion takes the place of */
-    uint32_t n;   /* each once; those beyond COMPLETIONS_MAX are left out */
+    size_t typed; /* bytes before the cursor that a completion replaces */
+    uint32_t n;   /* distinct completions, at most COMPLETIONS_MAX */
     const char *list[COMPLETIONS_MAX];
-    bool goes_on; /* the only one is a keyspace's name, behind which a table's comes */
+    bool goes_on; /* the only completion is a keyspace's name, and a table's name must follow */
 };
 
-/* before: the statement up to the cursor. keyspace: the current one; "": none. The texts are in the
- * arena, or live as long as names. */
+/* before: the text up to the cursor. keyspace: the current one; "": none. The completions live in
+ * the arena. */
 void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
               struct completions *out);
-/* The bytes that all completions begin with, beginning with what is typed; 0: there is none. */
+/* The length of the longest common prefix of all completions; 0: there are no completions. */
 size_t completions_common(const struct completions *c);

@@ -10,7 +10,7 @@
 #include "tools/tally/remote.h"
 
 enum { CONNECT_TIMEOUT_S = 5, REQUEST_TIMEOUT_S = 10, DAY_S = 86400 };
-/* As cqlsh ends; EXIT_USAGE is its code for a wrong command line, too. */
+/* The exit codes of cqlsh; a wrong command line ends with EXIT_USAGE, as in cqlsh. */
 enum { ENDS_WELL = 0, ENDS_UNCONNECTED = 1, ENDS_WITH_ERRORS = 2 };
 
 struct cql_flags {
@@ -177,7 +177,7 @@ int tally_cql(int argc, char **argv) {
         printf("tally cql %s\n", TALLY_VERSION);
         return EXIT_DONE;
     }
-    setlocale(LC_CTYPE, "C.UTF-8"); /* texts of CQL are UTF-8 whatever the terminal's locale says */
+    setlocale(LC_CTYPE, "C.UTF-8"); /* CQL texts are UTF-8 in every locale */
     shell_init(&s);
     rc = read_options(&f, &s, &e) ? say_wrong(false, "cql", &e) : run(&f, &s, &e);
     shell_fini(&s);

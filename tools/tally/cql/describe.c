@@ -23,7 +23,7 @@ static bool is(const struct description *d, int word, const char *text) {
 
 /* ---- lists of names ---- */
 
-/* The names of a keyspace, and those of the next one begin. */
+/* The names of one keyspace, collected until the next keyspace begins. */
 struct name_list {
     const char **names;
     uint32_t n, cap;
@@ -78,7 +78,7 @@ static int take_name(void *arg, struct client *c, const struct client_rows *row)
     return add_name(&l->list, name) ? err_nomem(l->e) : 0;
 }
 
-/* The names of all objects of a kind, by keyspace. */
+/* Lists the names of all objects of a kind by keyspace. */
 static int list(struct description *d, const char *question, const char *column, struct buf *out, struct err *e) {
     struct listing l = {.d = d, .column = column, .out = out, .e = e};
     int rc = client_each(&d->s->client, question, take_name, &l, e);
@@ -90,8 +90,8 @@ static int list(struct description *d, const char *question, const char *column,
 
 /* ---- answered by the shell ---- */
 
-/* A name as CQL takes it: lower case unless it is in quotes. split_words has taken the quotes away,
- * so this looks at the text in front of the word. */
+/* A name as CQL reads it: in lower case unless it is quoted. split_words has removed the quotes, so
+ * this function looks at the byte before the word. */
 static char *name_of(struct description *d, struct slice word) {
     char *name = arena_printf(&d->arena, "%.*s", SLICE_FMT(word));
     bool quoted = word.n && word.p[-1] == '"';
@@ -109,7 +109,7 @@ static bool qualified(struct description *d, struct slice word, const char **key
     return *keyspace && *name;
 }
 
-/* The statements of a part of the schema. 0: there are none. */
+/* Appends the statements of a part of the schema. 1: done; 0: there are none; -1: e. */
 static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out,
                     struct err *e) {
     const struct server_schema_part part = {.keyspace = keyspace, .type = type, .table = table};
@@ -146,7 +146,7 @@ static int put_keyspace(struct description *d, const char *name, struct buf *out
     return rc < 0 ? -1 : 0;
 }
 
-/* A name alone: a keyspace, or an object of the current one. */
+/* DESCRIBE NAME: the name of a keyspace, or of an object of the current keyspace. */
 static int put_anything(struct description *d, struct buf *out, struct err *e) {
     const char *name = name_of(d, d->words[0]);
     int rc = name && !strchr(name, '.') ? put_part(d, name, NULL, NULL, out, e) : 0;
@@ -258,7 +258,7 @@ void describe(struct shell *s, struct slice text) {
     } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) ||
                answer(&d, &out, &e)) {
         shell_complain(s, "%s", e.text);
-        shell_disconnect(s); /* whether the connection stands is not known here; the next request opens another one */
+        shell_disconnect(s); /* the connection may have failed; the next request opens another one */
     }
     shell_put(s, &out);
     buf_fini(&out);

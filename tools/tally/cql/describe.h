@@ -1,4 +1,4 @@
-/* DESCRIBE: asked of a server that knows it (Cassandra 4.0 on), else answered from its
+/* DESCRIBE: sent to a server that supports it (Cassandra 4.0 and later), else answered from its
  * system_schema tables. */
 #pragma once
 

@@ -127,7 +127,7 @@ void grid_put_expanded(const struct grid *g, uint64_t before, struct buf *out) {
     }
 }
 
-/* The width of a column of names, when there are so many rows. */
+/* The width of a column of names when the names are laid out in the given number of rows. */
 static uint32_t names_width(const char *const *names, uint32_t n, uint32_t rows, uint32_t column) {
     uint32_t most = 0;
     for (uint32_t i = column * rows; i < n && i < (column + 1) * rows; i++) {

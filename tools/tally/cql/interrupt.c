@@ -44,7 +44,7 @@ void interrupt_end(void) {
 bool interrupt_seen(void) { return seen != 0; }
 void interrupt_guard(int fd) { guarded = fd; }
 
-/* The signals of this thread while it waits: Ctrl-C comes through when it is caught. */
+/* Polls with SIGINT unblocked if the handler is installed. */
 static int wait_for(struct pollfd *p, nfds_t n, const struct timespec *time) {
     sigset_t set;
     sigprocmask(SIG_BLOCK, NULL, &set);

@@ -1,25 +1,25 @@
-/* Ctrl-C at a terminal: gives up the line that is typed, the request that is under way, or the
- * pages that are still to come, and never the shell itself.
+/* Ctrl-C at a terminal cancels the typed line, the current request, or the remaining pages, but
+ * does not end the shell.
  *
- * A signal handler knows no object, so this state is the process's. SIGINT is blocked but for the
- * time in which the handler is of use: while interrupt_read waits for a key, and between
- * interrupt_begin and interrupt_end. So no Ctrl-C falls between a test of the flag and a wait.
+ * A signal handler has no argument for an object, so this state is global. SIGINT is blocked except
+ * while interrupt_read waits for a key, and between interrupt_begin and interrupt_end. So no signal
+ * is lost between a test of the flag and a wait.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* From now on Ctrl-C is caught. Until then it ends the process, as it should for a script. */
+/* Installs the handler. Without it Ctrl-C ends the process, as a script expects. */
 void interrupt_init(void);
-/* A statement begins, ends. */
+/* Mark the beginning and the end of a statement. */
 void interrupt_begin(void);
 void interrupt_end(void);
 /* Has Ctrl-C been pressed since interrupt_begin, or in the last interrupt_read? */
 bool interrupt_seen(void);
-/* While a request is under way on this socket, Ctrl-C shuts the socket down, which ends the wait
- * for an answer and tells the server that nobody waits; -1: no request is. */
+/* Sets the socket of the current request. Ctrl-C shuts that socket down, which ends the wait for
+ * the answer. -1: no request is running. */
 void interrupt_guard(int fd);
-/* Waits for a byte of standard input: 0 to 255; -1: there are no more, or Ctrl-C (interrupt_seen). */
+/* Waits for a byte of standard input, 0 to 255. -1: end of input, or Ctrl-C (interrupt_seen). */
 int interrupt_read(void);
-/* Waits so long, or until Ctrl-C. */
+/* Sleeps for ms milliseconds, or until Ctrl-C. */
 void interrupt_sleep_ms(unsigned ms);

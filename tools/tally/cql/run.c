@@ -11,13 +11,13 @@
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
 
-/* ---- what a statement gives ---- */
+/* ---- the result of a statement ---- */
 
 struct statement {
     struct slice text;
     bool is_select, is_list;
     uint64_t rows;
-    double reads, writes, units; /* charged for all pages; units: where the server tells no more than the sum */
+    double reads, writes, units; /* charge of all pages; units: if the server reports only the sum */
     bool charged, charged_apart;
     uint8_t trace[16];
     bool traced;
@@ -27,7 +27,7 @@ static bool begins_with(struct slice text, const char *word) {
     return text.n > strlen(word) && !strncasecmp((const char *)text.p, word, strlen(word));
 }
 
-/* The number behind a name of the payload "capacity"; below 0: the name is not there. */
+/* The number of a name in the payload "capacity"; below 0: the payload has no such name. */
 static double capacity_of(struct slice json, const char *name) {
     char key[64];
     int n = snprintf(key, sizeof(key), "\"%s\":", name);
@@ -57,7 +57,7 @@ static void put_charge(const struct statement *st) {
     else if (st->charged) shell_say("%g units\n", st->units);
 }
 
-/* What an answer says beside its rows: the keyspace that USE has entered. */
+/* Takes the new keyspace from the answer to USE. */
 static void take_keyspace(struct shell *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
     if (r->opcode != NP_RESULT || rd_u32(&in) != RESULT_SET_KEYSPACE) return;
@@ -94,7 +94,7 @@ static int fill_grid(struct grid *g, struct client_rows *rows) {
     return g->failed ? -1 : 0;
 }
 
-/* A page as it is read; before: rows of the pages before it. */
+/* Shows a page; before: number of rows on earlier pages. */
 static void put_page(struct shell *s, struct client_answer *a, uint64_t before, bool with_header) {
     struct buf out;
     buf_init(&out, 0);
@@ -110,7 +110,7 @@ static void put_page(struct shell *s, struct client_answer *a, uint64_t before, 
     buf_fini(&out);
 }
 
-/* Waits for Enter between two pages. false: Ctrl-C, or the end of the input. */
+/* At a terminal waits for Enter between two pages. false: Ctrl-C, or the end of the input. */
 static bool more(struct shell *s) {
     int c;
     if (!s->terminal || s->out != stdout) return !interrupt_seen();
@@ -129,7 +129,7 @@ static void put_line(struct shell *s, const char *text) {
     buf_fini(&out);
 }
 
-/* Every page of the answer. -1: a page did not come, which has been said. */
+/* Shows every page of the answer. -1: a page failed, and the error was printed. */
 static int put_rows(struct shell *s, struct statement *st, struct wire_params *p, struct client_answer *a) {
     struct buf state;
     struct err e = {0};
@@ -171,8 +171,8 @@ static int put_answer(struct shell *s, struct statement *st, struct wire_params 
     return 0;
 }
 
-/* The words of a SCHEMA_CHANGE point into the connection, so they are copied before anything else
- * is asked. */
+/* The strings of a SCHEMA_CHANGE point into the connection's buffer, so they are copied before the
+ * next request. */
 static void wait_for_schema(struct shell *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
     struct schema_announced change;
@@ -204,7 +204,7 @@ void run_statement(struct shell *s, struct slice text) {
     take_charge(&st, &a);
     st.traced = a.response.trace_id.p != NULL;
     if (st.traced) memcpy(st.trace, a.response.trace_id.p, sizeof(st.trace));
-    buf_init(&warnings, 0); /* those of the first page; the answer is gone when the rows have been shown */
+    buf_init(&warnings, 0); /* a copy of the first page's: the next page overwrites the answer */
     buf_put_slice(&warnings, a.response.warnings);
     if (s->wait && s->on_keyspaces) wait_for_schema(s, &a.response);
     int rc = put_answer(s, &st, &p, &a);

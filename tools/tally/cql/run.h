@@ -1,13 +1,12 @@
-/* Statements, and texts of statements and commands, run one after the other; what comes of them is
- * shown. */
+/* Runs statements and commands one after the other and shows their results. */
 #pragma once
 
 #include "tools/tally/cql/shell.h"
 
-/* Runs the items of a text (split.h) one after the other. Returns how many bytes are done with:
- * without at_end, an item that is not finished remains. */
+/* Runs the items of a text (split.h) one after the other. Returns how many bytes were consumed;
+ * without at_end an unfinished item remains. */
 size_t run_text(struct shell *s, struct slice text, bool at_end);
-/* The statements of a file; "-" is standard input. -1: it cannot be read. */
+/* Runs the statements of a file; "-" is standard input. -1: the file cannot be read. */
 int run_file(struct shell *s, const char *path, struct err *e) MUST_CHECK;
-/* Runs one statement and shows what comes of it. */
+/* Runs one statement and shows its result. */
 void run_statement(struct shell *s, struct slice text);

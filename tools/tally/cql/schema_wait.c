@@ -13,7 +13,8 @@ static void put_string(struct buf *out, const char *name) {
     buf_u8(out, '\'');
 }
 
-/* The question that tells how far the change is; false: changes of this kind are not asynchronous. */
+/* Writes the query for the progress of a change; false: changes of this kind are not
+ * asynchronous. */
 static bool question(const struct schema_announced *c, struct buf *out) {
     bool keyspace = !strcmp(c->target, "KEYSPACE"), table = !strcmp(c->target, "TABLE");
     if (!keyspace && !table && strcmp(c->target, "TYPE")) return false;
@@ -53,7 +54,7 @@ void schema_wait(struct shell *s, const struct schema_announced *c) {
         bool seen = false;
         unsigned pause = PAUSE_MS;
         while ((progress = ask(s, c, (const char *)text.p, seen)) == UNDER_WAY && !interrupt_seen()) {
-            seen = strcmp(c->target, "KEYSPACE") != 0; /* tables and types are there, CREATING, from the answer on */
+            seen = strcmp(c->target, "KEYSPACE") != 0; /* tables and types are visible at once, as CREATING */
             interrupt_sleep_ms(pause);
             if (pause < PAUSE_MAX_MS) pause *= 2;
         }

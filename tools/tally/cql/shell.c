@@ -8,7 +8,7 @@
 
 enum { SYSTEM_PAGE = 5000 };
 
-/* ---- words ---- */
+/* ---- output ---- */
 
 void shell_put(struct shell *s, const struct buf *text) {
     fwrite(buf_slice(text).p, 1, text->n, s->out);
@@ -52,7 +52,8 @@ static const struct error_name *error_name(uint32_t code) {
     return &names[0];
 }
 
-/* As drivers word it: from the names that come behind the server's text. false: there are none. */
+/* Prints AlreadyExists as drivers do, from the names after the server's text. false: there are
+ * none. */
 static bool complain_of_existing(struct shell *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
     (void)rd_u32(&in);
@@ -108,7 +109,7 @@ void shell_copy(char *to, size_t cap, struct slice s) {
     to[n] = 0;
 }
 
-/* One exchange on a connection that stands; closes it when it has failed. */
+/* Sends one request on the open connection; closes the connection if it fails. */
 static int exchange(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
                     struct err *e) {
     interrupt_guard(s->client.link.fd);

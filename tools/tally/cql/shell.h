@@ -1,8 +1,8 @@
-/* A session of tally cql: a connection, and what CONSISTENCY and its like have set.
+/* A session of tally cql: a connection, and the settings of CONSISTENCY and similar commands.
  *
- * Life: shell_init, shell_connect; run_text (run.h) for each text that a person or a file gives;
- * shell_fini. A connection that fails is given up, and the next request opens another one, in the
- * same keyspace. One thread.
+ * Life: shell_init, shell_connect; run_text (run.h) for each text from a person or a file;
+ * shell_fini. When the connection fails, the next request opens another one and enters the same
+ * keyspace. One thread.
  */
 #pragma once
 
@@ -25,41 +25,41 @@ struct shell {
     uint16_t consistency, serial_consistency;
     uint32_t page_size;
     bool paging, expand, tracing, charge, wait;
-    bool terminal;      /* somebody reads along: ---MORE--- between pages */
+    bool terminal;      /* print ---MORE--- between pages */
     FILE *out;          /* stdout, or the file of CAPTURE */
-    const char *source; /* what errors name: the file; NULL: nothing */
-    uint32_t line;      /* and its line */
-    uint32_t depth;     /* files that SOURCE has open within each other */
-    bool failed;        /* a statement or a command */
-    bool leaves;        /* EXIT */
+    const char *source; /* name of the file in errors; NULL: none */
+    uint32_t line;      /* line in that file */
+    uint32_t depth;     /* nesting of SOURCE */
+    bool failed;        /* a statement or a command has failed */
+    bool leaves;        /* EXIT was given */
     struct grid grid;
 };
 
 void shell_init(struct shell *s);
 void shell_fini(struct shell *s);
-/* Opens the connection, asks the server what it is, and enters the keyspace, if any. */
+/* Opens the connection, enters the keyspace, if any, and reads the server's name and version. */
 int shell_connect(struct shell *s, struct err *e) MUST_CHECK;
 /* The next request opens another connection. */
 void shell_disconnect(struct shell *s);
-/* Has the server refused? Otherwise there was no answer; NP_ERROR is 0, so the opcode alone does
- * not tell. */
+/* After a failed request: did the server refuse it? false: there was no answer. NP_ERROR is 0, so
+ * an empty answer differs only in its version. */
 static inline bool shell_is_refused(const struct client_answer *a) {
     return a->response.version && a->response.opcode == NP_ERROR;
 }
-/* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has
- * an ERROR of the server, or e says why there is none, and the connection is closed. */
+/* Sends a request, and reconnects first if needed. -1: *answer has the server's ERROR; or there was
+ * no answer, e says why, and the connection is closed. */
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) MUST_CHECK;
-/* One page of at most 5000 rows, at ONE; for questions on system tables. */
+/* Reads one page of at most 5000 rows of a system table, at ONE, or LOCAL_QUORUM on Keyspaces. */
 int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
 
-/* As much as fits, with a NUL behind it. */
+/* Copies as much of s as fits, and a final NUL. */
 void shell_copy(char *to, size_t cap, struct slice s);
-/* On stdout, or into the file of CAPTURE. */
+/* Prints to stdout, or to the file of CAPTURE. */
 void shell_put(struct shell *s, const struct buf *text);
-/* On stdout even then. */
+/* Prints to stdout, even during CAPTURE. */
 void shell_say(const char *format, ...) PRINTF_LIKE(1, 2);
-/* On stderr, behind file and line when a file is run; the shell has failed. */
+/* Prints an error to stderr, after file and line if there is a file, and sets s->failed. */
 void shell_complain(struct shell *s, const char *format, ...) PRINTF_LIKE(2, 3);
-/* As cqlsh words what a server has refused, or why there was no answer. */
+/* Reports a failed shell_ask as cqlsh does. */
 void shell_complain_of(struct shell *s, const struct client_answer *a, const struct err *e);

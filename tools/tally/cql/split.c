@@ -26,8 +26,8 @@ static bool begins(struct slice text, size_t at, const char *with) {
     return text.n - at >= n && !memcmp(text.p + at, with, n);
 }
 
-/* The place behind a comment that begins here; at: none begins here. An open comment takes the rest
- * of the text. */
+/* The offset after a comment that begins at at; at if none begins there. An open comment extends to
+ * the end of the text. */
 static size_t skip_comment(struct slice text, size_t at) {
     bool line = begins(text, at, "--") || begins(text, at, "//"), block = begins(text, at, "/*");
     if (!line && !block) return at;
@@ -38,7 +38,7 @@ static size_t skip_comment(struct slice text, size_t at) {
     return text.n;
 }
 
-/* The place behind blanks, semicolons and comments. */
+/* The offset after blanks, semicolons and comments. */
 static size_t skip_nothing(struct slice text, size_t at) {
     for (size_t behind; at < text.n; at = behind) {
         behind = is_blank(text.p[at]) || text.p[at] == ';' ? at + 1 : skip_comment(text, at);
@@ -47,7 +47,7 @@ static size_t skip_nothing(struct slice text, size_t at) {
     return at;
 }
 
-/* Where a command ends: its line's end or a semicolon, outside of quotes. */
+/* A command ends at the end of its line, or at a semicolon outside of quotes. */
 static size_t command_end(struct slice text, size_t at) {
     uint8_t quote = 0;
     for (; at < text.n; at++) {
@@ -59,8 +59,7 @@ static size_t command_end(struct slice text, size_t at) {
     return at;
 }
 
-/* Does the text end inside a quote? A semicolon there ends no statement: its end is still to be
- * typed. */
+/* Does the text end inside a quote? A semicolon inside a quote does not end a statement. */
 static bool ends_in_quote(struct slice text) {
     uint8_t quote = 0;
     for (size_t i = 0; i < text.n;) {

@@ -1,6 +1,6 @@
-/* What a person or a file says to the shell, item by item: a CQL statement ends with a semicolon, a
- * batch with the one behind APPLY BATCH, a command of the shell (shell_command.def) with its line
- * or a semicolon.
+/* Splits the input of the shell into items. A CQL statement ends with a semicolon, a batch with the
+ * semicolon after APPLY BATCH, a command of the shell (shell_command.def) with its line or a
+ * semicolon.
  */
 #pragma once
 
@@ -11,21 +11,22 @@ enum split_kind { SPLIT_NOTHING, SPLIT_UNFINISHED, SPLIT_STATEMENT, SPLIT_COMMAN
 struct split_item {
     enum split_kind kind;
     struct slice text; /* without its semicolon */
-    size_t at;         /* where it begins in the text that was split */
-    size_t used;       /* where the next item may begin */
+    size_t at;         /* offset of the item in the text */
+    size_t used;       /* offset after the item */
     int command;       /* its row of shell_command.def, from 0 */
 };
 
-/* The first item of the text. at_end: no more text follows, so that a statement without a semicolon
- * is SPLIT_STATEMENT; otherwise it is SPLIT_UNFINISHED. SPLIT_NOTHING: blanks and comments. */
+/* The first item of the text. A statement without a semicolon is SPLIT_UNFINISHED; with at_end,
+ * which means that no more text follows, it is SPLIT_STATEMENT. SPLIT_NOTHING: only blanks and
+ * comments. */
 struct split_item split_next(struct slice text, bool at_end);
 
 /* The row of shell_command.def for a word in any case; -1: there is none. */
 int split_command(struct slice word);
 
 enum { SPLIT_WORDS = 8 };
-/* The words of a command, without their quotes, in the arena. Returns how many; -1: a quote is not
- * closed, there are more than SPLIT_WORDS, or no memory. */
+/* Splits a command into words without quotes, in the arena. Returns how many; -1: an open quote,
+ * more than SPLIT_WORDS words, or no memory. */
 int split_words(struct slice command, struct arena *a, struct slice words[SPLIT_WORDS]) MUST_CHECK;
 
 struct shell_command {

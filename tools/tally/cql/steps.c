@@ -6,7 +6,7 @@
 #include "tools/tally/cql/interrupt.h"
 
 enum { TRIES = 20, PAUSE_MS = 100, COLUMNS = 5 };
-/* 100 ns steps between 1582-10-15, where the time of a version 1 UUID begins, and 1970. */
+/* 100 ns steps from 1582-10-15, the epoch of version 1 UUIDs, to 1970. */
 #define UUID_EPOCH 0x01B21DD213814000LL
 
 struct trace_session {
@@ -59,7 +59,7 @@ static void put_row(struct grid *g, const char *activity, int64_t us, struct sli
     grid_cell(g);
 }
 
-/* 1: the session is complete; 0: not yet; -1: it could not be asked for, which has been said. */
+/* 1: the session is complete; 0: not yet; -1: the query failed, and the error was printed. */
 static int read_session(struct shell *s, struct trace_session *t, struct arena *keep) {
     struct client_answer a;
     struct err e = {0};

@@ -21,7 +21,7 @@ struct terminal {
     struct shell *shell;
     EditLine *edit;
     History *history;
-    char history_path[4096]; /* empty: nothing is remembered */
+    char history_path[4096]; /* empty: the history is not saved */
     struct buf text;         /* the statement so far, line by line */
     struct buf prompt;
     struct schema_names names;
@@ -61,8 +61,8 @@ static int take_keyspace(void *arg, struct client *c, const struct client_rows *
     return add_name(n, (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name")}, &e);
 }
 
-/* Reads the names when those at hand are old. Without a connection, or above NAMES_MAX, what has
- * been read is what there is. */
+/* Reads the names again when they are older than NAMES_FRESH_S. Without a connection the old names
+ * stay; above NAMES_MAX bytes the rest is left out. */
 static void read_names(struct terminal *t) {
     struct client *c = &t->shell->client;
     struct schema_names *n = &t->names;
@@ -148,7 +148,7 @@ static void save_history(struct terminal *t) {
     else if (fd >= 0) close(fd);
 }
 
-/* Each line of a statement is an entry, so that it can be brought back as it was typed. */
+/* Each line of a statement becomes an entry, so that the user can recall it as typed. */
 static void remember(struct terminal *t, struct slice text) {
     HistEvent event;
     if (terminal_is_secret(text)) return;
@@ -183,7 +183,7 @@ static void set_prompt(struct terminal *t) {
     buf_u8(&t->prompt, 0);
 }
 
-/* One character of UTF-8, as libedit asks for it. */
+/* Reads one UTF-8 character; libedit's EL_GETCFN. */
 static int read_character(EditLine *edit, wchar_t *out) {
     mbstate_t state = {0};
     (void)edit;

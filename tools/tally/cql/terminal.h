@@ -1,7 +1,7 @@
-/* A person at a terminal: lines are edited and remembered by libedit, TAB completes (complete.h),
- * Ctrl-C gives up what is typed or under way, Ctrl-D at an empty prompt ends.
+/* The shell at a terminal: libedit edits lines and keeps the history, TAB completes (complete.h),
+ * Ctrl-C cancels the typed line or the current request, Ctrl-D at an empty prompt ends the shell.
  *
- * The history is .tally_cql_history in the home folder, readable by its owner alone; statements and
+ * The history is .tally_cql_history in the home folder, readable by its owner alone. Statements and
  * commands with passwords are not kept.
  */
 #pragma once

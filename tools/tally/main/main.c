@@ -27,7 +27,8 @@ static void flush(struct buf *b) {
     buf_clear(b, SIZE_MAX);
 }
 
-/* Each sub-command prints its own part, for it alone knows its flags. */
+/* Runs each sub-command with the format flag; it prints its own part, because its flags are local
+ * to its file. */
 static int print_usage(enum usage_format format, const char *argument, const struct usage_program *p) {
     struct buf out;
     char copy[32];
@@ -46,7 +47,8 @@ static int print_usage(enum usage_format format, const char *argument, const str
     return rc;
 }
 
-/* The longest of the sub-commands whose words begin the line; *n is how many words. -1: there is none. */
+/* The sub-command with the most words at the beginning of the line; *n: its number of words. -1:
+ * none. */
 static int find(const struct usage_program *p, int argc, char **argv, int *n) {
     int found = -1;
     *n = 0;
@@ -63,7 +65,7 @@ static int find(const struct usage_program *p, int argc, char **argv, int *n) {
     return found;
 }
 
-/* Under this name, as images and scripts know it, the program is tally cql. */
+/* Under the name cqlsh, which images and scripts use, the program runs tally cql. */
 static bool is_cqlsh(const char *program) {
     const char *slash = strrchr(program, '/');
     return !strcmp(slash ? slash + 1 : program, "cqlsh");

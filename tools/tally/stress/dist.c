@@ -19,7 +19,7 @@ uint64_t dist_random_next(struct dist_random *r) {
 
 double dist_random_share(struct dist_random *r) { return (double)(dist_random_next(r) >> 11) * 0x1p-53; }
 
-/* Box and Muller's. */
+/* Box-Muller transform. */
 static double standard_normal(struct dist_random *r) {
     double u = 1 - dist_random_share(r), v = dist_random_share(r);
     return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
@@ -51,7 +51,7 @@ static int check_range(const struct dist *d, const char *text, struct err *e) {
                : 0;
 }
 
-/* How many arguments were read, and whether all of the text was. */
+/* Whether sscanf read all wanted arguments and the whole text. */
 static bool is_all(const char *rest, int n, int want, int end) { return n == want && end > 0 && !rest[end]; }
 
 static bool parse_range(const char *args, struct dist *d) {
@@ -159,7 +159,7 @@ int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct di
 
 /* ---- values ---- */
 
-/* Letters and digits: text of any type that is one. */
+/* Puts n random letters and digits, valid for text, ascii and blob. */
 static void put_filler(int64_t n, struct dist_random *r, struct buf *out) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     buf_u32(out, (uint32_t)n);
@@ -186,7 +186,8 @@ static void put_bytes(uint64_t n, unsigned bytes, struct buf *out) {
     for (unsigned i = bytes; i--;) buf_u8(out, (uint8_t)(n >> 8 * i));
 }
 
-/* Version 4's form, or version 1's with the time in 100 ns since 1582. */
+/* Puts a version 4 UUID made of n, or with timed a version 1 UUID whose time is n milliseconds
+ * since 1970. */
 static void put_uuid(int64_t n, bool timed, struct dist_random *r, struct buf *out) {
     struct dist_random own = {.state = (uint64_t)n};
     uint64_t high = dist_random_next(&own), low = dist_random_next(timed ? r : &own);

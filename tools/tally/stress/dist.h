@@ -1,4 +1,4 @@
-/* Distributions: where the values of a stress come from.
+/* The distributions that generate the values of a stress.
  *
  *   N  fixed(N)                    always N
  *   uniform(A..B)                  each as often as the others
@@ -9,8 +9,8 @@
  *                                  1970; of a timeuuid likewise
  *   text(N)  text(A..B)  bytes(N)  bytes(A..B)   random ones of so many bytes
  *
- * A number becomes whatever type is bound: 7, '7', 7.0, a uuid made of it. Pure: the same seed
- * gives the same values.
+ * A number is converted to the type of the bind marker: 7, '7', 7.0, a uuid made of it. The same
+ * seed gives the same values.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct dist {
     enum dist_kind kind;
     int64_t low, high;
     double p, q;  /* zipf: S; normal: mean, deviation */
-    double *sums; /* zipf: of the first k, of 1 */
+    double *sums; /* zipf: cumulative share of the first k values */
 };
 
 struct dist_random {
@@ -32,10 +32,10 @@ struct dist_random {
 };
 /* Uniform over 64 bits. */
 uint64_t dist_random_next(struct dist_random *r);
-/* From 0 to below 1. */
+/* Uniform in [0, 1). */
 double dist_random_share(struct dist_random *r);
 
-/* What a sample may depend on beside chance. */
+/* The inputs of a sample besides the random numbers. */
 struct dist_moment {
     uint64_t sequence; /* the number of the request among those of its statement */
     int64_t wall_ms;
@@ -44,8 +44,8 @@ struct dist_moment {
 /* -1: ERR_CONFIG. */
 int dist_parse(struct slice text, struct dist *out, struct err *e) MUST_CHECK;
 void dist_fini(struct dist *d);
-/* The number; of text and bytes, the length. */
+/* Draws a number; for text and bytes, the length. */
 int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m);
-/* A [value] of the type. -1: ERR_CONFIG, no such value can be made. */
+/* Appends a [value] of the type. -1: ERR_CONFIG, the distribution has no values of the type. */
 int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m,
              struct buf *out, struct err *e) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* The page of a stress: tables and plots as inline SVG; no script, nothing that is fetched. */
+/* The report of a stress as a page of HTML (page.h). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void put_series(const struct stress *s, struct buf *out) {
     buf_fini(&memory);
 }
 
-/* By how many nines of the requests were faster: 1 is 90 %, 2 is 99 %. */
+/* Plots latency over the number of nines of the quantile: 1 is 90 %, 2 is 99 %. */
 static void put_curve(const struct stress *s, struct buf *out) {
     double x[CURVE], y[CURVE];
     for (int i = 0; i < CURVE; i++) {

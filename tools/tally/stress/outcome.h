@@ -1,9 +1,10 @@
-/* What a stress came to: as text, as JSON, and as a page of HTML that needs nothing else. */
+/* The report of a stress as text, as JSON, and as a self-contained page of HTML. */
 #pragma once
 
 #include "tools/tally/stress/run.h"
 
-/* Of a storage partition on Amazon Keyspaces, and of one in Azure's guidance (limits/limit.def). */
+/* The limits of a partition a second: units on Amazon Keyspaces, entities in Azure's guidance
+ * (limits/limit.def). */
 struct outcome_bounds {
     double entities, read_units, write_units;
 };

@@ -1,4 +1,4 @@
-/* What a stress sends: a YAML text, a built-in profile's or a user's, read and checked.
+/* The plan of a stress: the YAML text of a built-in profile or of a user's file, read and checked.
  *
  *   schema:                       statements that are run first, in order
  *     - CREATE TABLE ...
@@ -13,7 +13,7 @@
  *       page_size: 100            (5000); the first page is read
  *       values: [zipf(0..999, 1.1), uniform(0..9)]
  *   rate: 500                     requests a second (an open loop); without it as many as are answered (a closed loop)
- *   burst: {every: 10, for: 2, times: 5}    of the rate: every so many seconds, for so many, so many times as much
+ *   burst: {every: 10, for: 2, times: 5}    every 10 seconds, for 2 seconds, 5 times the rate
  */
 #pragma once
 
@@ -44,14 +44,14 @@ struct plan {
     struct arena arena;
 };
 
-/* path: what errors name, with the line. -1: ERR_CONFIG. */
+/* path: name in errors, with the line. -1: ERR_CONFIG. */
 int plan_parse(struct plan *p, const char *path, struct slice text, struct err *e) MUST_CHECK;
-/* A file. */
+/* Reads a plan from a file. */
 int plan_open(struct plan *p, const char *path, struct err *e) MUST_CHECK;
 void plan_fini(struct plan *p);
 /* The rate at a moment of the run, in seconds from its beginning. */
 double plan_rate_at(const struct plan *p, double at);
-/* A built-in profile's text; NULL: there is none of the name. */
+/* The text of a built-in profile; NULL: no such profile. */
 const char *plan_profile(const char *name);
-/* "uniform, zipf, ..." */
+/* Appends the names of the built-in profiles, each with a description. */
 void plan_profile_names(struct buf *out);

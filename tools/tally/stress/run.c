@@ -64,8 +64,8 @@ static bool is_key(const struct client_prepared *p, uint32_t bind) {
     return false;
 }
 
-/* Writes the values of a request that is known by its number among its statement's and its seed.
- * key: only those of the partition key, for its hash. */
+/* Writes the values of the request with that sequence number and seed. key: only the values of the
+ * partition key, for its hash. */
 static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, uint64_t seed, uint64_t due_ns,
                        bool key, struct buf *out) {
     const struct plan_statement *st = statement_of(s, statement);
@@ -74,7 +74,8 @@ static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, 
                                   .wall_ms = s->begun_wall_ms + (int64_t)((due_ns - s->begun_ns) / 1000000)};
     for (uint32_t i = 0; i < st->n_values; i++) {
         if (key && !is_key(p, i)) continue;
-        /* each value has chance of its own, so that the key's are the same with and without the others */
+        /* each value has its own seed, so the key's values are the same with and without the
+         * others */
         struct dist_random own = {.state = seed + (i + 1) * UINT64_C(0xD1342543DE82EF95)};
         if (dist_put(&st->values[i], p->binds.list[i].type, &own, &m, out, &s->failed)) return;
     }
@@ -133,7 +134,7 @@ static bool is_worth_a_try(uint32_t code) {
     return code == ERR_UNAVAILABLE || code == ERR_OVERLOADED || code == ERR_READ_TIMEOUT || code == ERR_WRITE_TIMEOUT;
 }
 
-/* "pk=7", of the values that make the key. */
+/* Formats the values of the partition key: "pk=7". */
 static void label(struct stress *s, const struct flight_slot *slot, char out[SCORE_LABEL]) {
     const struct client_prepared *p = &s->prepared[slot_statement(slot)];
     const struct plan_statement *st = statement_of(s, slot_statement(slot));
@@ -165,7 +166,7 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
     bool throttled = failed && is_worth_a_try(code);
     int64_t rows = failed ? 0 : wire_rows(r), wait = throttled ? retry_wait(&s->retry, &s->jitter, slot->tries) : -1;
     if (failed && !throttled) note_error(s, r);
-    if (s->loading) { /* a row that is refused for its rate is tried again until it is there */
+    if (s->loading) { /* a throttled row is retried every 50 ms, at most 1000 times */
         if (failed && !throttled) s->score.sums.failed++;
         return throttled && slot->tries < 1000 ? 50000000 : -1;
     }
@@ -209,14 +210,15 @@ static bool tick(void *arg) {
     return s->failed.set;
 }
 
-/* ---- what comes first ---- */
+/* ---- schema, preparing and loading ---- */
 
 static void nap(void) {
     const struct timespec t = {.tv_nsec = 50000000};
     nanosleep(&t, NULL);
 }
 
-/* A server that changes its schema in the background says for a while that what was made is not there. */
+/* Whether the error may be due to a schema change that the server still carries out in the
+ * background. */
 static bool may_come(const struct err *e) {
     return (e->code == ERR_INVALID || e->code == ERR_CONFIG) &&
            (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));

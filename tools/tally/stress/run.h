@@ -1,4 +1,5 @@
-/* Runs a plan against a server: schema, load, and the stress itself on the load engine. */
+/* Runs a plan against a server: creates the schema, loads rows, and sends requests with the load
+ * engine. */
 #pragma once
 
 #include "limits/backoff.h"
@@ -8,10 +9,10 @@
 
 enum retry_kind { RETRY_NONE, RETRY_FIXED, RETRY_EXPONENTIAL };
 
-/* After what is worth another try: time-outs (which is how Amazon Keyspaces throttles), Unavailable, Overloaded. */
+/* The retries after time-outs (by which Amazon Keyspaces throttles), Unavailable and Overloaded. */
 struct retry {
     enum retry_kind kind;
-    uint32_t tries;                  /* at most, after the first */
+    uint32_t tries;                  /* greatest number of retries */
     int64_t minimum, delta, maximum; /* milliseconds; fixed: minimum */
 };
 
@@ -23,32 +24,32 @@ struct stress {
     double seconds;
     bool poisson, quiet, skip_load;
     uint64_t seed;
-    /* while it runs */
+    /* set by stress_run */
     struct load *load;
     struct score score;
-    struct client_prepared *prepared; /* of the plan's statements, and of its load behind them */
+    struct client_prepared *prepared; /* by statement of the plan; the last one is for the load */
     struct arena keep;
     double took; /* seconds */
     uint64_t unanswered;
-    uint64_t backing_off; /* of the unanswered: those that waited for their next try when the run ended */
+    uint64_t backing_off; /* part of unanswered: requests that waited for another try when the run ended */
     struct dist_random random;
     struct backoff_random jitter;
     uint64_t begun_ns, next_due_ns, picked[PLAN_STATEMENTS + 1], loaded;
     int64_t begun_wall_ms;
     bool loading;
     struct buf scratch;
-    struct err failed; /* a value that cannot be made */
-    void (*show)(struct stress *s); /* now and then, while it runs; NULL: nobody looks */
+    struct err failed; /* a value that cannot be generated */
+    void (*show)(struct stress *s); /* called several times a second during the run; may be NULL */
     uint64_t shown_ns;
 };
 
 /* "none", "fixed:MS[,TRIES]", "exponential[:MIN,DELTA,MAX[,TRIES]]". */
 int retry_parse(const char *text, struct retry *out, struct err *e) MUST_CHECK;
-/* Milliseconds to wait after so many failures; below 0: no more tries. */
+/* Milliseconds to wait after that many failures; below 0: no further try. */
 int64_t retry_wait(const struct retry *r, struct backoff_random *jitter, uint32_t failures);
 
-/* Requests failed, were never answered, or there were none. Those that wait for their next try when the time is over
- * are throttled, not failed. */
+/* Whether requests failed or were never answered, or there were none. Requests that wait for
+ * another try when the time is over count as throttled, not as failed. */
 bool stress_has_failed(const struct stress *s);
 int stress_run(struct stress *s, struct err *e) MUST_CHECK;
 void stress_fini(struct stress *s);

@@ -24,7 +24,7 @@ static void close_second(struct score *s) {
     if (s->n_seconds == s->cap_seconds) {
         size_t cap = s->cap_seconds ? 2 * s->cap_seconds : 256;
         struct score_second *list = realloc(s->seconds, cap * sizeof(*list));
-        if (!list) return; /* the sums go on */
+        if (!list) return; /* current keeps summing up */
         s->seconds = list;
         s->cap_seconds = cap;
     }
@@ -46,7 +46,7 @@ void score_end(struct score *s) {
 
 /* ---- partitions ---- */
 
-/* NULL: there are too many. */
+/* Finds or adds a partition; NULL: there are too many. */
 static struct score_partition *find(struct score *s, uint64_t hash, bool *is_new) {
     size_t i = (size_t)hash & (SCORE_PARTITIONS - 1);
     for (; s->partitions[i].hash; i = (i + 1) & (SCORE_PARTITIONS - 1))
@@ -101,7 +101,7 @@ struct score_partition *score_add(struct score *s, const struct score_event *v) 
     if (v->partition && !p) s->not_followed++;
     if (!p) return NULL;
     add_sums(&p->sums, v);
-    /* an entity is a row that is written, or read; a read that finds none is one, too */
+    /* entities are the rows read or written; a read without rows counts as one */
     if (v->result == SCORE_OK) add_partition(p, v, v->reads && v->rows > 1 ? (double)v->rows : 1);
     return is_new ? p : NULL;
 }

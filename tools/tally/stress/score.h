@@ -1,4 +1,4 @@
-/* What came of a stress: sums, second by second, by statement and by partition. One thread. */
+/* The results of a stress: sums by second, by statement and by partition. One thread. */
 #pragma once
 
 #include "tools/client/hist.h"
@@ -23,7 +23,7 @@ struct score_statement {
     struct hist latency;
 };
 
-/* Of a partition; the peaks are those of its busiest second. */
+/* The sums of a partition, and the peaks of its busiest seconds. */
 struct score_partition {
     uint64_t hash; /* 0: free */
     char label[SCORE_LABEL];
@@ -41,7 +41,7 @@ struct score {
     size_t n_seconds, cap_seconds;
     struct score_second current;
     uint32_t second; /* since the beginning */
-    bool told;       /* a charge: the server tells them */
+    bool told;       /* the server reports charges */
     struct score_statement *statements;
     struct score_partition *partitions;
     size_t n_partitions;
@@ -56,14 +56,15 @@ void score_fini(struct score *s);
 struct score_event {
     uint32_t second, statement;
     enum score_result result;
-    bool reads, retried; /* retried: it is tried again, and not done */
+    bool reads, retried; /* retried: another try follows */
     uint64_t latency_ns, rows;
-    double charge;    /* below 0: not told */
-    uint64_t partition; /* its hash; 0: none is known */
+    double charge;    /* below 0: not reported */
+    uint64_t partition; /* hash; 0: unknown */
 };
-/* The partition's entry is returned when it is new and wants a label; else NULL. */
+/* Adds an answer. Returns the partition's entry when it is new, for the caller to set its label;
+ * else NULL. */
 struct score_partition *score_add(struct score *s, const struct score_event *v);
-/* The last second is over. */
+/* Ends the last second. */
 void score_end(struct score *s);
-/* The busiest ones, by entities in their busiest second; how many. */
+/* Fills out with the busiest partitions by entities in their busiest second. Returns how many. */
 size_t score_hottest(const struct score *s, const struct score_partition *out[SCORE_HOTTEST]);

@@ -1,4 +1,4 @@
-/* tally stress: load for a table and its partitions, and what came of it. */
+/* tally stress: sends load to a table and its partitions and reports the results. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct stress_flags {
     bool json, quiet, no_load, poisson;
 };
 
-static struct load *running; /* for the signal that ends it */
+static struct load *running; /* for on_interrupt */
 
 static void on_interrupt(int sig) {
     (void)sig;
@@ -89,7 +89,7 @@ static int report(const struct stress *s, const struct stress_flags *f, struct e
     return 0;
 }
 
-/* The run ends early when it is interrupted, and is reported all the same. */
+/* Ctrl-C ends the run early; the report is printed all the same. */
 static int stress(struct stress *s, const struct stress_flags *f, struct err *e) {
     struct sigaction a = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &a, NULL);

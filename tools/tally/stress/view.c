@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { SPARK = 60, LINES = 12 /* of the screen, and one */, HOT_SHOWN = 5 };
+enum { SPARK = 60, LINES = 12 /* of the screen, plus one */, HOT_SHOWN = 5 };
 
 void view_spark(const double *values, size_t n, struct buf *out) {
     static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
