@@ -103,9 +103,11 @@ static int log_in(struct client *c, struct err *e) {
 
 /* ---- connecting ---- */
 
-static int start(struct client *c, struct err *e) {
+static int open_as(struct client *c, uint8_t version, struct err *e) {
     static const char *const options[] = {"DRIVER_NAME", "tally", "DRIVER_VERSION", TALLY_VERSION, NULL};
     struct wire_response r;
+    c->version = version;
+    if (link_open(&c->link, &c->o->link, e)) return -1;
     if (c->o->bare) return 0;
     wire_startup(&c->link.out, c->version, 0, options);
     if (exchange(c, &r, e)) return -1;
@@ -115,12 +117,6 @@ static int start(struct client *c, struct err *e) {
     c->link.framed = c->version >= 5;
     link_compact(&c->link);
     return r.opcode == NP_AUTHENTICATE ? log_in(c, e) : 0;
-}
-
-static int open_as(struct client *c, uint8_t version, struct err *e) {
-    c->version = version;
-    if (link_open(&c->link, &c->o->link, e)) return -1;
-    return start(c, e);
 }
 
 int client_open(struct client *c, const struct client_options *o, struct err *e) {

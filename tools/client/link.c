@@ -36,14 +36,6 @@ static int connect_in_time(int fd, const struct addrinfo *a, int timeout_ms) {
     return failure;
 }
 
-static void set_options(int fd, int timeout_ms) {
-    int one = 1;
-    struct timeval t = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
-}
-
 static int dial(const struct link_options *o, struct err *e) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
     char port[8];
@@ -61,7 +53,11 @@ static int dial(const struct link_options *o, struct err *e) {
     }
     freeaddrinfo(list);
     if (fd < 0) return err_set(e, ERR_SERVER, "cannot connect to %s:%u: %s", o->host, o->port, strerror(failure));
-    set_options(fd, o->answer_timeout_ms ? (int)o->answer_timeout_ms : timeout_of(o));
+    int one = 1, timeout_ms = o->answer_timeout_ms ? (int)o->answer_timeout_ms : timeout_of(o);
+    struct timeval t = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
     return fd;
 }
 
@@ -73,32 +69,25 @@ static const char *tls_reason(void) {
     return reason ? reason : "the other side has closed, or does not speak TLS";
 }
 
-static int trust(struct link *l, const struct link_options *o, struct err *e) {
-    if (o->insecure) return 0;
-    SSL_CTX_set_verify(l->tls_context, SSL_VERIFY_PEER, NULL);
-    int ok = o->ca ? SSL_CTX_load_verify_locations(l->tls_context, o->ca, NULL)
-                   : SSL_CTX_set_default_verify_paths(l->tls_context);
-    return ok == 1 ? 0
-                   : err_set(e, ERR_CONFIG, "cannot read the certificates in %s: %s",
-                             o->ca ? o->ca : "the machine's store", tls_reason());
-}
-
-/* The server's certificate must name the requested host name or address. */
-static void expect_name(struct link *l, const struct link_options *o) {
-    X509_VERIFY_PARAM *p = SSL_get0_param(l->tls);
-    if (o->insecure || X509_VERIFY_PARAM_set1_ip_asc(p, o->host) == 1) return;
-    SSL_set1_host(l->tls, o->host);
-    SSL_set_tlsext_host_name(l->tls, o->host);
-}
-
 static int greet(struct link *l, const struct link_options *o, struct err *e) {
     l->tls_context = SSL_CTX_new(TLS_client_method());
     if (!l->tls_context || SSL_CTX_set_min_proto_version(l->tls_context, TLS1_2_VERSION) != 1) return err_nomem(e);
-    if (trust(l, o, e)) return -1;
+    if (!o->insecure) {
+        SSL_CTX_set_verify(l->tls_context, SSL_VERIFY_PEER, NULL);
+        int ok = o->ca ? SSL_CTX_load_verify_locations(l->tls_context, o->ca, NULL)
+                       : SSL_CTX_set_default_verify_paths(l->tls_context);
+        if (ok != 1)
+            return err_set(e, ERR_CONFIG, "cannot read the certificates in %s: %s",
+                           o->ca ? o->ca : "the machine's store", tls_reason());
+    }
     SSL_CTX_set_mode(l->tls_context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     l->tls = SSL_new(l->tls_context);
     if (!l->tls || SSL_set_fd(l->tls, l->fd) != 1) return err_nomem(e);
-    expect_name(l, o);
+    /* The server's certificate must name the requested host name or address. */
+    if (!o->insecure && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(l->tls), o->host) != 1) {
+        SSL_set1_host(l->tls, o->host);
+        SSL_set_tlsext_host_name(l->tls, o->host);
+    }
     if (SSL_connect(l->tls) == 1) return 0;
     long why = SSL_get_verify_result(l->tls);
     return err_set(e, ERR_SERVER, "no TLS with %s:%u: %s", o->host, o->port,

@@ -63,14 +63,6 @@ static void flush(struct load_conn *c) {
     else ev_io_stop(l->loop, &c->writer);
 }
 
-static void flush_dirty(struct load *l) {
-    for (unsigned i = 0; i < l->n_dirty; i++) {
-        l->dirty[i]->dirty = false;
-        flush(l->dirty[i]);
-    }
-    l->n_dirty = 0;
-}
-
 /* The next request of a closed loop takes the slot that was freed last. */
 static void pump_closed(struct load *l) {
     while (!l->stopping && l->flight.n_free) {
@@ -85,16 +77,14 @@ static void pump_closed(struct load *l) {
     }
 }
 
-static struct flight_slot *take_open(struct load *l, uint64_t due) {
-    if (!l->driver->where) return flight_take(&l->flight, due);
-    return flight_take_of(&l->flight, l->driver->where(l->driver->arg) * l->in_flight, l->in_flight, due);
-}
-
 static void pump_open(struct load *l) {
     while (!l->stopping && l->flight.n_free) {
         uint64_t due = l->driver->due(l->driver->arg), now = load_now();
         if (due > now) return;
-        struct flight_slot *s = take_open(l, due);
+        struct flight_slot *s = !l->driver->where ? flight_take(&l->flight, due)
+                                                  : flight_take_of(&l->flight,
+                                                                   l->driver->where(l->driver->arg) * l->in_flight,
+                                                                   l->in_flight, due);
         l->crowded = !s;
         if (!s) return;
         if (!l->driver->pick(l->driver->arg, s)) {
@@ -132,7 +122,11 @@ static void pump(struct load *l) {
     while (l->flight.n_waiting && (s = flight_due(&l->flight, load_now()))) send_slot(l, s, load_now());
     if (l->driver->due) pump_open(l);
     else pump_closed(l);
-    flush_dirty(l);
+    for (unsigned i = 0; i < l->n_dirty; i++) {
+        l->dirty[i]->dirty = false;
+        flush(l->dirty[i]);
+    }
+    l->n_dirty = 0;
     if (l->driver->due || l->flight.n_waiting || l->alarm_ns != FLIGHT_NEVER) set_alarm(l);
     if (is_over(l)) end(l);
 }
@@ -228,31 +222,11 @@ uint64_t load_given_up(const struct load *l) { return l->given_up; }
 
 /* ---- running ---- */
 
-static void watch(struct load *l) {
-    ev_io_start(l->loop, &l->alarm);
-    for (unsigned i = 0; i < l->n; i++) ev_io_start(l->loop, &l->conns[i].reader);
-}
-
-static void unwatch(struct load *l) {
-    ev_io_stop(l->loop, &l->alarm);
-    ev_timer_stop(l->loop, &l->deadline);
-    ev_timer_stop(l->loop, &l->patience);
-    ev_timer_stop(l->loop, &l->tick);
-    for (unsigned i = 0; i < l->n; i++) {
-        ev_io_stop(l->loop, &l->conns[i].reader);
-        ev_io_stop(l->loop, &l->conns[i].writer);
-    }
-}
-
-static int renew_flight(struct load *l, struct err *e) {
-    flight_fini(&l->flight);
-    return flight_init(&l->flight, l->n * l->in_flight) ? err_nomem(e) : 0;
-}
-
 int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered,
              struct err *e) {
     static const double tick_s = 0.25;
-    if (renew_flight(l, e)) return -1;
+    flight_fini(&l->flight);
+    if (flight_init(&l->flight, l->n * l->in_flight)) return err_nomem(e);
     for (unsigned i = 0; i < l->n; i++)
         if (link_set_blocking(&l->conns[i].client.link, false, e)) return -1;
     l->driver = d;
@@ -267,26 +241,27 @@ int load_run(struct load *l, const struct load_driver *d, double seconds, double
         ev_timer_set(&l->deadline, seconds, 0);
         ev_timer_start(l->loop, &l->deadline);
     }
-    watch(l);
+    ev_io_start(l->loop, &l->alarm);
+    for (unsigned i = 0; i < l->n; i++) ev_io_start(l->loop, &l->conns[i].reader);
     uint64_t begun = load_now();
     pump(l);
     if (!is_over(l) && !e->set) ev_run(l->loop, 0);
     if (took) *took = (double)(load_now() - begun) / 1e9;
     if (unanswered) *unanswered = l->flight.n_flying;
-    unwatch(l);
+    ev_io_stop(l->loop, &l->alarm);
+    ev_timer_stop(l->loop, &l->deadline);
+    ev_timer_stop(l->loop, &l->patience);
+    ev_timer_stop(l->loop, &l->tick);
+    for (unsigned i = 0; i < l->n; i++) {
+        ev_io_stop(l->loop, &l->conns[i].reader);
+        ev_io_stop(l->loop, &l->conns[i].writer);
+    }
     for (unsigned i = 0; i < l->n && !e->set; i++)
         if (link_set_blocking(&l->conns[i].client.link, true, e)) break;
     return e->set ? -1 : 0;
 }
 
 /* ---- opening ---- */
-
-static void conn_init(struct load_conn *c, struct load *l) {
-    c->load = l;
-    ev_io_init(&c->reader, on_readable, c->client.link.fd, EV_READ);
-    ev_io_init(&c->writer, on_writable, c->client.link.fd, EV_WRITE);
-    c->reader.data = c->writer.data = c;
-}
 
 static void watchers_init(struct load *l) {
     ev_io_init(&l->alarm, on_alarm, l->alarm_fd, EV_READ);
@@ -309,8 +284,12 @@ struct load *load_open(const struct client_options *const *options, unsigned n_o
     if (!l->loop || !l->conns || !l->dirty || l->alarm_fd < 0) (void)err_nomem(e);
     else watchers_init(l);
     for (unsigned i = 0; i < connections && !e->set; i++) {
-        if (client_open(&l->conns[i].client, options[i % n_options], e)) break;
-        conn_init(&l->conns[i], l);
+        struct load_conn *c = &l->conns[i];
+        if (client_open(&c->client, options[i % n_options], e)) break;
+        c->load = l;
+        ev_io_init(&c->reader, on_readable, c->client.link.fd, EV_READ);
+        ev_io_init(&c->writer, on_writable, c->client.link.fd, EV_WRITE);
+        c->reader.data = c->writer.data = c;
     }
     if (!e->set) return l;
     load_close(l);

@@ -147,21 +147,10 @@ void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, c
 
 /* ---- responses ---- */
 
-static void skip_strings(struct rd *r) {
-    for (uint16_t n = rd_u16(r); n && !r->bad; n--) rd_bytes(r, rd_u16(r));
-}
-
 /* [bytes]; p NULL: null. */
 static struct slice read_bytes(struct rd *r) {
     uint32_t n = rd_u32(r);
     return n > INT32_MAX ? (struct slice){0} : rd_bytes(r, n);
-}
-
-static void skip_map(struct rd *r) {
-    for (uint16_t n = rd_u16(r); n && !r->bad; n--) {
-        rd_bytes(r, rd_u16(r));
-        read_bytes(r);
-    }
 }
 
 /* The optional fields before the body: tracing id, warnings (a list of strings) and custom payload
@@ -171,12 +160,15 @@ static void take_extras(struct wire_response *out) {
     if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
     const uint8_t *at = r.p;
     if (out->flags & NP_FLAG_WARNING) {
-        skip_strings(&r);
+        for (uint16_t n = rd_u16(&r); n && !r.bad; n--) rd_bytes(&r, rd_u16(&r));
         out->warnings = slice_of(at, (size_t)(r.p - at));
     }
     at = r.p;
     if (out->flags & NP_FLAG_PAYLOAD) {
-        skip_map(&r);
+        for (uint16_t n = rd_u16(&r); n && !r.bad; n--) {
+            rd_bytes(&r, rd_u16(&r));
+            read_bytes(&r);
+        }
         out->payload = slice_of(at, (size_t)(r.p - at));
     }
     out->body = slice_of(r.p, rd_left(&r));

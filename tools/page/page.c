@@ -21,13 +21,6 @@ void page_escaped(const char *text, struct buf *out) {
 
 /* ---- plots ---- */
 
-static double most_of(const double *v, size_t n) {
-    double most = 0;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] > most) most = v[i];
-    return most;
-}
-
 /* 1, 2 or 5 times a power of ten, at or above. */
 static double round_up(double x) {
     if (!(x > 0)) return 1;
@@ -41,7 +34,17 @@ static double round_up(double x) {
 static double x_at(double x, double most) { return LEFT + x / most * (WIDTH - LEFT - RIGHT); }
 static double y_at(double y, double most) { return HEIGHT - BOTTOM - y / most * (HEIGHT - TOP - BOTTOM); }
 
-static void put_axes(const struct page_plot *p, double x_most, double y_most, struct buf *out) {
+void page_plot(const struct page_plot *p, struct buf *out) {
+    double x_most = p->n ? p->x[p->n - 1] : 1, y_most = 0;
+    for (size_t k = 0; k < p->n_lines; k++)
+        for (size_t i = 0; i < p->n; i++)
+            if (p->lines[k].y[i] > y_most) y_most = p->lines[k].y[i];
+    y_most = round_up(y_most);
+    if (!(x_most > 0)) x_most = 1;
+    buf_printf(out, "<h2>%s <small>%s</small></h2><p class=\"key\">", p->title, p->unit);
+    for (size_t i = 0; i < p->n_lines; i++)
+        buf_printf(out, "<span style=\"color:%s\">&#9632; %s</span> ", p->lines[i].colour, p->lines[i].name);
+    buf_printf(out, "</p><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT, p->title);
     for (int i = 0; i <= 4; i++) {
         double y = y_most * i / 4;
         buf_printf(out,
@@ -53,21 +56,6 @@ static void put_axes(const struct page_plot *p, double x_most, double y_most, st
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>", x_at(x_most * i / 6, x_most),
                    HEIGHT - BOTTOM + 16, x_most * i / 6);
     buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>", WIDTH - RIGHT, HEIGHT - 1, p->x_name);
-}
-
-void page_plot(const struct page_plot *p, struct buf *out) {
-    double x_most = p->n ? p->x[p->n - 1] : 1, y_most = 0;
-    for (size_t i = 0; i < p->n_lines; i++) {
-        double most = most_of(p->lines[i].y, p->n);
-        if (most > y_most) y_most = most;
-    }
-    y_most = round_up(y_most);
-    if (!(x_most > 0)) x_most = 1;
-    buf_printf(out, "<h2>%s <small>%s</small></h2><p class=\"key\">", p->title, p->unit);
-    for (size_t i = 0; i < p->n_lines; i++)
-        buf_printf(out, "<span style=\"color:%s\">&#9632; %s</span> ", p->lines[i].colour, p->lines[i].name);
-    buf_printf(out, "</p><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT, p->title);
-    put_axes(p, x_most, y_most, out);
     for (size_t k = 0; k < p->n_lines; k++) {
         buf_printf(out, "<polyline fill=\"none\" stroke-width=\"1.6\" stroke=\"%s\" points=\"", p->lines[k].colour);
         for (size_t i = 0; i < p->n; i++)
@@ -87,19 +75,14 @@ static bool is_first(const struct page_bar *bars, size_t i) {
     return !i || strcmp(bars[i].group, bars[i - 1].group) != 0;
 }
 
-static double bars_most(const struct page_bar *bars, size_t n, int *height) {
+void page_bars(const char *title, const char *unit, const struct page_bar *bars, size_t n, struct buf *out) {
+    int height = TOP, y = TOP - BAR - BAR_GAP;
     double most = 0;
-    *height = TOP;
     for (size_t i = 0; i < n; i++) {
         if (bars[i].most > most) most = bars[i].most;
-        *height += BAR + BAR_GAP + (is_first(bars, i) ? GROUP_GAP : 0);
+        height += BAR + BAR_GAP + (is_first(bars, i) ? GROUP_GAP : 0);
     }
-    return most > 0 ? most : 1;
-}
-
-void page_bars(const char *title, const char *unit, const struct page_bar *bars, size_t n, struct buf *out) {
-    int height, y = TOP - BAR - BAR_GAP;
-    double most = bars_most(bars, n, &height);
+    if (!(most > 0)) most = 1;
     buf_printf(out, "<h2>%s <small>%s</small></h2><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", title,
                unit, WIDTH, height, title);
     for (size_t i = 0; i < n; i++) {

@@ -31,16 +31,6 @@ static int connect_to(const char *data_dir, struct err *e) {
     return rc ? -1 : fd;
 }
 
-/* The server has another working directory, so it gets an absolute path. */
-static int absolute(const char *path, char out[PATH_MAX], struct err *e) {
-    char here[PATH_MAX];
-    bool whole = path[0] == '/';
-    if (!whole && !getcwd(here, sizeof(here)))
-        return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
-    int n = snprintf(out, PATH_MAX, "%s%s%s", whole ? "" : here, whole ? "" : "/", path);
-    return n < PATH_MAX && !strchr(path, '\n') ? 0 : err_set(e, ERR_CONFIG, "the path %s cannot be used", path);
-}
-
 static int ask(int fd, const struct backup *b, const char *folder, struct buf *answer, struct err *e) {
     char line[PATH_MAX + 64];
     int n = snprintf(line, sizeof(line), "backup %u %s\n", b->keep, folder);
@@ -79,9 +69,14 @@ static int read_answer(const char *answer, struct eng_backup *made, struct err *
 }
 
 static int make(const struct backup *b, struct eng_backup *made, struct err *e) {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], here[PATH_MAX];
     struct buf answer;
-    if (absolute(b->to, folder, e)) return -1;
+    /* The server has another working directory, so it gets an absolute path. */
+    bool whole = b->to[0] == '/';
+    if (!whole && !getcwd(here, sizeof(here)))
+        return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
+    int n = snprintf(folder, PATH_MAX, "%s%s%s", whole ? "" : here, whole ? "" : "/", b->to);
+    if (n >= PATH_MAX || strchr(b->to, '\n')) return err_set(e, ERR_CONFIG, "the path %s cannot be used", b->to);
     int fd = connect_to(b->data_dir, e);
     if (fd < 0) return -1;
     buf_init(&answer, 1 << 16);

@@ -55,16 +55,13 @@ static int print_status(const struct capture_flags *f, struct client *c, struct 
     return 0;
 }
 
-static bool is_word(const char *s) {
-    return *s && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
-}
-
 /* The name is validated because it becomes part of a statement. */
 static int change(const struct capture_flags *f, struct client *c, struct err *e) {
     const char *name = f->start ? f->start : f->stop;
     char text[256];
     struct client_answer a;
-    if (!is_word(name) || strlen(name) > 64)
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    if (!*name || strspn(name, letters) != strlen(name) || strlen(name) > 64)
         return err_set(e, ERR_CONFIG, "the name of a capture has 1 to 64 letters, digits, _ or -, not '%s'", name);
     if (f->stop) snprintf(text, sizeof(text), "DELETE FROM system_control.capture WHERE name = '%s'", name);
     else
@@ -104,13 +101,6 @@ static void put_sums(struct buf *out, const struct sums *s) {
                s->requests, s->refused, s->throttled);
     charge_put_units(out, (double)s->read_halves / 2);
     buf_printf(out, ",\"write_units\":%" PRIu64 ",\"static_write_units\":%" PRIu64, s->write_units, s->static_units);
-}
-
-static void time_text(int64_t us, char out[32]) {
-    time_t s = (time_t)(us / 1000000);
-    struct tm utc;
-    gmtime_r(&s, &utc);
-    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &utc);
 }
 
 static double seconds_of(const struct trace *t) {
@@ -160,7 +150,10 @@ static void inspect_text(const struct trace *t, const struct sums *all, const st
                                                   {"read units", true}, {"write units", true}, {"static", true},
                                                   {"statement", false}};
     char started[32];
-    time_text(t->header.started_us, started);
+    time_t s = (time_t)(t->header.started_us / 1000000);
+    struct tm utc;
+    gmtime_r(&s, &utc);
+    strftime(started, 32, "%Y-%m-%d %H:%M:%S", &utc);
     printf("begun %s UTC, %.1f s, %zu statements prepared%s\n", started, seconds_of(t), t->n_statements,
            t->header.hashed ? "; values are hashed" : "");
     if (t->reason.p) printf("ended: %.*s\n", SLICE_FMT(t->reason));

@@ -57,11 +57,6 @@ static int number(X509 *cert) {
     return ok;
 }
 
-static int set_name(X509 *cert, const char *name) {
-    return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8, (const unsigned char *)name, -1,
-                                      -1, 0);
-}
-
 /* Without a signer the certificate is self-signed. */
 static int make(struct pair *p, const char *name, uint32_t days, const struct pair *signer,
                 const char *const (*extensions)[2], struct err *e) {
@@ -71,7 +66,9 @@ static int make(struct pair *p, const char *name, uint32_t days, const struct pa
     X509 *issuer = signer ? signer->cert : p->cert;
     if (!X509_set_version(p->cert, 2) || !number(p->cert) || !X509_gmtime_adj(X509_getm_notBefore(p->cert), -3600) ||
         !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) ||
-        !set_name(p->cert, name) || !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
+        !X509_NAME_add_entry_by_txt(X509_get_subject_name(p->cert), "CN", MBSTRING_UTF8, (const unsigned char *)name,
+                                    -1, -1, 0) ||
+        !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
         return no(e, name);
     for (; (*extensions)[0]; extensions++)
         if (!extend(p->cert, issuer, OBJ_txt2nid((*extensions)[0]), (*extensions)[1])) return no(e, name);

@@ -30,11 +30,6 @@ static void note(struct findings *f, const struct script *s, const struct script
     buf_put_str(&f->out, "}");
 }
 
-static bool is_definition(enum stmt_kind kind) {
-    return kind != STMT_SELECT && kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE
-        && kind != STMT_BATCH;
-}
-
 /* A statement that both worlds refuse with the same text is wrong CQL, not a rule of Keyspaces. A
  * definition that only Keyspaces refuses still takes effect, so that later statements do not fail
  * for lack of it. */
@@ -44,17 +39,12 @@ static void check_one(struct world *strict, struct world *lenient, struct findin
     struct world_answer ignored;
     struct err e = {0}, other = {0};
     f->statements++;
-    bool wrong = world_run(lenient, &q, &ignored, &other) != 0, defines = !wrong && is_definition(ignored.kind);
+    bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
+    bool defines = !wrong && ignored.kind != STMT_SELECT && ignored.kind != STMT_INSERT &&
+                   ignored.kind != STMT_UPDATE && ignored.kind != STMT_DELETE && ignored.kind != STMT_BATCH;
     if (!world_run(strict, &q, &ignored, &e)) return;
     note(f, s, at, &e, wrong && !strcmp(e.text, other.text));
     if (defines && world_define(strict, &q, &e)) note(f, s, at, &e, true);
-}
-
-static void finish(const struct findings *f, const char *path) {
-    if (f->json)
-        printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f->refused ? "false" : "true",
-               path, f->statements, SLICE_FMT(buf_slice(&f->out)));
-    else printf("%u statements, %u refused\n", f->statements, f->refused);
 }
 
 static int check(const struct pricing *p, const char *path, struct err *e) {
@@ -66,7 +56,10 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
     buf_init(&f.out, 0);
     if (!rc) {
         while (script_next(&s, &at)) check_one(strict, lenient, &f, &s, &at);
-        finish(&f, path);
+        if (f.json)
+            printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
+                   path, f.statements, SLICE_FMT(buf_slice(&f.out)));
+        else printf("%u statements, %u refused\n", f.statements, f.refused);
         script_close(&s);
         rc = f.refused ? 1 : 0;
     }

@@ -60,33 +60,6 @@ static void note(struct gate *g, const struct script_statement *at, double limit
     if (!g->p->json && why) printf("%s:%u: %s\n    %.*s\n", g->path, at->line, why, SLICE_FMT(at->text));
 }
 
-static void gate_one(struct gate *g, struct world *w, const struct script_statement *at, double limit) {
-    struct world_answer a;
-    struct err e = {0};
-    char why[ERR_TEXT_MAX + 64];
-    if (pricing_run(w, g->p, at->text, &a, &e)) {
-        snprintf(why, sizeof(why), "refused: %s", e.text);
-        note(g, at, limit, 0, why);
-    } else if (a.charge.total > limit) {
-        snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total,
-                 a.charge.total - limit, limit);
-        note(g, at, limit, a.charge.total, why);
-    } else {
-        note(g, at, limit, a.charge.total, NULL);
-    }
-}
-
-static int write_junit(const struct gate *g, struct err *e) {
-    FILE *f = g->junit ? fopen(g->junit, "we") : NULL;
-    if (!g->junit) return 0;
-    if (!f) return err_set(e, ERR_CONFIG, "cannot write %s", g->junit);
-    fprintf(f,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" "
-            "failures=\"%u\">\n%.*s</testsuite>\n",
-            g->statements, g->failed, SLICE_FMT(buf_slice(&g->xml)));
-    return fclose(f) ? err_set(e, ERR_CONFIG, "cannot write %s", g->junit) : 0;
-}
-
 static int run(struct gate *g, struct world *w, struct script *s, struct err *e) {
     struct script_statement at;
     const uint8_t *from = s->text.p;
@@ -96,9 +69,28 @@ static int run(struct gate *g, struct world *w, struct script *s, struct err *e)
         if (limit < 0)
             return err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement",
                            g->path, at.line);
-        gate_one(g, w, &at, limit);
+        struct world_answer a;
+        struct err refusal = {0};
+        char why[ERR_TEXT_MAX + 64];
+        if (pricing_run(w, g->p, at.text, &a, &refusal)) {
+            snprintf(why, sizeof(why), "refused: %s", refusal.text);
+            note(g, &at, limit, 0, why);
+        } else if (a.charge.total > limit) {
+            snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total,
+                     a.charge.total - limit, limit);
+            note(g, &at, limit, a.charge.total, why);
+        } else {
+            note(g, &at, limit, a.charge.total, NULL);
+        }
     }
-    return write_junit(g, e);
+    if (!g->junit) return 0;
+    FILE *f = fopen(g->junit, "we");
+    if (!f) return err_set(e, ERR_CONFIG, "cannot write %s", g->junit);
+    fprintf(f,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" "
+            "failures=\"%u\">\n%.*s</testsuite>\n",
+            g->statements, g->failed, SLICE_FMT(buf_slice(&g->xml)));
+    return fclose(f) ? err_set(e, ERR_CONFIG, "cannot write %s", g->junit) : 0;
 }
 
 static int gate(const struct pricing *p, const char *path, const char *junit, struct err *e) {

@@ -2,16 +2,6 @@
 
 #include <stdlib.h>
 
-static int read_login(struct remote *r, struct err *e) {
-    struct client_options *o = &r->options;
-    o->user = r->user;
-    o->password = r->password ? r->password : getenv("TALLY_PASSWORD");
-    if (r->user && !o->password)
-        return err_set(e, ERR_CONFIG, "--user needs --password, or TALLY_PASSWORD in the environment");
-    if (r->password && !r->user) return err_set(e, ERR_CONFIG, "--password needs --user");
-    return r->sigv4 ? remote_read_sigv4(o, r->region, e) : 0;
-}
-
 int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) {
     o->access_key = getenv("AWS_ACCESS_KEY_ID");
     o->secret_key = getenv("AWS_SECRET_ACCESS_KEY");
@@ -38,7 +28,13 @@ int remote_read(struct remote *r, struct err *e) {
                                             .ca = r->ca,
                                             .insecure = r->insecure,
                                             .timeout_ms = r->timeout_s * 1000};
-    return read_login(r, e);
+    struct client_options *o = &r->options;
+    o->user = r->user;
+    o->password = r->password ? r->password : getenv("TALLY_PASSWORD");
+    if (r->user && !o->password)
+        return err_set(e, ERR_CONFIG, "--user needs --password, or TALLY_PASSWORD in the environment");
+    if (r->password && !r->user) return err_set(e, ERR_CONFIG, "--password needs --user");
+    return r->sigv4 ? remote_read_sigv4(o, r->region, e) : 0;
 }
 
 int remote_connect(struct remote *r, struct client *c, struct err *e) {

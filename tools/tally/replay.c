@@ -130,15 +130,6 @@ static void print_json(const struct replay *p, const struct sums *all, const str
 
 /* ---- the sub-command ---- */
 
-static int report(struct replay *p, struct err *e) {
-    struct sums all, *by_name = sum_up(p, &all);
-    if (!by_name) return err_nomem(e);
-    if (p->flags->json) print_json(p, &all, by_name);
-    else print_text(p, &all, by_name);
-    free(by_name);
-    return 0;
-}
-
 static int replay(struct replay *p, struct trace *t, struct err *e) {
     if (t->header.hashed)
         return err_set(e, ERR_CONFIG,
@@ -148,7 +139,12 @@ static int replay(struct replay *p, struct trace *t, struct err *e) {
     if (!p->results) return err_nomem(e);
     if (!p->flags->price && !(p->latency = calloc(1, sizeof(*p->latency)))) return err_nomem(e);
     if (p->flags->price ? replay_price(p, e) : replay_send(p, e)) return -1;
-    return report(p, e);
+    struct sums all, *by_name = sum_up(p, &all);
+    if (!by_name) return err_nomem(e);
+    if (p->flags->json) print_json(p, &all, by_name);
+    else print_text(p, &all, by_name);
+    free(by_name);
+    return 0;
 }
 
 static int wrong(const struct replay_flags *f, struct err *e) {

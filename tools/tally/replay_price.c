@@ -104,15 +104,6 @@ static int send(struct pricer *x, const struct world_call *call, const struct tr
     return world_send(x->world, call, a, state, throttled, e);
 }
 
-static void note(struct pricer *x, int64_t now_us, const struct world_answer *a) {
-    int64_t second = now_us / 1000000;
-    if (second != x->second) x->second = second, x->read = x->write = 0;
-    x->read += a->charge.read_units;
-    x->write += a->charge.write_units + a->charge.static_write_units;
-    if (x->read > x->p->peak_read) x->p->peak_read = x->read;
-    if (x->write > x->p->peak_write) x->p->peak_write = x->write;
-}
-
 static int price_page(struct pricer *x, size_t i, const struct world_call *call, struct slice *state, uint64_t *rows) {
     const struct trace_request *r = &x->p->trace->requests[i];
     struct replayed *out = &x->p->results[i];
@@ -124,23 +115,22 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
         out->throttled = throttled;
         return -1;
     }
-    note(x, r->q.began_us, &a);
+    int64_t second = r->q.began_us / 1000000;
+    if (second != x->second) x->second = second, x->read = x->write = 0;
+    x->read += a.charge.read_units;
+    x->write += a.charge.write_units + a.charge.static_write_units;
+    if (x->read > x->p->peak_read) x->p->peak_read = x->read;
+    if (x->write > x->p->peak_write) x->p->peak_write = x->write;
     out->halves += (int64_t)(a.charge.total * 2);
     *rows += a.rows_returned;
     return 0;
 }
 
-/* Rows that the client has read from this request's answer on, page by page. */
-static uint64_t rows_wanted(const struct trace *t, size_t i) {
-    uint64_t rows = t->requests[i].q.rows_returned;
-    for (int64_t k = t->requests[i].page_after; k != TRACE_NONE; k = t->requests[k].page_after)
-        rows += t->requests[k].q.rows_returned;
-    return rows;
-}
-
 /* With another page size: as many pages as bring the client as many rows. */
 static void price_repaged(struct pricer *x, size_t i, struct world_call *call) {
-    uint64_t rows = 0, wanted = rows_wanted(x->p->trace, i);
+    const struct trace_request *all = x->p->trace->requests;
+    uint64_t rows = 0, wanted = all[i].q.rows_returned; /* of this request and the pages after it */
+    for (int64_t k = all[i].page_after; k != TRACE_NONE; k = all[k].page_after) wanted += all[k].q.rows_returned;
     struct slice state;
     call->page_size = (int32_t)x->p->flags->pricing.page_size;
     while (!price_page(x, i, call, &state, &rows) && state.p && rows < wanted) {

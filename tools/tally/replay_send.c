@@ -59,18 +59,6 @@ static int by_begin(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* How many of the first i requests had ended when request i began. */
-static size_t count_ended(const struct trace *t, size_t i) {
-    int64_t began = t->requests[i].q.began_us;
-    size_t low = 0, high = i;
-    while (low < high) { /* the capture is ordered by end time, with small deviations */
-        size_t mid = low + (high - low) / 2;
-        if (trace_ended(&t->requests[mid]) <= began) low = mid + 1;
-        else high = mid;
-    }
-    return low;
-}
-
 static int make_order(struct sender *s, struct err *e) {
     const struct trace *t = s->t;
     s->order = calloc(t->n + 1, sizeof(*s->order));
@@ -81,7 +69,15 @@ static int make_order(struct sender *s, struct err *e) {
     if (!s->order || !s->ended_before || !s->is_answered || !s->states || !s->prepared) return err_nomem(e);
     for (size_t i = 0; i < t->n; i++) {
         s->order[i] = i;
-        s->ended_before[i] = count_ended(t, i);
+        /* ended_before: how many of the first i requests had ended when request i began */
+        int64_t began = t->requests[i].q.began_us;
+        size_t low = 0, high = i;
+        while (low < high) { /* the capture is ordered by end time, with small deviations */
+            size_t mid = low + (high - low) / 2;
+            if (trace_ended(&t->requests[mid]) <= began) low = mid + 1;
+            else high = mid;
+        }
+        s->ended_before[i] = low;
         s->is_answered[i] = replay_skips(t, &t->requests[i]);
     }
     sorting = t;
@@ -211,11 +207,6 @@ static void forget(struct sender *s) {
 
 /* ---- the schema ---- */
 
-static void nap(void) {
-    const struct timespec t = {.tv_nsec = 20000000};
-    nanosleep(&t, NULL);
-}
-
 static struct slice read_string(struct rd *in) { return rd_bytes(in, rd_u16(in)); }
 
 /* 1: the change has taken effect; 0: not yet; -1: this server has no system_schema_mcs. */
@@ -247,17 +238,14 @@ static void settle(struct sender *s, const struct wire_response *r) {
     struct slice name = table ? read_string(&in) : (struct slice){0};
     if (in.bad || (!table && !slice_is(target, "KEYSPACE"))) return;
     uint64_t until = load_now() + (uint64_t)SETTLE_S * 1000000000u;
-    while (load_now() < until && !is_settled(s, dropped, table, keyspace, name)) nap();
+    while (load_now() < until && !is_settled(s, dropped, table, keyspace, name)) {
+        const struct timespec t = {.tv_nsec = 20000000};
+        nanosleep(&t, NULL);
+    }
     forget(s);
 }
 
 /* ---- the driver ---- */
-
-static uint64_t due_at(const struct sender *s, size_t i) {
-    if (!s->speed) return s->begun_ns;
-    double since_us = (double)(s->t->requests[i].q.began_us - s->t->requests[s->order[0]].q.began_us);
-    return s->begun_ns + (uint64_t)(since_us * 1000 / s->speed);
-}
 
 static uint64_t due(void *arg) {
     struct sender *s = arg;
@@ -265,8 +253,9 @@ static uint64_t due(void *arg) {
     if (s->next >= s->t->n || s->failed.set) return FLIGHT_NEVER;
     size_t i = s->order[s->next];
     if (s->answered_all < s->ended_before[i]) return FLIGHT_NEVER; /* not before the next answer */
-    uint64_t at = due_at(s, i), now = load_now();
-    return s->speed ? at : now;
+    if (!s->speed) return load_now();
+    double since_us = (double)(s->t->requests[i].q.began_us - s->t->requests[s->order[0]].q.began_us);
+    return s->begun_ns + (uint64_t)(since_us * 1000 / s->speed);
 }
 
 static unsigned where(void *arg) {
@@ -319,15 +308,6 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
     wire_end(out, at);
 }
 
-static void keep_state(struct sender *s, size_t i, const struct wire_response *r) {
-    struct slice state = wire_paging_state(r);
-    if (!state.p) return;
-    buf_init(&s->states[i], 0);
-    buf_put_slice(&s->states[i], state);
-}
-
-static bool was_throttled(const struct wire_response *r) { return wire_payload(r, "throttle").p != NULL; }
-
 static int64_t answered(void *arg, struct flight_slot *slot, const struct load_answer *a) {
     struct sender *s = arg;
     size_t i = slot->a;
@@ -338,14 +318,18 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
     *out = (struct replayed){.sent = true, .halves = charge < 0 ? -1 : (int64_t)(charge * 2)};
     if (r->opcode == NP_ERROR) {
         out->outcome = wire_error_code(r, &text);
-        out->throttled = was_throttled(r);
+        out->throttled = wire_payload(r, "throttle").p != NULL;
         out->halves = 0;
         if (out->outcome == ERR_UNPREPARED && slot->tries < 3) { /* its table has changed since */
             forget(s);
             return 0;
         }
     }
-    keep_state(s, i, r);
+    struct slice state = wire_paging_state(r);
+    if (state.p) {
+        buf_init(&s->states[i], 0);
+        buf_put_slice(&s->states[i], state);
+    }
     hist_add(s->p->latency, s->speed ? a->latency_ns : a->service_ns);
     if (r->opcode == NP_RESULT && r->body.n >= 4 && load_u32(r->body.p) == SCHEMA_CHANGE_KIND) settle(s, r);
     s->is_answered[i] = true;

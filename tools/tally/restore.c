@@ -94,16 +94,6 @@ static int try_store(const char *folder, struct err *e) {
     return eng ? 0 : -1;
 }
 
-static int place(const char *fresh, const char *data_dir, struct err *e) {
-    char parent[PATH_MAX];
-    if (rename(fresh, data_dir))
-        return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));
-    snprintf(parent, sizeof(parent), "%s", data_dir);
-    char *slash = strrchr(parent, '/');
-    if (slash) slash[slash == parent] = 0;
-    return sync_folder(slash ? parent : ".", e);
-}
-
 /* The target must be absent; an empty folder is removed. */
 static int check_target(const char *data_dir, struct err *e) {
     struct stat st;
@@ -125,7 +115,13 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
         return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does",
                        fresh);
     if (eng_backup_restore(r->from, b->number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
-    return place(fresh, data_dir, e);
+    char parent[PATH_MAX];
+    if (rename(fresh, data_dir))
+        return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));
+    snprintf(parent, sizeof(parent), "%s", data_dir);
+    char *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = 0;
+    return sync_folder(slash ? parent : ".", e);
 }
 
 static int restore_chosen(const struct restore *r) {

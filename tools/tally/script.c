@@ -42,8 +42,7 @@ static bool is_word(const struct token *t, const char *word) {
     return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
 }
 
-/* Bytes that form no token become part of the statement. The reader skips them one by one, and the
- * parser reports the error later. */
+/* A byte that begins no token becomes part of the statement, and the parser reports the error later. */
 static bool next(struct script *s, struct token *t) {
     *t = token_next(&s->reader);
     if (t->code != T_ERROR) return t->code != 0;
@@ -52,13 +51,6 @@ static bool next(struct script *s, struct token *t) {
     t->text = slice_of(s->reader.text.p + s->reader.at, 1);
     s->reader.at++;
     return true;
-}
-
-/* The line number of at, which never moves backward between calls: so counting passes over the file
- * only once. */
-static uint32_t line_of(struct script *s, const uint8_t *at) {
-    for (; s->counted < at; s->counted++) s->line += *s->counted == '\n';
-    return s->line;
 }
 
 bool script_next(struct script *s, struct script_statement *out) {
@@ -72,7 +64,9 @@ bool script_next(struct script *s, struct script_statement *out) {
             begun = true;
             batch = is_word(&t, "BEGIN");
             out->text.p = t.text.p;
-            out->line = line_of(s, t.text.p);
+            /* statements only move forward, so the counting passes over the text once */
+            for (; s->counted < t.text.p; s->counted++) s->line += *s->counted == '\n';
+            out->line = s->line;
         }
         if (batch && is_word(&t, "BATCH") && before.text.p && is_word(&before, "APPLY")) applied = true;
         if (end && (!batch || applied)) return out->ended = true;
