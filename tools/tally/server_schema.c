@@ -35,15 +35,6 @@ static void put_name(struct buf *out, const char *keyspace, const char *name) {
     put_identifier(out, name);
 }
 
-/* Appends the value of a column as a literal; nothing when it is null. */
-static void put_literal(struct buf *out, const struct client_rows *row, const char *column) {
-    struct value v = client_value(row, column);
-    if (v.n < 0) return;
-    for (uint32_t i = 0; i < row->columns.n; i++)
-        if (!strcmp(row->columns.list[i].name, column))
-            cql_value_print(row->columns.list[i].type, slice_of(v.p, (size_t)v.n), out);
-}
-
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     const char *name = client_text(row, &c->arena, "keyspace_name");
@@ -51,7 +42,10 @@ static int take_keyspace(void *arg, struct client *c, const struct client_rows *
     buf_put_str(r->out, "CREATE KEYSPACE ");
     put_identifier(r->out, name);
     buf_put_str(r->out, " WITH replication = ");
-    put_literal(r->out, row, "replication");
+    struct value v = client_value(row, "replication");
+    for (uint32_t i = 0; v.n >= 0 && i < row->columns.n; i++)
+        if (!strcmp(row->columns.list[i].name, "replication"))
+            cql_value_print(row->columns.list[i].type, slice_of(v.p, (size_t)v.n), r->out);
     buf_put_str(r->out, ";\n");
     return 0;
 }
@@ -127,24 +121,6 @@ static uint32_t put_key(const struct reading *r, const char *keyspace, const cha
     return n;
 }
 
-static void put_columns(const struct reading *r, const char *keyspace, const char *table, struct buf *out) {
-    for (uint32_t i = 0; i < r->n; i++) {
-        const struct column *c = &r->columns[i];
-        if (strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
-        buf_put_str(out, "\n    ");
-        put_identifier(out, c->name);
-        buf_printf(out, " %s%s,", c->type, strcmp(c->kind, "static") ? "" : " static");
-    }
-    buf_put_str(out, "\n    PRIMARY KEY ((");
-    put_key(r, keyspace, table, "partition_key", false, out);
-    buf_put_str(out, ")");
-    struct buf keys;
-    buf_init(&keys, 0);
-    if (put_key(r, keyspace, table, "clustering", false, &keys)) buf_printf(out, ", %.*s", SLICE_FMT(buf_slice(&keys)));
-    buf_fini(&keys);
-    buf_put_str(out, ")\n)");
-}
-
 /* Appends a property's settings for CREATE TABLE. The last_update_ keys, which the server
  * maintains, are left out. */
 static void put_property(struct buf *out, struct slice name, struct slice settings) {
@@ -186,7 +162,22 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
     buf_put_str(r->out, "CREATE TABLE ");
     put_name(r->out, keyspace, table);
     buf_put_str(r->out, " (");
-    put_columns(r, keyspace, table, r->out);
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct column *column = &r->columns[i];
+        if (strcmp(column->keyspace, keyspace) || strcmp(column->table, table)) continue;
+        buf_put_str(r->out, "\n    ");
+        put_identifier(r->out, column->name);
+        buf_printf(r->out, " %s%s,", column->type, strcmp(column->kind, "static") ? "" : " static");
+    }
+    buf_put_str(r->out, "\n    PRIMARY KEY ((");
+    put_key(r, keyspace, table, "partition_key", false, r->out);
+    buf_put_str(r->out, ")");
+    struct buf keys;
+    buf_init(&keys, 0);
+    if (put_key(r, keyspace, table, "clustering", false, &keys))
+        buf_printf(r->out, ", %.*s", SLICE_FMT(buf_slice(&keys)));
+    buf_fini(&keys);
+    buf_put_str(r->out, ")\n)");
     buf_printf(r->out, " WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
     buf_init(&orders, 0);
     if (put_key(r, keyspace, table, "clustering", true, &orders))

@@ -186,13 +186,6 @@ static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
     return 0;
 }
 
-static void screen_fini(struct top_screen *s) {
-    free(s->tables.rows);
-    free(s->partitions.rows);
-    free(s->statements.rows);
-    free(s->limits.rows);
-}
-
 /* ---- showing ---- */
 
 static void put_list(const char *title, const char *minute, const struct top_list *l, uint32_t most, struct buf *out) {
@@ -310,7 +303,10 @@ static int top(struct top_flags *f, struct err *e) {
         if (f->once) break;
         nanosleep(&pause, NULL);
     }
-    screen_fini(&s);
+    free(s.tables.rows);
+    free(s.partitions.rows);
+    free(s.statements.rows);
+    free(s.limits.rows);
     client_close(&c);
     return rc;
 }

@@ -70,15 +70,6 @@ static int read_file(struct trace *t, const char *path, bool up_to_damage, struc
     return 0;
 }
 
-/* Sorts the statements by id and removes duplicates. */
-static void settle_statements(struct trace *t) {
-    size_t n = 0;
-    if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
-    for (size_t i = 0; i < t->n_statements; i++)
-        if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
-    t->n_statements = n;
-}
-
 static int read_files(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
     struct capture_reader last;
     char before[4096];
@@ -241,7 +232,12 @@ int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err 
     *t = (struct trace){0};
     arena_init(&t->arena, 64 << 10, 0);
     if (!read_files(t, path, up_to_damage, e)) {
-        settle_statements(t);
+        /* Sorts the statements by id and removes duplicates. */
+        size_t n = 0;
+        if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
+        for (size_t i = 0; i < t->n_statements; i++)
+            if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
+        t->n_statements = n;
         if (!t->n_files) t->header = (struct capture_header){0};
         else t->header = t->files[0].header;
         if (!name_all(t, e)) {

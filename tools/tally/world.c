@@ -147,23 +147,6 @@ static enum cql_outcome run(struct world *w, struct cql_request *r, struct charg
     return outcome;
 }
 
-static void add(struct world_answer *out, const struct op_cost *cost, const struct charge *c) {
-    struct charge *all = &out->charge;
-    all->read_units += c->read_units, all->write_units += c->write_units,
-        all->static_write_units += c->static_write_units;
-    all->total += c->total;
-    all->row_bytes += c->row_bytes, all->static_bytes += c->static_bytes;
-    all->rules |= c->rules;
-    out->pages++;
-    out->rows_read += cost->rows_read, out->rows_returned += cost->rows_returned;
-    out->bytes_read += cost->bytes_read, out->partitions += cost->partitions;
-    for (const struct op_read *r = cost->reads; r; r = r->next) {
-        out->filtered += r->filtered;
-        out->entities += op_read_entities(r);
-    }
-    for (const struct op_write *r = cost->writes; r; r = r->next) out->entities += op_write_entities(r);
-}
-
 int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
                     struct charge *out, uint64_t *entities) {
     struct op_cost part = *a->cost;
@@ -215,7 +198,20 @@ static void run_once(struct world *w, struct cql_request *r, struct world_answer
     enum cql_outcome outcome = run(w, r, &charge);
     buf_clear(&w->paging, SIZE_MAX);
     if (outcome != CQL_FAILED) {
-        add(out, &w->cost, &charge);
+        struct charge *all = &out->charge;
+        all->read_units += charge.read_units, all->write_units += charge.write_units,
+            all->static_write_units += charge.static_write_units;
+        all->total += charge.total;
+        all->row_bytes += charge.row_bytes, all->static_bytes += charge.static_bytes;
+        all->rules |= charge.rules;
+        out->pages++;
+        out->rows_read += w->cost.rows_read, out->rows_returned += w->cost.rows_returned;
+        out->bytes_read += w->cost.bytes_read, out->partitions += w->cost.partitions;
+        for (const struct op_read *x = w->cost.reads; x; x = x->next) {
+            out->filtered += x->filtered;
+            out->entities += op_read_entities(x);
+        }
+        for (const struct op_write *x = w->cost.writes; x; x = x->next) out->entities += op_write_entities(x);
         out->kind = r->stmt_kind;
         out->n_warnings = r->n_warnings;
         out->warnings = r->warnings;

@@ -65,7 +65,13 @@ static const char *next_of(struct arena *a, const char **list) {
     return (const char *)copy.p;
 }
 
-static int read_captures(struct capacity_command *c, struct nodetool *n) {
+static int apply_captures(struct capacity_command *c) {
+    struct nodetool n = {0};
+    uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
+    if (!c->tablestats)
+        return c->tablehistograms || c->info || c->status
+                   ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats")
+                   : 0;
     const struct { const char *paths; enum nodetool_kind kind;
     } inputs[] = {{c->tablestats, NODETOOL_TABLESTATS},
                   {c->tablehistograms, NODETOOL_TABLEHISTOGRAMS},
@@ -76,22 +82,11 @@ static int read_captures(struct capacity_command *c, struct nodetool *n) {
         for (const char *path; (path = next_of(&c->w.arena, &list));) {
             struct slice text;
             if (file_read(path, &text, c->e)) return -1;
-            int rc = nodetool_read(n, &c->w.arena, inputs[i].kind, path, text, c->e);
+            int rc = nodetool_read(&n, &c->w.arena, inputs[i].kind, path, text, c->e);
             free((void *)text.p);
             if (rc) return -1;
         }
     }
-    return 0;
-}
-
-static int apply_captures(struct capacity_command *c) {
-    struct nodetool n = {0};
-    uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
-    if (!c->tablestats)
-        return c->tablehistograms || c->info || c->status
-                   ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats")
-                   : 0;
-    if (read_captures(c, &n)) return -1;
     return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
 }
 
@@ -183,18 +178,6 @@ static int estimate(struct capacity_command *c, struct report *r) {
     return 0;
 }
 
-static int print(const struct capacity_command *c, const struct report *r) {
-    struct buf out;
-    buf_init(&out, 0);
-    if (c->p.json) report_json(r, &out);
-    else report_text(r, &out);
-    bool failed = buf_failed(&out);
-    if (!failed) printf("%.*s%s", SLICE_FMT(buf_slice(&out)), c->p.json ? "\n" : "");
-    buf_fini(&out);
-    if (failed) return err_nomem(c->e);
-    return report_is_no(r) ? EXIT_NO : EXIT_DONE;
-}
-
 /* Adds the notes that apply to every estimate. */
 static int note_model(struct capacity_command *c) {
     return note_add(&c->w.arena, &c->notes, c->e,
@@ -243,7 +226,15 @@ static int run(struct capacity_command *c) {
     r.prices = &c->price;
     r.regions = regions;
     r.notes = c->notes;
-    return print(c, &r);
+    struct buf out;
+    buf_init(&out, 0);
+    if (c->p.json) report_json(&r, &out);
+    else report_text(&r, &out);
+    bool failed = buf_failed(&out);
+    if (!failed) printf("%.*s%s", SLICE_FMT(buf_slice(&out)), c->p.json ? "\n" : "");
+    buf_fini(&out);
+    if (failed) return err_nomem(c->e);
+    return report_is_no(&r) ? EXIT_NO : EXIT_DONE;
 }
 
 static int check_flags(const struct capacity_command *c) {

@@ -30,15 +30,6 @@ static double deviation_of(const double *samples, uint32_t n, double mean) {
     return sqrt(sum / n);
 }
 
-/* An observed write has no known TTL, so the TTL deletes of its table are unknown if the table can
- * expire data. */
-static void add_ttl(struct day *d, const struct measured *s) {
-    bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
-                   (d->table->default_ttl || schema_has_ttl(d->table));
-    if (unknown || d->ttl_deletes < 0) d->ttl_deletes = -1;
-    else d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
-}
-
 /* Spreads the cost of a request of many pages evenly over the seconds that it lasts. */
 static void add_cost(double *seconds, uint32_t at, double cost, uint32_t lasts) {
     for (uint32_t i = 0; i < lasts; i++) seconds[(at + i) % DAY_S] += cost / lasts;
@@ -274,38 +265,6 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
     return 0;
 }
 
-static bool is_over(const struct workload_partition *p) { return p->over_reads || p->over_writes || p->over_entities; }
-
-static void find_busiest(const struct measure *m, struct day *d) {
-    double most = -1;
-    uint32_t best = 0;
-    for (uint32_t second = 0; second < DAY_S; second += 60) {
-        struct workload_partition p;
-        d->busiest_at = second;
-        load_of(m, d, 0, &p);
-        double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value +
-                      p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
-                      p.entities / (double)limit_info(LIMIT_ENTITIES_PARTITION)->value;
-        if (load > most) most = load, best = second;
-    }
-    d->busiest_at = best;
-}
-
-/* Load does not rise with the rank, so a binary search finds the first rank that is over no
- * limit. */
-static int count_over(const struct measure *m, struct day *d, struct err *e) {
-    uint64_t low = 0, high = d->n_partitions;
-    while (low < high) {
-        struct workload_partition p;
-        load_of(m, d, low + (high - low) / 2, &p);
-        if (day_judge_partition(d->table, &p, e)) return -1;
-        if (is_over(&p)) low = p.rank + 1;
-        else high = p.rank;
-    }
-    d->n_over = low;
-    return 0;
-}
-
 static void take_observed(const struct workload_table *t, struct day *d) {
     d->observed = true;
     d->n_partitions = t->n_keys;
@@ -324,30 +283,35 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
         d->n_partitions = s->keys->n;
     }
     if (!d->n_partitions) return 0;
-    find_busiest(m, d);
+    double most = -1;
+    uint32_t best = 0;
+    for (uint32_t second = 0; second < DAY_S; second += 60) {
+        struct workload_partition p;
+        d->busiest_at = second;
+        load_of(m, d, 0, &p);
+        double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value +
+                      p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
+                      p.entities / (double)limit_info(LIMIT_ENTITIES_PARTITION)->value;
+        if (load > most) most = load, best = second;
+    }
+    d->busiest_at = best;
     for (uint64_t rank = 0; rank < d->n_partitions && d->n_shown < HOT_SHOWN; rank++) {
         struct workload_partition *p = &d->shown[d->n_shown++];
         load_of(m, d, rank, p);
         if (day_judge_partition(d->table, p, e)) return -1;
     }
-    return count_over(m, d, e);
-}
-
-/* A capture records the use of each second of a table, so its statements add nothing to it. */
-static bool has_seconds(const struct measured *s) {
-    return s->statement->observed && s->input && s->input->second_reads;
-}
-
-/* Repeats the captured seconds over the whole day, starting at the capture's time of day. */
-static void add_seconds(const struct measure *m, struct day *d) {
-    for (const struct workload_table *t = m->w->tables; t; t = t->next) {
-        if (!t->second_reads || strcmp(t->keyspace, d->table->keyspace->name) || strcmp(t->name, d->table->name))
-            continue;
-        for (uint32_t i = 0; i < DAY_S; i++) {
-            d->reads.seconds[(t->begins + i) % DAY_S] += t->second_reads[i % t->seconds];
-            d->writes.seconds[(t->begins + i) % DAY_S] += t->second_writes[i % t->seconds];
-        }
+    /* Load does not rise with the rank, so a binary search finds the first rank that is over no
+     * limit. */
+    uint64_t low = 0, high = d->n_partitions;
+    while (low < high) {
+        struct workload_partition p;
+        load_of(m, d, low + (high - low) / 2, &p);
+        if (day_judge_partition(d->table, &p, e)) return -1;
+        if (p.over_reads || p.over_writes || p.over_entities) low = p.rank + 1;
+        else high = p.rank;
     }
+    d->n_over = low;
+    return 0;
 }
 
 int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling,
@@ -358,10 +322,25 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
     if (!out->reads.seconds || !out->writes.seconds) return err_nomem(e);
     for (uint32_t i = 0; i < m->n_statements; i++)
         if (is_of(&m->statements[i], t)) {
-            add_ttl(out, &m->statements[i]);
-            if (!has_seconds(&m->statements[i])) add_statement(out, &m->statements[i], m->o.model);
+            /* An observed write has no known TTL, so the TTL deletes of its table are unknown if the
+             * table can expire data. */
+            const struct measured *s = &m->statements[i];
+            bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
+                           (out->table->default_ttl || schema_has_ttl(out->table));
+            if (unknown || out->ttl_deletes < 0) out->ttl_deletes = -1;
+            else out->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
+            /* A capture records the use of each second of a table, so its statements add nothing to it. */
+            if (!s->statement->observed || !s->input || !s->input->second_reads) add_statement(out, s, m->o.model);
         }
-    add_seconds(m, out);
+    /* Repeats the captured seconds over the whole day, starting at the capture's time of day. */
+    for (const struct workload_table *w = m->w->tables; w; w = w->next) {
+        if (!w->second_reads || strcmp(w->keyspace, out->table->keyspace->name) || strcmp(w->name, out->table->name))
+            continue;
+        for (uint32_t i = 0; i < DAY_S; i++) {
+            out->reads.seconds[(w->begins + i) % DAY_S] += w->second_reads[i % w->seconds];
+            out->writes.seconds[(w->begins + i) % DAY_S] += w->second_writes[i % w->seconds];
+        }
+    }
     find_peaks(&out->reads), find_peaks(&out->writes);
     if (try_modes(t, true, scaling, &out->reads, e) || try_modes(t, false, scaling, &out->writes, e)) return -1;
     return judge_partitions(m, out, e);

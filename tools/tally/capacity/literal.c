@@ -239,23 +239,19 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
 
 /* ---- read ---- */
 
-static bool is_quoted(const struct cql_type *t) {
-    return t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP ||
-           t->id == CQL_DATE || t->id == CQL_TIME;
-}
-
-static void put_quoted(struct buf *out, struct slice text) {
+void literal_of_text(struct buf *out, const struct cql_type *t, struct slice text) {
+    bool quoted = t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP ||
+                  t->id == CQL_DATE || t->id == CQL_TIME;
+    if (!quoted) {
+        buf_put_slice(out, text);
+        return;
+    }
     buf_u8(out, '\'');
     for (size_t i = 0; i < text.n; i++) {
         if (text.p[i] == '\'') buf_u8(out, '\'');
         buf_u8(out, text.p[i]);
     }
     buf_u8(out, '\'');
-}
-
-void literal_of_text(struct buf *out, const struct cql_type *t, struct slice text) {
-    if (is_quoted(t)) put_quoted(out, text);
-    else buf_put_slice(out, text);
 }
 
 /* ---- JSON (RFC 8259), guided by the type ---- */

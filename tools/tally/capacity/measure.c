@@ -244,12 +244,6 @@ static const struct schema_column *column_of(const struct schema_table *t, const
     return schema_column_find(t, inner);
 }
 
-/* "[limit]" -> "limit" */
-static void plain_name(const char *name, char out[NAME_ROOM]) {
-    snprintf(out, NAME_ROOM, "%s", *name == '[' ? name + 1 : name);
-    if (*name == '[') out[strcspn(out, "]")] = 0;
-}
-
 static const struct literal_spec *spec_of(const struct workload_statement *s, const struct workload_table *input,
                                           const char *name) {
     const struct literal_spec *found = workload_value_find(s->values, name);
@@ -262,7 +256,9 @@ static const struct literal_spec *spec_of(const struct workload_statement *s, co
 static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n,
                     struct buf *out, struct err *e) {
     char name[NAME_ROOM], column[NAME_ROOM];
-    plain_name(m->bind->name, name);
+    /* "[limit]" -> "limit" */
+    snprintf(name, NAME_ROOM, "%s", *m->bind->name == '[' ? m->bind->name + 1 : m->bind->name);
+    if (*m->bind->name == '[') name[strcspn(name, "]")] = 0;
     column_name(m->bind->name, column);
     const struct literal_spec *spec = spec_of(s, t->input, name);
     bool of_column = schema_column_find(t->table, column) != NULL;
@@ -587,12 +583,6 @@ struct gathered {
     double *row_bytes, *static_bytes, *reads, *writes;
 };
 
-static int gathered_init(struct gathered *g, struct arena *a, uint32_t n, struct err *e) {
-    g->row_bytes = ARENA_ARRAY(a, n, double), g->static_bytes = ARENA_ARRAY(a, n, double);
-    g->reads = ARENA_ARRAY(a, n, double), g->writes = ARENA_ARRAY(a, n, double);
-    return g->row_bytes && g->static_bytes && g->reads && g->writes ? 0 : err_nomem(e);
-}
-
 /* The factor from a scan of the loaded rows to a scan of the whole table; 1 when the answer is no
  * scan of all loaded rows. */
 static double stretch(const struct bench_table *t, const struct world_answer *a) {
@@ -681,8 +671,11 @@ static int run_samples(struct filling *f, struct measured *all, struct err *e) {
     const uint32_t tables = f->p->n_tables, n = f->p->k.n ? m->o.samples : 1;
     struct gathered *of = ARENA_ARRAY(a, tables * MODELS, struct gathered);
     if (!of) return err_nomem(e);
-    for (uint32_t i = 0; i < tables * MODELS; i++)
-        if (gathered_init(&of[i], a, n, e)) return -1;
+    for (struct gathered *g = of; g < of + tables * MODELS; g++) {
+        g->row_bytes = ARENA_ARRAY(a, n, double), g->static_bytes = ARENA_ARRAY(a, n, double);
+        g->reads = ARENA_ARRAY(a, n, double), g->writes = ARENA_ARRAY(a, n, double);
+        if (!g->row_bytes || !g->static_bytes || !g->reads || !g->writes) return err_nomem(e);
+    }
     for (f->sample = 0; f->sample < n; f->sample++)
         if (draw_targets(f, e) || put_text(f, e) || run_sample(f, all, of, e)) return -1;
     for (uint32_t t = 0; t < tables; t++) {
@@ -759,21 +752,6 @@ static int measure_in(struct bench *b, const struct plan *p, struct measured *al
     return rc;
 }
 
-/* Fills in the observed figures, which are known only in the server's own size model. */
-static void take_observed(const struct measure *m, struct measured *s) {
-    const struct workload_observed *o = s->statement->observed;
-    const struct spread unknown = {-1, -1, -1, -1};
-    s->table = o->table;
-    s->input = input_of(m, o->table);
-    s->samples = o->n_samples;
-    s->reads = o->read_samples, s->writes = o->write_samples;
-    for (int i = 0; i < MODELS; i++) {
-        bool here = i == (int)m->o.model;
-        s->of[i].read_units = here ? o->reads : unknown, s->of[i].write_units = here ? o->writes : unknown;
-        s->of[i].row_bytes = here ? o->row_bytes : unknown, s->of[i].static_bytes = here ? o->static_bytes : unknown;
-    }
-}
-
 /* Adds one entry for each table of the statement; a statement that cannot be measured gets one
  * entry. */
 static int measure_plan(struct measure *m, const struct plan *p, struct err *e) {
@@ -789,7 +767,23 @@ static int measure_plan(struct measure *m, const struct plan *p, struct err *e) 
         s->input = p->tables[i].input;
         s->by_partition = p->tables[i].by_partition;
     }
-    if (p->st->observed) take_observed(m, all);
+    /* Fills in the observed figures, which are known only in the server's own size model. */
+    if (p->st->observed) {
+        const struct workload_observed *o = p->st->observed;
+        const struct spread unknown = {-1, -1, -1, -1};
+        all->table = o->table;
+        all->input = input_of(m, o->table);
+        all->samples = o->n_samples;
+        all->reads = o->read_samples;
+        all->writes = o->write_samples;
+        for (int i = 0; i < MODELS; i++) {
+            bool here = i == (int)m->o.model;
+            all->of[i].read_units = here ? o->reads : unknown;
+            all->of[i].write_units = here ? o->writes : unknown;
+            all->of[i].row_bytes = here ? o->row_bytes : unknown;
+            all->of[i].static_bytes = here ? o->static_bytes : unknown;
+        }
+    }
     if (!runs) return 0;
     int rc = bench_open(&b, m, p->n_tables, e) ? -1 : measure_in(&b, p, all, e);
     bench_close(&b);

@@ -337,18 +337,6 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
     return s->text && s->name ? 0 : err_nomem(x->e);
 }
 
-static int put_rates(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
-    uint32_t replicas = replicas_of(x, t->keyspace);
-    const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up"
-                          : !replicas    ? "the keyspace does not say how many replicas there are; --replicas does"
-                                         : NULL;
-    bool one = x->consistency == CL_ONE || x->consistency == CL_LOCAL_ONE;
-    uint32_t asked = one ? 1 : replicas / 2 + 1;
-    double by = unknown ? 0 : x->scale / x->n->uptime_s;
-    if (n->reads > 0 && put_statement(x, n, t, true, unknown ? 0 : n->reads * by / asked, unknown)) return -1;
-    return n->writes > 0 ? put_statement(x, n, t, false, unknown ? 0 : n->writes * by / replicas, unknown) : 0;
-}
-
 static int put_rows(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
     struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
     uint32_t replicas = replicas_of(x, t->keyspace);
@@ -383,7 +371,15 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
         return note_add(&x->w->arena, x->notes, x->e,
                         "%s.%s: the workload's statements count, not the reads and writes of tablestats", n->keyspace,
                         n->name);
-    return put_rates(x, n, t);
+    uint32_t replicas = replicas_of(x, t->keyspace);
+    const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up"
+                          : !replicas    ? "the keyspace does not say how many replicas there are; --replicas does"
+                                         : NULL;
+    bool one = x->consistency == CL_ONE || x->consistency == CL_LOCAL_ONE;
+    uint32_t asked = one ? 1 : replicas / 2 + 1;
+    double by = unknown ? 0 : x->scale / x->n->uptime_s;
+    if (n->reads > 0 && put_statement(x, n, t, true, unknown ? 0 : n->reads * by / asked, unknown)) return -1;
+    return n->writes > 0 ? put_statement(x, n, t, false, unknown ? 0 : n->writes * by / replicas, unknown) : 0;
 }
 
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,

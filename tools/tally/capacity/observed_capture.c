@@ -37,17 +37,6 @@ int observed_model(const char *path, enum size_model *out, struct err *e) {
     return 0;
 }
 
-/* A statement without a keyspace uses the session's, so a USE precedes it. */
-static void put_definition(const struct trace_request *r, struct slice text, struct buf *out) {
-    if (r->q.keyspace.n) {
-        buf_put_str(out, "USE \"");
-        buf_put_slice(out, r->q.keyspace);
-        buf_put_str(out, "\";\n");
-    }
-    buf_put_slice(out, text);
-    buf_put_str(out, "\n;\n");
-}
-
 int observed_schema(const char *path, struct buf *out, struct err *e) {
     struct trace t;
     struct arena a;
@@ -59,7 +48,16 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
         struct err ignored = {0};
         arena_reset(&a);
         bool made = !r->q.outcome && trace_is_definition(&t, r) && !trace_decode(r, &a, &q, &ignored);
-        if (made) put_definition(r, q.query, out);
+        /* A statement without a keyspace uses the session's, so a USE precedes it. */
+        if (made) {
+            if (r->q.keyspace.n) {
+                buf_put_str(out, "USE \"");
+                buf_put_slice(out, r->q.keyspace);
+                buf_put_str(out, "\";\n");
+            }
+            buf_put_slice(out, q.query);
+            buf_put_str(out, "\n;\n");
+        }
     }
     arena_fini(&a);
     trace_close(&t);
@@ -226,20 +224,18 @@ static int add_statement(struct capturing *x, uint32_t name, const uint32_t *req
     return s->name ? 0 : err_nomem(x->e);
 }
 
-/* Sorts the requests that count by statement name; ends[name] is the end of the name's requests in
- * order. */
-static void order_requests(const struct capturing *x, uint32_t *order, uint32_t *ends) {
-    for (size_t i = 0; i < x->t.n; i++)
-        if (counts(x, &x->t.requests[i])) ends[x->t.requests[i].name + 1]++;
-    for (size_t name = 0; name < x->t.n_names; name++) ends[name + 1] += ends[name];
-    for (size_t i = 0; i < x->t.n; i++)
-        if (counts(x, &x->t.requests[i])) order[ends[x->t.requests[i].name]++] = (uint32_t)i;
-}
-
 static int add_statements(struct capturing *x) {
     uint32_t *order = calloc(x->t.n + 1, sizeof(*order)), *ends = calloc(x->t.n_names + 1, sizeof(*ends));
     int rc = order && ends ? 0 : err_nomem(x->e);
-    if (!rc) order_requests(x, order, ends);
+    /* Sorts the requests that count by statement name; ends[name] is the end of the name's requests in
+     * order. */
+    if (!rc) {
+        for (size_t i = 0; i < x->t.n; i++)
+            if (counts(x, &x->t.requests[i])) ends[x->t.requests[i].name + 1]++;
+        for (size_t name = 0; name < x->t.n_names; name++) ends[name + 1] += ends[name];
+        for (size_t i = 0; i < x->t.n; i++)
+            if (counts(x, &x->t.requests[i])) order[ends[x->t.requests[i].name]++] = (uint32_t)i;
+    }
     for (uint32_t name = 0, from = 0; !rc && name < x->t.n_names; from = ends[name++])
         if (x->tables[name] && ends[name] > from) rc = add_statement(x, name, order + from, ends[name] - from);
     free(order);

@@ -8,8 +8,10 @@ static double highest(const double *v, uint32_t n) {
     return most;
 }
 
-/* Averages the day over WIDTH columns. */
-static void columns_of(const double *seconds, const int32_t *minutes, double used[WIDTH], double most[WIDTH]) {
+void plot_day(struct buf *out, const double *seconds, const int32_t *minutes, const char *what) {
+    static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double used[WIDTH], most[WIDTH];
+    /* Averages the day over WIDTH columns. */
     for (uint32_t c = 0; c < WIDTH; c++) {
         double sum = 0;
         for (uint32_t i = 0; i < DAY / WIDTH; i++) sum += seconds[c * (DAY / WIDTH) + i];
@@ -18,12 +20,6 @@ static void columns_of(const double *seconds, const int32_t *minutes, double use
         for (uint32_t i = 0; minutes && i < DAY / 60 / WIDTH; i++)
             most[c] += (double)minutes[c * (DAY / 60 / WIDTH) + i] / (DAY / 60 / WIDTH);
     }
-}
-
-void plot_day(struct buf *out, const double *seconds, const int32_t *minutes, const char *what) {
-    static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    double used[WIDTH], most[WIDTH];
-    columns_of(seconds, minutes, used, most);
     double top = highest(used, WIDTH), limit = highest(most, WIDTH);
     if (limit > top) top = limit;
     if (top <= 0) return;

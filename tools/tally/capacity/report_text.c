@@ -50,33 +50,6 @@ static struct figure time_of(uint32_t second) {
 
 /* ---- statements ---- */
 
-static void put_rules(const struct measured *s, enum size_model model, struct buf *out) {
-    buf_printf(out, "    rules, %s:", model_names[model]);
-    const char *comma = " ";
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(s->of[model].rules >> id & 1)) continue;
-        buf_printf(out, "%s%s", comma, rule_of(id)->name);
-        comma = ", ";
-    }
-    buf_put_str(out, "\n");
-}
-
-static void put_models(const struct report *r, const struct measured *s, struct buf *out) {
-    static const struct table_column columns[] = {{"    p50 / p99 / max", false},
-                                                  {"bytes of rows", true},
-                                                  {"of static data", true},
-                                                  {"read units", true},
-                                                  {"write units", true}};
-    struct table t;
-    table_init(&t, columns, ARRAY_LEN(columns));
-    for (int i = 0; i < MODELS; i++)
-        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "",
-                  three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text, three(&s->of[i].read_units).text,
-                  three(&s->of[i].write_units).text);
-    table_put(&t, out);
-    table_fini(&t);
-}
-
 static void put_statement(const struct report *r, const struct measured *s, struct buf *out) {
     const struct workload_statement *st = s->statement;
     buf_printf(out, "\n%s\n    %s\n", st->name, st->text);
@@ -92,8 +65,29 @@ static void put_statement(const struct report *r, const struct measured *s, stru
         buf_printf(out, ", %s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : "write",
                    s->samples);
     if (s->refused) buf_printf(out, "    REFUSED by Amazon Keyspaces: %s\n", s->refused);
-    put_models(r, s, out);
-    if (!st->observed) put_rules(s, r->m->o.model, out);
+    static const struct table_column columns[] = {{"    p50 / p99 / max", false},
+                                                  {"bytes of rows", true},
+                                                  {"of static data", true},
+                                                  {"read units", true},
+                                                  {"write units", true}};
+    struct table t;
+    table_init(&t, columns, ARRAY_LEN(columns));
+    for (int i = 0; i < MODELS; i++)
+        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "",
+                  three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text, three(&s->of[i].read_units).text,
+                  three(&s->of[i].write_units).text);
+    table_put(&t, out);
+    table_fini(&t);
+    if (!st->observed) {
+        buf_printf(out, "    rules, %s:", model_names[r->m->o.model]);
+        const char *comma = " ";
+        for (unsigned id = 0; id < RULES; id++) {
+            if (!(s->of[r->m->o.model].rules >> id & 1)) continue;
+            buf_printf(out, "%s%s", comma, rule_of(id)->name);
+            comma = ", ";
+        }
+        buf_put_str(out, "\n");
+    }
     if (s->stretched > 1)
         buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n",
                    amount(s->stretched).text);
@@ -123,28 +117,29 @@ static void put_use(const struct day_use *u, const char *what, enum limit_id quo
     if (plots) plot_day(out, u->seconds, u->scaled, "units a second");
 }
 
-static void put_partition(const struct day *d, const struct workload_partition *p, struct buf *out) {
-    struct err ignored = {0};
-    buf_put_str(out, "    ");
-    if (p->key) buf_put_str(out, p->key);
-    else if (measure_key(d->keyed, p->rank, out, &ignored)) buf_printf(out, "number %llu", (unsigned long long)p->rank);
-    buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text,
-               amount(p->write_units).text, amount(p->entities).text);
-    if (p->over_reads) buf_printf(out, "; ABOVE %lld read units", (long long)limit_info(LIMIT_PARTITION_READ)->value);
-    if (p->over_writes)
-        buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
-    if (p->over_entities)
-        buf_printf(out, "; ABOVE %lld entities", (long long)limit_info(LIMIT_ENTITIES_PARTITION)->value);
-    buf_put_str(out, "\n");
-}
-
 static void put_partitions(const struct day *d, struct buf *out) {
     enum { FINE_SHOWN = 3 };
     if (!d->n_partitions) return;
     buf_printf(out, "  partitions %s%s: %llu of %llu are above a limit\n",
                d->observed ? "in their busiest second" : "at ", d->observed ? "" : time_of(d->busiest_at).text,
                (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
-    for (uint32_t i = 0; i < d->n_shown && (i < FINE_SHOWN || i < d->n_over); i++) put_partition(d, &d->shown[i], out);
+    for (uint32_t i = 0; i < d->n_shown && (i < FINE_SHOWN || i < d->n_over); i++) {
+        const struct workload_partition *p = &d->shown[i];
+        struct err ignored = {0};
+        buf_put_str(out, "    ");
+        if (p->key) buf_put_str(out, p->key);
+        else if (measure_key(d->keyed, p->rank, out, &ignored))
+            buf_printf(out, "number %llu", (unsigned long long)p->rank);
+        buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text,
+                   amount(p->write_units).text, amount(p->entities).text);
+        if (p->over_reads)
+            buf_printf(out, "; ABOVE %lld read units", (long long)limit_info(LIMIT_PARTITION_READ)->value);
+        if (p->over_writes)
+            buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
+        if (p->over_entities)
+            buf_printf(out, "; ABOVE %lld entities", (long long)limit_info(LIMIT_ENTITIES_PARTITION)->value);
+        buf_put_str(out, "\n");
+    }
 }
 
 static void put_table(const struct report *r, const struct measured_table *t, const struct day *d, struct buf *out) {
@@ -202,15 +197,11 @@ static void put_costs(const struct report *r, struct buf *out) {
                r->regions[0]->name, amount(b.read_break_even).text, amount(b.write_break_even).text);
 }
 
-static void put_refusals(const struct report *r, struct buf *out) {
-    const struct measured_refusal *f = r->m->refusals;
-    if (f) buf_put_str(out, "\nAmazon Keyspaces would refuse\n");
-    for (; f; f = f->next) buf_printf(out, "  %s:%u: %s\n      %s\n", r->schema, f->line, f->words, f->text);
-}
-
 void report_text(const struct report *r, struct buf *out) {
     buf_printf(out, "units and costs by the size model %s (*)\n", model_names[r->m->o.model]);
-    put_refusals(r, out);
+    if (r->m->refusals) buf_put_str(out, "\nAmazon Keyspaces would refuse\n");
+    for (const struct measured_refusal *f = r->m->refusals; f; f = f->next)
+        buf_printf(out, "  %s:%u: %s\n      %s\n", r->schema, f->line, f->words, f->text);
     for (uint32_t i = 0; i < r->m->n_statements; i++) put_statement(r, &r->m->statements[i], out);
     for (uint32_t i = 0; i < r->m->n_tables; i++) put_table(r, &r->m->tables[i], &r->days[i], out);
     put_costs(r, out);

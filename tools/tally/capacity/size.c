@@ -95,15 +95,6 @@ static int size_rows(struct sizing *z, struct arena *a) {
     return rc;
 }
 
-static void finish(struct sizing *z) {
-    struct buf out;
-    buf_init(&out, 0);
-    if (z->p.json) buf_printf(&out, "{\"ok\":true,\"statements\":[%.*s]}\n", SLICE_FMT(buf_slice(&z->json)));
-    else table_put(&z->out, &out);
-    fwrite(out.p, 1, out.n, stdout);
-    buf_fini(&out);
-}
-
 static int size(struct sizing *z) {
     static const struct table_column columns[] = {{"", false},      {"documented-2022: row", true},
                                                   {"static", true}, {"bytes", true},
@@ -121,7 +112,14 @@ static int size(struct sizing *z) {
         if (!(z->of[i] = pricing_world(&p, true, z->e))) rc = EXIT_USAGE;
     }
     if (!rc) rc = z->rows ? size_rows(z, &a) : size_statements(z);
-    if (!rc) finish(z);
+    if (!rc) {
+        struct buf out;
+        buf_init(&out, 0);
+        if (z->p.json) buf_printf(&out, "{\"ok\":true,\"statements\":[%.*s]}\n", SLICE_FMT(buf_slice(&z->json)));
+        else table_put(&z->out, &out);
+        fwrite(out.p, 1, out.n, stdout);
+        buf_fini(&out);
+    }
     for (int i = 0; i < MODELS; i++)
         if (z->of[i]) world_free(z->of[i]);
     table_fini(&z->out);

@@ -91,14 +91,6 @@ static bool is_one_of(const struct token *t, const char *const *words, size_t n)
 }
 #define IS(t, ...) is_one_of((t), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
 
-/* Adds the columns of the table that the statement has named so far. */
-static void add_columns(struct completing *c, struct slice keyspace, struct slice table) {
-    for (uint32_t i = 0; table.p && i < c->names->n; i++) {
-        const struct schema_name *n = &c->names->list[i];
-        if (n->column && slice_is(table, n->table) && slice_is(keyspace, n->keyspace)) add(c, identifier(c, n->column));
-    }
-}
-
 static bool names_table(const struct token *t) {
     return IS(t, "FROM", "INTO", "UPDATE", "TABLE", "TRUNCATE", "DESCRIBE", "DESC", "ON");
 }
@@ -145,11 +137,6 @@ static size_t last_item(struct slice text) {
     }
 }
 
-static void add_first(struct completing *c) {
-    for (size_t i = 0; i < ARRAY_LEN(statements); i++) add_keyword(c, statements[i]);
-    for (size_t i = 0; i < n_shell_commands; i++) add_keyword(c, shell_commands[i].word);
-}
-
 void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
               struct completions *out) {
     struct context x = {0};
@@ -160,7 +147,8 @@ void complete(struct slice before, const char *keyspace, const struct schema_nam
     *out = (struct completions){.typed = c.word.n};
     read_context(&c, slice_of(before.p + from, word - from), &x);
     if (!x.n) {
-        add_first(&c);
+        for (size_t i = 0; i < ARRAY_LEN(statements); i++) add_keyword(&c, statements[i]);
+        for (size_t i = 0; i < n_shell_commands; i++) add_keyword(&c, shell_commands[i].word);
     } else if (IS(&x.last, "CONSISTENCY")) {
         for (uint16_t i = 0; i <= CL_LOCAL_ONE; i++) add_keyword(&c, consistency_name(i));
     } else if (x.n == 1 && IS(&x.first, "EXPAND", "TRACING", "PAGING", "CHARGE", "WAIT")) {
@@ -177,7 +165,12 @@ void complete(struct slice before, const char *keyspace, const struct schema_nam
         if (x.n == 1 && IS(&x.first, "DESCRIBE", "DESC"))
             for (size_t i = 0; i < ARRAY_LEN(described); i++) add_keyword(&c, described[i]);
     } else {
-        add_columns(&c, x.keyspace, x.table);
+        /* Adds the columns of the table that the statement has named so far. */
+        for (uint32_t i = 0; x.table.p && i < c.names->n; i++) {
+            const struct schema_name *n = &c.names->list[i];
+            if (n->column && slice_is(x.table, n->table) && slice_is(x.keyspace, n->keyspace))
+                add(&c, identifier(&c, n->column));
+        }
         for (size_t i = 0; c.word.n && i < ARRAY_LEN(keywords); i++) add_keyword(&c, keywords[i]);
     }
 }

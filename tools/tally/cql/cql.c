@@ -19,20 +19,6 @@ struct cql_flags {
     bool tls, insecure, sigv4, color, no_color, tty, charge, wait, version, debug;
 };
 
-static int read_login(const struct cql_flags *f, struct shell *s, struct err *e) {
-    struct client_options *o = &s->options;
-    const char *password = f->password ? f->password : getenv("TALLY_PASSWORD");
-    if (f->password && !f->user) return err_set(e, ERR_CONFIG, "--password needs --username");
-    if (f->user) {
-        snprintf(s->user, sizeof(s->user), "%s", f->user);
-        if (password) snprintf(s->password, sizeof(s->password), "%s", password);
-        else if (password_ask(s->password, sizeof(s->password), e)) return -1;
-        o->user = s->user;
-        o->password = s->password;
-    }
-    return f->sigv4 ? remote_read_sigv4(o, f->region, e) : 0;
-}
-
 static int read_options(const struct cql_flags *f, struct shell *s, struct err *e) {
     const char *host = f->host ? f->host : getenv("CQLSH_HOST"), *port = getenv("CQLSH_PORT");
     uint32_t number = f->port  ? f->port
@@ -58,7 +44,17 @@ static int read_options(const struct cql_flags *f, struct shell *s, struct err *
         .timeout_ms = (f->connect_timeout ? f->connect_timeout : CONNECT_TIMEOUT_S) * 1000,
         .answer_timeout_ms = (f->request_timeout ? f->request_timeout : REQUEST_TIMEOUT_S) * 1000};
     snprintf(s->keyspace, sizeof(s->keyspace), "%s", f->keyspace ? f->keyspace : "");
-    return read_login(f, s, e);
+    struct client_options *o = &s->options;
+    const char *password = f->password ? f->password : getenv("TALLY_PASSWORD");
+    if (f->password && !f->user) return err_set(e, ERR_CONFIG, "--password needs --username");
+    if (f->user) {
+        snprintf(s->user, sizeof(s->user), "%s", f->user);
+        if (password) snprintf(s->password, sizeof(s->password), "%s", password);
+        else if (password_ask(s->password, sizeof(s->password), e)) return -1;
+        o->user = s->user;
+        o->password = s->password;
+    }
+    return f->sigv4 ? remote_read_sigv4(o, f->region, e) : 0;
 }
 
 static int run(const struct cql_flags *f, struct shell *s, struct err *e) {

@@ -75,23 +75,21 @@ static void put_many(struct buf *out, char c, uint32_t n) {
     while (n--) buf_u8(out, (uint8_t)c);
 }
 
-static void put_header(const struct grid *g, struct buf *out) {
-    for (uint32_t i = 0; i < g->n_columns; i++) {
-        buf_put_str(out, i ? " | " : " ");
-        buf_put_slice(out, cell(g, i));
-        if (i + 1 < g->n_columns) put_many(out, ' ', g->widths[i] - grid_width(cell(g, i)));
-    }
-    buf_u8(out, '\n');
-    for (uint32_t i = 0; i < g->n_columns; i++) {
-        buf_put_str(out, i ? "-+-" : "-");
-        put_many(out, '-', g->widths[i]);
-    }
-    buf_put_str(out, "-\n");
-}
-
 void grid_put(const struct grid *g, bool with_header, struct buf *out) {
     if (g->failed || !g->n_columns) return;
-    if (with_header) put_header(g, out);
+    if (with_header) {
+        for (uint32_t i = 0; i < g->n_columns; i++) {
+            buf_put_str(out, i ? " | " : " ");
+            buf_put_slice(out, cell(g, i));
+            if (i + 1 < g->n_columns) put_many(out, ' ', g->widths[i] - grid_width(cell(g, i)));
+        }
+        buf_u8(out, '\n');
+        for (uint32_t i = 0; i < g->n_columns; i++) {
+            buf_put_str(out, i ? "-+-" : "-");
+            put_many(out, '-', g->widths[i]);
+        }
+        buf_put_str(out, "-\n");
+    }
     if (!g->n_rows) buf_u8(out, '\n');
     for (uint32_t i = g->n_columns; i < g->n_cells; i++) {
         uint32_t column = i % g->n_columns;

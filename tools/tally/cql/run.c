@@ -52,11 +52,6 @@ static void take_charge(struct statement *st, const struct client_answer *a) {
     }
 }
 
-static void put_charge(const struct statement *st) {
-    if (st->charged_apart) shell_say("%g RU  %g WU\n", st->reads, st->writes);
-    else if (st->charged) shell_say("%g units\n", st->units);
-}
-
 /* Takes the new keyspace from the answer to USE. */
 static void take_keyspace(struct shell *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
@@ -210,7 +205,10 @@ void run_statement(struct shell *s, struct slice text) {
     int rc = put_answer(s, &st, &p, &a);
     put_warnings(s, buf_slice(&warnings));
     buf_fini(&warnings);
-    if (!rc && s->charge) put_charge(&st);
+    if (!rc && s->charge) {
+        if (st.charged_apart) shell_say("%g RU  %g WU\n", st.reads, st.writes);
+        else if (st.charged) shell_say("%g units\n", st.units);
+    }
     if (!rc && st.traced) steps_put(s, st.trace);
 }
 

@@ -19,8 +19,6 @@ int split_command(struct slice word) {
 }
 
 static bool is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-static bool is_letter(uint8_t c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
-
 static bool begins(struct slice text, size_t at, const char *with) {
     size_t n = strlen(with);
     return text.n - at >= n && !memcmp(text.p + at, with, n);
@@ -36,27 +34,6 @@ static size_t skip_comment(struct slice text, size_t at) {
         if (block && begins(text, at, "*/")) return at + 2;
     }
     return text.n;
-}
-
-/* The offset after blanks, semicolons and comments. */
-static size_t skip_nothing(struct slice text, size_t at) {
-    for (size_t behind; at < text.n; at = behind) {
-        behind = is_blank(text.p[at]) || text.p[at] == ';' ? at + 1 : skip_comment(text, at);
-        if (behind == at) break;
-    }
-    return at;
-}
-
-/* A command ends at the end of its line, or at a semicolon outside of quotes. */
-static size_t command_end(struct slice text, size_t at) {
-    uint8_t quote = 0;
-    for (; at < text.n; at++) {
-        uint8_t c = text.p[at];
-        if (c == '\n' || (c == ';' && !quote)) break;
-        if (quote) quote = c == quote ? 0 : quote;
-        else if (c == '\'' || c == '"') quote = c;
-    }
-    return at;
 }
 
 /* Does the text end inside a quote? A semicolon inside a quote does not end a statement. */
@@ -75,21 +52,29 @@ static bool ends_in_quote(struct slice text) {
     return quote != 0;
 }
 
-static struct slice trimmed(struct slice s) {
-    while (s.n && is_blank(s.p[s.n - 1])) s.n--;
-    return s;
-}
-
 struct split_item split_next(struct slice text, bool at_end) {
-    size_t at = skip_nothing(text, 0), word = at;
+    size_t at = 0;
+    for (size_t behind; at < text.n; at = behind) { /* skip blanks, semicolons and comments */
+        behind = is_blank(text.p[at]) || text.p[at] == ';' ? at + 1 : skip_comment(text, at);
+        if (behind == at) break;
+    }
     if (at == text.n) return (struct split_item){.used = at};
-    while (word < text.n && is_letter(text.p[word])) word++;
+    size_t word = at;
+    while (word < text.n && (text.p[word] | 0x20) >= 'a' && (text.p[word] | 0x20) <= 'z') word++;
     if (word == at && text.p[at] == '?') word++;
     int command = split_command(slice_of(text.p + at, word - at));
     if (command >= 0 && (word == text.n || is_blank(text.p[word]) || text.p[word] == ';')) {
-        size_t end = command_end(text, at);
-        struct split_item item = {.kind = SPLIT_COMMAND, .text = trimmed(slice_of(text.p + at, end - at)), .at = at,
+        /* a command ends at the end of its line, or at a semicolon outside of quotes */
+        size_t end = at;
+        for (uint8_t quote = 0; end < text.n; end++) {
+            uint8_t c = text.p[end];
+            if (c == '\n' || (c == ';' && !quote)) break;
+            if (quote) quote = c == quote ? 0 : quote;
+            else if (c == '\'' || c == '"') quote = c;
+        }
+        struct split_item item = {.kind = SPLIT_COMMAND, .text = slice_of(text.p + at, end - at), .at = at,
                                   .used = end + (end < text.n), .command = command};
+        while (item.text.n && is_blank(item.text.p[item.text.n - 1])) item.text.n--;
         if (end == text.n && !at_end) item.kind = SPLIT_UNFINISHED;
         return item;
     }

@@ -81,16 +81,6 @@ static void read_names(struct terminal *t) {
     interrupt_guard(-1);
 }
 
-static void show(const struct completions *c) {
-    struct buf out;
-    buf_init(&out, 0);
-    buf_u8(&out, '\n');
-    grid_put_names(c->list, c->n, &out);
-    fwrite(buf_slice(&out).p, 1, out.n, stdout);
-    fflush(stdout);
-    buf_fini(&out);
-}
-
 static unsigned char on_tab(EditLine *edit, int ch) {
     static struct completions c; /* too large for the stack of a signal-driven program */
     struct terminal *t;
@@ -114,7 +104,13 @@ static unsigned char on_tab(EditLine *edit, int ch) {
         el_deletestr(edit, (int)c.typed);
         if (text && el_insertstr(edit, text) < 0) rc = CC_ERROR;
     } else {
-        show(&c);
+        struct buf out;
+        buf_init(&out, 0);
+        buf_u8(&out, '\n');
+        grid_put_names(c.list, c.n, &out);
+        fwrite(buf_slice(&out).p, 1, out.n, stdout);
+        fflush(stdout);
+        buf_fini(&out);
         rc = CC_REDISPLAY;
     }
     buf_fini(&before);
@@ -139,15 +135,6 @@ bool terminal_is_secret(struct slice text) {
            memmem(text.p, text.n, "PASSWORD", 8); /* a statement that cannot be read may hold one */
 }
 
-static void save_history(struct terminal *t) {
-    HistEvent event;
-    int fd = *t->history_path ? open(t->history_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
-    FILE *f = fd >= 0 && !fchmod(fd, 0600) ? fdopen(fd, "w") : NULL;
-    if (f) history(t->history, &event, H_SAVE_FP, f);
-    if (f) fclose(f);
-    else if (fd >= 0) close(fd);
-}
-
 /* Each line of a statement becomes an entry, so that the user can recall it as typed. */
 static void remember(struct terminal *t, struct slice text) {
     HistEvent event;
@@ -160,7 +147,12 @@ static void remember(struct terminal *t, struct slice text) {
         free(line);
         i += n + 1;
     }
-    save_history(t);
+    HistEvent saved;
+    int fd = *t->history_path ? open(t->history_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    FILE *f = fd >= 0 && !fchmod(fd, 0600) ? fdopen(fd, "w") : NULL;
+    if (f) history(t->history, &saved, H_SAVE_FP, f);
+    if (f) fclose(f);
+    else if (fd >= 0) close(fd);
 }
 
 /* ---- lines ---- */
@@ -169,18 +161,6 @@ static char *prompt(EditLine *edit) {
     struct terminal *t;
     el_get(edit, EL_CLIENTDATA, &t);
     return (char *)t->prompt.p;
-}
-
-static void set_prompt(struct terminal *t) {
-    const struct shell *s = t->shell;
-    buf_clear(&t->prompt, SIZE_MAX);
-    if (t->text.n) {
-        buf_put_str(&t->prompt, "   ... ");
-    } else {
-        if (s->options.user) buf_printf(&t->prompt, "%s@", s->options.user);
-        buf_printf(&t->prompt, "cqlsh%s%s> ", *s->keyspace ? ":" : "", s->keyspace);
-    }
-    buf_u8(&t->prompt, 0);
 }
 
 /* Reads one UTF-8 character; libedit's EL_GETCFN. */
@@ -214,7 +194,15 @@ static void run_line(struct terminal *t, const char *line, size_t n) {
 /* false: the end of the input. */
 static bool read_line(struct terminal *t) {
     int n = 0;
-    set_prompt(t);
+    const struct shell *s = t->shell;
+    buf_clear(&t->prompt, SIZE_MAX);
+    if (t->text.n) {
+        buf_put_str(&t->prompt, "   ... ");
+    } else {
+        if (s->options.user) buf_printf(&t->prompt, "%s@", s->options.user);
+        buf_printf(&t->prompt, "cqlsh%s%s> ", *s->keyspace ? ":" : "", s->keyspace);
+    }
+    buf_u8(&t->prompt, 0);
     const char *line = el_gets(t->edit, &n);
     if (line && n > 0) {
         run_line(t, line, (size_t)n);

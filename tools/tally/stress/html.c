@@ -58,29 +58,7 @@ static void put_series(const struct stress *s, struct buf *out) {
     buf_fini(&memory);
 }
 
-/* Plots latency over the number of nines of the quantile: 1 is 90 %, 2 is 99 %. */
-static void put_curve(const struct stress *s, struct buf *out) {
-    double x[CURVE], y[CURVE];
-    for (int i = 0; i < CURVE; i++) {
-        x[i] = 4.0 * i / (CURVE - 1);
-        y[i] = (double)hist_quantile(&s->score.latency, 1 - pow(10, -x[i])) / 1e6;
-    }
-    page_plot(&(struct page_plot){"Latency by share",
-                                  "milliseconds",
-                                  "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %",
-                                  CURVE,
-                                  x,
-                                  1,
-                                  {{"latency", "#1663a5", y}}},
-              out);
-}
-
 /* ---- tables ---- */
-
-static void put_number(const struct stress *s, double units, struct buf *out) {
-    if (s->score.told) buf_printf(out, "<td>%.1f</td>", units);
-    else buf_put_str(out, "<td>?</td>");
-}
 
 static void put_statements(const struct stress *s, struct buf *out) {
     buf_put_str(out, "<h2>Statements</h2><table><tr><th>requests</th><th>throttled</th><th>failed</th><th>units</"
@@ -89,7 +67,8 @@ static void put_statements(const struct stress *s, struct buf *out) {
         const struct score_statement *x = &s->score.statements[i];
         buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", x->sums.requests,
                    x->sums.throttled, x->sums.failed);
-        put_number(s, x->sums.read_units + x->sums.write_units, out);
+        if (s->score.told) buf_printf(out, "<td>%.1f</td>", x->sums.read_units + x->sums.write_units);
+        else buf_put_str(out, "<td>?</td>");
         buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>",
                    (double)hist_quantile(&x->latency, 0.5) / 1e6, (double)hist_quantile(&x->latency, 0.99) / 1e6);
         page_escaped(s->plan.statements[i].cql, out);
@@ -143,7 +122,20 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
                (double)hist_quantile(&c->latency, 0.5) / 1e6, (double)hist_quantile(&c->latency, 0.99) / 1e6,
                (double)hist_quantile(&c->latency, 0.999) / 1e6, (double)c->latency.max / 1e6);
     put_series(s, out);
-    put_curve(s, out);
+    /* Plots latency over the number of nines of the quantile: 1 is 90 %, 2 is 99 %. */
+    double x[CURVE], y[CURVE];
+    for (int i = 0; i < CURVE; i++) {
+        x[i] = 4.0 * i / (CURVE - 1);
+        y[i] = (double)hist_quantile(&s->score.latency, 1 - pow(10, -x[i])) / 1e6;
+    }
+    page_plot(&(struct page_plot){"Latency by share",
+                                  "milliseconds",
+                                  "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %",
+                                  CURVE,
+                                  x,
+                                  1,
+                                  {{"latency", "#1663a5", y}}},
+              out);
     put_statements(s, out);
     put_partitions(s, out);
     page_close(out);

@@ -92,16 +92,15 @@ static uint64_t slot_sequence(const struct flight_slot *slot) {
     return (uint64_t)slot->c & ((UINT64_C(1) << STATEMENT_SHIFT) - 1);
 }
 
-static uint32_t choose(struct stress *s) {
-    uint32_t at = (uint32_t)(dist_random_next(&s->random) % s->plan.total_weight), i = 0;
-    while (at >= s->plan.statements[i].weight) at -= s->plan.statements[i++].weight;
-    return i;
-}
-
 static bool pick(void *arg, struct flight_slot *slot) {
     struct stress *s = arg;
     if (s->failed.set || (s->loading && s->loaded >= s->plan.load_rows)) return false;
-    uint32_t statement = s->loading ? s->plan.n_statements : choose(s);
+    uint32_t statement = s->plan.n_statements; /* the load's number */
+    if (!s->loading) {
+        uint32_t at = (uint32_t)(dist_random_next(&s->random) % s->plan.total_weight);
+        for (statement = 0; at >= s->plan.statements[statement].weight; statement++)
+            at -= s->plan.statements[statement].weight;
+    }
     uint64_t sequence = s->loading ? s->loaded++ : s->picked[statement]++;
     slot->a = dist_random_next(&s->random);
     slot->c = (int64_t)((uint64_t)statement << STATEMENT_SHIFT | sequence);
@@ -130,10 +129,6 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
 
 /* ---- answers ---- */
 
-static bool is_worth_a_try(uint32_t code) {
-    return code == ERR_UNAVAILABLE || code == ERR_OVERLOADED || code == ERR_READ_TIMEOUT || code == ERR_WRITE_TIMEOUT;
-}
-
 /* Formats the values of the partition key: "pk=7". */
 static void label(struct stress *s, const struct flight_slot *slot, char out[SCORE_LABEL]) {
     const struct client_prepared *p = &s->prepared[slot_statement(slot)];
@@ -153,19 +148,17 @@ static void label(struct stress *s, const struct flight_slot *slot, char out[SCO
     buf_fini(&text);
 }
 
-static void note_error(struct stress *s, const struct wire_response *r) {
-    if (!s->score.first_error[0]) wire_error(r, s->score.first_error, sizeof(s->score.first_error));
-}
-
 static int64_t answered(void *arg, struct flight_slot *slot, const struct load_answer *a) {
     struct stress *s = arg;
     const struct wire_response *r = a->response;
     bool failed = r->opcode == NP_ERROR;
     struct slice ignored;
     uint32_t code = failed ? wire_error_code(r, &ignored) : 0;
-    bool throttled = failed && is_worth_a_try(code);
+    bool throttled = failed && (code == ERR_UNAVAILABLE || code == ERR_OVERLOADED || code == ERR_READ_TIMEOUT ||
+                                code == ERR_WRITE_TIMEOUT);
     int64_t rows = failed ? 0 : wire_rows(r), wait = throttled ? retry_wait(&s->retry, &s->jitter, slot->tries) : -1;
-    if (failed && !throttled) note_error(s, r);
+    if (failed && !throttled && !s->score.first_error[0])
+        wire_error(r, s->score.first_error, sizeof(s->score.first_error));
     if (s->loading) { /* a throttled row is retried every 50 ms, at most 1000 times */
         if (failed && !throttled) s->score.sums.failed++;
         return throttled && slot->tries < 1000 ? 50000000 : -1;
@@ -188,19 +181,15 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
 
 /* ---- pace ---- */
 
-static uint64_t gap_ns(struct stress *s) {
-    double at = (double)(s->next_due_ns - s->begun_ns) / 1e9, rate = plan_rate_at(&s->plan, at);
-    double mean = 1e9 / (rate > 0 ? rate : 1);
-    return (uint64_t)(s->poisson ? -log(1 - dist_random_share(&s->random)) * mean : mean);
-}
-
 static uint64_t due(void *arg) {
     return ((struct stress *)arg)->failed.set ? FLIGHT_NEVER : ((struct stress *)arg)->next_due_ns;
 }
 
 static bool pick_open(void *arg, struct flight_slot *slot) {
     struct stress *s = arg;
-    s->next_due_ns += gap_ns(s);
+    double at = (double)(s->next_due_ns - s->begun_ns) / 1e9, rate = plan_rate_at(&s->plan, at);
+    double mean = 1e9 / (rate > 0 ? rate : 1);
+    s->next_due_ns += (uint64_t)(s->poisson ? -log(1 - dist_random_share(&s->random)) * mean : mean);
     return pick(arg, slot);
 }
 
@@ -238,13 +227,6 @@ static int make_schema(struct stress *s, struct err *e) {
     return 0;
 }
 
-static int check_values(const struct stress *s, const struct plan_statement *st, const struct client_prepared *p,
-                        struct err *e) {
-    if (p->binds.n == st->n_values) return 0;
-    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
-                   p->binds.n, st->n_values);
-}
-
 static int prepare(struct stress *s, uint32_t i, struct err *e) {
     const struct plan_statement *st = statement_of(s, i);
     uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
@@ -256,7 +238,9 @@ static int prepare(struct stress *s, uint32_t i, struct err *e) {
         err_clear(&why);
         nap();
     }
-    return check_values(s, st, &s->prepared[i], e);
+    if (s->prepared[i].binds.n == st->n_values) return 0;
+    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
+                   s->prepared[i].binds.n, st->n_values);
 }
 
 static int prepare_all(struct stress *s, struct err *e) {

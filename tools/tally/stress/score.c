@@ -36,10 +36,6 @@ static void close_second(struct score *s) {
     s->now = (struct hist){0};
 }
 
-static void go_to(struct score *s, uint32_t second) {
-    for (; s->second < second; s->second++) close_second(s);
-}
-
 void score_end(struct score *s) {
     if (s->current.sums.requests) close_second(s);
 }
@@ -87,7 +83,7 @@ static void add_sums(struct score_sums *to, const struct score_event *v) {
 struct score_partition *score_add(struct score *s, const struct score_event *v) {
     struct score_statement *statement = &s->statements[v->statement];
     bool is_new = false;
-    go_to(s, v->second);
+    for (; s->second < v->second; s->second++) close_second(s);
     add_sums(&s->sums, v);
     add_sums(&s->current.sums, v);
     add_sums(&statement->sums, v);

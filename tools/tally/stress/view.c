@@ -14,24 +14,6 @@ void view_spark(const double *values, size_t n, struct buf *out) {
     for (size_t i = 0; i < n; i++) buf_put_str(out, blocks[most > 0 ? (size_t)(values[i] / most * 7.0) : 0]);
 }
 
-static void put_throughput(const struct score *s, struct buf *out) {
-    double values[SPARK];
-    size_t n = s->n_seconds < SPARK ? s->n_seconds : SPARK;
-    for (size_t i = 0; i < n; i++) values[i] = (double)s->seconds[s->n_seconds - n + i].sums.requests;
-    view_spark(values, n, out);
-}
-
-static void put_hottest(const struct score *s, struct buf *out) {
-    const struct score_partition *hot[SCORE_HOTTEST];
-    size_t n = score_hottest(s, hot);
-    for (size_t i = 0; i < HOT_SHOWN; i++) {
-        if (i < n)
-            buf_printf(out, "  %-32s %8.0f entities %8.1f read %8.1f write units in its busiest second", hot[i]->label,
-                       hot[i]->entities_peak, hot[i]->read_peak, hot[i]->write_peak);
-        buf_put_str(out, "\x1b[K\n");
-    }
-}
-
 static void put_screen(const struct stress *s, double at, struct buf *out) {
     const struct score *c = &s->score;
     const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
@@ -45,9 +27,19 @@ static void put_screen(const struct stress *s, double at, struct buf *out) {
                " failed %" PRIu64 " retries\x1b[K\n",
                c->sums.requests, (double)hist_quantile(&c->latency, 0.5) / 1e6,
                (double)hist_quantile(&c->latency, 0.99) / 1e6, c->sums.throttled, c->sums.failed, c->sums.retries);
-    put_throughput(c, out);
+    double values[SPARK];
+    size_t shown = c->n_seconds < SPARK ? c->n_seconds : SPARK;
+    for (size_t i = 0; i < shown; i++) values[i] = (double)c->seconds[c->n_seconds - shown + i].sums.requests;
+    view_spark(values, shown, out);
     buf_put_str(out, "\x1b[K\n\x1b[K\nhottest partitions\x1b[K\n");
-    put_hottest(c, out);
+    const struct score_partition *hot[SCORE_HOTTEST];
+    size_t n_hot = score_hottest(c, hot);
+    for (size_t i = 0; i < HOT_SHOWN; i++) {
+        if (i < n_hot)
+            buf_printf(out, "  %-32s %8.0f entities %8.1f read %8.1f write units in its busiest second", hot[i]->label,
+                       hot[i]->entities_peak, hot[i]->read_peak, hot[i]->write_peak);
+        buf_put_str(out, "\x1b[K\n");
+    }
 }
 
 static void put_line(const struct stress *s, double at, struct buf *out) {
