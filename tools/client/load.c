@@ -151,22 +151,22 @@ static void on_response(struct load_conn *c, const struct wire_response *r) {
 
 /* Handles every answer that has arrived. pump then reuses the freed slots, so the requests of one
  * wake-up leave together. */
-static void receive(struct load_conn *c) {
+static void on_readable(struct ev_loop *loop, ev_io *w, int events) {
+    (void)loop, (void)events;
+    struct load_conn *c = w->data;
     struct load *l = c->load;
     struct wire_response r;
     int more, rc;
     do {
         more = link_fill(&c->client.link, l->e);
         while (more >= 0 && (rc = link_next(&c->client.link, &r, l->e)) > 0) on_response(c, &r);
-        if (more < 0 || rc < 0) return end(l);
+        if (more < 0 || rc < 0) {
+            end(l);
+            return;
+        }
         link_compact(&c->client.link);
     } while (more);
     pump(l);
-}
-
-static void on_readable(struct ev_loop *loop, ev_io *w, int events) {
-    (void)loop, (void)events;
-    receive(w->data);
 }
 
 static void on_writable(struct ev_loop *loop, ev_io *w, int events) {
@@ -263,14 +263,6 @@ int load_run(struct load *l, const struct load_driver *d, double seconds, double
 
 /* ---- opening ---- */
 
-static void watchers_init(struct load *l) {
-    ev_io_init(&l->alarm, on_alarm, l->alarm_fd, EV_READ);
-    ev_timer_init(&l->deadline, on_deadline, 0, 0);
-    ev_timer_init(&l->patience, on_patience, 0, 0);
-    ev_timer_init(&l->tick, on_tick, 0, 0);
-    l->alarm.data = l->deadline.data = l->patience.data = l->tick.data = l;
-}
-
 struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections,
                        unsigned in_flight, struct err *e) {
     struct load *l = calloc(1, sizeof(*l));
@@ -281,8 +273,15 @@ struct load *load_open(const struct client_options *const *options, unsigned n_o
                        .alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
     l->conns = calloc(connections, sizeof(*l->conns));
     l->dirty = calloc(connections, sizeof(struct load_conn *));
-    if (!l->loop || !l->conns || !l->dirty || l->alarm_fd < 0) (void)err_nomem(e);
-    else watchers_init(l);
+    if (!l->loop || !l->conns || !l->dirty || l->alarm_fd < 0) {
+        (void)err_nomem(e);
+    } else {
+        ev_io_init(&l->alarm, on_alarm, l->alarm_fd, EV_READ);
+        ev_timer_init(&l->deadline, on_deadline, 0, 0);
+        ev_timer_init(&l->patience, on_patience, 0, 0);
+        ev_timer_init(&l->tick, on_tick, 0, 0);
+        l->alarm.data = l->deadline.data = l->patience.data = l->tick.data = l;
+    }
     for (unsigned i = 0; i < connections && !e->set; i++) {
         struct load_conn *c = &l->conns[i];
         if (client_open(&c->client, options[i % n_options], e)) break;

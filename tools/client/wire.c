@@ -153,27 +153,6 @@ static struct slice read_bytes(struct rd *r) {
     return n > INT32_MAX ? (struct slice){0} : rd_bytes(r, n);
 }
 
-/* The optional fields before the body: tracing id, warnings (a list of strings) and custom payload
- * (a map of strings to bytes). */
-static void take_extras(struct wire_response *out) {
-    struct rd r = rd_of(out->body);
-    if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
-    const uint8_t *at = r.p;
-    if (out->flags & NP_FLAG_WARNING) {
-        for (uint16_t n = rd_u16(&r); n && !r.bad; n--) rd_bytes(&r, rd_u16(&r));
-        out->warnings = slice_of(at, (size_t)(r.p - at));
-    }
-    at = r.p;
-    if (out->flags & NP_FLAG_PAYLOAD) {
-        for (uint16_t n = rd_u16(&r); n && !r.bad; n--) {
-            rd_bytes(&r, rd_u16(&r));
-            read_bytes(&r);
-        }
-        out->payload = slice_of(at, (size_t)(r.p - at));
-    }
-    out->body = slice_of(r.p, rd_left(&r));
-}
-
 size_t wire_parse(struct slice in, struct wire_response *out) {
     if (in.n < NP_HEADER) return 0;
     uint32_t n = load_u32(in.p + 5);
@@ -183,7 +162,26 @@ size_t wire_parse(struct slice in, struct wire_response *out) {
                                   .stream = load_u16(in.p + 2),
                                   .opcode = in.p[4],
                                   .body = slice_of(in.p + NP_HEADER, n)};
-    if (out->flags & (NP_FLAG_TRACING | NP_FLAG_WARNING | NP_FLAG_PAYLOAD)) take_extras(out);
+    /* the optional fields before the body: tracing id, warnings (a list of strings), and custom
+     * payload (a map of strings to bytes) */
+    if (out->flags & (NP_FLAG_TRACING | NP_FLAG_WARNING | NP_FLAG_PAYLOAD)) {
+        struct rd r = rd_of(out->body);
+        if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
+        const uint8_t *at = r.p;
+        if (out->flags & NP_FLAG_WARNING) {
+            for (uint16_t left = rd_u16(&r); left && !r.bad; left--) rd_bytes(&r, rd_u16(&r));
+            out->warnings = slice_of(at, (size_t)(r.p - at));
+        }
+        at = r.p;
+        if (out->flags & NP_FLAG_PAYLOAD) {
+            for (uint16_t left = rd_u16(&r); left && !r.bad; left--) {
+                rd_bytes(&r, rd_u16(&r));
+                read_bytes(&r);
+            }
+            out->payload = slice_of(at, (size_t)(r.p - at));
+        }
+        out->body = slice_of(r.p, rd_left(&r));
+    }
     return NP_HEADER + n;
 }
 

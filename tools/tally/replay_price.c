@@ -49,28 +49,18 @@ static int make_world(struct pricer *x, struct err *e) {
 
 /* ---- the capacity mode ---- */
 
-struct mode {
-    bool provisioned;
-    unsigned read, write;
-};
-
-static int read_mode(const char *text, struct mode *m, struct err *e) {
-    char end;
-    *m = (struct mode){0};
-    if (!text || !strcmp(text, "on-demand")) return 0;
-    m->provisioned = sscanf(text, "provisioned:%u:%u%c", &m->read, &m->write, &end) == 2 && m->read && m->write;
-    return m->provisioned
-               ? 0
-               : err_set(e, ERR_CONFIG,
-                         "--capacity-mode must be on-demand, or provisioned:READ:WRITE with units a second, not '%s'",
-                         text);
-}
-
 /* Every table of users gets the mode, once it is there. */
 static int set_modes(struct pricer *x, struct err *e) {
-    struct mode m;
-    if (!x->p->flags->capacity_mode || read_mode(x->p->flags->capacity_mode, &m, e)) return e->set ? -1 : 0;
-    return world_set_capacity(x->world, m.provisioned, m.read, m.write, e);
+    const char *text = x->p->flags->capacity_mode;
+    unsigned read = 0, write = 0;
+    char end;
+    if (!text) return 0;
+    bool provisioned = strcmp(text, "on-demand") != 0;
+    if (provisioned && (sscanf(text, "provisioned:%u:%u%c", &read, &write, &end) != 2 || !read || !write))
+        return err_set(e, ERR_CONFIG,
+                       "--capacity-mode must be on-demand, or provisioned:READ:WRITE with units a second, not '%s'",
+                       text);
+    return world_set_capacity(x->world, provisioned, read, write, e);
 }
 
 /* ---- one request ---- */

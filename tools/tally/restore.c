@@ -85,15 +85,6 @@ static int sync_folder(const char *path, struct err *e) {
     return rc;
 }
 
-/* Checks that the store opens. Opening it also writes the stamp of the folder
- * (engine/kv_stamp.h). */
-static int try_store(const char *folder, struct err *e) {
-    struct eng_options o = {.data_dir = folder, .durability = ENG_FSYNC, .clock = &clock_real};
-    struct eng *eng = eng_open(&o, e);
-    if (eng) eng_close(eng);
-    return eng ? 0 : -1;
-}
-
 /* The target must be absent; an empty folder is removed. */
 static int check_target(const char *data_dir, struct err *e) {
     struct stat st;
@@ -114,7 +105,14 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
     if (!access(fresh, F_OK))
         return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does",
                        fresh);
-    if (eng_backup_restore(r->from, b->number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
+    if (eng_backup_restore(r->from, b->number, fresh, e)) return -1;
+    /* Checks that the store opens. Opening it also writes the stamp of the folder
+     * (engine/kv_stamp.h). */
+    const struct eng_options o = {.data_dir = fresh, .durability = ENG_FSYNC, .clock = &clock_real};
+    struct eng *eng = eng_open(&o, e);
+    if (!eng) return -1;
+    eng_close(eng);
+    if (sync_folder(fresh, e)) return -1;
     char parent[PATH_MAX];
     if (rename(fresh, data_dir))
         return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));

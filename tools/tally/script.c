@@ -42,7 +42,8 @@ static bool is_word(const struct token *t, const char *word) {
     return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
 }
 
-/* A byte that begins no token becomes part of the statement, and the parser reports the error later. */
+/* A byte that begins no token becomes part of the statement, and the parser reports the error
+ * later. */
 static bool next(struct script *s, struct token *t) {
     *t = token_next(&s->reader);
     if (t->code != T_ERROR) return t->code != 0;

@@ -277,20 +277,6 @@ static void put_json(const struct top_screen *s, const struct top_flags *f, stru
     buf_put_str(out, "}\n");
 }
 
-/* On a terminal the screen replaces the previous one; the terminal cuts rows at its width. */
-static void draw(const struct top_screen *s, const struct top_flags *f) {
-    struct buf out;
-    bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);
-    buf_init(&out, 0);
-    if (screen) buf_put_str(&out, "\x1b[H\x1b[J\x1b[?7l");
-    if (f->json) put_json(s, f, &out);
-    else put_text(s, f, &out);
-    if (screen) buf_put_str(&out, "\x1b[?7h");
-    fwrite(buf_slice(&out).p, 1, out.n, stdout);
-    fflush(stdout);
-    buf_fini(&out);
-}
-
 static int top(struct top_flags *f, struct err *e) {
     struct client c = {.link = {.fd = -1}};
     struct top_screen s = {0};
@@ -299,7 +285,18 @@ static int top(struct top_flags *f, struct err *e) {
     while (!rc && !interrupted) {
         rc = read_screen(&c, &s, e);
         if (rc) break;
-        draw(&s, f);
+        /* On a terminal the screen replaces the previous one; the terminal cuts rows at its
+         * width. */
+        struct buf out;
+        bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);
+        buf_init(&out, 0);
+        if (screen) buf_put_str(&out, "\x1b[H\x1b[J\x1b[?7l");
+        if (f->json) put_json(&s, f, &out);
+        else put_text(&s, f, &out);
+        if (screen) buf_put_str(&out, "\x1b[?7h");
+        fwrite(buf_slice(&out).p, 1, out.n, stdout);
+        fflush(stdout);
+        buf_fini(&out);
         if (f->once) break;
         nanosleep(&pause, NULL);
     }

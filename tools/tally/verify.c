@@ -63,21 +63,18 @@ static int check_object(struct slice name, struct slice value, struct err *e) {
     return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
 }
 
-static int check_role(struct verify *v, struct slice value, struct err *e) {
-    struct role r;
-    arena_reset(&v->arena);
-    return role_decode("", value, &v->arena, &r, e);
-}
-
 static int named(void *arg, struct slice name, struct slice value, struct err *e) {
     static const char rules[] = "catalog/ddl_rule/";
+    struct verify *v = arg;
     struct ddl_rule rule;
-    named_ids_take(&((struct verify *)arg)->ids, name, value);
+    struct role role;
+    named_ids_take(&v->ids, name, value);
     if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
     if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/')
         return check_object(name, value, e);
-    if (is_named(name, "role/")) return check_role(arg, value, e);
-    return 0;
+    if (!is_named(name, "role/")) return 0;
+    arena_reset(&v->arena);
+    return role_decode("", value, &v->arena, &role, e);
 }
 
 static void next_store(void *arg) { named_ids_fini(&((struct verify *)arg)->ids); }

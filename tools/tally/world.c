@@ -221,25 +221,21 @@ static void run_once(struct world *w, struct cql_request *r, struct world_answer
     cql_request_fini(r);
 }
 
-/* false: there is no further page, or an error is in e. */
-static bool run_page(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
-    struct cql_request r = begin(w, e);
-    r.kind = REQUEST_QUERY;
-    r.query = q->text;
-    r.params = (struct cql_params){.consistency = q->consistency,
-                                   .serial_consistency = CL_LOCAL_SERIAL,
-                                   .page_size = q->page_size ? q->page_size : PAGE};
-    if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
-    run_once(w, &r, out);
-    return w->paging.n > 0;
-}
-
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
     *out = (struct world_answer){.cost = &w->cost};
     err_clear(e);
     w->session.protocol_version = 4;
     buf_clear(&w->paging, SIZE_MAX);
-    while (run_page(w, q, out, e)) continue;
+    do {
+        struct cql_request r = begin(w, e);
+        r.kind = REQUEST_QUERY;
+        r.query = q->text;
+        r.params = (struct cql_params){.consistency = q->consistency,
+                                       .serial_consistency = CL_LOCAL_SERIAL,
+                                       .page_size = q->page_size ? q->page_size : PAGE};
+        if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
+        run_once(w, &r, out);
+    } while (w->paging.n);
     return e->set ? -1 : 0;
 }
 

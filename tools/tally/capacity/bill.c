@@ -8,13 +8,9 @@ bool bill_lacks_use(const struct measure *m, const struct schema_table *t) {
     return false;
 }
 
-static double needed_price(const struct day_use *u, double price) {
-    if (u->total <= 0) return 0;
-    return u->needed ? price_times(price, (double)u->needed * 24 * BILL_DAYS) : -1;
-}
-
 static void add_use(double of[BILL_MODES], const struct day_use *u, double unit, double hour, bool unknown) {
-    const double here[BILL_MODES] = {price_times(unit, u->total * BILL_DAYS), needed_price(u, hour),
+    double provisioned = u->total <= 0 ? 0 : u->needed ? price_times(hour, (double)u->needed * 24 * BILL_DAYS) : -1;
+    const double here[BILL_MODES] = {price_times(unit, u->total * BILL_DAYS), provisioned,
                                      price_times(hour, u->scaled_unit_hours * BILL_DAYS)};
     for (int i = 0; i < BILL_MODES; i++) of[i] = plus(of[i], unknown ? -1 : here[i]);
 }

@@ -265,17 +265,16 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
     return 0;
 }
 
-static void take_observed(const struct workload_table *t, struct day *d) {
-    d->observed = true;
-    d->n_partitions = t->n_keys;
-    d->n_over = t->n_over;
-    for (; d->n_shown < HOT_SHOWN && d->n_shown < t->n_parts; d->n_shown++) d->shown[d->n_shown] = t->parts[d->n_shown];
-}
-
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next)
-        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name))
-            return take_observed(t, d), 0;
+        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name)) {
+            d->observed = true;
+            d->n_partitions = t->n_keys;
+            d->n_over = t->n_over;
+            d->n_shown = t->n_parts < HOT_SHOWN ? t->n_parts : HOT_SHOWN;
+            memcpy(d->shown, t->parts, d->n_shown * sizeof(*t->parts));
+            return 0;
+        }
     for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition) continue;
@@ -322,14 +321,15 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
     if (!out->reads.seconds || !out->writes.seconds) return err_nomem(e);
     for (uint32_t i = 0; i < m->n_statements; i++)
         if (is_of(&m->statements[i], t)) {
-            /* An observed write has no known TTL, so the TTL deletes of its table are unknown if the
-             * table can expire data. */
+            /* An observed write has no known TTL, so the TTL deletes of its table are unknown if
+             * the table can expire data. */
             const struct measured *s = &m->statements[i];
             bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
                            (out->table->default_ttl || schema_has_ttl(out->table));
             if (unknown || out->ttl_deletes < 0) out->ttl_deletes = -1;
             else out->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
-            /* A capture records the use of each second of a table, so its statements add nothing to it. */
+            /* A capture records the use of each second of a table, so its statements add nothing to
+             * it. */
             if (!s->statement->observed || !s->input || !s->input->second_reads) add_statement(out, s, m->o.model);
         }
     /* Repeats the captured seconds over the whole day, starting at the capture's time of day. */

@@ -96,13 +96,6 @@ static void put_int(struct buf *out, const struct literal_spec *s, int64_t most,
     buf_printf(out, "%lld", (long long)pick(low, high, kind, n));
 }
 
-static int need_size(const struct literal_spec *s, const struct cql_type *t, const char *column, struct err *e) {
-    return s->has_size ? 0
-                       : err_set(e, ERR_CONFIG,
-                                 "how long is %s (%s)? Say so under values (%s: size 20..400), or give sample rows",
-                                 column, t->id == CQL_BLOB ? "blob" : "text", column);
-}
-
 static void put_text(struct buf *out, const struct literal_spec *s, bool is_blob, enum literal_kind kind, uint64_t n) {
     char number[32];
     int64_t size = pick(s->size_low, s->size_high, LITERAL_RANDOM, n);
@@ -140,16 +133,12 @@ static bool has_text(const struct cql_type *t) {
     return has;
 }
 
-static int need_elements(const struct literal_spec *s, const struct cql_type *t, const char *column, struct err *e) {
-    if (t->id == CQL_VECTOR || s->has_elements) return 0;
-    return err_set(e, ERR_CONFIG,
-                   "how many elements has %s? Say so under values (%s: elements 1..5%s), or give sample rows", column,
-                   column, has_text(t) && !s->has_size ? " size 20..400" : "");
-}
-
 static int put_elements(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind,
                         uint64_t n, const char *column, struct err *e) {
-    if (need_elements(s, t, column, e)) return -1;
+    if (t->id != CQL_VECTOR && !s->has_elements)
+        return err_set(e, ERR_CONFIG,
+                       "how many elements has %s? Say so under values (%s: elements 1..5%s), or give sample rows",
+                       column, column, has_text(t) && !s->has_size ? " size 20..400" : "");
     int64_t count = t->id == CQL_VECTOR ? (int64_t)t->dimension
                                         : pick(s->elements_low, s->elements_high, LITERAL_RANDOM, n);
     const char *ends = t->id == CQL_LIST || t->id == CQL_VECTOR ? "[]" : "{}";
@@ -204,7 +193,10 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
     case CQL_ASCII:
     case CQL_TEXT:
     case CQL_BLOB:
-        if (need_size(s, t, column, e)) return -1;
+        if (!s->has_size)
+            return err_set(e, ERR_CONFIG,
+                           "how long is %s (%s)? Say so under values (%s: size 20..400), or give sample rows", column,
+                           t->id == CQL_BLOB ? "blob" : "text", column);
         put_text(out, s, t->id == CQL_BLOB, kind, n);
         return 0;
     case CQL_TIMESTAMP: buf_printf(out, "%llu", 1700000000000ull + (unsigned long long)some * 1000); return 0;

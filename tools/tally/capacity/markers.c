@@ -23,17 +23,6 @@ struct ast_name markers_table(const struct ast_stmt *s) {
     }
 }
 
-static int find_places(const struct workload_statement *s, struct markers *k, struct err *e) {
-    struct token_reader r;
-    struct err ignored = {0};
-    uint32_t n = 0;
-    token_reader_init(&r, slice_str(s->text), &ignored);
-    for (struct token t; n < k->n && (t = token_next(&r)).code && t.code != T_ERROR;)
-        if (t.text.n == 1 && *t.text.p == '?') k->list[n++].at = t.text;
-    if (n == k->n) return 0;
-    return err_set(e, ERR_CONFIG, "%s:%u: its markers must be written as ?, not as :name", s->file, s->line);
-}
-
 static void find_lists(const struct ast_where *w, struct markers *k) {
     for (uint32_t i = 0; w && i < w->n; i++) {
         const struct ast_relation *r = w->relations[i];
@@ -57,7 +46,13 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
     k->list = ARENA_ARRAY(a, k->n + 1, struct marker);
     k->statements = ARENA_ARRAY(a, k->n_statements + 1, const struct ast_stmt *);
     if (!k->list || !k->statements) return err_nomem(e);
-    if (find_places(s, k, e)) return -1;
+    struct token_reader reader;
+    uint32_t n = 0;
+    token_reader_init(&reader, slice_str(s->text), &why);
+    for (struct token t; n < k->n && (t = token_next(&reader)).code && t.code != T_ERROR;)
+        if (t.text.n == 1 && *t.text.p == '?') k->list[n++].at = t.text;
+    if (n < k->n)
+        return err_set(e, ERR_CONFIG, "%s:%u: its markers must be written as ?, not as :name", s->file, s->line);
     for (uint32_t i = 0; i < k->n; i++) k->list[i].bind = &binds->columns[i];
     for (uint32_t i = 0; i < k->n_statements; i++) {
         k->statements[i] = batch ? tree->batch.stmts[i] : tree;

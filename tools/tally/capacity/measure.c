@@ -158,7 +158,10 @@ static void record(const struct bench *b, const char *name, struct slice text, u
     buf_fini(&line);
 }
 
-static int run_insert(struct bench *b, struct err *e) {
+static int load_row(struct bench *b, const struct bench_table *t, uint64_t rank, uint64_t row, struct err *e) {
+    buf_clear(&b->insert, SIZE_MAX);
+    if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
+    if (!b->insert.n) return 0;
     const struct world_request q = {.text = buf_slice(&b->insert), .consistency = CL_LOCAL_QUORUM};
     struct world_answer ignored;
     struct err strictly;
@@ -169,12 +172,6 @@ static int run_insert(struct bench *b, struct err *e) {
     /* the strict world may refuse the row, and then refuses the statement that uses it */
     int refused = world_run(b->strict, &q, &ignored, &strictly);
     return (void)refused, 0;
-}
-
-static int load_row(struct bench *b, const struct bench_table *t, uint64_t rank, uint64_t row, struct err *e) {
-    buf_clear(&b->insert, SIZE_MAX);
-    if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
-    return b->insert.n ? run_insert(b, e) : 0;
 }
 
 static int load_partition(struct bench *b, struct bench_table *t, uint64_t rank, struct err *e) {
@@ -272,15 +269,6 @@ static int put_part(const struct workload_statement *s, const struct plan_table 
     return literal_make(out, m->bind->type, spec, LITERAL_RANDOM, n, name, e);
 }
 
-static const struct schema_table *table_named(const struct measure *m, const char *name) {
-    for (uint32_t i = 0; i < m->schema->n_spaces; i++) {
-        const struct schema_keyspace *space = m->schema->spaces[i]->keyspace;
-        const struct schema_table *t = space->is_system ? NULL : measure_table(m, space->name, name);
-        if (t) return t;
-    }
-    return NULL;
-}
-
 /* The keyspace comes from the statement, its markers or its result columns; else it is the first
  * one with such a table. */
 static const struct schema_table *table_of(const struct measure *m, const struct plan *p, uint32_t statement) {
@@ -291,7 +279,12 @@ static const struct schema_table *table_of(const struct measure *m, const struct
         if (p->k.list[i].statement == statement && *p->k.list[i].bind->keyspace != '[')
             return measure_table(m, p->k.list[i].bind->keyspace, p->k.list[i].bind->table);
     if (result->n) return measure_table(m, result->columns[0].keyspace, result->columns[0].table);
-    return named.name ? table_named(m, named.name) : NULL;
+    for (uint32_t i = 0; named.name && i < m->schema->n_spaces; i++) {
+        const struct schema_keyspace *space = m->schema->spaces[i]->keyspace;
+        const struct schema_table *t = space->is_system ? NULL : measure_table(m, space->name, named.name);
+        if (t) return t;
+    }
+    return NULL;
 }
 
 static bool names_partition(const struct plan *p, uint32_t statement, const struct schema_table *t) {

@@ -98,18 +98,6 @@ static void prepare(struct capturing *x, struct slice id) {
         x->prepared[s - x->t.statements] = !world_prepare(x->world, s->text, s->keyspace, &ignored);
 }
 
-static int add_visit(struct capturing *x, const struct visit *v) {
-    if (x->n_visits == x->cap) {
-        size_t cap = x->cap ? 2 * x->cap : 1024;
-        struct visit *visits = realloc(x->visits, cap * sizeof(*visits));
-        if (!visits) return err_nomem(x->e);
-        x->visits = visits;
-        x->cap = cap;
-    }
-    x->visits[x->n_visits++] = *v;
-    return 0;
-}
-
 /* Whether the request used a single partition, so that its whole charge belongs to the
  * partition. */
 static bool one_partition(const struct op_cost *c, int64_t *token, struct slice *key) {
@@ -151,7 +139,16 @@ static int visit(struct capturing *x, const struct trace_request *r, const struc
                       .entities = q->kind == REQUEST_BATCH ? q->n_items : r->q.rows_read,
                       .key = arena_dup(&x->w->arena, key)};
     if (v.write_units > 0 && q->kind != REQUEST_BATCH) v.entities = 1;
-    return v.key.p ? add_visit(x, &v) : err_nomem(x->e);
+    if (!v.key.p) return err_nomem(x->e);
+    if (x->n_visits == x->cap) {
+        size_t cap = x->cap ? 2 * x->cap : 1024;
+        struct visit *visits = realloc(x->visits, cap * sizeof(*visits));
+        if (!visits) return err_nomem(x->e);
+        x->visits = visits;
+        x->cap = cap;
+    }
+    x->visits[x->n_visits++] = v;
+    return 0;
 }
 
 /* ---- all requests ---- */
@@ -227,8 +224,8 @@ static int add_statement(struct capturing *x, uint32_t name, const uint32_t *req
 static int add_statements(struct capturing *x) {
     uint32_t *order = calloc(x->t.n + 1, sizeof(*order)), *ends = calloc(x->t.n_names + 1, sizeof(*ends));
     int rc = order && ends ? 0 : err_nomem(x->e);
-    /* Sorts the requests that count by statement name; ends[name] is the end of the name's requests in
-     * order. */
+    /* Sorts the requests that count by statement name; ends[name] is the end of the name's requests
+     * in order. */
     if (!rc) {
         for (size_t i = 0; i < x->t.n; i++)
             if (counts(x, &x->t.requests[i])) ends[x->t.requests[i].name + 1]++;

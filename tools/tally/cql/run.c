@@ -52,14 +52,6 @@ static void take_charge(struct statement *st, const struct client_answer *a) {
     }
 }
 
-/* Takes the new keyspace from the answer to USE. */
-static void take_keyspace(struct shell *s, const struct wire_response *r) {
-    struct rd in = rd_of(r->body);
-    if (r->opcode != NP_RESULT || rd_u32(&in) != RESULT_SET_KEYSPACE) return;
-    struct slice name = rd_bytes(&in, rd_u16(&in));
-    if (!in.bad) shell_copy(s->keyspace, sizeof(s->keyspace), name);
-}
-
 static void put_warnings(struct shell *s, struct slice warnings) {
     struct rd in = rd_of(warnings);
     struct buf out;
@@ -74,7 +66,11 @@ static void put_warnings(struct shell *s, struct slice warnings) {
     buf_fini(&out);
 }
 
-static int fill_grid(struct grid *g, struct client_rows *rows) {
+/* Shows a page; before: number of rows on earlier pages. */
+static void put_page(struct shell *s, struct client_answer *a, uint64_t before, bool with_header) {
+    struct grid *g = &s->grid;
+    struct client_rows *rows = &a->rows;
+    struct buf out;
     grid_begin(g, rows->columns.n);
     for (uint32_t i = 0; i < rows->columns.n; i++) {
         cell_put_text(slice_str(rows->columns.list[i].name), false, &g->text);
@@ -86,20 +82,14 @@ static int fill_grid(struct grid *g, struct client_rows *rows) {
             grid_cell(g);
         }
     }
-    return g->failed ? -1 : 0;
-}
-
-/* Shows a page; before: number of rows on earlier pages. */
-static void put_page(struct shell *s, struct client_answer *a, uint64_t before, bool with_header) {
-    struct buf out;
     buf_init(&out, 0);
-    if (fill_grid(&s->grid, &a->rows)) {
+    if (g->failed) {
         shell_complain(s, "there is not enough memory to show the rows");
-    } else if (s->expand && s->grid.n_rows) {
-        grid_put_expanded(&s->grid, before, &out);
+    } else if (s->expand && g->n_rows) {
+        grid_put_expanded(g, before, &out);
     } else {
-        grid_put(&s->grid, with_header, &out);
-        if (s->terminal && s->grid.n_rows) buf_u8(&out, '\n');
+        grid_put(g, with_header, &out);
+        if (s->terminal && g->n_rows) buf_u8(&out, '\n');
     }
     shell_put(s, &out);
     buf_fini(&out);
@@ -158,14 +148,6 @@ static int put_rows(struct shell *s, struct statement *st, struct wire_params *p
     return 0;
 }
 
-static int put_answer(struct shell *s, struct statement *st, struct wire_params *p, struct client_answer *a) {
-    if (a->has_rows && (st->is_select || st->is_list)) return put_rows(s, st, p, a);
-    if (!a->has_rows) return 0;
-    put_line(s, "\n");
-    put_page(s, a, 0, true);
-    return 0;
-}
-
 /* The strings of a SCHEMA_CHANGE point into the connection's buffer, so they are copied before the
  * next request. */
 static void wait_for_schema(struct shell *s, const struct wire_response *r) {
@@ -195,14 +177,24 @@ void run_statement(struct shell *s, struct slice text) {
         shell_complain_of(s, &a, &e);
         return;
     }
-    take_keyspace(s, &a.response);
+    struct rd in = rd_of(a.response.body);
+    if (a.response.opcode == NP_RESULT && rd_u32(&in) == RESULT_SET_KEYSPACE) { /* the answer to USE */
+        struct slice name = rd_bytes(&in, rd_u16(&in));
+        if (!in.bad) shell_copy(s->keyspace, sizeof(s->keyspace), name);
+    }
     take_charge(&st, &a);
     st.traced = a.response.trace_id.p != NULL;
     if (st.traced) memcpy(st.trace, a.response.trace_id.p, sizeof(st.trace));
     buf_init(&warnings, 0); /* a copy of the first page's: the next page overwrites the answer */
     buf_put_slice(&warnings, a.response.warnings);
     if (s->wait && s->on_keyspaces) wait_for_schema(s, &a.response);
-    int rc = put_answer(s, &st, &p, &a);
+    int rc = 0;
+    if (a.has_rows && (st.is_select || st.is_list)) {
+        rc = put_rows(s, &st, &p, &a);
+    } else if (a.has_rows) {
+        put_line(s, "\n");
+        put_page(s, &a, 0, true);
+    }
     put_warnings(s, buf_slice(&warnings));
     buf_fini(&warnings);
     if (!rc && s->charge) {

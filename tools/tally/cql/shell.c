@@ -136,19 +136,18 @@ static int enter(struct shell *s, struct err *e) {
     return rc;
 }
 
-static int reconnect(struct shell *s, struct err *e) {
-    if (s->connected) return 0;
-    if (client_open(&s->client, &s->options, e)) return -1;
-    s->connected = true;
-    if (!enter(s, e)) return 0;
-    shell_disconnect(s);
-    return -1;
-}
-
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) {
     *answer = (struct client_answer){0};
-    return reconnect(s, e) ? -1 : exchange(s, text, p, answer, e);
+    if (!s->connected) {
+        if (client_open(&s->client, &s->options, e)) return -1;
+        s->connected = true;
+        if (enter(s, e)) {
+            shell_disconnect(s);
+            return -1;
+        }
+    }
+    return exchange(s, text, p, answer, e);
 }
 
 int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) {

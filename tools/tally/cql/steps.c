@@ -15,19 +15,10 @@ struct trace_session {
     struct buf coordinator, client; /* as texts */
 };
 
-static const struct value *value_at(const struct client_rows *row, const char *column, const struct cql_type **type) {
-    for (uint32_t i = 0; i < row->columns.n; i++) {
-        if (strcmp(row->columns.list[i].name, column)) continue;
-        *type = row->columns.list[i].type;
-        return &row->values[i];
-    }
-    return NULL;
-}
-
 static void put_column(const struct client_rows *row, const char *column, struct buf *out) {
-    const struct cql_type *type;
-    const struct value *v = value_at(row, column, &type);
-    if (v) cell_put(type, *v, out);
+    uint32_t i = 0;
+    while (i < row->columns.n && strcmp(row->columns.list[i].name, column)) i++;
+    if (i < row->columns.n) cell_put(row->columns.list[i].type, row->values[i], out);
 }
 
 static void put_time(int64_t us, struct buf *out) {

@@ -19,12 +19,6 @@ uint64_t dist_random_next(struct dist_random *r) {
 
 double dist_random_share(struct dist_random *r) { return (double)(dist_random_next(r) >> 11) * 0x1p-53; }
 
-/* Box-Muller transform. */
-static double standard_normal(struct dist_random *r) {
-    double u = 1 - dist_random_share(r), v = dist_random_share(r);
-    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
-}
-
 /* ---- parsing ---- */
 
 static int wrong(const char *text, struct err *e) {
@@ -138,7 +132,9 @@ static int64_t sample_zipf(const struct dist *d, double share) {
 }
 
 static int64_t sample_normal(const struct dist *d, struct dist_random *r) {
-    double x = round(d->p + d->q * standard_normal(r));
+    double u = 1 - dist_random_share(r), v = dist_random_share(r);
+    double normal = sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v); /* Box-Muller transform */
+    double x = round(d->p + d->q * normal);
     if (x < (double)d->low) return d->low;
     return x > (double)d->high ? d->high : (int64_t)x;
 }

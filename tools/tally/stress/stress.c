@@ -65,19 +65,16 @@ static int read_flags(struct stress *s, const struct stress_flags *f, struct err
     return 0;
 }
 
-static int write_html(const struct stress *s, const struct stress_flags *f, const char *profile, struct err *e) {
-    struct buf page;
-    buf_init(&page, 0);
-    outcome_html(s, profile, &page);
-    int rc = page_save(f->html, &page, e);
-    buf_fini(&page);
-    return rc;
-}
-
 static int report(const struct stress *s, const struct stress_flags *f, struct err *e) {
     const char *profile = f->file ? f->file : f->profile ? f->profile : "uniform";
     struct buf out;
-    if (f->html && write_html(s, f, profile, e)) return -1;
+    if (f->html) {
+        buf_init(&out, 0);
+        outcome_html(s, profile, &out);
+        int rc = page_save(f->html, &out, e);
+        buf_fini(&out);
+        if (rc) return -1;
+    }
     if (!f->json) {
         outcome_text(s, profile);
         return 0;
