@@ -12,17 +12,13 @@ enum { ARENA_CHUNK = 64 << 10, PAGE = 5000, TOKEN_MAX = 4096 };
 static int exchange(struct client *c, struct wire_response *out, struct err *e) {
     int rc = link_flush(&c->link, e);
     if (rc) return rc < 0 ? -1 : err_set(e, ERR_SERVER, "the server takes no requests");
-    while ((rc = link_next(&c->link, out, e))) {
-        if (rc < 0) return -1;
-        if (out->opcode != NP_EVENT) return 0;
-    }
     for (;;) {
-        link_compact(&c->link);
-        if (link_fill(&c->link, e) < 0) return -1;
         while ((rc = link_next(&c->link, out, e))) {
             if (rc < 0) return -1;
             if (out->opcode != NP_EVENT) return 0;
         }
+        link_compact(&c->link);
+        if (link_fill(&c->link, e) < 0) return -1;
     }
 }
 

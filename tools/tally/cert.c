@@ -37,15 +37,6 @@ static int no(struct err *e, const char *what) {
 
 /* ---- making ---- */
 
-static int extend(X509 *cert, X509 *issuer, int nid, const char *value) {
-    X509V3_CTX ctx;
-    X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
-    X509_EXTENSION *x = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
-    int ok = x && X509_add_ext(cert, x, -1);
-    X509_EXTENSION_free(x);
-    return ok;
-}
-
 static int number(X509 *cert) {
     unsigned char bytes[SERIAL_BYTES];
     struct err why = {0};
@@ -70,8 +61,14 @@ static int make(struct pair *p, const char *name, uint32_t days, const struct pa
                                     -1, -1, 0) ||
         !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
         return no(e, name);
-    for (; (*extensions)[0]; extensions++)
-        if (!extend(p->cert, issuer, OBJ_txt2nid((*extensions)[0]), (*extensions)[1])) return no(e, name);
+    for (; (*extensions)[0]; extensions++) {
+        X509V3_CTX ctx;
+        X509V3_set_ctx(&ctx, issuer, p->cert, NULL, NULL, 0);
+        X509_EXTENSION *x = X509V3_EXT_conf_nid(NULL, &ctx, OBJ_txt2nid((*extensions)[0]), (*extensions)[1]);
+        bool added = x && X509_add_ext(p->cert, x, -1);
+        X509_EXTENSION_free(x);
+        if (!added) return no(e, name);
+    }
     return X509_sign(p->cert, signer ? signer->key : p->key, EVP_sha256()) ? 0 : no(e, name);
 }
 

@@ -8,15 +8,6 @@
 #include "tools/tally/script.h"
 #include "tools/tally/server_schema.h"
 
-static void print_rules(const struct world_answer *a) {
-    const char *label = "rules";
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(a->charge.rules >> id & 1)) continue;
-        printf("%-13s %s: %s\n", label, rule_of(id)->name, rule_of(id)->text);
-        label = "";
-    }
-}
-
 static void print_lines(const char *label, struct slice text) {
     while (text.n) {
         const uint8_t *end = memchr(text.p, '\n', text.n);
@@ -42,7 +33,12 @@ static void print_answer(struct slice text, const struct pricing *p, const struc
     printf("%-13s %.*s at %s, on %llu %s\n", "units", SLICE_FMT(buf_slice(&units)),
            a->kind == STMT_SELECT && p->consistency ? p->consistency : "LOCAL_QUORUM", (unsigned long long)a->pages,
            a->pages == 1 ? "page" : "pages");
-    print_rules(a);
+    const char *label = "rules";
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(a->charge.rules >> id & 1)) continue;
+        printf("%-13s %s: %s\n", label, rule_of(id)->name, rule_of(id)->text);
+        label = "";
+    }
     print_lines("advice", advice);
     buf_fini(&units);
 }

@@ -85,15 +85,6 @@ static int sync_folder(const char *path, struct err *e) {
     return rc;
 }
 
-/* The target must be absent; an empty folder is removed. */
-static int check_target(const char *data_dir, struct err *e) {
-    struct stat st;
-    if (stat(data_dir, &st))
-        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot use %s: %s", data_dir, strerror(errno));
-    if (!rmdir(data_dir)) return 0;
-    return err_set(e, ERR_CONFIG, "%s is there already and not an empty folder: restore into another one", data_dir);
-}
-
 static int restore(const struct restore *r, const struct eng_backup *b, struct err *e) {
     char fresh[PATH_MAX], data_dir[PATH_MAX];
     size_t n = strlen(r->data_dir);
@@ -101,12 +92,20 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
     if (snprintf(data_dir, sizeof(data_dir), "%.*s", (int)n, r->data_dir) >= (int)sizeof(data_dir) ||
         snprintf(fresh, sizeof(fresh), "%s.restoring", data_dir) >= (int)sizeof(fresh))
         return err_set(e, ERR_CONFIG, "the path %s is too long", r->data_dir);
-    if (verify(r, b, e) || check_target(data_dir, e)) return -1;
+    if (verify(r, b, e)) return -1;
+    /* the target must be absent; an empty folder is removed */
+    struct stat st;
+    bool there = !stat(data_dir, &st);
+    if (!there && errno != ENOENT)
+        return err_set(e, ERR_CONFIG, "cannot use %s: %s", data_dir, strerror(errno));
+    if (there && rmdir(data_dir))
+        return err_set(e, ERR_CONFIG, "%s is there already and not an empty folder: restore into another one",
+                       data_dir);
     if (!access(fresh, F_OK))
         return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does",
                        fresh);
     if (eng_backup_restore(r->from, b->number, fresh, e)) return -1;
-    /* Checks that the store opens. Opening it also writes the stamp of the folder
+    /* check that the store opens; opening it also writes the stamp of the folder
      * (engine/kv_stamp.h). */
     const struct eng_options o = {.data_dir = fresh, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *eng = eng_open(&o, e);

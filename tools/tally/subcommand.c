@@ -114,30 +114,25 @@ static size_t find_flag(const char *arg, const struct flag *flags, size_t n, con
     return f;
 }
 
-static const struct flag *flag_at(uint8_t position, const struct flag *flags, size_t n) {
-    for (size_t f = 0; f < n; f++)
-        if (flags[f].position == position) return &flags[f];
-    return NULL;
-}
-
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n) {
     enum usage_format format;
     uint8_t words = 0;
     for (int i = 0; i < argc; i++) {
         const char *arg = argv[i], *value = arg;
-        const struct flag *flag;
+        size_t f = 0;
         if (is_help(arg, &format)) {
             print_usage(format, subcommand, flags, n);
             return -1;
         }
         if (arg[0] != '-' || !arg[1]) {
-            flag = flag_at(++words, flags, n);
-            if (!flag) return wrong(subcommand, "unexpected argument", arg);
+            words++;
+            while (f < n && flags[f].position != words) f++;
+            if (f == n) return wrong(subcommand, "unexpected argument", arg);
         } else {
-            size_t f = find_flag(arg, flags, n, &value);
+            f = find_flag(arg, flags, n, &value);
             if (f == n) return wrong(subcommand, arg[1] == '-' ? "unknown flag" : "unexpected argument", arg);
-            flag = &flags[f];
         }
+        const struct flag *flag = &flags[f];
         if (flag->on) {
             if (value) return wrong(subcommand, "this flag takes no value:", arg);
             *flag->on = true;

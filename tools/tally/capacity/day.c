@@ -78,16 +78,6 @@ struct trial {
     uint32_t days;
 };
 
-static struct limiter *new_limiter(const struct trial *t) {
-    struct limiter_options o = {.mode = LIMITS_ENFORCE, .scales = t->scales, .seed = 1};
-    for (int i = 0; i < LIMITS; i++) o.values.of[i] = limit_info((enum limit_id)i)->value;
-    struct limiter *l = limiter_new(&o);
-    if (!l) return NULL;
-    if (!limiter_define(l, OBJECT, t->t->keyspace->name, t->t->name, &t->capacity, &t->capacity)) return l;
-    limiter_free(l);
-    return NULL;
-}
-
 static void set_time(struct limiter *l, int64_t us) {
     limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us});
 }
@@ -122,11 +112,16 @@ static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_
  * the units of one second, so each second is tried in quarters; a provisioned table's holds
  * more. */
 static double run_trial(const struct trial *t) {
-    struct limiter *l = new_limiter(t);
+    struct limiter_options o = {.mode = LIMITS_ENFORCE, .scales = t->scales, .seed = 1};
+    for (int i = 0; i < LIMITS; i++) o.values.of[i] = limit_info((enum limit_id)i)->value;
+    struct limiter *l = limiter_new(&o);
+    if (!l || limiter_define(l, OBJECT, t->t->keyspace->name, t->t->name, &t->capacity, &t->capacity)) {
+        if (l) limiter_free(l);
+        return -1;
+    }
     int64_t quota = limit_info(t->reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
     int parts = t->capacity.provisioned ? 1 : 4;
     double refused = 0;
-    if (!l) return -1;
     for (uint32_t day = 0; day < t->days; day++)
         for (uint32_t i = 0; i < DAY_S; i++) {
             int64_t now = ((int64_t)(FIRST_DAY + day) * DAY_S + i) * US;

@@ -5,19 +5,18 @@
 
 static uint64_t head_of(const struct keys *k) { return k->n < KEYS_HEAD ? k->n : KEYS_HEAD; }
 
-/* The integral of x^-s approximates the total weight of the ranks beyond the head; each rank stands
- * for the interval of half a rank to both sides. */
-static double tail(double s, double from, double to) {
-    return fabs(s - 1) < 1e-9 ? log(to / from) : (pow(to, 1 - s) - pow(from, 1 - s)) / (1 - s);
-}
-
 void keys_init(struct keys *k) {
     if (k->n < 1) k->n = 1;
     if (k->hot > k->n) k->hot = k->n;
     if (k->shape != KEYS_ZIPF) return;
     double sum = 0;
     for (uint64_t i = 0; i < head_of(k); i++) k->head[i] = sum += pow((double)(i + 1), -k->exponent);
-    k->total = sum + (k->n > KEYS_HEAD ? tail(k->exponent, KEYS_HEAD + 0.5, (double)k->n + 0.5) : 0);
+    /* The integral of x^-s approximates the total weight of the ranks beyond the head; each rank
+     * stands for the interval of half a rank to both sides. */
+    double s = k->exponent, from = KEYS_HEAD + 0.5, to = (double)k->n + 0.5;
+    if (k->n > KEYS_HEAD)
+        sum += fabs(s - 1) < 1e-9 ? log(to / from) : (pow(to, 1 - s) - pow(from, 1 - s)) / (1 - s);
+    k->total = sum;
 }
 
 double keys_share(const struct keys *k, uint64_t rank) {

@@ -788,29 +788,6 @@ static int measure_plan(struct measure *m, const struct plan *p, struct err *e) 
 
 /* ---- tables ---- */
 
-static int measure_storage(struct measure *m, struct measured_table *t, struct err *e) {
-    struct bench b;
-    struct err why = {0};
-    int rc = bench_open(&b, m, 1, e);
-    struct bench_table *to = b.tables;
-    uint64_t per = t->table->n_clustering ? t->input->rows_per_partition : 1;
-    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = per};
-    if (to) to->statics = t->table->n_static;
-    uint64_t some = rc ? 0 : to->rows.per_partition * PARTITIONS_STORED;
-    if (!rc && !load_some(&b, to, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
-        for (int i = 0; !rc && i < MODELS; i++) {
-            struct table_size size;
-            const struct schema *schema = world_schema(b.of[i]);
-            const struct schema_table *mine = schema_table_find(schema, t->table->keyspace->name, t->table->name, e);
-            rc = mine ? world_storage(b.of[i], mine, &size, e) : -1;
-            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / to->ranks.n;
-            schema_unref(schema);
-        }
-    } else if (!rc) rc = out_of(m, e, "%s", why.text, &t->unknown);
-    bench_close(&b);
-    return rc;
-}
-
 static int measure_one_table(struct measure *m, struct measured_table *t, struct err *e) {
     t->stored_bytes[0] = t->stored_bytes[1] = -1;
     t->input = input_of(m, t->table);
@@ -828,7 +805,25 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
     if (per > ROWS_OF_PARTITION)
         return out_of(m, e, "%s", "its partitions have more rows than are held in memory", &t->unknown);
     t->rows = t->partitions * per;
-    return measure_storage(m, t, e);
+    struct bench b;
+    struct err why = {0};
+    int rc = bench_open(&b, m, 1, e);
+    struct bench_table *to = b.tables;
+    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = per};
+    if (to) to->statics = t->table->n_static;
+    uint64_t some = per * PARTITIONS_STORED;
+    if (!rc && !load_some(&b, to, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
+        for (int i = 0; !rc && i < MODELS; i++) {
+            struct table_size size;
+            const struct schema *schema = world_schema(b.of[i]);
+            const struct schema_table *mine = schema_table_find(schema, t->table->keyspace->name, t->table->name, e);
+            rc = mine ? world_storage(b.of[i], mine, &size, e) : -1;
+            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / to->ranks.n;
+            schema_unref(schema);
+        }
+    } else if (!rc) rc = out_of(m, e, "%s", why.text, &t->unknown);
+    bench_close(&b);
+    return rc;
 }
 
 static int measure_tables(struct measure *m, struct err *e) {
@@ -848,7 +843,13 @@ static int measure_tables(struct measure *m, struct err *e) {
     return 0;
 }
 
-static int open_plans(struct measure *m, struct plan *plans, struct err *e) {
+int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
+    for (const struct workload_table *t = m->w->tables; t; t = t->next)
+        if (t->file && !measure_table(m, t->keyspace, t->name))
+            return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace,
+                           t->name);
+    struct plan *plans = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct plan);
+    if (!plans) return err_nomem(e);
     struct questions q = {0};
     uint32_t n = 0, entries = 0;
     int rc = 0;
@@ -864,18 +865,7 @@ static int open_plans(struct measure *m, struct plan *plans, struct err *e) {
         rc = err_set_buf(e, ERR_CONFIG, &text);
     }
     buf_fini(&q.text);
-    m->statements = rc ? NULL : ARENA_ARRAY(&m->w->arena, entries + 1, struct measured);
-    return rc ? -1 : m->statements ? 0 : err_nomem(e);
-}
-
-int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
-    for (const struct workload_table *t = m->w->tables; t; t = t->next)
-        if (t->file && !measure_table(m, t->keyspace, t->name))
-            return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace,
-                           t->name);
-    struct plan *plans = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct plan);
-    if (!plans) return err_nomem(e);
-    int rc = open_plans(m, plans, e);
+    if (!rc && !(m->statements = ARENA_ARRAY(&m->w->arena, entries + 1, struct measured))) rc = err_nomem(e);
     for (uint32_t i = 0; !rc && i < m->w->n_statements; i++) {
         rc = measure_plan(m, &plans[i], e);
         if (!rc && progress) progress(i + 1, m->w->n_statements);

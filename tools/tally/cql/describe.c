@@ -100,15 +100,6 @@ static char *name_of(struct description *d, struct slice word) {
     return name;
 }
 
-/* KEYSPACE.NAME, or NAME in the current keyspace. false: there is no current keyspace. */
-static bool qualified(struct description *d, struct slice word, const char **keyspace, const char **name) {
-    char *text = name_of(d, word), *dot = text ? strchr(text, '.') : NULL;
-    *keyspace = dot ? text : *d->s->keyspace ? d->s->keyspace : NULL;
-    *name = dot ? dot + 1 : text;
-    if (dot) *dot = 0;
-    return *keyspace && *name;
-}
-
 /* Appends the statements of a part of the schema. 1: done; 0: there are none; -1: e. */
 static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out,
                     struct err *e) {
@@ -128,8 +119,11 @@ static void not_found(struct description *d, const char *name, const char *keysp
 
 static int put_object(struct description *d, struct slice word, bool tables, bool types, struct buf *out,
                       struct err *e) {
-    const char *keyspace, *name;
-    if (!qualified(d, word, &keyspace, &name)) {
+    /* KEYSPACE.NAME, or NAME in the current keyspace */
+    char *text = name_of(d, word), *dot = text ? strchr(text, '.') : NULL;
+    const char *keyspace = dot ? text : *d->s->keyspace ? d->s->keyspace : NULL, *name = dot ? dot + 1 : text;
+    if (dot) *dot = 0;
+    if (!keyspace || !name) {
         shell_complain(d->s, "No keyspace specified and no current keyspace");
         return 0;
     }

@@ -177,20 +177,6 @@ static int read_character(EditLine *edit, wchar_t *out) {
     }
 }
 
-static void run_line(struct terminal *t, const char *line, size_t n) {
-    buf_put(&t->text, line, n);
-    if (buf_failed(&t->text)) {
-        shell_complain(t->shell, "A statement may have at most %d MiB.", STATEMENT_MAX >> 20);
-        buf_fini(&t->text);
-        buf_init(&t->text, STATEMENT_MAX);
-        return;
-    }
-    size_t done = run_text(t->shell, buf_slice(&t->text), false);
-    if (done) remember(t, slice_of(t->text.p, done));
-    memmove(t->text.p, t->text.p + done, t->text.n - done);
-    t->text.n -= done;
-}
-
 /* false: the end of the input. */
 static bool read_line(struct terminal *t) {
     int n = 0;
@@ -205,7 +191,17 @@ static bool read_line(struct terminal *t) {
     buf_u8(&t->prompt, 0);
     const char *line = el_gets(t->edit, &n);
     if (line && n > 0) {
-        run_line(t, line, (size_t)n);
+        buf_put(&t->text, line, (size_t)n);
+        if (buf_failed(&t->text)) {
+            shell_complain(t->shell, "A statement may have at most %d MiB.", STATEMENT_MAX >> 20);
+            buf_fini(&t->text);
+            buf_init(&t->text, STATEMENT_MAX);
+            return true;
+        }
+        size_t done = run_text(t->shell, buf_slice(&t->text), false);
+        if (done) remember(t, slice_of(t->text.p, done));
+        memmove(t->text.p, t->text.p + done, t->text.n - done);
+        t->text.n -= done;
     } else if (interrupt_seen()) {
         shell_say("^C\n");
         buf_clear(&t->text, SIZE_MAX);
