@@ -41,19 +41,6 @@ int client_exchange(struct client *c, struct client_answer *out, struct err *e) 
 
 /* ---- login ---- */
 
-static int hello_of(const struct client_options *o, struct buf *token, struct err *e) {
-    if (o->access_key) buf_put(token, "SigV4\0\0", 7);
-    else if (o->user) {
-        buf_u8(token, 0);
-        buf_put_str(token, o->user);
-        buf_u8(token, 0);
-        buf_put_str(token, o->password ? o->password : "");
-    } else {
-        return err_set(e, ERR_BAD_CREDENTIALS, "the server asks for a login");
-    }
-    return 0;
-}
-
 /* Answers nonce=... as AWS's plugins do (access/sigv4.h). */
 static int sign(const struct client_options *o, struct slice challenge, struct buf *token, struct err *e) {
     char nonce[SIGV4_NONCE], date[40], signature[SIGV4_SIGNATURE];
@@ -75,19 +62,30 @@ static int sign(const struct client_options *o, struct slice challenge, struct b
 }
 
 static int log_in(struct client *c, struct err *e) {
+    const struct client_options *o = c->o;
     struct wire_response r;
     struct buf token;
+    int rc = 0;
     buf_init(&token, TOKEN_MAX);
-    int rc = hello_of(c->o, &token, e);
+    if (o->access_key) {
+        buf_put(&token, "SigV4\0\0", 7);
+    } else if (o->user) {
+        buf_u8(&token, 0);
+        buf_put_str(&token, o->user);
+        buf_u8(&token, 0);
+        buf_put_str(&token, o->password ? o->password : "");
+    } else {
+        rc = err_set(e, ERR_BAD_CREDENTIALS, "the server asks for a login");
+    }
     while (!rc) {
         wire_auth(&c->link.out, c->version, 0, buf_slice(&token));
         rc = exchange(c, &r, e);
         if (rc || r.opcode == NP_AUTH_SUCCESS) break;
         buf_clear(&token, TOKEN_MAX);
         if (r.opcode == NP_ERROR) rc = refuse(&r, e);
-        else if (r.opcode != NP_AUTH_CHALLENGE || !c->o->access_key)
+        else if (r.opcode != NP_AUTH_CHALLENGE || !o->access_key)
             rc = err_set(e, ERR_PROTOCOL, "the server's login goes on in a way that is not known");
-        else rc = sign(c->o, r.body, &token, e);
+        else rc = sign(o, r.body, &token, e);
     }
     buf_fini(&token);
     return rc;

@@ -78,16 +78,6 @@ static int wrong(const char *subcommand, const char *what, const char *arg) {
     return EXIT_USAGE;
 }
 
-static int take(const char *subcommand, const struct flag *f, const char *value) {
-    char *end;
-    if (f->text) *f->text = value;
-    if (!f->number) return EXIT_DONE;
-    unsigned long n = strtoul(value, &end, 10);
-    if (*end || end == value || n > UINT32_MAX || *value == '-') return wrong(subcommand, "not a number:", value);
-    *f->number = (uint32_t)n;
-    return EXIT_DONE;
-}
-
 /* false: it is not --help. */
 static bool is_help(const char *arg, enum usage_format *format) {
     int f = !strncmp(arg, "--help=", 7)                    ? usage_format_of(arg + 7)
@@ -139,8 +129,14 @@ int flags_read(const char *subcommand, int argc, char **argv, const struct flag 
             continue;
         }
         if (!value && i + 1 == argc) return wrong(subcommand, "this flag needs a value:", arg);
-        int rc = take(subcommand, flag, value ? value : argv[++i]);
-        if (rc) return rc;
+        if (!value) value = argv[++i];
+        if (flag->text) *flag->text = value;
+        if (!flag->number) continue;
+        char *end;
+        unsigned long number = strtoul(value, &end, 10);
+        if (*end || end == value || number > UINT32_MAX || *value == '-')
+            return wrong(subcommand, "not a number:", value);
+        *flag->number = (uint32_t)number;
     }
     return EXIT_DONE;
 }

@@ -201,28 +201,23 @@ static int name_all(struct trace *t, struct err *e) {
 
 /* ---- pages ---- */
 
-static bool goes_on(const struct trace_request *r, struct arena *scratch) {
-    struct cql_request q;
-    struct err e = {0};
-    bool on = !(r->q.marks & CAPTURE_DIGEST) && r->q.opcode != NP_BATCH && !trace_decode(r, scratch, &q, &e) &&
-              q.params.paging_state.p;
-    arena_reset(scratch);
-    return on;
-}
-
 /* Links each request that has a paging state to the last request before it with the same statement
  * on the same connection. */
 static void link_pages(struct trace *t) {
     struct arena scratch;
     arena_init(&scratch, 16 << 10, 0);
     for (size_t i = 0; i < t->n; i++) {
-        if (!goes_on(&t->requests[i], &scratch)) continue;
+        struct trace_request *r = &t->requests[i];
+        struct cql_request q;
+        struct err e = {0};
         size_t k = i;
-        while (k && (t->requests[k - 1].q.connection != t->requests[i].q.connection ||
-                     t->requests[k - 1].name != t->requests[i].name))
-            k--;
+        arena_reset(&scratch);
+        if (r->q.marks & CAPTURE_DIGEST || r->q.opcode == NP_BATCH || trace_decode(r, &scratch, &q, &e) ||
+            !q.params.paging_state.p)
+            continue;
+        while (k && (t->requests[k - 1].q.connection != r->q.connection || t->requests[k - 1].name != r->name)) k--;
         if (!k) continue;
-        t->requests[i].page_before = (int64_t)k - 1;
+        r->page_before = (int64_t)k - 1;
         t->requests[k - 1].page_after = (int64_t)i;
     }
     arena_fini(&scratch);

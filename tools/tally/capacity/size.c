@@ -69,15 +69,6 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
     return EXIT_DONE;
 }
 
-static int size_statements(struct sizing *z) {
-    struct script s;
-    struct script_statement at;
-    int rc = EXIT_DONE;
-    script_of(&s, "--statement", slice_str(z->statement));
-    while (!rc && script_next(&s, &at)) rc = size_one(z, at.text, "--statement", at.line);
-    return rc;
-}
-
 static int size_rows(struct sizing *z, struct arena *a) {
     const struct schema *schema = world_schema(z->of[0]);
     const struct schema_table *t = sample_table(schema, z->table, z->e);
@@ -111,7 +102,14 @@ static int size(struct sizing *z) {
         p.size_model = size_model_name((enum size_model)i);
         if (!(z->of[i] = pricing_world(&p, true, z->e))) rc = EXIT_USAGE;
     }
-    if (!rc) rc = z->rows ? size_rows(z, &a) : size_statements(z);
+    if (!rc && z->rows) {
+        rc = size_rows(z, &a);
+    } else if (!rc) {
+        struct script s;
+        struct script_statement at;
+        script_of(&s, "--statement", slice_str(z->statement));
+        while (!rc && script_next(&s, &at)) rc = size_one(z, at.text, "--statement", at.line);
+    }
     if (!rc) {
         struct buf out;
         buf_init(&out, 0);

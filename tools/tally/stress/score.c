@@ -58,16 +58,6 @@ static void raise_to(double *peak, double now) {
     if (now > *peak) *peak = now;
 }
 
-static void add_partition(struct score_partition *p, const struct score_event *v, double entities) {
-    if (p->second != v->second) p->entities_now = p->read_now = p->write_now = 0;
-    p->second = v->second;
-    p->entities_now += entities;
-    if (v->charge > 0) *(v->reads ? &p->read_now : &p->write_now) += v->charge;
-    raise_to(&p->entities_peak, p->entities_now);
-    raise_to(&p->read_peak, p->read_now);
-    raise_to(&p->write_peak, p->write_now);
-}
-
 /* ---- one answer ---- */
 
 static void add_sums(struct score_sums *to, const struct score_event *v) {
@@ -97,8 +87,16 @@ struct score_partition *score_add(struct score *s, const struct score_event *v) 
     if (v->partition && !p) s->not_followed++;
     if (!p) return NULL;
     add_sums(&p->sums, v);
-    /* entities are the rows read or written; a read without rows counts as one */
-    if (v->result == SCORE_OK) add_partition(p, v, v->reads && v->rows > 1 ? (double)v->rows : 1);
+    if (v->result == SCORE_OK) {
+        if (p->second != v->second) p->entities_now = p->read_now = p->write_now = 0;
+        p->second = v->second;
+        /* entities are the rows read or written; a read without rows counts as one */
+        p->entities_now += v->reads && v->rows > 1 ? (double)v->rows : 1;
+        if (v->charge > 0) *(v->reads ? &p->read_now : &p->write_now) += v->charge;
+        raise_to(&p->entities_peak, p->entities_now);
+        raise_to(&p->read_peak, p->read_now);
+        raise_to(&p->write_peak, p->write_now);
+    }
     return is_new ? p : NULL;
 }
 
