@@ -63,39 +63,6 @@ static void flush(struct load_conn *c) {
     else ev_io_stop(l->loop, &c->writer);
 }
 
-/* The next request of a closed loop takes the slot that was freed last. */
-static void pump_closed(struct load *l) {
-    while (!l->stopping && l->flight.n_free) {
-        uint64_t now = load_now();
-        struct flight_slot *s = flight_take(&l->flight, now);
-        if (!l->driver->pick(l->driver->arg, s)) {
-            flight_put_back(&l->flight, s);
-            l->idle = true;
-            return;
-        }
-        send_slot(l, s, now);
-    }
-}
-
-static void pump_open(struct load *l) {
-    while (!l->stopping && l->flight.n_free) {
-        uint64_t due = l->driver->due(l->driver->arg), now = load_now();
-        if (due > now) return;
-        struct flight_slot *s = !l->driver->where ? flight_take(&l->flight, due)
-                                                  : flight_take_of(&l->flight,
-                                                                   l->driver->where(l->driver->arg) * l->in_flight,
-                                                                   l->in_flight, due);
-        l->crowded = !s;
-        if (!s) return;
-        if (!l->driver->pick(l->driver->arg, s)) {
-            flight_put_back(&l->flight, s);
-            l->idle = true;
-            return;
-        }
-        send_slot(l, s, now);
-    }
-}
-
 static void set_alarm(struct load *l) {
     uint64_t at = flight_next(&l->flight);
     uint64_t due = l->driver->due && !l->stopping && l->flight.n_free && !l->crowded ? l->driver->due(l->driver->arg)
@@ -117,17 +84,32 @@ static bool is_over(const struct load *l) {
 
 /* Sends every request that is due, then sets the alarm for the next one or ends a finished run. */
 static void pump(struct load *l) {
+    const struct load_driver *d = l->driver;
     struct flight_slot *s;
     l->idle = l->crowded = false;
     while (l->flight.n_waiting && (s = flight_due(&l->flight, load_now()))) send_slot(l, s, load_now());
-    if (l->driver->due) pump_open(l);
-    else pump_closed(l);
+    while (!l->stopping && l->flight.n_free) {
+        bool open = d->due != NULL;
+        uint64_t due = open ? d->due(d->arg) : 0, now = load_now();
+        if (due > now) break;
+        /* a request of a closed loop is due now and takes the slot that was freed last */
+        s = open && d->where ? flight_take_of(&l->flight, d->where(d->arg) * l->in_flight, l->in_flight, due)
+                             : flight_take(&l->flight, open ? due : now);
+        l->crowded = !s;
+        if (!s) break;
+        if (!d->pick(d->arg, s)) {
+            flight_put_back(&l->flight, s);
+            l->idle = true;
+            break;
+        }
+        send_slot(l, s, now);
+    }
     for (unsigned i = 0; i < l->n_dirty; i++) {
         l->dirty[i]->dirty = false;
         flush(l->dirty[i]);
     }
     l->n_dirty = 0;
-    if (l->driver->due || l->flight.n_waiting || l->alarm_ns != FLIGHT_NEVER) set_alarm(l);
+    if (d->due || l->flight.n_waiting || l->alarm_ns != FLIGHT_NEVER) set_alarm(l);
     if (is_over(l)) end(l);
 }
 

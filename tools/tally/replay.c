@@ -35,19 +35,6 @@ static void add(struct sums *s, const struct capture_request *q, const struct re
     s->differing += other;
 }
 
-static struct sums *sum_up(struct replay *p, struct sums *all) {
-    const struct trace *t = p->trace;
-    struct sums *by_name = calloc(t->n_names + 1, sizeof(*by_name));
-    *all = (struct sums){0};
-    for (size_t i = 0; by_name && i < t->n; i++) {
-        if (!p->results[i].sent) continue;
-        add(all, &t->requests[i].q, &p->results[i]);
-        add(&by_name[t->requests[i].name], &t->requests[i].q, &p->results[i]);
-    }
-    p->differing = all->differing;
-    return by_name;
-}
-
 /* ---- reports as text and JSON ---- */
 
 static void row(struct table *out, const struct sums *s, const char *name) {
@@ -139,8 +126,14 @@ static int replay(struct replay *p, struct trace *t, struct err *e) {
     if (!p->results) return err_nomem(e);
     if (!p->flags->price && !(p->latency = calloc(1, sizeof(*p->latency)))) return err_nomem(e);
     if (p->flags->price ? replay_price(p, e) : replay_send(p, e)) return -1;
-    struct sums all, *by_name = sum_up(p, &all);
+    struct sums all = {0}, *by_name = calloc(t->n_names + 1, sizeof(*by_name));
     if (!by_name) return err_nomem(e);
+    for (size_t i = 0; i < t->n; i++) {
+        if (!p->results[i].sent) continue;
+        add(&all, &t->requests[i].q, &p->results[i]);
+        add(&by_name[t->requests[i].name], &t->requests[i].q, &p->results[i]);
+    }
+    p->differing = all.differing;
     if (p->flags->json) print_json(p, &all, by_name);
     else print_text(p, &all, by_name);
     free(by_name);

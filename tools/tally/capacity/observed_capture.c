@@ -271,20 +271,6 @@ static int add_partitions(struct capturing *x) {
     return 0;
 }
 
-static int take(struct capturing *x, struct note **notes) {
-    int rc = 0;
-    for (size_t i = 0; !rc && i < x->t.n; i++) rc = look_at(x, &x->t.requests[i]);
-    if (!rc && !x->n_visits && !x->first_s)
-        rc = err_set(x->e, ERR_CONFIG, "%s: no request in it is of a table of the schema", x->path);
-    if (!rc) rc = add_seconds(x) || add_statements(x) || add_partitions(x) ? -1 : 0;
-    if (rc) return -1;
-    return note_add(&x->w->arena, notes, x->e,
-                    "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu that are "
-                    "missing are not in it; units are by %s, as they were charged",
-                    x->path, (long long)(x->last_s - x->first_s + 1), (unsigned long long)x->refused,
-                    (unsigned long long)x->t.dropped, size_model_name((enum size_model)x->t.header.size_model));
-}
-
 int observed_capture(const char *path, struct workload *w, const struct measure *m, struct note **notes,
                      struct err *e) {
     struct capturing x = {.path = path, .w = w, .m = m, .e = e};
@@ -296,7 +282,17 @@ int observed_capture(const char *path, struct workload *w, const struct measure 
     if (!rc && x.t.header.hashed)
         rc = err_set(e, ERR_CONFIG,
                      "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
-    if (!rc) rc = (x.world = measure_world(m, m->o.model, false, e)) ? take(&x, notes) : -1;
+    if (!rc && !(x.world = measure_world(m, m->o.model, false, e))) rc = -1;
+    for (size_t i = 0; !rc && i < x.t.n; i++) rc = look_at(&x, &x.t.requests[i]);
+    if (!rc && !x.n_visits && !x.first_s)
+        rc = err_set(e, ERR_CONFIG, "%s: no request in it is of a table of the schema", path);
+    if (!rc) rc = add_seconds(&x) || add_statements(&x) || add_partitions(&x) ? -1 : 0;
+    if (!rc)
+        rc = note_add(&w->arena, notes, e,
+                      "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu that "
+                      "are missing are not in it; units are by %s, as they were charged",
+                      path, (long long)(x.last_s - x.first_s + 1), (unsigned long long)x.refused,
+                      (unsigned long long)x.t.dropped, size_model_name((enum size_model)x.t.header.size_model));
     if (x.world) world_free(x.world);
     free(x.visits);
     free(x.tables);
