@@ -48,21 +48,18 @@ static int ask(int fd, const struct backup *b, const char *folder, struct buf *a
     return answer->n > 1 ? 0 : err_set(e, ERR_SERVER, "the server has gone away in the middle of the backup");
 }
 
-/* Extracts the error text from the server's JSON, which has a fixed form. */
-static int refused(const char *answer, struct err *e) {
-    static const char lead[] = "{\"ok\":false,\"error\":\"";
-    const char *end = strrchr(answer, '"');
-    if (strncmp(answer, lead, sizeof(lead) - 1) || end < answer + sizeof(lead) - 1)
-        return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
-    return err_set(e, ERR_SERVER, "%.*s", (int)(end - answer - (ptrdiff_t)sizeof(lead) + 1), answer + sizeof(lead) - 1);
-}
-
 static int read_answer(const char *answer, struct eng_backup *made, struct err *e) {
     long long at = 0;
     unsigned long long bytes = 0;
     if (sscanf(answer, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at,
-               &made->files, &bytes) != 4)
-        return refused(answer, e);
+               &made->files, &bytes) != 4) {
+        /* extract the error text from the server's JSON, which has a fixed form */
+        static const char lead[] = "{\"ok\":false,\"error\":\"";
+        const char *text = answer + sizeof(lead) - 1, *end = strrchr(answer, '"');
+        if (strncmp(answer, lead, sizeof(lead) - 1) || end < text)
+            return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
+        return err_set(e, ERR_SERVER, "%.*s", (int)(end - text), text);
+    }
     made->made_s = at;
     made->bytes = bytes;
     return 0;

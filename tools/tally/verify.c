@@ -136,26 +136,22 @@ static void check_capture(struct verify *v, const char *path) {
 
 /* ---- the list of files ---- */
 
-/* The first recorded damage whose text has the file's path as a whole name. NULL: none. */
-static const char *words_of(const struct verify *v, const char *path) {
-    size_t n = strlen(path);
-    for (uint32_t i = 0; i < v->n_found; i++)
-        for (const char *at = v->found[i]; (at = strstr(at, path)); at += n)
-            if (!at[n] || strchr(" :,;\n", at[n])) return v->found[i];
-    return NULL;
-}
-
 static bool ends_with(const char *name, const char *suffix) {
     size_t n = strlen(name), k = strlen(suffix);
     return n >= k && !strcmp(name + n - k, suffix);
 }
 
 static void list_file(struct verify *v, const char *path, const char *name, uint64_t bytes) {
-    const char *words = words_of(v, path);
-    table_row(&v->table, "%s\t%llu\t%s", name, (unsigned long long)bytes, words ? "damaged" : "sound");
+    /* the file is damaged if a recorded finding has its path as a whole name */
+    bool damaged = false;
+    size_t n = strlen(path);
+    for (uint32_t i = 0; i < v->n_found; i++)
+        for (const char *at = v->found[i]; (at = strstr(at, path)); at += n)
+            if (!at[n] || strchr(" :,;\n", at[n])) damaged = true;
+    table_row(&v->table, "%s\t%llu\t%s", name, (unsigned long long)bytes, damaged ? "damaged" : "sound");
     buf_printf(&v->files, "%s{\"file\":", v->n_files ? "," : "");
     buf_json_str(&v->files, slice_str(name));
-    buf_printf(&v->files, ",\"bytes\":%llu,\"sound\":%s}", (unsigned long long)bytes, words ? "false" : "true");
+    buf_printf(&v->files, ",\"bytes\":%llu,\"sound\":%s}", (unsigned long long)bytes, damaged ? "false" : "true");
     v->n_files++;
     v->bytes += bytes;
 }

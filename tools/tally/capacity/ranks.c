@@ -14,23 +14,20 @@ static uint32_t *slot_of(const struct ranks *r, uint64_t rank) {
 
 bool ranks_have(const struct ranks *r, uint64_t rank) { return r->n && *slot_of(r, rank); }
 
-static int grow(struct ranks *r) {
-    enum { LEAST = 64 };
-    uint32_t n_slots = r->n_slots ? 2 * r->n_slots : LEAST;
-    uint64_t *list = realloc(r->list, n_slots / 2 * sizeof(*list));
-    if (list) r->list = list;
-    uint32_t *slots = list ? calloc(n_slots, sizeof(*slots)) : NULL;
-    if (!slots) return -1;
-    free(r->slots);
-    r->slots = slots;
-    r->n_slots = n_slots;
-    for (uint32_t i = 0; i < r->n; i++) *slot_of(r, r->list[i]) = i + 1;
-    return 0;
-}
-
 int ranks_add(struct ranks *r, uint64_t rank) {
     if (ranks_have(r, rank)) return 0;
-    if (2 * (r->n + 1) > r->n_slots && grow(r)) return -1;
+    if (2 * (r->n + 1) > r->n_slots) {
+        enum { LEAST = 64 };
+        uint32_t n_slots = r->n_slots ? 2 * r->n_slots : LEAST;
+        uint64_t *list = realloc(r->list, n_slots / 2 * sizeof(*list));
+        if (list) r->list = list;
+        uint32_t *slots = list ? calloc(n_slots, sizeof(*slots)) : NULL;
+        if (!slots) return -1;
+        free(r->slots);
+        r->slots = slots;
+        r->n_slots = n_slots;
+        for (uint32_t i = 0; i < r->n; i++) *slot_of(r, r->list[i]) = i + 1;
+    }
     *slot_of(r, rank) = r->n + 1;
     r->list[r->n++] = rank;
     return 0;

@@ -140,18 +140,6 @@ static int put_keyspace(struct description *d, const char *name, struct buf *out
     return rc < 0 ? -1 : 0;
 }
 
-/* DESCRIBE NAME: the name of a keyspace, or of an object of the current keyspace. */
-static int put_anything(struct description *d, struct buf *out, struct err *e) {
-    const char *name = name_of(d, d->words[0]);
-    int rc = name && !strchr(name, '.') ? put_part(d, name, NULL, NULL, out, e) : 0;
-    if (rc) return rc < 0 ? -1 : 0;
-    if (!*d->s->keyspace && name && !strchr(name, '.')) {
-        not_found(d, name, NULL);
-        return 0;
-    }
-    return put_object(d, d->words[0], true, true, out, e);
-}
-
 static int answer(struct description *d, struct buf *out, struct err *e) {
     const struct shell *s = d->s;
     const char *current = *s->keyspace ? s->keyspace : NULL;
@@ -176,7 +164,15 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
     if (d->n == 2 && (is(d, 0, "TABLE") || is(d, 0, "COLUMNFAMILY")))
         return put_object(d, d->words[1], true, false, out, e);
     if (d->n == 2 && is(d, 0, "TYPE")) return put_object(d, d->words[1], false, true, out, e);
-    if (d->n == 1) return put_anything(d, out, e);
+    if (d->n == 1) { /* the name of a keyspace, or of an object of the current keyspace */
+        const char *name = name_of(d, d->words[0]);
+        bool plain = name && !strchr(name, '.');
+        int rc = plain ? put_part(d, name, NULL, NULL, out, e) : 0;
+        if (rc) return rc < 0 ? -1 : 0;
+        if (*s->keyspace || !plain) return put_object(d, d->words[0], true, true, out, e);
+        not_found(d, name, NULL);
+        return 0;
+    }
     shell_complain(d->s, "Improper DESCRIBE command; see HELP DESCRIBE.");
     return 0;
 }
