@@ -45,8 +45,8 @@ struct book_table *book_open(struct book *b, uint32_t object, const char *keyspa
     return NULL;
 }
 
-/* The cell of a minute, emptied when its place held another; NULL: no memory, or the minute is
- * older than what is kept. */
+/* The cell of a minute, emptied when its slot held an older minute. NULL: no memory, or the slot
+ * holds a newer minute. */
 static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
     struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
     if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
@@ -100,8 +100,8 @@ void book_take_back(struct book_table *t, uint32_t second, const struct figures 
     t->changed = true;
 }
 
-/* What the file says of a minute that is too old to be kept can only have been said once: it was
- * folded into the sums of that time. */
+/* The file can repeat a minute while the book keeps it: the newer record replaces the older one. A
+ * minute too old to be kept is only added to the totals. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) {
     struct book_minute *m = minute_open(t, minute);
     if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;

@@ -1,14 +1,14 @@
-/* What is known of every table: sums since its first request, by minute for the last hour, by
+/* The statistics of every table: sums since its first request, by minute for the last hour, by
  * second for the last minute.
  *
- * Life of a count: a shard (shard.h) adds it to the table's cell of the running second; when the
- * second is over, or somebody looks, the cell comes here. Minutes that changed are written to the
- * ledger's file (journal.h), which brings sums and minutes back at the next start. A table that is
- * dropped leaves the book; what it was charged stays in the sum of all, and its minutes are kept on
- * the side, for metrics outlive what they are of. Beside them stands what else the file keeps:
- * memos, of which the book knows the bytes alone.
+ * Life of a count: a shard (shard.h) adds it to the table's cell of the running second. The cell is
+ * added to the book when the second is over or when the statistics are read. Minutes that changed
+ * are written to the ledger's file (journal.h), which restores sums and minutes at the next start.
+ * A table that is dropped leaves the book: its sums are added to the sum of all dropped tables, and
+ * its minutes are kept on the side, because metrics of a dropped table are still read until they
+ * age out. The book also holds the file's memos, as bytes that it does not interpret.
  *
- * Not thread-safe: the ledger holds its lock.
+ * Not thread-safe: the caller holds the ledger's lock.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ static inline void span_add(struct span *s, uint64_t v) {
 void span_merge(struct span *to, const struct span *from);
 void cell_add(struct cell *to, const struct cell *from);
 
-enum { BOOK_GONE = 64 /* tables that are dropped, and whose minutes are kept */ };
+enum { BOOK_GONE = 64 /* dropped tables whose minutes are kept */ };
 enum { BOOK_MINUTES = 60, BOOK_SECONDS = 64, BOOK_NAME = 64, BOOK_SHARDS = 256 };
 
 struct book_minute {
@@ -54,7 +54,7 @@ struct book_second {
     uint32_t read_units, write_units, entities, throttles; /* read units in halves */
 };
 
-/* Bytes that the file keeps for somebody; it knows nothing of what they say. */
+/* Bytes that the file keeps without interpreting them. */
 struct book_memo {
     uint8_t *p;
     uint32_t n;
@@ -67,15 +67,15 @@ struct book_table {
     struct figures total;
     struct book_minute *minutes[BOOK_MINUTES]; /* by minute % BOOK_MINUTES; NULL: none yet */
     struct book_second seconds[BOOK_SECONDS];
-    struct book_memo limits; /* what the limiter knows of it */
+    struct book_memo limits; /* the limiter's state of the table */
     bool changed;
-    bool overran; /* a minute had to go before it was written to the file, which must be written anew */
+    bool overran; /* a minute was evicted before it was written, so the whole file must be rewritten */
 };
 
 struct book {
     struct object_list tables; /* struct book_table */
-    struct figures dropped;    /* sums of tables that are gone */
-    struct object_list gone;   /* struct book_table, of which the minutes count: those of them that were made last */
+    struct figures dropped;    /* sums of all dropped tables */
+    struct object_list gone;   /* struct book_table, for their minutes: the BOOK_GONE dropped last */
     struct book_memo roles;    /* roles.h */
     struct book_memo shards[BOOK_SHARDS]; /* shard_state.c */
 };
@@ -87,19 +87,19 @@ struct book_table *book_find(const struct book *b, uint32_t object);
 struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) MUST_CHECK;
 /* -1: no memory. */
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUST_CHECK;
-/* Puts a minute as the file has it, in the place of what is known of it. */
+/* Replaces the minute's cell by the one read from the file. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
 /* -1: no memory. */
 int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
 static inline struct slice book_memo_bytes(const struct book_memo *m) {
     return slice_of(m->n ? (const void *)m->p : "", m->n);
 }
-/* What was added a moment ago was not so: from the sums, and from the minute, or the one before it,
- * as far as they have it. */
+/* Subtracts figures that were added a moment ago and turned out wrong: from the totals, and from
+ * the minute of second and the one before it, as far as these two still hold them. */
 void book_take_back(struct book_table *t, uint32_t second, const struct figures *f);
-/* Its minutes are kept as far as there is memory. */
+/* Removes the table from the book. Its minutes move to gone, if there is memory. */
 void book_drop(struct book *b, uint32_t object);
 static inline struct book_table *book_gone_at(const struct book *b, uint32_t i) { return b->gone.items[i]; }
-/* Of a second that is over, or of a minute; NULL: nothing is known of it. */
+/* The table's figures of a second that is over, or of a minute. NULL: there are none. */
 const struct book_second *book_second(const struct book_table *t, uint32_t second);
 const struct book_minute *book_minute(const struct book_table *t, uint32_t minute);

@@ -1,5 +1,5 @@
-/* What is counted of a table: figures of the table, and figures of each operation on it
- * (figure.def, operation_figure.def). Plain sums. */
+/* The counters of a table: those of the table, and those of each operation on it (figure.def,
+ * operation_figure.def). Plain sums. */
 #pragma once
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ enum operation_figure {
     OPERATION_FIGURES
 };
 
-/* Sums, of whatever time. */
+/* Sums over any span of time. */
 struct figures {
     uint64_t n[FIGURES];
     uint64_t of[OPERATIONS][OPERATION_FIGURES];

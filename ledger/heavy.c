@@ -13,7 +13,8 @@ int heavy_init(struct heavy *h, uint32_t n_sets) {
 
 void heavy_fini(struct heavy *h) { free(h->sets); }
 
-/* Of the high bits: the low ones of a token are as good, but tokens of a table's range are not. */
+/* Takes the high bits of the product: they depend on all bits of the key. The low bits of a token
+ * would serve as well, but its high bits would not: tokens of one range share them. */
 static uint64_t hash_of(uint64_t key) { return (key * UINT64_C(0x9E3779B97F4A7C15)) >> 32; }
 static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)hash & (h->n_sets - 1); }
 
@@ -23,12 +24,12 @@ static _Atomic uint64_t *cell_of(struct heavy_line *l, uint64_t hash) {
     return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16];
 }
 static uint64_t get(const _Atomic uint64_t *n) { return atomic_load_explicit(n, memory_order_relaxed); }
-/* One thread adds: no locked instruction is needed. */
+/* Only one thread adds, so no locked instruction is needed. */
 static void set(_Atomic uint64_t *n, uint64_t to) { atomic_store_explicit(n, to, memory_order_relaxed); }
 static void add(_Atomic uint64_t *n, uint64_t load) { set(n, get(n) + load); }
 static _Atomic uint64_t *cell_in(struct heavy_set *s, uint64_t hash) { return cell_of(line_of(s, hash), hash); }
 
-/* Most keys are not: a loop would cost more than what it does. */
+/* Unrolled: most keys are not in the set, and a loop costs more than its eight comparisons. */
 static inline bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
     _Static_assert(HEAVY_WAYS == 8, "each of them is compared");
     return k[0] == key || k[1] == key || k[2] == key || k[3] == key || k[4] == key || k[5] == key || k[6] == key ||
@@ -57,12 +58,12 @@ static void note_bound(struct heavy_set *s) {
 }
 
 static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
-    bool was_least = s->loads[i] <= s->lines[0].bound; /* perhaps */
+    bool was_least = s->loads[i] <= s->lines[0].bound; /* or a little above the least */
     s->loads[i] += load;
     if (was_least) note_bound(s);
 }
 
-/* Whether a kept key but the one at that place has the cell. */
+/* Whether a kept key other than the one at index but has the cell. */
 static bool is_shared(struct heavy_set *s, const _Atomic uint64_t *cell, unsigned but) {
     for (unsigned i = 0; i < HEAVY_WAYS; i++)
         if (i != but && s->loads[i] && cell_in(s, hash_of(s->keys[i])) == cell) return true;
@@ -74,7 +75,7 @@ static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t 
     unsigned i = lightest(s);
     if (s->loads[i]) {
         _Atomic uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
-        uint64_t light = get(cell) & ~HEAVY_MARK; /* of the others, which may be more than its own */
+        uint64_t light = get(cell) & ~HEAVY_MARK; /* the sum of keys not kept, which may exceed the key's own load */
         set(cell, (s->loads[i] > light ? s->loads[i] : light) | (is_shared(s, cell, i) ? HEAVY_MARK : 0));
     }
     set(cell_in(s, hash_of(key)), get(cell_in(s, hash_of(key))) | HEAVY_MARK);
@@ -106,7 +107,8 @@ uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error,
     return set * HEAVY_WAYS + i;
 }
 
-/* The load of a key that is kept bounds those that are not (K2), so it never falls. */
+/* The loads of kept keys bound the load of keys not kept (K2), so a load never falls: only the
+ * error grows. */
 uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load) {
     uint32_t set = set_of(h, hash_of(key));
     struct heavy_set *s = &h->sets[set];

@@ -38,7 +38,7 @@ static void put_name(struct buf *b, const char *name) {
     buf_put(b, name, n);
 }
 
-/* Between the two the caller appends what the record says. */
+/* Between begin_record and end_record the caller appends the record's content. */
 static size_t begin_record(struct buf *b, int kind, uint32_t object, uint32_t minute, const struct book_table *t) {
     size_t start = b->n;
     buf_u32(b, 0);
@@ -65,7 +65,7 @@ static void put_figures(struct buf *b, const struct figures *f) {
             put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
 }
 
-/* f NULL: the record says nothing more. */
+/* f NULL: the record has no figures. */
 static void put_record(struct buf *b, int kind, const struct book_table *t, const struct figures *f) {
     size_t start = begin_record(b, kind, t ? t->object : 0, 0, t);
     if (f) put_figures(b, f);
@@ -84,7 +84,7 @@ static void put_minute(struct buf *b, const struct book_table *t, const struct b
     end_record(b, start);
 }
 
-/* all: whether or not it changed. */
+/* all: puts the memo also when it has not changed. */
 static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m,
                      bool all) {
     if (!m->changed && !(all && m->n)) return;
@@ -295,7 +295,7 @@ void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
 
 /* ---- written anew ---- */
 
-/* A table's minutes, and in front of them what is older than they are. */
+/* A table's minutes, and in front of them the sums of the time before these minutes. */
 static void put_table(struct buf *out, const struct book_table *t) {
     struct figures base = t->total;
     for (int i = 0; i < BOOK_MINUTES; i++)
@@ -304,7 +304,8 @@ static void put_table(struct buf *out, const struct book_table *t) {
     put_minutes(out, t, true);
 }
 
-/* Dropping adds to the sum of tables that are gone; so what that is stands behind them. */
+/* Reading a DROP record adds to the sum of dropped tables, so the record of that sum stands behind
+ * all DROP records and sets it. */
 void journal_put_whole(struct buf *out, struct book *b) {
     for (uint32_t i = 0; i < b->gone.n; i++) {
         put_minutes(out, book_gone_at(b, i), true);

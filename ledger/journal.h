@@ -1,22 +1,23 @@
-/* The ledger's file: what tables were charged, minute by minute, so that a restart forgets no bill;
- * and memos of what else is to outlive one.
+/* The ledger's file: the counters of every table, minute by minute, so that a restart loses no
+ * charge; and memos of the other state that survives a restart.
  *
- * A file of records, only ever appended to; the last one of a table's minute counts:
+ * An append-only file of records. The last record of a table's minute counts:
  *
  *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes
  *   | (figure uvarint, count uvarint)*, or bytes
  *
- * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of before
- * the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are. LIMITS: a
- * table's memo; ROLES: that of roles; SHARD: that of the shard whose number stands for the object.
- * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in
- * operation_figure.def, a span's least, most and number of samples by 10000 + 4 * its id, and 1 and
- * 2 more. What is written is with the operating system at once, and synced by journal_sync. A torn
- * end, or what is damaged and all behind it, is cut off and said. When the file has grown large it
- * is written anew, beside the old one, which is then replaced.
+ * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of the time
+ * before the minutes that follow; DROP: the table is dropped; DROPPED: sums of all dropped tables.
+ * LIMITS: a table's memo; ROLES: the memo of roles; SHARD: the memo of the shard whose number is in
+ * the field object. A figure's number is its index in figure.def, or 1000 + 100 * operation + its
+ * index in operation_figure.def. A span with identifier i has the numbers 10000 + 4 * i for its
+ * least value, one more for its greatest, and two more for its number of samples. Writes go to the
+ * operating system at once; journal_sync brings them to disk. When a record is torn or damaged, it
+ * and all records behind it are cut off, with a line in the log. A file that has grown large is
+ * written anew beside the old one, and then replaces it.
  *
- * What is to be written is put into a buffer first, under the book's lock; then it is written,
- * under the file's.
+ * A write has two steps: the records are put into a buffer under the book's lock, and the buffer is
+ * written under the file's lock.
  */
 #pragma once
 
@@ -25,23 +26,25 @@
 #include "ledger/book.h"
 
 struct journal {
-    int fd; /* -1: there is none */
-    uint64_t bytes, fresh_bytes; /* of the file; of what it was when it was last written anew */
+    int fd; /* -1: there is no file */
+    uint64_t bytes, fresh_bytes; /* of the file now; of the file when it was last written anew */
     char path[4096];
-    bool failing; /* the last write failed, and it was said */
+    bool failing; /* the last write failed, and the log says so */
 };
 
-/* Reads the file at path, which need not be there, into the book, and writes it anew; *latest
- * becomes the latest minute in it. -1: it cannot be read or made. */
+/* Reads the file at path, if there is one, into the book, and writes it anew. *latest becomes the
+ * latest minute in it. -1: the file cannot be read or made. */
 int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
 
-/* Takes the records of a file into the book, up to the first that is none. Bytes that were taken; -1: no memory. */
+/* Takes the records of a file into the book, up to the first invalid one. Returns the number of
+ * bytes taken; -1: no memory. */
 int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) MUST_CHECK;
-/* One of them, behind its length and checksum. 0; 1: it is none; -1: no memory. */
+/* Takes one record, given without its length and checksum. 0; 1: it is invalid; -1: no memory. */
 int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) MUST_CHECK;
 
-/* What has changed since it was last put; all: every minute that is kept, after a write that failed. */
+/* Puts the records of all that changed since the last call. all: every minute that is kept, needed
+ * after a failed write. */
 void journal_put_changes(struct buf *out, struct book *b, bool all);
 void journal_put_drop(struct buf *out, const struct book *b, uint32_t object);
 void journal_put_whole(struct buf *out, struct book *b);
@@ -50,5 +53,6 @@ void journal_put_whole(struct buf *out, struct book *b);
 void journal_append(struct journal *j, const struct buf *records);
 void journal_sync(struct journal *j);
 bool journal_is_large(const struct journal *j);
-/* The file becomes these records, which are the whole book; or stays as it was, and good. */
+/* Replaces the file by these records, which are the whole book. On failure the old file stays
+ * valid. */
 void journal_replace(struct journal *j, const struct buf *whole);

@@ -13,17 +13,17 @@
 struct ledger {
     struct clock *clock;
     unsigned n_shards;
-    uint32_t floor; /* seconds before it are it: what the file has seen */
+    uint32_t floor; /* the earliest second: the latest minute in the file */
     _Atomic uint64_t next_connection;
-    pthread_mutex_t file_lock; /* of the journal; nobody who posts takes it */
+    pthread_mutex_t file_lock; /* of the journal; posting does not take it */
     struct journal journal;
-    pthread_mutex_t lock; /* of what follows; after a shard's, and the file's */
+    pthread_mutex_t lock; /* of the fields below; taken after a shard's lock and file_lock */
     struct book book;
     struct roles roles; /* of closed connections */
     pthread_t thread;
     pthread_cond_t wake;
     bool has_file, has_thread, stop;
-    pthread_mutex_t hook_lock; /* of what is called each second, which takes the others */
+    pthread_mutex_t hook_lock; /* of hook, which takes the other locks */
     void (*hook)(void *arg);
     void *hook_arg;
     struct shard shards[];
@@ -48,7 +48,8 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
 
 /* ---- posting ---- */
 
-/* A table that another thread has taken from the shard is still in the book, or it is dropped. */
+/* NULL: the table is dropped, or there is no memory. A table with queued reads may be missing in
+ * the shard; the book has its names unless it is dropped. */
 static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
     struct cell *cell = shard_cell(s, object, NULL, NULL);
     if (LIKELY(cell)) return cell;
@@ -93,7 +94,7 @@ void ledger_settle(struct ledger *l, unsigned shard) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Who looks sees what it has posted itself. */
+/* A thread that reads the ledger first settles its own queued reads. */
 static void settle_own(struct ledger *l) {
     for (unsigned i = 0; i < l->n_shards; i++)
         if (atomic_load_explicit(&l->shards[i].owner, memory_order_relaxed) == pthread_self()) ledger_settle(l, i);
@@ -116,7 +117,7 @@ bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection
     return true;
 }
 
-/* Those that are timed make room. */
+/* Settles a queue that is more than half full, if all its reads are timed. */
 struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
                               const struct op_cost *cost, int64_t now_us) {
     struct shard *s = &l->shards[shard];
@@ -273,8 +274,8 @@ static int heavier_statement(const void *a, const void *b) {
     return (x->load < y->load) - (x->load > y->load);
 }
 
-/* Of a shard, under its lock, which is held for the copying alone: its partitions, behind those of
- * the shards before. */
+/* Appends a shard's kept partitions to all[n]. The caller holds the shard's lock, for this copying
+ * alone. */
 static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n) {
     for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->partitions, i);
@@ -284,7 +285,7 @@ static size_t take_partitions(const struct shard *s, struct ledger_partition *al
     return n;
 }
 
-/* Those from before on join the same ones of the shards before. */
+/* Merges the partitions from all[before] on into those of the earlier shards. */
 static size_t join_partitions(struct ledger_partition *all, size_t before, size_t n, uint32_t second) {
     size_t kept = before;
     for (size_t i = before; i < n; i++) {
@@ -299,7 +300,8 @@ static size_t join_partitions(struct ledger_partition *all, size_t before, size_
     return kept;
 }
 
-/* Where a shard does not keep a partition that another one does, it may have had as much as H2 says (heavy.h). */
+/* A partition that one shard keeps and another does not may have more load than is shown here, by
+ * up to K2's bound in the other shard (heavy.h). */
 struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
     struct ledger_partition *all = calloc((size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*all));
     uint64_t total = 0;
@@ -394,7 +396,7 @@ enum order_pattern ledger_pattern(struct ledger *l, uint32_t object) {
     return found;
 }
 
-/* ---- who ---- */
+/* ---- connections and roles, read ---- */
 
 static size_t count_connections(struct shard *s) {
     size_t n = 0;
@@ -402,7 +404,7 @@ static size_t count_connections(struct shard *s) {
     return n;
 }
 
-/* As many of the bytes as may be kept, and no half of a character. */
+/* The length of the text after truncation to LEDGER_DRIVER_TEXT at a character boundary. */
 static size_t kept_bytes(struct slice text) {
     size_t n = text.n < LEDGER_DRIVER_TEXT ? text.n : LEDGER_DRIVER_TEXT;
     while (n && n < text.n && (text.p[n] & 0xC0) == 0x80) n--;
@@ -487,7 +489,7 @@ static void call_hook(struct ledger *l) {
     pthread_mutex_unlock(&l->hook_lock);
 }
 
-/* What was noted before stays. */
+/* The earlier memo stays. */
 static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
 
 void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table,
@@ -517,7 +519,7 @@ static bool overran(const struct book *b) {
     return false;
 }
 
-/* Under the file's lock: the file becomes what the book is. */
+/* Rewrites the file from the book. The caller holds file_lock. */
 static void write_whole(struct ledger *l) {
     struct buf out;
     buf_init(&out, 0);
@@ -546,7 +548,8 @@ static void write_changes(struct ledger *l) {
     buf_fini(&out);
 }
 
-/* What has no minutes becomes memos: roles always, partitions and statements when asked for. */
+/* Puts the state without minutes into the book's memos: roles always, partitions and statements
+ * when heavy. */
 static void remember(struct ledger *l, bool heavy) {
     struct buf bytes;
     struct roles *roles = l->has_file ? ledger_roles(l) : NULL;
@@ -569,8 +572,9 @@ static void remember(struct ledger *l, bool heavy) {
     free(roles);
 }
 
-/* Shards of a run with more threads join those of this one, and are forgotten in the file at the
- * moment when those have them. */
+/* Restores roles and shards from the memos. When the last run had more threads, its further shards
+ * are added to those of this one, and the file is rewritten at once with the merged memos, so that
+ * the next start does not add them again. */
 static int recall(struct ledger *l) {
     bool joined = false;
     roles_take(&l->roles, book_memo_bytes(&l->book.roles));
@@ -588,7 +592,8 @@ static int recall(struct ledger *l) {
     return 0;
 }
 
-/* A second, or until it is to stop. How long the thread sleeps is no time of the database's. */
+/* Sleeps for a second, or until the ledger is closed. Returns false when it is closed. Uses the
+ * system's monotonic clock, not the database's. */
 static bool sleep_a_second(struct ledger *l) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);

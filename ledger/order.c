@@ -21,7 +21,7 @@ static struct slice next_value(const struct key_types *of, struct rd *key) {
     return value;
 }
 
-/* Of the first columns of two keys. */
+/* Compares the first columns of two keys. */
 static int compare(const struct key_types *of, uint32_t columns, struct slice a, struct slice b) {
     struct rd x = rd_of(a), y = rd_of(b);
     int c = 0;
@@ -48,8 +48,9 @@ static int keep(struct buf *b, struct slice key) {
     return buf_failed(b) ? -1 : 0;
 }
 
-/* In a row of windows that grow, keys go on from the greatest key of the window before, else the first key is the
- * greatest yet; the same for falling keys and the least. */
+/* Within a row of growing windows the first key counts as a new extreme only above the greatest key
+ * of the windows before; without such a row it always counts. The same for falling keys and the
+ * least. */
 static int begin_window(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
     l->up = !l->up_row || compare(of, columns, key, buf_slice(&l->most)) > 0;
     l->down = !l->down_row || compare(of, columns, key, buf_slice(&l->least)) < 0;

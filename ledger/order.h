@@ -1,23 +1,28 @@
-/* Do the partition keys of a table only grow, or only shrink? A detector on the stream of its writes.
+/* Do the partition keys of a table only grow, or only shrink? A detector on the stream of its
+ * writes.
  *
- * Keys are compared in the order of their columns' types, column by column, as Azure Table Storage orders its
- * partition keys as texts: the greatest value stands at the end of the table. A key of several columns is watched as
- * a whole and by its first columns: every write to ((day, bucket)) goes to the end of the table although its buckets
- * are in no order. A growing column behind one that does not grow spreads its writes, and is no pattern.
+ * Keys are compared in the order of their columns' types, column by column, as Azure Table Storage
+ * orders its partition keys as texts: the greatest value stands at the end of the table. A key of
+ * several columns is watched as a whole and by its first columns: every write to ((day, bucket))
+ * goes to the end of the table although its buckets are in no order. A growing column behind one
+ * that does not grow spreads its writes, and is no pattern.
  *
- * A lead is the first columns of a key, or all of them. Of every write whose lead differs from that of the write
- * before, the detector notes whether the lead is above all of the running window, below all of them, or neither. A
- * window is ORDER_WINDOW such writes; it is one-way when at least ORDER_NEEDED of them (the first counts) were new
- * extremes of one kind. A pattern is told after ORDER_IN_A_ROW one-way windows of the same kind, until a window is
- * not one-way. A new extreme goes beyond the windows before in the row, too: buckets 0 to 9 in turn are no pattern.
- * 20 values or more that are written in their order, again and again, look like growing ones while they grow.
+ * A lead is the first columns of a key, or all of them. When a write's lead differs from that of
+ * the write before, the detector notes whether the lead is above all leads of the running window,
+ * below all of them, or neither. A window is ORDER_WINDOW such writes; it is one-way when at least
+ * ORDER_NEEDED of them (the first counts) were new extremes of one kind. The detector reports a
+ * pattern after ORDER_IN_A_ROW one-way windows of the same kind, until a window is not one-way. An
+ * extreme counts as new only if it also exceeds the earlier windows of the row: buckets 0 to 9 in
+ * turn are no pattern. 20 values or more that are written in their order, again and again, look
+ * like growing ones while they grow.
  *
  * False positives: of leads in random order, a window is one-way in one direction with probability
- * (c(10, 10) + c(10, 9)) / 10! = 46 / 3,628,800 = 1.27e-5 (c: the unsigned Stirling numbers of the first kind, which
- * count permutations by their records), so two in a row with at most 1.6e-10: once in 6e10 writes.
+ * (c(10, 10) + c(10, 9)) / 10! = 46 / 3,628,800 = 1.27e-5 (c: the unsigned Stirling numbers of the
+ * first kind, which count permutations by their records), so two in a row with at most 1.6e-10:
+ * once in 6e10 writes.
  *
- * Memory: two keys a lead and one more, each of them ORDER_KEY bytes at most. A write to a longer key, which Amazon
- * Keyspaces refuses, is passed over.
+ * Memory: two keys a lead and one more, each of at most ORDER_KEY bytes. The detector ignores a
+ * write to a longer key, which Amazon Keyspaces refuses.
  */
 #pragma once
 
@@ -39,10 +44,11 @@ struct order {
     struct order_lead leads[ORDER_LEADS]; /* of one column, of two and so on; a key's last one is of all columns */
 };
 
-/* All zero is an order of no writes. */
+/* An all-zero struct is a detector that has seen no writes. */
 void order_fini(struct order *o);
-/* The next write's partition key, as it is stored: the value of its one column, or of several [u16 length][value][0]
- * each. types: of its n columns; the same number at each call. Without memory the order begins anew. */
+/* The next write's partition key, as it is stored: the value of its one column, or of several [u16
+ * length][value][0] each. types: of its n columns; the same number at each call. Without memory the
+ * detector starts again. */
 void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key);
 enum order_pattern order_pattern(const struct order *o);
 const char *order_pattern_name(enum order_pattern p);

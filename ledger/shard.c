@@ -72,7 +72,7 @@ static struct shard_table *table_find(struct shard *s, uint32_t object, const ch
     return t;
 }
 
-/* The table whose cell is going to be added to. NULL: no memory. */
+/* The table, marked active because the caller adds to its cell. NULL: no memory. */
 static inline struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
     struct shard_table *t = s->last;
     return LIKELY(t && t->object == object && t->active) ? t : table_find(s, object, keyspace, name);
@@ -108,7 +108,7 @@ void shard_drop(struct shard *s, uint32_t object) {
     table_free(s->tables[at]);
     s->tables[at] = NULL;
     s->n_tables--;
-    /* those that stood behind it in its row may have wanted its place */
+    /* backward-shift deletion: re-insert the entries that follow in the probe sequence */
     for (at = (at + 1) & (s->cap_tables - 1); s->tables[at]; at = (at + 1) & (s->cap_tables - 1)) {
         struct shard_table *t = s->tables[at];
         s->tables[at] = NULL;
@@ -125,7 +125,8 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 
 static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
 
-/* What was charged, and that it was throttled: of a part of the request, as if it were one. */
+/* The usage of one part of the request, counted as a request of its own. A request that is not
+ * charged counts only as a request, and as a throttle. */
 static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units,
                                    uint64_t entities) {
     struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_THROTTLES] = q->throttled}};
@@ -136,14 +137,14 @@ static struct usage_window part_of(const struct ledger_request *q, uint32_t read
     return u;
 }
 
-/* A part of all. */
+/* Adds a part's units and entities to the sums of the whole request. */
 static void join_part(struct usage_window *all, const struct usage_window *u) {
     all->n[USAGE_READ_HALVES] += u->n[USAGE_READ_HALVES];
     all->n[USAGE_WRITE_UNITS] += u->n[USAGE_WRITE_UNITS];
     all->n[USAGE_ENTITIES] += u->n[USAGE_ENTITIES];
 }
 
-/* At least 1: who is throttled is to be found, too. */
+/* At least 1, so that subjects whose requests are all throttled are found, too. */
 static uint64_t load_of(const struct usage_window *u) {
     uint64_t load = usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]);
     return load ? load : 1;
@@ -185,7 +186,7 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
         t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
         t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
-        /* a batch is a request of no one table: each of its writes is a sample of the one that it is on */
+        /* a batch belongs to no single table, so each of its writes is a sample of its own table */
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
         order_add(&t->order, w->key_types, w->n_key_types, w->key);
     }
@@ -231,7 +232,7 @@ static void add_outcome(struct cell *c, const struct ledger_request *q, const st
     of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
 }
 
-/* One statement often comes again and again. */
+/* The same statement often comes several times in a row, so heavy_again is tried first. */
 static uint32_t add_load(struct heavy *statements, uint64_t id, uint64_t load, bool *fresh) {
     uint32_t at = heavy_again(statements, id, load);
     *fresh = false;
@@ -269,7 +270,7 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
     if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
 }
 
-/* Table by table, and partition by partition. */
+/* Posts a request to its tables, its partitions and its statement. */
 static void add_parts(struct shard *s, uint32_t second, const struct ledger_request *q, struct usage_window *all) {
     for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, all);
     for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, all);
@@ -280,7 +281,7 @@ static void add_parts(struct shard *s, uint32_t second, const struct ledger_requ
     if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, all);
 }
 
-/* What is asked of system tables is a request of the connection alone. */
+/* A request to system tables is posted to its connection alone. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     struct usage_window all = part_of(q, 0, 0, 0);
     bool nothing = q->operation == OPERATION_OTHER && q->outcome == LEDGER_OK;
@@ -346,7 +347,7 @@ static void take_back_statement(struct shard *s, uint32_t second, uint64_t id, c
     if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, u);
 }
 
-/* It was a request of its table, a batch of none, and is one that failed. */
+/* Changes the request of the table (of no table, for a batch) from a successful to a failed one. */
 static void take_back_request(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim) {
     struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
     struct figures request = {0};

@@ -1,14 +1,15 @@
-/* One event loop's part of the ledger: what its requests did since the running second began, its
- * connections, its heaviest partitions and statements.
+/* One event loop's part of the ledger: the counts of its requests since the running second began,
+ * its connections, its heaviest partitions and statements.
  *
- * Written by the loop's thread, its owner, read by whoever looks, both under the shard's lock,
- * which nobody else holds for long: a request is posted with about a dozen additions. Counts of
+ * The owner, the loop's thread, writes the shard; any thread reads it. Both hold the shard's lock,
+ * and readers hold it only briefly. Posting a request takes about a dozen additions. Counts of
  * tables go to the book when their second is over (book.h).
  *
- * Nearly all requests are reads by a prepared statement, many of them one behind the other on their
- * connection. Those stand in a queue, without the lock, and are posted together, when the code and
- * the cells that it takes are at hand: when the queue is full, when the owner settles (before an
- * answer leaves), when a request of another kind is posted, when the owner looks.
+ * Nearly all requests are reads by a prepared statement, many of them in sequence on their
+ * connection. These reads go to a queue, without the lock, and are posted together, with the code
+ * and the cells still in the processor's cache. Posting happens when the queue is full, when the
+ * owner settles (before an answer leaves), when a request of another kind is posted, and when the
+ * owner reads the ledger.
  */
 #pragma once
 
@@ -23,8 +24,8 @@
 
 enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
 
-/* What a client says of its driver, shared by its connection and the copies that
- * ledger_connections makes. Texts; "": not said. */
+/* A client's description of its driver, shared by its connection and the copies that
+ * ledger_connections makes. Texts; "": not given. */
 struct ledger_driver {
     atomic_uint refs;
     const char *name, *version;
@@ -37,18 +38,19 @@ enum { LEDGER_DRIVER_TEXT = 1024 };
 struct ledger_driver *ledger_driver_new(struct slice name, struct slice version);
 void ledger_driver_unref(struct ledger_driver *d);
 
-/* A client connection; in its owner's memory, and in the shard's list between ledger_connect and ledger_disconnect. */
+/* A client connection. Its memory is the owner's; the shard lists it between ledger_connect and
+ * ledger_disconnect. */
 struct ledger_connection {
     struct ledger_connection *next, *prev;
     uint64_t id;
     char address[46]; /* numeric */
     char role[64];
     int64_t opened_us;
-    struct { /* what the client said of itself at STARTUP; version 0: nothing yet */
+    struct { /* from the STARTUP message; version 0: none yet */
         uint8_t version; /* of the protocol */
         uint16_t port;
         char compression[8];
-        struct ledger_driver *driver; /* NULL: it said nothing of its driver */
+        struct ledger_driver *driver; /* NULL: STARTUP did not name its driver */
         char cipher[64], tls[16]; /* empty: not encrypted */
     } client;
     struct usage usage; /* each subquery of an IN is a request */
@@ -56,22 +58,22 @@ struct ledger_connection {
 
 /* A request whose outcome is known. */
 struct ledger_request {
-    const struct op_cost *cost;  /* with what charge_compute made of its parts */
+    const struct op_cost *cost;  /* with the charges that charge_compute has set in its parts */
     enum operation operation;    /* OTHER: counted only when it failed */
     enum ledger_outcome outcome;
-    bool stands;                 /* though it failed, what it did stands and is charged: a fault that comes after */
-    /* Of THROTTLED, or of a request that would have been in enforce mode: by what. */
+    bool stands;                 /* its writes took effect and are charged, although it failed afterwards */
+    /* The limits that throttled the request, or that would throttle it in enforce mode. */
     bool throttled, read_throttled, by_connection, by_partition;
     bool guidance;               /* the partition guidance finds fault with it */
-    uint32_t statements;         /* that it counts as on its connection: subqueries of an IN, else 1 */
+    uint32_t statements;         /* number of requests it counts as on its connection: subqueries of an IN, else 1 */
     int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
     struct ledger_connection *connection;
     uint64_t statement_id;       /* a hash; 0: there is none */
     struct slice text;           /* of the statement */
 };
 
-/* What a write that was posted is taken back by, when its commit fails after all: write by write,
- * of whatever tables and partitions. */
+/* The record by which a posted write is reversed when its commit fails: its charges, write by
+ * write, with tables and partitions. */
 struct ledger_claim_part {
     uint32_t object;
     int64_t token;
@@ -84,9 +86,10 @@ struct ledger_claim {
     uint32_t n;            /* 0: it is no write */
     struct ledger_claim_part first, *others; /* others: n - 1, on the heap */
 };
-/* Of a request that succeeds, as it is posted. Without memory it is a claim to the first part alone. */
+/* The claim of a successful request, made when it is posted. Without memory it covers the first
+ * write only. */
 struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id);
-/* Copies share what it holds: one of them is ended. */
+/* Copies share the heap memory: call this for one of them. */
 void ledger_claim_fini(struct ledger_claim *c);
 
 struct shard_table {
@@ -94,16 +97,16 @@ struct shard_table {
     char keyspace[BOOK_NAME], name[BOOK_NAME];
     bool active; /* cell is not empty */
     struct cell cell;
-    struct order order; /* of the partition keys that are written */
+    struct order order; /* of the partition keys of its writes */
 };
 
 enum { SHARD_RUNS = 64, SHARD_ASKERS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
 
-/* What is known of a heavy partition since it has been kept. */
+/* The data of a partition that heavy.h keeps, since it was first kept. */
 struct shard_partition {
     uint32_t object, key_n;
     int64_t token;
-    uint8_t key[SHARD_KEY]; /* its beginning */
+    uint8_t key[SHARD_KEY]; /* its first bytes */
     struct usage usage;
 };
 struct shard_statement {
@@ -114,30 +117,30 @@ struct shard_statement {
     char *text;
 };
 
-/* Reads by a prepared statement that went well and about which there is nothing else to say, until
- * they are posted: those that stand one behind the other and are alike in all but who asked, how
- * long they took, the bytes that they read, and their partitions. */
+/* A run: queued reads, one behind the other, that differ only in connection, duration, bytes read
+ * and partition. */
 struct shard_run {
-    uint64_t statement_id; /* which the shard keeps */
+    uint64_t statement_id; /* a statement that the shard keeps */
     int64_t second_us;     /* when their second began */
     uint32_t object, halves;
     uint64_t rows_read /* entities, too */, rows_returned;
     uint8_t class;
     bool one_partition;
-    /* of all; those that are not timed yet were put last */
+    /* n: the reads of the run; the first n_timed of them have a duration */
     uint32_t n, n_timed, n_askers, n_keys;
     uint64_t bytes_read, took_us;
     struct span latency; /* without their number */
 };
-/* Who asked for those of a run from the from-th on. */
+/* The connection of a run's reads from the from-th on, up to the next asker's first. */
 struct shard_asker {
     struct ledger_connection *connection;
     uint32_t from;
 };
-/* The partition of one of them that may be heavy; others are in its cells already. */
+/* The partition of a queued read that may be heavy. Reads of light partitions are counted in the
+ * cells of heavy.h already. */
 struct shard_key {
     int64_t token;
-    uint32_t n, at; /* length of the key; where its beginning is */
+    uint32_t n, at; /* length of the key; position of its first bytes in key_bytes */
 };
 
 enum { SHARD_PARTITION_SETS = 64, SHARD_STATEMENT_SETS = 32, SHARD_TEXT = 1000 };
@@ -147,15 +150,15 @@ struct shard {
     uint32_t second; /* of the cells */
     uint32_t n_tables, cap_tables; /* cap: a power of two, or 0 */
     struct shard_table **tables;   /* by hash of the object */
-    struct shard_table *last;      /* that was looked for; NULL: none */
-    struct shard_table *actives[64]; /* whose cells are not empty; when there are more, all are looked at */
+    struct shard_table *last;      /* found last; NULL: none */
+    struct shard_table *actives[64]; /* tables whose cells are not empty; if there are more, all tables are checked */
     uint32_t n_actives;
     struct heavy partitions, statements;
     struct shard_partition *partition_infos;
     struct shard_statement *statement_infos;
     struct ledger_connection *connections;
-    _Atomic pthread_t owner; /* who queued last */
-    /* the owner's alone */
+    _Atomic pthread_t owner; /* the thread that queued last */
+    /* accessed by the owner only */
     uint32_t n_runs, n_askers, n_keys, n_key_bytes;
     struct shard_run *run; /* the last one; NULL: none */
     struct shard_run runs[SHARD_RUNS];
@@ -168,45 +171,47 @@ static inline uint64_t shard_partition_id(uint32_t object, int64_t token) { retu
 
 int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
-/* Under the lock. A request whose memory cannot be had is not counted. */
+/* Posts a request. The caller holds the lock. Without memory the request is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
-/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else,
- * whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be
- * posted. */
+/* Queues a read (shard_queue.c). Called by the owner without the lock, for a request that is one
+ * read and nothing else, whose entities are its rows_read (op_cost_count_rows). Returns false when
+ * the read is not queued; post it then. */
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
                     int64_t now_us) MUST_CHECK;
-/* The same of another one of the connection, the statement and the second of the last that was put,
- * since which nothing was posted or thrown away. */
+/* Queues another read with the connection, the statement and the second of the last shard_read_put.
+ * The queue must not have been posted or cleared since. */
 bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
-/* How long each took of those that were put since the last time; before they are posted. */
+/* Sets the duration of each read queued since the last call. Every read gets one before it is
+ * posted. */
 void shard_reads_time(struct shard *s, int64_t took_us);
 static inline bool shard_reads_are_timed(const struct shard *s) { return !s->run || s->run->n_timed == s->run->n; }
-/* Under the lock, the owner: a run, with the first of its askers and of its keys. cell: of its table. */
+/* Posts a run, given with the first of its askers and of its keys, and its table's cell. Called by
+ * the owner, under the lock. */
 void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers,
                     const struct shard_key *keys, struct cell *cell);
-/* The owner: what is queued is posted, or going to be thrown away. */
+/* Empties the queue, after posting or to discard it. Called by the owner. */
 static inline void shard_reads_clear(struct shard *s) {
     s->n_runs = s->n_askers = s->n_keys = s->n_key_bytes = 0;
     s->run = NULL;
 }
-/* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here
- * and has no name (keyspace NULL), or there is no memory. */
+/* The table's cell, for posting a run; called under the lock. NULL: the shard does not have the
+ * table and keyspace is NULL, or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
                          const struct usage_window *u);
-/* Of a statement that is kept. */
+/* Adds load to a statement that the shard keeps. */
 struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);
-/* Units of no request. */
+/* Adds units of TTL deletes, which belong to no request. */
 void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units);
-/* Under the lock, and the book's: empties the cells into it. */
+/* Moves the cells' counts to the book. The caller holds the shard's lock and the book's. */
 void shard_drain(struct shard *s, struct book *b);
 void shard_drop(struct shard *s, uint32_t object);
-/* Under the lock, and the book's; shard_drain was called. of: whose it was, the connection's or,
- * once that is closed, its role's. */
+/* Reverses a claim. The caller holds the shard's lock and the book's, and has called shard_drain.
+ * of: the usage of the connection, or of its role when the connection is closed. */
 void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of);
-/* Under the lock: partitions and statements as bytes (shard_state.c), and those of bytes added to
- * the shard's; what is damaged, and behind it, is left out. */
+/* shard_put writes partitions and statements as bytes (shard_state.c); shard_take adds such bytes
+ * to the shard, up to the first damaged item. The caller holds the lock. */
 void shard_put(const struct shard *s, struct buf *out);
 void shard_take(struct shard *s, struct slice bytes);
 enum order_pattern shard_pattern(const struct shard *s, uint32_t object);

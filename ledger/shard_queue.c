@@ -1,4 +1,4 @@
-/* Reads that stand in the shard's queue, and how they are posted: runs of them that are alike as one. */
+/* The shard's queue of reads, and the posting of its runs: alike reads are posted as one sum. */
 #include "ledger/shard.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { SECOND_US = 1000000 };
 
-/* They are alike nearly always. */
+/* Nearly always true, so the fields are compared without branches. */
 static inline bool is_alike(const struct shard_run *r, const struct op_cost *cost) {
     const struct op_read *of = cost->reads;
     uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
@@ -21,7 +21,7 @@ static inline bool count(struct shard_run *r, const struct op_cost *cost) {
     return true;
 }
 
-/* Its partition may be heavy. */
+/* Queues the key of a read whose partition may be heavy. */
 SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
     const struct slice key = cost->reads->key;
     uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY;
@@ -48,7 +48,8 @@ static bool add_asker(struct shard *s, struct ledger_connection *c) {
     return true;
 }
 
-/* What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
+/* Opens a run only for a statement that the shard keeps: the text and names of another one are
+ * valid only during its request, which therefore is posted at once. */
 static bool open_run(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     const struct op_read *of = cost->reads;
     bool full = s->n_runs == SHARD_RUNS || s->n_askers == SHARD_ASKERS || s->n_keys == SHARD_KEYS;
@@ -92,7 +93,8 @@ void shard_reads_time(struct shard *s, int64_t took_us) {
 
 /* ---- posting ---- */
 
-/* What the sums of so many reads of a run are, of one for a partition, of all for whoever asked. */
+/* The usage of n reads of a run: one for a partition, several for a connection, all for the
+ * statement. */
 static struct usage_window used(const struct shard_run *r, uint32_t n) {
     return (struct usage_window){
         .n = {
@@ -123,7 +125,7 @@ static void post_partitions(struct shard *s, uint32_t second, const struct shard
         shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
 }
 
-/* To their connections. */
+/* Adds a run's reads to their connections. */
 static void post_askers(uint32_t second, const struct shard_run *r, const struct shard_asker *askers) {
     for (uint32_t i = 0; i < r->n_askers; i++) {
         uint32_t to = i + 1 < r->n_askers ? askers[i + 1].from : r->n;

@@ -28,7 +28,7 @@ void usage_merge(struct usage *to, const struct usage *from, uint32_t second) {
     usage_window_add(&to->last_minute, &f.last_minute);
 }
 
-/* What is left to be taken. */
+/* Lowers *n by at most by, and returns the part of by that exceeded *n. */
 static uint64_t lessen(uint64_t *n, uint64_t by) {
     uint64_t taken = by < *n ? by : *n;
     *n -= taken;

@@ -1,5 +1,6 @@
-/* What a subject of the ledger (a partition, a statement, a connection, a role) has used: in all,
- * and in the last whole second and the last whole minute. A few words each. Times come from the
+/* The usage of one subject of the ledger (a partition, a statement, a connection, a role): in all,
+ * in the last whole second, and in the last whole minute. A few words each. Times come from the
+ * caller. in the last whole second and the last whole minute. A few words each. Times come from the
  * caller. */
 #pragma once
 
@@ -21,20 +22,21 @@ static inline void usage_sums_add(struct usage_sums *to, const struct usage_sums
     for (int i = 0; i < USAGE_FIGURES; i++) to->n[i] += from->n[i];
 }
 
-/* One request, or the sum of some in a short while. */
+/* The usage of one request, or the sum of a few in a short time. */
 struct usage_window {
     uint32_t n[USAGE_FIGURES];
 };
 
-/* A request is added to the running second alone, which is added to the others when it is over. */
+/* A request is added to the running second alone. When the second is over, it is added to the other
+ * sums. */
 struct usage {
-    struct usage_sums before; /* the second that is running */
-    uint32_t second, minute;  /* those that are running, since 1970 */
+    struct usage_sums before; /* the running second */
+    uint32_t second, minute;  /* the running ones, since 1970 */
     struct usage_window in_second, last_second;
     struct usage_window in_minute, last_minute; /* in_minute: before the running second */
 };
 
-/* One by one: a request does it a few times, and a loop would cost more than what it does. */
+/* Unrolled: every request adds a few times, and a loop costs more than its five additions. */
 static inline void usage_window_add(struct usage_window *to, const struct usage_window *from) {
     _Static_assert(USAGE_FIGURES == 5, "each of them is added");
     to->n[0] += from->n[0];
@@ -49,7 +51,7 @@ static inline uint64_t usage_all(const struct usage *u, enum usage_figure f) {
     return u->before.n[f] + u->in_second.n[f];
 }
 
-void usage_turn(struct usage *u, uint32_t second); /* usage_roll's, when the second is another */
+void usage_turn(struct usage *u, uint32_t second); /* only for usage_roll */
 static inline void usage_roll(struct usage *u, uint32_t second) {
     if (UNLIKELY(u->second != second)) usage_turn(u, second);
 }
@@ -59,15 +61,16 @@ static inline void usage_add(struct usage *u, uint32_t second, const struct usag
     usage_window_add(&u->in_second, what);
 }
 
-/* Those of from join those of to, at that second, or later when one has seen a later one. */
+/* Adds from to to, both rolled to second, or to a later second that one of them has reached
+ * already. */
 void usage_merge(struct usage *to, const struct usage *from, uint32_t second);
-/* Takes back what was added a moment ago: from the running second and minute, and, what they do not
- * hold, from those before. */
+/* Subtracts usage that was added a moment ago: from the running second and minute, and the part
+ * that these do not hold from the second and minute before. */
 void usage_take_back(struct usage *u, uint32_t second, const struct usage_sums *what);
 static inline void usage_put(const struct usage *u, struct buf *out) {
     for (int i = 0; i < USAGE_FIGURES; i++) buf_uvarint(out, usage_all(u, (enum usage_figure)i));
 }
-/* Of a usage as bytes. */
+/* Reads the sums that usage_put wrote. */
 static inline struct usage_sums usage_take(struct rd *in) {
     struct usage_sums u;
     for (int i = 0; i < USAGE_FIGURES; i++) u.n[i] = rd_uvarint(in);
