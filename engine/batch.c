@@ -12,8 +12,9 @@ static const int64_t FAR_US = 3600000000;
 
 struct mark { struct engi_table *table; uint16_t place; };
 
-/* Of a commit, which writes in rounds: first whatever nobody else is writing just now. */
-enum step { TO_WRITE, SHARED /* its slot is: it is written in this round */, WRITTEN };
+/* The progress of one write in a commit. A commit writes in rounds: the first round writes the rows
+ * that no other commit is writing at that moment. */
+enum step { TO_WRITE, SHARED /* the commit shares its slot and writes it in this round */, WRITTEN };
 
 /* A delta: its key and then its value, from at on in the batch's bytes. */
 struct write {
@@ -26,22 +27,24 @@ struct write {
     uint32_t covers_below;   /* as in struct eng_row */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
     uint8_t step;            /* enum step */
-    bool claimed;            /* its slot is, by this commit */
-    bool replaces;           /* what stood there does not show any more */
-    uint32_t group;          /* those of one are written together */
+    bool claimed;            /* this commit holds the claim of its slot */
+    bool replaces;           /* readers no longer see any part of the row's earlier state */
+    uint32_t group;          /* writes of one group are written together */
     uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
-    /* the row is to be folded after the commit, the range tombstones of the partition settled */
+    /* after the commit: fold the row, or settle the partition's range tombstones */
     bool fold;
 };
 
-/* A row of the row cache that a write of this round was laid on: what it was before, from at on. */
+/* The before-image of a cached row that a write of this round changes, from at on in the batch's
+ * bytes. */
 struct taken_out {
     struct engi_row_look look;
     size_t write, at, n;
     bool absent;
 };
 
-/* So many that few of a wake-up's rows, which are some hundreds, are taken for one that was written. */
+/* A filter of the rows written under a stripe. Its size keeps false positives rare for the rows of
+ * one wake-up, which are some hundreds. */
 enum { WRITTEN_LOG = 17, WRITTEN_BITS = 1 << WRITTEN_LOG, WRITTEN_NOTED = 128 };
 
 struct eng_batch {
@@ -201,7 +204,7 @@ static void span(struct write *w, int64_t ts) {
     if (ts > w->newest) w->newest = ts;
 }
 
-/* What the commit must know of the row. */
+/* Fills in w from the row: its timestamps, and the marks and columns that the commit records. */
 static void describe(const struct eng_row *row, struct write *w) {
     *w = (struct write){.oldest = INT64_MAX, .newest = ENG_NO_TS, .covers_below = row->covers_below};
     span(w, row->live_ts);
@@ -216,7 +219,8 @@ static void describe(const struct eng_row *row, struct write *w) {
     if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
-/* What the commit will look at, far apart in memory: until then it has come. */
+/* Prefetches the slot, the ward and the cache bucket of the row, so that they are in the
+ * processor's cache when the commit reads them. */
 static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
     __builtin_prefetch(engi_slot(&eng->slots, hash), 1);
     if (eng->runs) __builtin_prefetch(engi_ward(eng->runs, key), 1);
@@ -409,7 +413,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
         return -1;
     if (w->n_prefix) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
-        return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
+        return b->kv->ops->batch_put(b->kv, key, value); /* every write of this key has this value */
     }
     w->fold = !alone && eng->kv->one_writer && engi_fold_count(&eng->fold, w->hash);
     ++*(alone ? &b->puts : &b->merges);
@@ -418,14 +422,16 @@ static int hand_over(struct eng_batch *b, struct write *w) {
 
 struct ceilings { int64_t newest, clock; };
 
-/* What the store must know before it has the batch: invariant 1 of engine/horizon.h. */
+/* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
+ * engine/horizon.h. */
 static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings *to) {
     struct eng *eng = b->eng;
     if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest, b->kv, newest, &to->newest)) return -1;
     return engi_horizon_record(&eng->write_clock.horizon, b->kv, engi_write_clock_end(&eng->write_clock), &to->clock);
 }
 
-/* A timestamp so far ahead marks its bucket, or the horizon that covers it would end all proofs after a restart. */
+/* Whether a timestamp is so far in the future that its bucket is marked instead of the horizon
+ * raised: a horizon that high would end all proofs after a restart. */
 static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
 
 /* The stripes of the rows that this thread holds, each once, as bits. */
@@ -436,7 +442,8 @@ static void held_stripes(const struct eng_batch *b, uint64_t set[ENGI_STRIPES / 
         if (engi_stripe_held(b->eng, key_of(b, &b->writes[i]), &stripe)) set[stripe / 64] |= 1ull << (stripe % 64);
 }
 
-/* What was decided under a stripe is written only if no other engine has decided anything under it meanwhile. */
+/* Makes the commit conditional on the turns of its stripes, so that it fails if another engine has
+ * committed under one of them since this engine locked it. */
 static int take_turns(struct eng_batch *b) {
     uint64_t set[ENGI_STRIPES / 64];
     held_stripes(b, set);
@@ -597,8 +604,9 @@ static bool puts_off(struct eng_batch *b) {
 _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED,
                "the store's answers and the engine's are told apart");
 
-/* Through the gate. *n: how many were written. 0, -1, KV_BUSY or ENG_MET; neither gate nor slot is
- * held while anybody waits for room. */
+/* Writes one round while it holds the commit's gate. *n: the number of writes done. Returns 0, -1,
+ * KV_BUSY or ENG_MET. The commit holds neither gate nor slot while it waits for room in the
+ * store. */
 static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *gate = &b->eng->gate.gates[b->gate].lock;
     pthread_rwlock_rdlock(gate);
@@ -609,7 +617,7 @@ static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err
     return rc;
 }
 
-/* What an earlier round has written is not written again. */
+/* Writes the rounds that are left; earlier rounds may have written a part of the batch. */
 static int write_all(struct eng_batch *b, bool patience, struct err *e) {
     size_t left = 0, n;
     for (size_t i = 0; i < b->n_writes; i++) left += b->writes[i].step == TO_WRITE;
@@ -618,7 +626,8 @@ static int write_all(struct eng_batch *b, bool patience, struct err *e) {
     return rc;
 }
 
-/* After the commit, which may be a loop's: only what is in memory. What fails is left for later. */
+/* Folds a row or settles a partition after the commit. It reads only memory, because a loop may run
+ * it. A failure leaves the work to a later write. */
 static void fold(struct eng_batch *b, const struct write *w) {
     struct slice key = key_of(b, w);
     struct err e;

@@ -1,9 +1,12 @@
-/* The commit thread: syncs the log again and again while anybody waits, and publishes how far it
- * got.
+/* The commit thread: syncs the log repeatedly while requests wait for durability, and publishes the
+ * sequence up to which writes are durable.
  *
- * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h). A loop
- * whose clients all wait for a sync has nothing else to do and makes it itself (eng_sync_here):
- * nobody has to be woken for it, nor to be told of it. One thread syncs at a time, whose turn it
+ * Before a sync the thread waits a moment for the clients that the last sync answered
+ * (engine/gather.h). A loop whose clients all wait for a sync has no other work and syncs itself
+ * (eng_sync_here), which saves waking the commit thread and being woken by it. The lock turn lets
+ * one thread sync at a time. A commit takes its sequence after the store took the write, so every
+ * write that has a sequence when a sync begins is in the log it syncs. After a failed sync no write
+ * is acknowledged or taken until the store has put everything on disk another way.
  * is. A sequence is given after the store took the write, so whatever is written when a sync begins
  * is in the log it syncs. After a sync that failed nothing is acknowledged and nothing written,
  * until the store has put everything on disk another way.
@@ -37,7 +40,7 @@ static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
     err_clear(&e);
-    /* in this order: who has asked has written */
+    /* in this order: each request counted in asked has its write counted in written */
     uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written);
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
     int64_t begun_us = clock_machine_us(&clock_real);
@@ -55,19 +58,21 @@ static bool sync_once(struct eng *eng) {
     return true;
 }
 
-/* What is noted outside of the log now and then, which takes syncs of its own. */
+/* Lets the store record outside of the log how far the log is synced, which takes syncs of its
+ * own. */
 static void note_synced(struct eng *eng) {
     eng->commit.synced_here = false;
     if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->kv->ops->synced(eng->kv);
 }
 
-/* With the lock held. False: the time is over. */
+/* Called with the lock held. Returns false at the timeout. */
 static bool wait_until(struct engi_commit *c, int64_t us) {
     struct timespec until = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
     return pthread_cond_timedwait(&c->work, &c->lock, &until) != ETIMEDOUT;
 }
 
-/* With the lock held: for those who come back. */
+/* Waits for further requests of the clients that the last sync answered. Called with the lock
+ * held. */
 static void gather(struct engi_commit *c) {
     atomic_store(&c->enough, c->gather.enough);
     while (!c->stop && engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real)))
@@ -79,9 +84,9 @@ static bool has_work(const struct engi_commit *c) {
     return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable);
 }
 
-/* Waits, with the lock held, until there is something to sync, and for those who come back. synced:
- * the thread has; else a loop syncs, and wakes it when it does so no more. False: nothing came for
- * a while. */
+/* Waits, with the lock held, until there is something to sync, and then for further requests.
+ * synced: this thread made the last sync. Otherwise a loop syncs, and wakes this thread when it
+ * stops doing so. Returns false when no request came for IDLE_US. */
 static bool wait_for_work(struct engi_commit *c, bool synced) {
     if (synced) gather(c);
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
@@ -99,8 +104,8 @@ static void heal(struct eng *eng) {
     publish(eng, seq, false);
 }
 
-/* Nobody waits: what was acknowledged early is synced when its period is over, and what is synced
- * is noted outside of the log. */
+/* No request waits: syncs writes that were acknowledged before their sync, when their period is
+ * over, and lets the store record outside of the log what is synced. */
 static void idle(struct eng *eng, int64_t synced_us) {
     if (eng_failed(eng)) {
         heal(eng);
@@ -177,7 +182,7 @@ void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
     atomic_store(&c->n_callbacks, n + 1);
 }
 
-/* Whether nobody has wanted it before, or anything newer. */
+/* Returns true if no earlier request wanted this sequence or a newer one. */
 static bool ask(struct engi_commit *c, uint64_t seq, uint32_t n, uint64_t *asked) {
     uint64_t wanted = atomic_load(&c->wanted);
     *asked = atomic_fetch_add(&c->asked, n) + n;
@@ -186,7 +191,7 @@ static bool ask(struct engi_commit *c, uint64_t seq, uint32_t n, uint64_t *asked
 }
 
 static void wake(struct engi_commit *c) {
-    pthread_mutex_lock(&c->lock); /* it sleeps, or has not looked yet */
+    pthread_mutex_lock(&c->lock); /* with the lock held, the thread either sleeps or has not checked for work yet */
     pthread_mutex_unlock(&c->lock);
     pthread_cond_signal(&c->work);
 }
@@ -195,7 +200,8 @@ static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
     uint64_t asked;
     bool first = ask(c, seq, n, &asked);
     uint64_t enough = atomic_load(&c->enough);
-    /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
+    /* the thread is woken by the first request for a sequence, or by the last one that it waits
+     * for */
     bool last = asked - n < enough;
     if (asked >= enough && (first || last)) wake(c);
 }

@@ -48,7 +48,7 @@ int engi_load_marks(struct eng *eng, struct err *e) {
     return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
-/* What the row cache and the runs count themselves. */
+/* The counters that the row cache and the runs keep themselves. */
 static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
     struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
     struct engi_run_stats runs = engi_run_stats(eng->runs);
@@ -106,7 +106,7 @@ int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct e
     return rc;
 }
 
-/* What the store's compaction takes away is gone from every table when it ends. */
+/* A compaction removes data from any table, so all tables count as changed when it ends. */
 int eng_compact(struct eng *eng, struct err *e) {
     int rc = eng->kv->ops->compact(eng->kv, e);
     struct engi_section section = engi_enter(&eng->epoch);

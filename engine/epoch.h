@@ -1,13 +1,13 @@
 /* When memory that threads read without a lock may be freed. Private to engine/.
  *
  * A thread that follows such a pointer is in a section from before it loads the pointer until it
- * has used it for the last time. What nobody can find any more is retired, and freed once every
- * section that was open then is closed.
+ * has used it for the last time. Memory that no new reader can find is retired, and freed once
+ * every section that was open then is closed.
  *
  * There are two phases, and sections are counted by the phase in which they were opened. When no
  * section of the other phase is left, what was retired before the phase last changed is freed, and
- * the phase changes. A section that stays open keeps what is retired meanwhile, and nothing else:
- * nobody waits for it.
+ * the phase changes. A section that stays open delays the freeing of memory that is retired
+ * meanwhile. No thread waits for it.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 #include "base/compiler.h"
 
-/* First member of what is retired. */
+/* First member of every structure that is retired. */
 struct engi_retired {
     struct engi_retired *next;
     void (*free)(struct engi_retired *r);

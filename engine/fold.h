@@ -22,5 +22,6 @@ struct engi_fold {
 
 /* hash: of the row's key. Counts a write; whether the row is to be folded. */
 bool engi_fold_count(struct engi_fold *f, uint64_t hash);
-/* Holds no slot. Whatever fails, and a row that is being written just now, is left as it was. */
+/* The caller holds no slot. A row that another thread is writing stays as it is, and so does a row
+ * for which anything fails. */
 void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash);

@@ -6,7 +6,7 @@ bool engi_gather_waits(const struct engi_gather *g, uint64_t asked, int64_t now_
     return asked < g->enough && now_us < g->until_us;
 }
 
-/* Three of four are enough to go on with it. */
+/* A wait is not in vain if at least three quarters of the expected requests came. */
 static bool was_in_vain(const struct engi_gather *g, uint64_t asked) {
     return (asked - g->asked) * 4 < (g->enough - g->asked) * 3;
 }
@@ -22,7 +22,7 @@ void engi_gather_begin(struct engi_gather *g, uint64_t asked) {
     g->asked = asked;
 }
 
-/* One sync in many takes long, which says nothing of the others. */
+/* A single long sync raises the estimate only a little. */
 static int64_t typical(int64_t before_us, int64_t took_us) {
     if (!before_us) return took_us < SYNC_US_MAX ? took_us : SYNC_US_MAX;
     int64_t most = before_us * 2 < SYNC_US_MAX ? before_us * 2 : SYNC_US_MAX;
@@ -36,7 +36,7 @@ void engi_gather_end(struct engi_gather *g, uint64_t asked, int64_t took_us, int
         return;
     }
     uint64_t expected = g->answered + (asked - g->asked);
-    if (expected < 2) return; /* who is alone is not waited for */
+    if (expected < 2) return; /* a single client is not waited for */
     g->enough = g->asked + expected;
     g->until_us = now_us + g->sync_us;
 }

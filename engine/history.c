@@ -149,7 +149,7 @@ static int clear_log(struct eng *eng, uint32_t history, struct err *e) {
     return there > 0 ? eng->kv->ops->drop_range(eng->kv, from, to, e) : there;
 }
 
-/* What was left by one that was not begun to its end. */
+/* Removes the rows that an interrupted eng_history_begin left behind. */
 static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
     uint8_t ends[2][4];
     store_u32(ends[0], history);
@@ -220,7 +220,7 @@ static int remove_key(void *arg, struct slice key, struct slice value, struct er
     return rc ? -1 : 0;
 }
 
-/* Of a table whose id is used again: key by key. */
+/* Removes the rows key by key, because the table's id is used again. */
 static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
     const struct kv_ops *ops = eng->kv->ops;
     struct removal r = {.eng = eng, .batch = ops->batch_new(eng->kv)};

@@ -14,9 +14,10 @@
 struct kv_batch;
 
 enum engi_horizon_kind {
-    /* every timestamp, whoever gave it, but those that a mark of far ones stands for (engine/marks.h) */
+    /* every timestamp, from clients too, except those that a mark for far timestamps covers
+     * (engine/marks.h) */
     ENGI_HORIZON_NEWEST,
-    ENGI_HORIZON_CLOCK,  /* those that this server gave out (engine/write_clock.h) */
+    ENGI_HORIZON_CLOCK,  /* timestamps that this server assigned (engine/write_clock.h) */
 };
 
 enum { ENGI_HORIZON_STEP = 60000000 /* microseconds, of the first kind */ };

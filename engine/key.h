@@ -29,9 +29,10 @@ void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_ki
 size_t engi_prefix_len(struct slice key);
 /* The prefix must be one. key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
-/* Of 256, for what a part of a table's partitions may hold (engine/marks.h). */
+/* The bucket of a token: one of 256 ranges of tokens, for which engine/marks.h keeps what
+ * partitions may hold. */
 static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }
-/* That of a key of a partition's record. */
+/* The bucket of a key of any of a partition's records. */
 static inline uint16_t engi_bucket_of_key(struct slice key) {
     return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63)));
 }
@@ -46,7 +47,8 @@ struct engi_interval {
     bool no_end;
 };
 
-/* What a slice means in bytes; memory for changed bounds comes from the arena. 0, or -1: out of memory. */
+/* Converts a slice to an interval of key bytes. Memory for changed bounds comes from the arena. 0,
+ * or -1: out of memory. */
 int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
 /* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign
  * flipped][u32 n][from][u8 no end][to] (ENGI_LOOSE_OLD: without the timestamp), so that those newer

@@ -1,4 +1,4 @@
-/* What every store does the same way. */
+/* The parts common to all stores. */
 #include <stdlib.h>
 #include <time.h>
 

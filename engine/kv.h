@@ -1,15 +1,15 @@
-/* An ordered key-value store as a table of functions: all that the engine asks of RocksDB, and that
- * another store must give.
+/* An ordered key-value store as a table of functions: the interface that the engine uses of
+ * RocksDB, and that any other store must implement.
  *
  * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator
  * belongs to one thread at a time. A batch is written atomically, but nothing above relies on
  * atomicity across partitions. merge(key, operand) means value = combine(value, operand), and the
  * store may do it whenever it likes, in any grouping.
  *
- * A store says whether it has one writer: then what its only engine has written and read since it
- * was opened is all that there is, and the engine may prove things from memory (which rows may be
- * put blindly, where nothing was deleted, how new anything is). When it has not, those proofs are
- * off, and who reads before it writes puts a condition on the write.
+ * A store says whether it has one writer. If so, its only engine knows everything written and read
+ * since it was opened, and may prove things from memory: which rows may be put blindly, where
+ * nothing was deleted, how new anything is. With several writers those proofs are off, and a write
+ * that depends on a read carries a condition.
  */
 #pragma once
 
@@ -19,23 +19,23 @@
 #include "base/poison.h"
 #include "engine/tier.h"
 
-/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there, or
- * behind many deleted keys; the store wants writers to wait; a condition of the write does not
- * hold. */
+/* Results beside 1, 0 and -1, with err not set. INCOMPLETE: the answer is on disk, or behind many
+ * deleted keys, and the tier forbids to go there. BUSY: the store wants writers to wait. CHANGED: a
+ * condition of the write does not hold. */
 enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
-/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or
- * lose the rest. LOOK: refuse it, and touch nothing. */
+/* The treatment of a store that is damaged in front of acknowledged writes. REFUSE: opening fails.
+ * CUT: opening cuts off the damage and all behind it. LOOK: opening fails and touches nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 enum { KV_NEAR_MAX = 8 };
 
-/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most
- * so many in one move, for nobody else is served meanwhile. In sum it passes that for each of the
- * rows that a loop reads at a time (CACHE_ROWS_MAX of engine/scan.c): some 30 ms where all are
- * dense, which they are not for long. */
+/* Deleted keys. KV_DENSE of them side by side are dense. An iterator of the cache tier passes at
+ * most KV_PASSED_MAX in one move, because the loop serves no other connection meanwhile. In sum it
+ * passes that many for each of the rows that a loop reads at a time (CACHE_ROWS_MAX of
+ * engine/scan.c): some 30 ms where all are dense, which does not last long. */
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
@@ -64,7 +64,7 @@ struct kv_options {
 
 struct kv {
     const struct kv_ops *ops;
-    bool one_writer; /* nobody but the owner of this handle writes to the store; never changes */
+    bool one_writer; /* the owner of this handle is the store's only writer; never changes */
 };
 
 struct eng_backup;
@@ -153,7 +153,7 @@ struct kv_ops {
     int (*write)(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
     /* Whether a write may be tried again after KV_BUSY. */
     bool (*has_room)(struct kv *kv);
-    /* What goes wrong in the background and makes writes fail, as text into why; false: nothing. */
+    /* Whether an error in the background makes writes fail; if so, its text goes to why. */
     bool (*ailing)(struct kv *kv, char *why, size_t size);
     /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
     int (*sync)(struct kv *kv, bool to_disk, struct err *e);
@@ -189,7 +189,7 @@ struct kv_ops {
     uint32_t (*iterators)(const struct kv *kv);
     /* A backup of everything into a folder of backups (engine/kv_backup.h). */
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
-    /* What files take of the keys in [from, to), more or less. */
+    /* Bytes of files that hold the keys in [from, to), approximately. */
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
     /* frees whole files at once, then deletes */
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
@@ -222,7 +222,7 @@ struct kv_verify {
     int (*taken)(void *arg, struct kv *kv, struct err *e);
     void *arg;
 };
-/* Reads every block of every file of a store that nobody has open, with its checksum, and changes
+/* Reads every block of every file of a store that is not open, verifies its checksum, and changes
  * nothing. -1: no memory. */
 int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v,
                       struct err *e) MUST_CHECK;

@@ -138,8 +138,9 @@ static bool is_named(const char *folder, uint32_t number) {
     return snprintf(path, sizeof(path), "%s/meta/%u", folder, number) < (int)sizeof(path) && !lstat(path, &st);
 }
 
-/* RocksDB leaves out a backup whose meta file it cannot read. Such backups are added, as damaged:
- * those of numbers, which were named before the folder was opened, that are named still. */
+/* RocksDB leaves out a backup whose meta file it cannot read. This function adds such backups as
+ * damaged: each of numbers, which were listed before the folder was opened, that is still in the
+ * folder. */
 static void add_damaged(const char *folder, const uint32_t *numbers, uint32_t named, struct eng_backup *out,
                         uint32_t max, uint32_t *n) {
     uint32_t known = *n;

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 
-/* Of a running store, while it is written to: everything written before the call is in it. keep:
- * older ones than the newest so many go; 0: none does. One thread at a time for a folder. */
+/* Makes a backup of a running store, which may be written to meanwhile. Everything written before
+ * the call is in it. keep: how many of the newest backups stay, older ones are deleted; 0: all
+ * stay. One thread at a time for a folder. */
 int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) MUST_CHECK;

@@ -28,8 +28,8 @@ static void skip_new_file(struct rd *r) {
     while (!r->bad && varint(r) != TERMINATE) skip_bytes(r);
 }
 
-/* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. What is not
- * known ends the reading. */
+/* One record of the MANIFEST (RocksDB's version edit): fields, each behind its tag. Reading stops
+ * at an unknown tag. */
 static void read_edit(struct slice edit, uint64_t *log_number) {
     enum {
         COMPARATOR = 1,
@@ -81,10 +81,10 @@ static int cut(const char *path, uint64_t at, uint64_t size, struct err *e) {
     return rc;
 }
 
-/* What stands behind its last whole record was never in force: a crash has torn it, or left sectors
- * of it out, with whole records behind them. What the stamp has seen must be whole, and other
- * damage in front of a whole record is not a crash's. RocksDB would refuse such an end, so it is
- * cut off. */
+/* Checks the MANIFEST. Bytes behind its last whole record were never in force: a crash has torn a
+ * record, or lost some of its sectors while whole records behind them reached the disk. RocksDB
+ * would refuse such an end, so it is cut off. The bytes that the stamp covers must be whole. Other
+ * damage in front of a whole record does not come from a crash. */
 static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_number,
                           struct err *e) {
     char path[PATH_MAX];
@@ -120,12 +120,12 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum
 
 /* ---- the logs ---- */
 
-/* What lies behind the first place that cannot be read, in its log and in later ones. */
+/* The records behind the first unreadable position, in its log and in later ones. */
 struct behind {
     uint64_t first;  /* sequence of the first record; 0: there is none */
-    uint64_t synced; /* what the records there know to have been on disk */
-    bool pieces;     /* anything whole in the same log */
-    bool hole;       /* between them there may be what never reached the disk */
+    uint64_t synced; /* the sequence that the records there state to be on disk */
+    bool pieces;     /* there is a whole piece in the same log */
+    bool hole;       /* between them there may be bytes that never reached the disk */
 };
 
 struct check {

@@ -2,10 +2,10 @@
  * one lock.
  *
  * Merges are done when they are written. A write makes versions with the next sequence, all or none
- * of them; an iterator sees those up to the sequence it began at. Versions that nobody can see any
- * more go with the next write of their key, or when snapshots end. Several handles may share one
- * store (kv_memory_share): then none of them is its only writer, and each hears of the writes of
- * the others.
+ * of them; an iterator sees those up to the sequence it began at. Versions that no iterator can see
+ * any more are freed with the next write of their key, or when snapshots end. Several handles may
+ * share one store (kv_memory_share): then none of them is its only writer, and each is notified of
+ * the writes of the others.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -150,7 +150,7 @@ static void unlink_node(struct store *s, struct node *n) {
 
 /* ---- versions ---- */
 
-/* What a reader at seq sees of the key; NULL: nothing. */
+/* The version of the key that a reader at seq sees; NULL: none. */
 static const struct version *visible(const struct node *n, uint64_t seq) {
     const struct version *v = n->newest;
     while (v && v->seq > seq) v = v->older;
@@ -183,8 +183,8 @@ static uint64_t oldest_snapshot(const struct store *s) {
     return seq;
 }
 
-/* Frees what nobody can see: versions below the one that the oldest snapshot sees, and a node whose
- * deletion they all see. */
+/* Frees the versions that no reader can see: those below the one that the oldest snapshot sees, and
+ * the whole node if all snapshots see its deletion. */
 static void trim(struct store *s, struct node *n, uint64_t oldest) {
     struct version *v = n->newest;
     while (v && v->seq > oldest) v = v->older;
@@ -639,7 +639,8 @@ static void settle(struct kv *kv) { (void)kv; }
 static void synced(struct kv *kv) { (void)kv; }
 static void tidy(struct kv *kv, uint64_t deleted) { (void)kv, (void)deleted; }
 
-/* What the filter makes of the node's value, as a version of the sequence. */
+/* Applies the compaction filter to the node's value; the result becomes a version with the
+ * sequence. */
 static int filter_node(struct memory *m, struct node *n, uint64_t seq, struct err *e) {
     const struct version *v = current(n);
     struct buf out;

@@ -14,16 +14,15 @@ static uint64_t bytes_of_logs(const struct kv_stamp *found) {
     return n;
 }
 
-/* Of a memtable: few rows are sorted faster than many, each, and their memory is taken again for
- * the next ones. A long log is not made so many files of that writers would have to wait for
- * compactions. */
+/* The size of a memtable. Small ones sort faster per row, and reuse each other's memory. For a long
+ * log it is larger, since more than about FILES files would make writers wait for compactions. */
 static size_t sorted_at_once(const rocksdb_options_t *options, uint64_t bytes) {
     enum { OF = 4, FILES = 8 };
     size_t part = rocksdb_options_get_write_buffer_size((rocksdb_options_t *)(uintptr_t)options) / OF;
     return part > bytes / FILES ? part : bytes / FILES;
 }
 
-/* Of table files no more is looked at than must be: the store opens them again. */
+/* Options that open as few table files as possible, since the store opens them again. */
 static rocksdb_options_t *options_of_replay(const rocksdb_options_t *options, uint64_t bytes) {
     enum { FILES = 16 };
     rocksdb_options_t *o = rocksdb_options_create_copy((rocksdb_options_t *)(uintptr_t)options);

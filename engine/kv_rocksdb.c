@@ -59,12 +59,12 @@ struct rocks {
     /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
     _Atomic uint32_t filters;
     struct kv_trim trim;
-    /* Of the thread that syncs. */
-    uint64_t deleted;        /* keys, since it was flushed for them; of the thread that tidies */
+    /* Used by the thread that syncs. */
+    uint64_t deleted;        /* deleted keys since the last flush because of them; used by the thread that tidies */
     bool stamp_failed;       /* the last one could not be written */
-    bool sync_failed;        /* then nothing may be said to be on disk any more */
+    bool sync_failed;        /* after that no write may count as on disk */
     struct kv_stamp stamp;   /* the last one written */
-    uint64_t stamped;        /* synced as it was then */
+    uint64_t stamped;        /* the value of synced at that time */
     int64_t stamped_us;
     uint64_t version; /* of RocksDB's memtables and files, when the stamp last knew bytes of every log; 0: it did not */
 };
@@ -189,8 +189,8 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
     return hold ? 0 : KV_CHANGED;
 }
 
-/* RocksDB's counters of what a thread does, one look at a key at a time: nobody reads them. The
- * level is the calling thread's. */
+/* Disables RocksDB's per-thread counters, which it updates with every key it reads and which Tally
+ * does not use. The level applies to the calling thread. */
 static void count_nothing(void) {
     enum { DISABLE = 1 };
     rocksdb_set_perf_level(DISABLE);
@@ -267,7 +267,7 @@ static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) 
     return rc;
 }
 
-/* What the stamp says of the logs is their size before they are synced. */
+/* The sizes of the logs in the stamp are read before the logs are synced. */
 static int write_stamp(struct rocks *r, struct err *e) {
     struct kv_stamp now;
     r->stamped_us = clock_machine_us(&clock_real);
@@ -338,8 +338,8 @@ static bool knows_logs(struct rocks *r) {
     return all;
 }
 
-/* Before anybody hears that what a new log holds is on disk, the stamp has it: else a start
- * would not miss the log's content. */
+/* The stamp names a new log before any write in it is acknowledged as on disk; otherwise a start
+ * would not notice that the log's content is missing. */
 static void stamp_new_log(struct rocks *r) {
     enum { AGAIN_US = 200000 };
     bool failed = r->stamp_failed && clock_machine_us(&clock_real) - r->stamped_us < AGAIN_US;
@@ -365,8 +365,8 @@ static size_t memtable_bytes(const struct rocks *r) {
     return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20;
 }
 
-/* Nobody waits for it to end. RocksDB waits before it begins while one file or one memtable more
- * would make it slow down writers: the caller is a thread that may wait. */
+/* Starts a flush without waiting for its end. RocksDB waits before the flush begins while one file
+ * or one memtable more would make it slow down writers, so the caller is a thread that may wait. */
 static void flush_soon(struct rocks *r) {
     char *text = NULL;
     struct err e = {0};
@@ -815,13 +815,14 @@ static void set_table_options(struct rocks *r) {
     rocksdb_block_based_options_destroy(t);
 }
 
-/* Levels are sized from the last one, so that each holds a tenth of the next and nine tenths of all
- * rows lie in one place, once. What is compacted is written anew in pieces as large as a file and
- * what lies below it, and only then do the old ones go: small files need little room meanwhile.
- * Those of deeper levels are larger, for there are many of them. */
+/* Level sizes are derived from the last level: each level holds a tenth of the next, so nine tenths
+ * of all rows lie once, in the last one. A compaction rewrites a file and the files below it, and
+ * deletes the old ones only afterwards, so small files need little extra room. Deeper levels have
+ * larger files, because they have more of them. */
 static void set_levels(struct rocks *r) {
-    /* files before they are compacted; a memtable's part that the first level holds, and one file
-     * of it; how much larger files of the next one are */
+    /* FLUSHED: number of files that starts a compaction. FIRST and FILES: a memtable's size divided
+     * by the size of the first level and of one of its files. GROWTH: factor of the file size from
+     * level to level */
     enum { FLUSHED = 2, FIRST = 2, FILES = 8, GROWTH = 2 };
     int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression,
                           rocksdb_lz4_compression,
@@ -971,8 +972,8 @@ static bool next_beginning(uint8_t *p, size_t n) {
     return n > 0;
 }
 
-/* How many beginnings of n bytes keys have, or most of them. What cannot be read is told to who
- * asks for it later, and what is read leaves nothing in the cache. */
+/* How many beginnings of n bytes keys have, or most of them. Read errors are ignored here, since
+ * later reads report them. The blocks read do not stay in the cache. */
 static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
     uint8_t at[KV_NEAR_MAX] = {0};
     size_t found = 0;
@@ -1011,7 +1012,8 @@ static int open_db(struct rocks *r, bool places, struct err *e) {
     return text ? failed(text, "cannot open the data folder", e) : 0;
 }
 
-/* What is stored is known once the store is open. */
+/* Opens the store, and opens it again without insert hints if its keys have too many beginnings:
+ * these can be counted only in an open store. */
 static int open_with_places(struct rocks *r, struct err *e) {
     assert(r->o.near_len <= KV_NEAR_MAX);
     if (open_db(r, true, e)) return -1;

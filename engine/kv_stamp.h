@@ -40,7 +40,7 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log. */
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
-/* What RocksDB's folder holds now. */
+/* Fills a stamp from the present content of RocksDB's folder. */
 int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* Number and bytes of the MANIFEST that CURRENT names. 1, 0: there is no CURRENT, -1. */
 int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) MUST_CHECK;

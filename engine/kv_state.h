@@ -13,12 +13,13 @@
 int kv_state_check_name(const char *name, struct err *e) MUST_CHECK;
 /* The folder of a state; no such folder need be there. */
 int kv_state_path(const char *data_dir, const char *name, char *path, struct err *e) MUST_CHECK;
-/* What the state in a folder was saved for; "": everything. */
+/* The part for whose sake the state in a folder was saved; "": everything. */
 int kv_state_note(const char *folder, const char *of, struct err *e) MUST_CHECK;
 int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e) MUST_CHECK;
-/* Makes the folder's content again under a name rows.N that is free, which goes to rows. On disk when it returns. */
+/* Makes a folder with the state's content under a free name rows.N, which goes to rows. The folder
+ * is on disk when this returns. */
 int kv_state_stage(const char *data_dir, const char *name, char rows[32], struct err *e) MUST_CHECK;
-/* A folder of files goes; no error when it is not there. */
+/* Removes a folder of files; a missing folder is no error. */
 int kv_state_remove(const char *path, struct err *e) MUST_CHECK;
-/* Folders of stores that are not the one named, and states that were not finished: a crash has left them. */
+/* Removes the remains of a crash: folders of stores other than rows, and unfinished states. */
 int kv_state_clean(const char *data_dir, const char *rows, struct err *e) MUST_CHECK;

@@ -1,11 +1,11 @@
-/* What a bucket of a table's partitions may hold, so that reads and writes need not ask the store,
- * in memory and as records there: [u32 ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket].
- * Private to engine/.
+/* Marks say what kinds of records a bucket of a table's partitions may hold, so that reads and
+ * writes can skip asking the store. They are kept in memory and as records in the store: [u32
+ * ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket]. Private to engine/.
  *
- * Invariant 4: a mark is set in memory before anybody can see what it stands for, and is in the
- *              store with it or before it. A commit
- * notes its marks while it holds the gate; the reclaimer, which takes a mark away when it has found
- * a bucket clean, shuts the gate and asks whether the mark was touched since it began.
+ * Invariant 4: a mark is set in memory before any thread can see the record it stands for, and is
+ *              in the store with that record or before it. A commit notes its marks while it holds
+ *              the gate. The reclaimer removes a mark when it has found a bucket clean: it shuts
+ *              the gate and checks that the mark was not touched since it began.
  */
 #pragma once
 
@@ -48,22 +48,24 @@ static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool o
     if (on) atomic_fetch_or(&words[place / 64], bit);
     else atomic_fetch_and(&words[place / 64], ~bit);
 }
-/* Notes it in memory; true: it is still to be recorded. A far timestamp of this run is known to its
- * slot: only the next run needs the mark. */
+/* Notes the mark in memory. True: it must still be recorded in the store. A far mark is not set in
+ * memory, because the row's slot knows a far timestamp of this run; only the next run needs the
+ * mark. */
 static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
     if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
     if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);
     return !engi_mark_has(m->recorded, place);
 }
 
-/* Commits pass it, each at one of its locks, and count there what they did; shut, none is under way. */
+/* Each commit holds one of the gate's locks for reading, and counts its puts and merges there.
+ * While the gate is shut no commit is under way. */
 struct engi_gate {
     struct {
         pthread_rwlock_t lock;
         _Atomic uint64_t puts, merges;
         char apart[64]; /* from the next one's cache line */
     } gates[ENGI_GATES];
-    _Atomic uint32_t next; /* where the next batch will pass */
+    _Atomic uint32_t next; /* index of the lock for the next batch */
 };
 void engi_gate_init(struct engi_gate *g);
 void engi_gate_fini(struct engi_gate *g);

@@ -1,12 +1,12 @@
-/* What compaction may drop: expired cells and tombstones older than gc_grace_seconds, under which
- * nothing can resurface.
+/* The data that compaction may drop: expired cells and tombstones older than gc_grace_seconds,
+ * under which nothing can resurface.
  *
  * The store asks only while it rewrites all of its files, for values without a younger operand in
- * any of them. Younger operands can then be in memory alone, written since the engine was opened:
- * so nothing is dropped whose timestamp is not below every timestamp that the table was written
- * with since. Records of range and partition deletions are kept. In other compactions nothing can
- * be dropped: a younger operand may be in a file that takes no part. There the reclaimer
- * (engine/reclaim.h) does it.
+ * any of them. Younger operands can then only be in memory, written since the engine was opened. So
+ * a value is dropped only if its timestamp is below every timestamp written to the table since
+ * then. Records of range and partition deletions are kept. Other compactions drop nothing, because
+ * a younger operand may be in a file that takes no part; there the reclaimer (engine/reclaim.h)
+ * removes the data.
  */
 #include "engine/purge.h"
 

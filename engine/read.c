@@ -28,12 +28,12 @@ static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
     return newest;
 }
 
-/* ---- what is read and where it is kept ----
+/* ---- rows read, and their memory ----
  *
- * A small value is copied into the caller's arena, and its cells go there. A large one stays pinned
- * in the store, or is copied beside the arena, as its cells are: the arena owns both, and they do
- * not count towards its limit. So a row may be larger than what a request may take of memory, as
- * long as nobody puts it together in one piece. */
+ * A small value is copied into the caller's arena, and its cells go there. A large value stays
+ * pinned in the store, or is copied to memory of its own, as are its cells. The arena owns both,
+ * but they do not count towards its limit. So a row may be larger than the memory limit of a
+ * request, as long as no caller copies it into one piece. */
 
 struct held {
     struct kv *kv;
@@ -43,7 +43,7 @@ struct held {
 
 struct stored {
     struct slice bytes;
-    struct arena *cells; /* where they are decoded to */
+    struct arena *cells; /* the cells are decoded into it */
     const struct engi_dropped *dropped; /* of the table */
 };
 
@@ -105,7 +105,8 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
     return visible;
 }
 
-/* What is above a row: the walk of one get. */
+/* The state of one get: it walks over the records in front of a row (deletions, the static row) to
+ * the row. */
 struct walk {
     struct eng *eng;
     struct kv_iter *it;
@@ -113,9 +114,9 @@ struct walk {
     struct slice key, prefix, ck; /* of the row */
     struct buf seek;
     int64_t del_ts;  /* the newest deletion that covers it */
-    uint64_t passed; /* tombstones that do */
+    uint64_t passed; /* tombstones that cover it */
     uint32_t loose;  /* range tombstones looked at one by one */
-    struct arena *statics_arena; /* where the static row on the way is copied to; NULL: it is not wanted */
+    struct arena *statics_arena; /* receives a copy of the static row; NULL: the static row is not wanted */
     struct stored statics;       /* bytes.p NULL: there is none */
     size_t statics_key_n;
     int64_t partition_ts;
@@ -161,8 +162,8 @@ static bool on_loose(const struct walk *w) {
     return kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix);
 }
 
-/* Those that are newer than the partition's deletion: they stand behind the older ones, which are
- * passed over at once. */
+/* Reads the loose range tombstones that are newer than the partition's deletion. They stand behind
+ * the older ones, which one seek skips. */
 static int walk_loose(struct walk *w, int got, struct err *e) {
     struct engi_tomb tomb;
     bool passed_over = w->partition_ts == ENG_NO_TS;
@@ -340,14 +341,15 @@ static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct 
     return got == 0 ? resolve_expired(row, w->del_ts, out, e) : got < 0 ? got : 0;
 }
 
-/* What the row cache may know of both. */
+/* The look-ups of a row and its static row in the row cache. */
 struct pair_look {
     struct engi_row_look row, statics;
     uint8_t key[ENGI_ROW_CACHE_KEY_MAX];
     struct slice statics_key;
 };
 
-/* Both as they were at one moment, or false; *got: whether there is a row. */
+/* Finds both in the cache as they were at one moment, or returns false. *got: whether there is a
+ * row. */
 static bool find_pair(struct walk *w, struct engi_table *t, struct arena *a, struct pair_look *l, struct stored *row,
                       int *got) {
     struct eng *eng = w->eng;

@@ -97,7 +97,7 @@ static void note_left(struct pass *p, const struct engi_purged *row) {
     p->left[ENGI_MARK_FAR] = p->left[ENGI_MARK_FAR] || row->newest_ts >= p->ceiling;
 }
 
-/* Waits a little for whoever writes the row. */
+/* Claims the row's slot, and waits a little for commits that write the row. */
 static bool claim(struct pass *p, uint64_t hash) {
     struct timespec nap = {.tv_nsec = 50000};
     for (int i = 0; i < CLAIM_TRIES; i++) {
@@ -164,7 +164,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
     return rc;
 }
 
-/* What an earlier run wrote far ahead is known to the slots from here on. */
+/* Raises the slot's newest timestamp to one far ahead of the clock that an earlier run wrote. */
 static void raise_slot(struct pass *p, int64_t ts) {
     uint64_t hash = murmur3_hash(p->it->key);
     engi_slot_share(&p->eng->slots, hash);
@@ -457,7 +457,7 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     int rc = engi_commit_check(eng, e);
     uint32_t n;
     engi_epoch_step(&eng->epoch);
-    if (!eng->kv->one_writer) return rc; /* a slot keeps off nobody else, and the marks are not all that there is */
+    if (!eng->kv->one_writer) return rc; /* slots and marks cover only this process's writes */
     uint32_t *ids = engi_table_ids(eng, &n);
     if (!ids) return err_nomem(e);
     pthread_mutex_lock(&eng->reclaim.pass);

@@ -1,14 +1,14 @@
-/* Reclaiming: a pass over the buckets that are marked to hold deletions or expiring data, which
- * takes away what is dead and old enough, and the marks with it, so that what a deletion switched
- * off heals. Private to engine/.
+/* Reclaiming: a pass over the buckets that are marked to hold deletions or expiring data. It
+ * removes dead data that is old enough, and then the marks, so that the optimisations that a
+ * deletion switched off work again. Private to engine/.
  *
- * A compaction sees a part of what a row is made of, so it cannot tell what an older write may
- * resurface from. The reclaimer reads the whole row under a claim of its slot and writes it back
- * without what is dead; gc_grace after they were made deletions of ranges and partitions go, when
- * all that they cover is gone. Compactions then drop the bytes. It is bounded to a pace in rows a
- * second, holds nothing while it waits, and comes by a table's buckets once in an eighth of its
- * gc_grace; by those where a read had to pass many rows that a deletion covers, in its next round,
- * so that the same rows are not passed again and again.
+ * A compaction sees only a part of a row's records, so it cannot tell whether an older write could
+ * resurface. The reclaimer reads the whole row under a claim of its slot and writes it back without
+ * the dead parts. Deletions of ranges and partitions are removed gc_grace after they were made,
+ * when all rows that they cover are gone. Compactions then drop the bytes. The reclaimer keeps to a
+ * pace in rows a second, and holds no lock or claim while it waits. It visits a table's buckets
+ * once in an eighth of the table's gc_grace. It visits a bucket in its next round if a read there
+ * had to pass many rows that a deletion covers, so that later reads need not pass them again.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ struct engi_reclaim {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    pthread_mutex_t pass; /* held by the one that runs */
-    uint64_t removed;     /* records, in its run; guarded by pass */
+    pthread_mutex_t pass; /* held during a pass */
+    uint64_t removed;     /* records removed in this pass; guarded by pass */
     bool running;
     _Atomic bool stop;
     uint32_t rows_per_second; /* 0: no thread */

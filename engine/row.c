@@ -174,14 +174,15 @@ void eng_row_sort(struct eng_row *r) {
     r->n_cells = n;
 }
 
-/* What is not visible at now; dead counts what is not merely covered. */
 static void swap(struct eng_cell *a, struct eng_cell *b) {
     struct eng_cell c = *a;
     *a = *b;
     *b = c;
 }
 
-/* Live cells keep their order; what has expired comes behind them. */
+/* Drops the cells that are not visible at now. Live cells keep their order; expired cells that are
+ * still stored come behind them. dead counts the tombstones and expired cells that no deletion
+ * covers. */
 static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t now, uint64_t *dead) {
     enum { NO_COLUMN = UINT32_MAX };
     uint32_t n = 0, end = r->n_cells, deleted = NO_COLUMN; /* deleted: a collection of which no element was met yet */

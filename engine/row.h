@@ -52,38 +52,40 @@ struct eng_row {
     int64_t live_expiry;
     int64_t del_ts; /* row deletion; ENG_NO_TS: none */
     int64_t del_at; /* seconds, when it was made */
-    /* Of a delta alone. It sets every column with an id below this, which are all that its writer
-     * knows of, so that it hides whatever older write the row has; 0: it leaves columns out. */
+    /* In a delta: it sets every column with an id below this, all columns its writer knows of, so
+     * it hides any older write of the row. 0: it leaves columns out. */
     uint32_t covers_below;
-    /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
+    /* eng_row_get: newest timestamp of all records of the row or covering it, dead or alive;
+     * ENG_NO_TS: none */
     int64_t newest_ts;
     /* As decoded: each cell is the value of another column, without a path or a TTL, all with the
      * first one's timestamp. False says nothing. */
     bool plain;
-    bool laid_out; /* its values are in an eng_layout, and there are no cells */
+    bool laid_out; /* the values are in an eng_layout, and there are no cells */
     uint32_t n_cells;
     uint32_t n_stored;    /* n_cells as decoded */
-    /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
+    /* of a resolved row: number of expired cells that are still stored; they follow the n_cells
+     * others, in order */
     uint32_t n_expired;
-    bool marker_expired;  /* and so has the row marker */
-    /* of a resolved row: deletions that stand in it, covered by no other: of it, of its columns (of
-     * a collection of which no element is left), of elements */
+    bool marker_expired;  /* the row marker has expired and is still stored */
+    /* of a resolved row: number of deletions stored in it that no other covers: of the row, of its
+     * columns (a collection with no element left), of elements */
     uint32_t n_deletions;
-    /* eng_row_get: records of deletions, one of the partition and one of a range, that cover its
-     * place, be there a row or not */
+    /* eng_row_get: number of deletion records that cover the row's position, whether or not there
+     * is a row: at most one of the partition and one of a range */
     uint8_t n_markers;
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 
-/* Where the values of a row of plain cells are laid out as they lie in its bytes, in place of cells. */
+/* Receives the values of a row of plain cells, as they lie in its bytes, in place of cells. */
 struct eng_layout {
-    const uint16_t *places;    /* by column id below n_ids: into values; UINT16_MAX: nowhere */
+    const uint16_t *places;    /* by column id below n_ids: index into values; UINT16_MAX: the column is left out */
     uint32_t n_ids;
     struct value *values;
-    uint32_t from, to;         /* the values that are a row's: null where it has none */
-    /* Of the row laid out last. */
-    uint32_t n;                /* values that it has, */
-    uint64_t bytes;            /* and their bytes */
+    uint32_t from, to;         /* the range of values that each row sets: null where the row has none */
+    /* For the row laid out last: */
+    uint32_t n;                /* number of its values, */
+    uint64_t bytes;            /* and of their bytes */
 };
 
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
@@ -94,8 +96,8 @@ static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struc
                           .del_ts = ENG_NO_TS,
                           .newest_ts = ENG_NO_TS};
 }
-/* Of a row that eng_row_get has found: it is all that is stored of it, and nothing covers it, so
- * that with ENG_AS_STORED it is the same. */
+/* For a row from eng_row_get: whether the row has everything that is stored of it and nothing
+ * covers it, so that reading it with ENG_AS_STORED would give the same. */
 static inline bool eng_row_is_as_stored(const struct eng_row *r) {
     return r->n_cells == r->n_stored && r->del_ts == ENG_NO_TS && !r->n_markers && !r->marker_expired;
 }

@@ -26,7 +26,7 @@ _Static_assert(RING_LEAST / WORD >= GAP + 2 * ENTRY_MAX,
                "the largest entry fits into the smallest ring, wherever that ends");
 enum { ABSENT = 1, PAD = 2 };
 
-/* ---- what a bucket says of an entry ---- */
+/* ---- the entries' fields in a bucket ---- */
 
 #define READ_SINCE ((uint64_t)1)
 #define POSITION_BITS 43
@@ -42,7 +42,7 @@ static bool is_same(uint64_t a, uint64_t b) { return (a | READ_SINCE) == (b | RE
 
 struct bucket {
     _Atomic uint32_t lock;
-    uint32_t hand; /* under lock: whose turn it is when it is full */
+    uint32_t hand; /* under lock: the next place to evict when the bucket is full */
     _Atomic uint64_t places[WAYS]; /* 0: free. Stored under lock, but for READ_SINCE */
 };
 
@@ -50,7 +50,7 @@ struct shard {
     pthread_mutex_t lock; /* of head, tail and what is written to the ring */
     _Atomic uint64_t *ring;
     struct bucket *buckets;
-    _Atomic uint8_t *door; /* by hash: a byte of that of the row that was missed last */
+    _Atomic uint8_t *door; /* by hash: one byte of the hash of the row missed last */
     _Atomic uint64_t head, tail; /* positions: of the next entry, and of the oldest one */
     char apart[64];
     _Atomic uint64_t hits, misses, rows;
@@ -136,8 +136,8 @@ static void set_place(struct shard *s, struct bucket *b, int i, uint64_t place) 
 
 /* ---- entries ----
  *
- * Words are read with acquire and written with release: who reads a word that was written over sees
- * that the bucket has let go of its entry. */
+ * Words are read with acquire and written with release: a reader that sees an overwritten word also
+ * sees that the bucket no longer refers to the old entry. */
 
 struct entry {
     const _Atomic uint64_t *words;
@@ -158,7 +158,8 @@ static struct entry entry_at(const struct engi_row_cache *c, const struct shard 
                           .flags = (uint32_t)(head >> 48)};
 }
 
-/* Of one that may be written over just now: whether it can be read at all. */
+/* Whether an entry that may be overwritten at this moment has lengths within bounds, so that it can
+ * be read. */
 static bool is_sound(const struct engi_row_cache *c, const struct shard *s, const struct entry *x) {
     size_t left = c->ring_words - (size_t)(x->words - s->ring);
     return x->value_n <= ENGI_ROW_CACHE_VALUE_MAX && x->key_n <= ENGI_ROW_CACHE_KEY_MAX &&
@@ -211,7 +212,7 @@ void engi_row_cache_open(struct engi_table *t) {
 
 static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, struct engi_row_look *look) {
     *look = (struct engi_row_look){.fills = false};
-    /* What is injected into reads of the store is to be met. */
+    /* Injected faults of reads must reach the store's reads. */
     if (key.n > ENGI_ROW_CACHE_KEY_MAX || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
     if (!(look->table = t)) return false;
     look->hash = murmur3_hash(key);
@@ -221,7 +222,7 @@ static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, 
     return !engi_row_cache_is_shut(look->generation);
 }
 
-/* The entry of one place of the bucket, copied; MISS: it is another row's, or is gone. */
+/* Copies the entry of one place of the bucket. MISS: the entry is another row's, or is gone. */
 static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struct slice key, struct arena *a,
                 struct engi_row_look *look, struct slice *value) {
     uint64_t place = place_at(b, i);
@@ -300,7 +301,8 @@ void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key) {
     unlock(b);
 }
 
-/* Of an entry that is not written over meanwhile. False: it is not what the store answers, or may not be for long. */
+/* Copies the value of an entry that cannot be overwritten meanwhile. Returns false if the entry
+ * differs from the store's answer, or may soon. */
 static bool copy_out(struct eng *eng, const struct engi_row_look *look, const struct entry *x, struct buf *out,
                      bool *absent) {
     if (word(x->words + 3) != look->generation || engi_may_be_purged(eng, look->table, (int64_t)word(x->words + 2)))
@@ -358,13 +360,14 @@ static uint64_t left_to_end(const struct engi_row_cache *c, uint64_t position) {
     return c->ring_words - (position & (c->ring_words - 1));
 }
 
-/* What an entry of n words takes where it does not fit into the rest of the ring: that, too. */
+/* The words of the ring that an entry of n words takes, with the rest of the ring if the entry does
+ * not fit there. */
 static uint64_t room_for(const struct engi_row_cache *c, const struct shard *s, size_t n) {
     uint64_t left = left_to_end(c, atomic_load_explicit(&s->head, memory_order_relaxed));
     return n + (left < n ? left : 0);
 }
 
-/* Where the entry goes: n words of the ring that nothing refers to. */
+/* Claims n words of the ring that no bucket refers to, and returns their position. */
 static uint64_t claim_words(const struct engi_row_cache *c, struct shard *s, size_t n) {
     uint64_t head = atomic_load_explicit(&s->head, memory_order_relaxed), left = left_to_end(c, head);
     if (left < n) {
@@ -436,8 +439,9 @@ static int choose_place(struct bucket *b) {
     return i;
 }
 
-/* Invariant 6 (a) and (c): who writes a row of the slot, or changes the table, does so after the
- * bucket was unlocked, and takes it out again; or before it was locked, and that is seen. */
+/* Invariant 6 (a) and (c): a writer of a row of the slot, or a change of the table, comes after the
+ * bucket was unlocked and then evicts the entry; or it comes before the bucket was locked, and
+ * is_current sees it. */
 static bool is_current(const struct eng *eng, const struct engi_row_look *look) {
     return engi_slot_state(&eng->slots, look->hash) == look->slot && generation_of(look->table) == look->generation;
 }

@@ -201,7 +201,7 @@ bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *
     return true;
 }
 
-/* What follows the number; NULL: it does not end. */
+/* Returns the position behind the number; NULL: the bytes end within the number. */
 static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, uint64_t *v) {
     *v = 0;
     for (unsigned shift = 0; p < end && shift < 63; shift += 7) {

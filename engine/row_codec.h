@@ -77,11 +77,11 @@ void rowi_end(struct rowi_writer *w);
 
 /* By column, complex deletion first, path bytes. */
 int rowi_cell_order(const struct eng_cell *a, const struct eng_cell *b);
-/* Of two cells of the same column and path: > 0 when a wins, < 0 when b does, 0 when they are the
- * same. A total order. */
+/* Ranks two cells of the same column and path: > 0 when a wins, < 0 when b wins, 0 when they are
+ * the same. A total order. */
 int rowi_cell_rank(const struct eng_cell *a, const struct eng_cell *b);
 
-/* The deletions of a row that its cells are passed by. */
+/* The deletions of a row against which its cells are checked. */
 struct rowi_shadow {
     int64_t row_ts;    /* the row deletion's timestamp */
     int64_t column_ts; /* the complex deletion's of column; start with ENG_NO_TS */

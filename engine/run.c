@@ -90,7 +90,7 @@ static void link_run(struct engi_runs *rs, struct engi_run_shard *s, struct engi
     atomic_fetch_add_explicit(&s->runs, 1, memory_order_relaxed);
 }
 
-/* Who reads it goes on. */
+/* Removes a run from its shard. A scan that reads it keeps its own reference. */
 static void drop_run(struct engi_runs *rs, struct engi_run_shard *s, struct engi_run *r) {
     struct engi_run **at = head_of(rs, s, r->hash);
     while (*at != r) at = &(*at)->next;
@@ -146,7 +146,8 @@ static struct door door_at(const struct engi_run_look *l) {
     return d.tag == tag && d.need ? d : (struct door){.tag = tag, .need = MISSES_LEAST};
 }
 
-/* What two threads note at once may be lost. */
+/* Stores the miss counter of a scan's begin. Two threads that store at once may lose a miss, which
+ * does no harm. */
 static void set_door(const struct engi_run_look *l, const struct door *d) {
     atomic_store_explicit(l->door, d->tag << 48 | d->entered << 16 | d->misses << 8 | d->need << 1 | d->loop,
                           memory_order_relaxed);
@@ -180,7 +181,7 @@ static bool begin_look(struct eng *eng, const struct engi_run_want *w, struct en
     struct engi_runs *r = eng->runs;
     struct slice begin = w->back ? w->to : w->from;
     *l = (struct engi_run_look){.fills = false};
-    /* What is injected into reads of the store is to be met. */
+    /* Injected faults of reads must reach the store's reads. */
     if (!w->table || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
     l->epoch = atomic_load_explicit(&r->epoch, memory_order_acquire);
     l->generation = atomic_load_explicit(&w->table->row_cache, memory_order_acquire);
@@ -199,7 +200,8 @@ static bool has(const struct engi_run *r, struct slice from, struct slice to) {
     return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0;
 }
 
-/* Of one that is not whole: whether it has where the scan begins, and something of it. */
+/* For a scan that takes partial runs: whether the run has the scan's begin, and some of its
+ * keys. */
 static bool has_begin(const struct engi_run *r, const struct engi_run_want *w) {
     if (w->back) return slice_cmp(w->to, r->hi) <= 0 && slice_cmp(r->lo, w->to) < 0;
     return slice_cmp(r->lo, w->from) <= 0 && slice_cmp(w->from, r->hi) < 0;
@@ -332,15 +334,15 @@ static struct engi_run *make_run(const struct engi_run_look *l, const struct eng
                            .size = size_of(d)};
     atomic_init(&r->refs, 1);
     uint8_t *at = (uint8_t *)(r + 1);
-    r->lo = put_bound(&at, &d->lo); /* beside it: whoever looks for a run looks at both */
+    r->lo = put_bound(&at, &d->lo); /* next to the struct, because a search for a run compares both bounds */
     r->hi = put_bound(&at, &d->hi);
     uint32_t *ends = (uint32_t *)(void *)(at + (-(uintptr_t)at & (sizeof(*ends) - 1)));
     put_rows(r, ends, (uint8_t *)(ends + d->n), d);
     return r;
 }
 
-/* What it makes needless goes, and of too many of a partition the one that was brought in first.
- * True: there is one that has all of it. */
+/* Drops the runs that fresh makes needless, and, if the partition has too many runs, the one
+ * inserted first. Returns true if another run covers all of fresh. */
 static bool is_needless(struct eng *eng, struct engi_run_shard *s, const struct engi_run *fresh) {
     uint32_t n = 0;
     struct engi_run *first = NULL;

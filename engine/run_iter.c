@@ -74,7 +74,8 @@ static int seek(struct run_iter *i, struct slice key) {
     return at < i->run->n ? stand(i, at) : past_high(i);
 }
 
-/* Of what stands at the excluded end of a slice itself the scan wants nothing, so the run need not know of it. */
+/* A slice excludes its end, so a key exactly there is not returned even if the run does not have
+ * it. */
 static int seek_back(struct run_iter *i, struct slice key) {
     uint32_t at = find_key(i->run, key);
     if (at < i->run->n && slice_eq(engi_run_key(engi_run_row(i->run, at)), key)) return stand(i, at);
@@ -119,7 +120,7 @@ static void begin_notes(struct run_iter *i, struct slice key) {
     else put_bound(&i->draft.lo, key, false);
 }
 
-/* What a move answered. */
+/* Adds the result of a move to the notes. */
 static void note(struct run_iter *i, int got) {
     struct engi_run_draft *d = &i->draft;
     struct buf *end = d->back ? &d->lo : &d->hi;
@@ -133,7 +134,7 @@ static void start_notes(struct run_iter *i) {
     i->notes = engi_run_draft_init(&i->draft, i->eng->runs, i->back);
 }
 
-/* Those of a run, to go on behind it. */
+/* Starts notes with the rows of a run, for a scan that goes on behind it. */
 static void note_run(struct run_iter *i, const struct engi_run *r) {
     start_notes(i);
     if (!i->notes) return;
@@ -166,7 +167,7 @@ static int move_below(struct run_iter *i, enum kv_move move, struct slice key, s
     return got;
 }
 
-/* From where the run ends, in the direction of the move. */
+/* Goes on at the run's end, in the direction of the move. */
 static int go_on(struct run_iter *i, const struct engi_run *run, enum kv_move move, struct slice key, bool same,
                  struct err *e) {
     bool ahead = move == KV_NEXT ||
@@ -178,7 +179,8 @@ static int go_on(struct run_iter *i, const struct engi_run *run, enum kv_move mo
     return got > 0 ? move_below(i, KV_PREV, key, e) : got;
 }
 
-/* What was given is of the moment of the run, and so must be the rest. */
+/* Switches from the run to the store's iterator. The records returned so far are of the run's
+ * moment, so the rest must be, too. */
 static int leave(struct run_iter *i, enum kv_move move, struct slice key, struct err *e) {
     struct engi_run *run = i->run;
     assert(!i->began || i->spec->tier == ENG_TIER_CACHE);

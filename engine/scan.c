@@ -1,10 +1,10 @@
 /* Scans: partitions in token order, each as its head (deletions, static row) and then its rows
  * slice by slice.
  *
- * One iterator does it all. A partition's item is given when its first visible row is found, or at
- * its end when only the static row is visible; so the iterator stands on that row while the item is
- * out, and the row follows on the next call. Of one partition it may be one over a run of it in
- * memory (engine/run_iter.h).
+ * One iterator serves the whole scan. A partition's item is returned when its first visible row is
+ * found, or at its end when only the static row is visible. So the iterator stands on that row when
+ * the item is returned, and the row follows on the next call. For a scan of one partition the
+ * iterator may read from a run in memory (engine/run_iter.h).
  */
 #include <stdlib.h>
 
@@ -119,7 +119,8 @@ static void set_start(struct eng_scan *s) {
     if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
 }
 
-/* Of the moment that the scan sees: a mark that was taken away since may have stood for what it still sees. */
+/* Whether the partition may have deletions at the moment that the scan sees. A mark that was
+ * removed since then may have stood for records that the scan still sees. */
 static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
     return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
 }
@@ -136,7 +137,8 @@ static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) 
     return slice_of(p, n + ck.n + behind);
 }
 
-/* What a scan of one partition looks at of it. False: nothing, or more than its rows. */
+/* The one range of keys that a scan of one partition reads. False: there is none, or the scan reads
+ * more than rows. */
 static bool is_one_stretch(struct eng_scan *s, struct engi_run_want *want) {
     const struct eng_scan_spec *spec = &s->spec;
     struct slice resume = spec->resume_key.p ? spec->resume_ck : (struct slice){0};

@@ -181,7 +181,8 @@ static int run(struct step *s, struct err *e) {
 
 static int step_with(struct step *s, enum eng_tier tier, struct slice upper, struct err *e) {
     const struct kv_ops *ops = s->eng->kv->ops;
-    /* What a history is based on may have been made once more; that is settled in the blocking tier only. */
+    /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
+     * of a history can have some, and it is settled in the blocking tier. */
     struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = upper};
     s->batch = ops->batch_new(s->eng->kv);
     if (!s->batch) return err_nomem(e);
@@ -216,7 +217,7 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
 
 int engi_settle_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
     pthread_mutex_t *lock = engi_settle_lock(&eng->settle, prefix);
-    if (!eng->kv->one_writer) return 0; /* the lock holds off nobody else: loose ones stay loose */
+    if (!eng->kv->one_writer) return 0; /* the lock excludes only this process */
     struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may settle, too */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;

@@ -1,11 +1,11 @@
-/* Settling: the loose range tombstones of a partition are painted over each other and over the
- * pieces that are there, so that what is stored stays disjoint, a newer one swallows what it
- * covers, and reading looks at one. Private to engine/.
+/* Settling: the loose range tombstones of a partition are painted over each other and over its
+ * settled pieces. So the stored pieces stay disjoint, a newer deletion replaces the older ones that
+ * it covers, and a read looks at one piece. Private to engine/.
  *
- * Invariant 2: settled pieces of a partition are disjoint, and only who holds the partition's
- *              settle lock writes or deletes them. Writers
- * of loose ones take no part: a loose record that is written again says the same, so that nothing
- * is lost when it is taken away.
+ * Invariant 2: settled pieces of a partition are disjoint, and only the thread that holds the
+ *              partition's settle lock writes or deletes them. Writers of loose records do not take
+ *              the lock: a loose record that is written again has the same content, so removing it
+ *              after settling loses nothing.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "engine/tombstone.h"
 
-/* A step is bounded in what it takes of loose records and of the pieces below them. */
+/* Bounds of one step: loose records, and settled pieces below them. */
 enum { ENGI_SETTLE_LOCKS = 16, ENGI_SETTLE_LOOSE = 64, ENGI_SETTLE_PIECES = 256 };
 
 struct engi_settle {

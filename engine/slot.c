@@ -33,9 +33,9 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
         if (try_share(slot)) return;
     int64_t since = clock_machine_us(&clock_real);
     pthread_mutex_lock(&s->lock);
-    /* Counted before the look at the slot; who ends a claim changes the slot before the count
-     * (engi_slots_wake). So either he finds who waits, or this addition follows his and what it
-     * sees of the slot is free. */
+    /* The thread counts itself in waiting before it looks at the slot; a thread that ends a claim
+     * changes the slot before it reads waiting (engi_slots_wake). So either that thread sees the
+     * waiting one, or the waiting one sees the slot free. */
     atomic_fetch_add(&s->waiting, 1);
     while (atomic_load(&slot->state) & CLAIMED || !try_share(slot)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
@@ -72,7 +72,7 @@ bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) {
                                                    memory_order_relaxed);
 }
 
-/* Nobody else changes a slot that is claimed. */
+/* A plain store is enough, because no other thread changes a claimed slot. */
 void engi_slot_end_claim(struct engi_slots *s, uint64_t hash) {
     struct engi_slot *slot = engi_slot(s, hash);
     uint64_t mine = atomic_load_explicit(&slot->state, memory_order_relaxed);

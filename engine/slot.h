@@ -1,22 +1,23 @@
-/* Slots of rows by the hash of their key: who writes the row just now, and the newest timestamp it
- * was ever written with. Private to engine/.
+/* Row guards, one slot for all rows with the same hash of their key: the commits that write the row
+ * at the moment, and the newest timestamp it was ever written with. Private to engine/.
  *
- * A commit shares the slots of its rows from before it asks anything of them until the store has
- * the batch. A delta that sets every column of its row, and is newer than anything the row was ever
- * written with, reconciles to itself: it is put instead of merged, and reading it merges nothing.
- * For that the commit claims the slot, which succeeds when it is the only one that shares it;
- * whoever writes a row of that slot meanwhile does so after the put is in the store. Other commits
- * write what else they have first, and by then the claim has ended nearly always; a loop then goes
- * on with something else until it has (engi_slot_note_end) before it waits. Nobody waits while he
- * holds a claim, so that no circle is possible; and no row waits for another's, but for one slot in
- * ENGI_SLOTS.
+ * A commit shares the slots of its rows from before it reads them until the store has the batch. A
+ * delta that sets every column of its row, and is newer than every earlier write of the row,
+ * decides the row's whole content: it is put instead of merged, and reading it merges nothing. For
+ * that the commit claims the slot, which succeeds when no other commit shares it. Another commit's
+ * write to a row of that slot then takes place after the put is in the store. The other commit
+ * writes its other rows first, and by then the claim has nearly always ended. If not, a loop goes
+ * on with other work until the claim ends (engi_slot_note_end), before it waits. A thread that
+ * holds a claim never waits for another, so no deadlock is possible. Different rows wait for each
+ * other only if they share one of the ENGI_SLOTS slots.
  *
  * Invariant 3: a put that replaces a row, by a commit, a fold or the reclaimer, is written under a
- *              claim of the row's slot, taken before
- * what proves or makes the put was read.
+ *              claim of the row's slot. The claim is taken before the reads that justify the put or
+ *              make its value.
  *
- * A slot counts how often it was taken, too: who finds it free, reads the store, and finds it as it
- * was, knows that nobody has begun to write a row of it meanwhile (engine/row_cache.h).
+ * A slot also counts how often it was taken. So a reader that finds it free, reads the store, and
+ * finds the slot unchanged knows that no write to a row of it has begun meanwhile
+ * (engine/row_cache.h).
  */
 #pragma once
 
@@ -35,7 +36,7 @@ struct engi_slot {
     _Atomic uint64_t state;
 };
 
-/* Who has met a claim and goes on with something else until one ends. */
+/* The callback of a loop that met a claim and goes on with other work until one ends. */
 struct engi_slot_note {
     void (*fn)(void *arg); /* called on any thread, with the lock held: must not call the engine */
     void *arg;
@@ -56,32 +57,33 @@ static inline struct engi_slot *engi_slot(struct engi_slots *s, uint64_t hash) {
 
 void engi_slots_init(struct engi_slots *s);
 void engi_slots_fini(struct engi_slots *s);
-/* Slots may be shared several times. False: it is claimed. */
+/* Several commits may share a slot, or one several times. False: the slot is claimed. */
 bool engi_slot_try_share(struct engi_slots *s, uint64_t hash) MUST_CHECK;
-/* As it is now; what the reader sees of the store from here on is not older than what was written
- * while it was taken before. */
+/* The slot's present state. Reads of the store after this call see all writes made while the slot
+ * was taken earlier. */
 static inline uint64_t engi_slot_state(const struct engi_slots *s, uint64_t hash) {
     return atomic_load_explicit(&s->slots[hash % ENGI_SLOTS].state, memory_order_acquire);
 }
 static inline bool engi_slot_is_free(uint64_t state) { return !(uint32_t)state; }
-/* Whether one commit shares it, for one row, and nobody else does. */
+/* Whether exactly one share of the slot exists. */
 static inline bool engi_slot_is_alone(uint64_t state) { return (uint32_t)state == 1; }
-/* What the state will be once it is left by all that are there, when nobody takes it meanwhile. */
+/* The state after all present holders have left, if no other takes the slot meanwhile. */
 static inline uint64_t engi_slot_left(uint64_t state) { return state & ~(uint64_t)UINT32_MAX; }
 /* May wait for a claim of another thread; the caller holds none. */
 void engi_slot_share(struct engi_slots *s, uint64_t hash);
 void engi_slot_leave(struct engi_slots *s, uint64_t hash);
-/* From the one share that there is; false: others share it. Left by engi_slot_release, or many of
- * them by engi_slot_end_claim each and then one engi_slots_wake for who waits. */
+/* Turns the only share into a claim; false: others share the slot. A claim ends by
+ * engi_slot_release, or, for many at a time, by engi_slot_end_claim for each and then one
+ * engi_slots_wake, which wakes the waiting threads. */
 bool engi_slot_claim(struct engi_slots *s, uint64_t hash) MUST_CHECK;
-/* Without a share: false when anybody is there. */
+/* Claims a slot without a share first; false: it is shared or claimed. */
 bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) MUST_CHECK;
 void engi_slot_release(struct engi_slots *s, uint64_t hash);
 void engi_slot_end_claim(struct engi_slots *s, uint64_t hash);
 void engi_slots_wake(struct engi_slots *s);
 /* note->fn is called, once, when claims end. False: the slot is not claimed any more. */
 bool engi_slot_note_end(struct engi_slots *s, uint64_t hash, struct engi_slot_note *note) MUST_CHECK;
-/* It is not called any more. */
+/* Cancels a note: its fn is not called any more. */
 void engi_slot_forget(struct engi_slots *s, struct engi_slot_note *note);
 
 /* Whether everything that was written to the row since the engine was opened is older than ts. Under a claim. */

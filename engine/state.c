@@ -95,7 +95,8 @@ void eng_state_settle(struct eng *eng) {
     eng->retired = NULL;
 }
 
-/* Timestamps that this server gives out go on from where they are: the clock's own counters stay. */
+/* Discards all state in memory about the old store. The write clock's counters stay, so that this
+ * server's timestamps keep growing. */
 static void forget(struct eng *eng) {
     engi_row_cache_clear(eng->row_cache);
     engi_runs_clear(eng->runs);
@@ -113,7 +114,8 @@ static struct kv *open_state(struct eng *eng, const char *name, struct err *e) {
     return kv_rocksdb_open(&o, e);
 }
 
-/* What cannot go on with either store ends the process: the disk has one of the two. */
+/* Ends the process on a failure after which neither store can be used; the disk still has one of
+ * the two. */
 static void must(int rc, const struct err *e) {
     if (rc) log_fatal("the store that was put back cannot be used: %s", e->text);
 }

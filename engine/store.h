@@ -1,4 +1,5 @@
-/* What the engine is inside: the store, the tables' states, the stripe locks, the commit thread. Private to engine/. */
+/* The engine's inside: the store, the tables' states, the stripe locks, the commit thread. Private
+ * to engine/. */
 #pragma once
 
 #include <pthread.h>
@@ -24,28 +25,28 @@
 enum { ENGI_CALLBACKS_MAX = 64 };
 
 struct engi_commit {
-    pthread_mutex_t turn; /* of who syncs: the thread, or a loop with nothing else to do; taken before lock */
+    pthread_mutex_t turn; /* held during a sync, by the commit thread or by a loop; taken before lock */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     pthread_t thread;
     bool running, stop;                /* under lock */
-    _Atomic uint64_t written, wanted;  /* sequences: of the newest commit; the newest anybody waits for */
+    _Atomic uint64_t written, wanted;  /* sequences: of the newest commit; the newest that a request waits for */
     _Atomic uint64_t durable;
-    _Atomic uint64_t asked;  /* how many requests have, ever */
-    _Atomic uint64_t enough; /* until so many have, the thread need not be woken */
+    _Atomic uint64_t asked;  /* total of requests that have asked */
+    _Atomic uint64_t enough; /* total of asked up to which the thread need not be woken */
     struct engi_gather gather; /* under lock */
-    bool synced_here;          /* under turn: a loop has since the thread last looked */
+    bool synced_here;          /* under turn: a loop has synced since the thread last checked */
     _Atomic bool failed;
     struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
-    _Atomic uint32_t n_callbacks; /* those before it are there */
+    _Atomic uint32_t n_callbacks; /* callbacks below it are set */
 };
 
 struct eng {
     struct kv *kv;
-    pthread_rwlock_t whole; /* write: another store takes kv's place */
+    pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
     struct kv_options kv_options;
     struct kv *retired; /* closed when its last iterator is gone */
-    bool shared; /* !kv->one_writer, known before kv is: compactions ask of tables while the store is being opened */
+    bool shared; /* !kv->one_writer, known before kv is set: compactions need it while the store is being opened */
     enum eng_durability durability;
     _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
     struct clock *clock;
@@ -63,11 +64,11 @@ struct eng {
     struct engi_write_clock write_clock;
     struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];
-    pthread_mutex_t expiry_lock; /* of what follows; held while it is called */
-    eng_expiry_fn expiry;        /* NULL: nobody wants to know */
+    pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
+    eng_expiry_fn expiry;        /* NULL: not set */
     void *expiry_arg;
-    pthread_mutex_t notice_lock; /* of what follows; held while it is called, and nothing else is taken under it */
-    eng_notice_fn notice;        /* NULL: nobody wants to know */
+    pthread_mutex_t notice_lock; /* of notice; held while it is called, and no other lock is taken under it */
+    eng_notice_fn notice;        /* NULL: not set */
     void *notice_arg;
     bool watches;
     struct engi_epoch epoch;
@@ -85,7 +86,7 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) {
     atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
 }
 
-/* After the store has it, and before the write is told: what is stored of a bucket is another now. */
+/* Marks a bucket changed: after the store has the write, and before the write is acknowledged. */
 static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
     if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1))
         engi_mark_put(t->changed, bucket, true);
@@ -96,7 +97,7 @@ static inline const struct engi_dropped *engi_dropped_of(const struct engi_table
     return t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
 }
 
-/* Everything that was proven of the table is off, until the engine is opened again. */
+/* Switches off all proofs about the table until the engine is opened again. */
 void engi_table_forget(struct engi_table *t);
 
 /* Calls fn for every key in [from, to); at NULL: now. */
@@ -111,21 +112,23 @@ void engi_commit_stop(struct eng *eng);
 uint64_t engi_commit_next_seq(struct eng *eng);
 /* -1 while a failed sync is not healed: nothing may be written. */
 int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
-/* Has seq synced, whatever is acknowledged early, and waits for it. One thread syncs at a time, and
- * none once a sync has failed: a second fsync after a failed one may succeed and have lost what the
- * first one lost. */
+/* Has seq synced, also where writes are acknowledged before their sync, and waits for it. One
+ * thread syncs at a time, and none after a failed sync: a second fsync may succeed although the
+ * first one lost data. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 
 int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
-/* The moment that the table's rows are judged by when it is asked what of them is dead, in seconds. */
+/* The time, in seconds, that decides which of the table's rows have expired or are old enough to
+ * drop. */
 int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);
-/* eng_ingest of what the store holds in a snapshot; NULL: now. */
+/* eng_ingest from a snapshot of the store; NULL: the present content. */
 int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
                    struct err *e) MUST_CHECK;
-/* A delta as a commit wrote it, into a table; rest: its key behind the table's id. */
+/* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key behind the
+ * table's id. */
 int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta,
                       struct err *e) MUST_CHECK;
-/* Whoever wants to know is told that expired data of the row is taken away. */
+/* Calls eng->expiry for a row whose expired data is removed. */
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
 
 /* For the store's compactions. */

@@ -28,7 +28,8 @@ static struct slice turn_key(uint32_t stripe, uint8_t key[6]) {
     return slice_of(key, 6);
 }
 
-/* What the stripe's turn is in the store. One that cannot be read is none that a write could meet. */
+/* Reads the stripe's turn from the store. If it cannot be read, the result is a turn that no
+ * write's condition can match. */
 static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
     struct err e = {0};
     struct kv_value v;
@@ -65,7 +66,7 @@ static void take(struct eng *eng, uint32_t i) {
     if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
 }
 
-/* Those who wait come first. */
+/* Waiting threads take precedence: the stripe counts as taken while one waits. */
 static bool try_take(struct eng *eng, uint32_t i, pthread_t owner) {
     struct engi_stripe *s = &eng->stripes[i];
     pthread_mutex_lock(&s->lock);

@@ -131,11 +131,12 @@ void engi_table_unpin(struct eng *eng, struct engi_table *t) {
 static void take_out(struct eng *eng, struct engi_table *t) {
     _Atomic(struct engi_table *) *at = place_of(eng, t->id);
     while (atomic_load(at) != t) at = &atomic_load(at)->next;
-    atomic_store_explicit(at, atomic_load(&t->next), memory_order_release); /* who stands on t still finds the rest */
+    atomic_store_explicit(at, atomic_load(&t->next), memory_order_release); /* a reader at t finds the rest */
     atomic_fetch_sub(&eng->tables.n, 1);
 }
 
-/* From here on the id gives no pin. 0, or -1: no memory. *out: NULL if it was freed before. */
+/* Closes a table: its id gives no pin any more. 0, or -1: no memory. *out: NULL if it was freed
+ * before. */
 static int close_table(struct eng *eng, uint32_t id, struct engi_table **out, struct err *e) {
     struct engi_tables *all = &eng->tables;
     uint64_t **block = &all->freed[id / FREED_BITS];
@@ -185,7 +186,7 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     return 0;
 }
 
-/* Memory that nobody can find: freed when sections that may hold it are closed. */
+/* Removes all tables. Their memory is freed when the sections that may still use it are closed. */
 void engi_tables_forget(struct eng *eng) {
     struct engi_tables *all = &eng->tables;
     struct engi_table *gone = NULL;
@@ -253,13 +254,13 @@ int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e)
     return engi_each_stored(eng->kv, fn, arg, e);
 }
 
-/* ---- what is told of a table ---- */
+/* ---- settings of a table ---- */
 
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
     if (t && atomic_load(&t->gc_grace) != gc_grace_seconds) {
-        engi_row_cache_shut(t); /* what was purged by another gc_grace is not what is in memory */
+        engi_row_cache_shut(t); /* the caches may hold rows that differ from those purged with another gc_grace */
         atomic_store(&t->gc_grace, gc_grace_seconds);
         engi_row_cache_open(t);
     }

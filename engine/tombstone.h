@@ -18,7 +18,8 @@ struct engi_tomb {
     int64_t ts, at; /* microseconds; seconds, when it was made */
 };
 
-/* Bounds of what a reader takes of loose records before it has the partition settled first. */
+/* Bounds of the loose records that a reader handles itself; above them it has the partition settled
+ * first. */
 enum { ENGI_LOOSE_MAX = 256, ENGI_LOOSE_BYTES_MAX = 1 << 20 };
 
 struct engi_tombs {
@@ -38,10 +39,10 @@ int engi_tombs_paint(struct engi_tombs *t, struct err *e) MUST_CHECK;
 /* The newest of the partition's deletion and the painted ones that covers a row; ENG_NO_TS: none. */
 int64_t engi_tombs_at(const struct engi_tombs *t, struct slice ck);
 
-/* What is painted, run by run: neighbours of one timestamp are one. *i: from 0; false: there is no
- * more. at is the latest of theirs. */
+/* Iterates over the painted ranges; neighbours with the same timestamp are one range, and out->at
+ * is their latest. *i starts at 0; false: no more. */
 bool engi_tombs_run(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *out);
-/* Runs that lie in the slices. */
+/* Number of painted ranges in the slices. */
 uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices);
 
 /* ---- records ---- */
@@ -60,7 +61,7 @@ void engi_tomb_value(struct buf *out, const struct engi_tomb *tomb, bool settled
 
 enum { ENGI_WINDOW_MIN = 4, ENGI_WINDOW_MAX = 256, ENGI_WINDOW_BYTES_MAX = 256 << 10 };
 
-/* What is settled for every clustering key in [from, to). */
+/* The settled deletions of every clustering key in [from, to). */
 struct engi_window {
     struct arena arena;
     struct engi_tomb *tombs; /* ascending */

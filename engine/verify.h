@@ -1,10 +1,9 @@
-/* A data folder that no server uses, looked through from end to end: nothing is written, and
- * nothing is cut.
+/* Verifies a data folder that no server uses, from end to end. It writes and cuts nothing.
  *
- * Of the store and of each saved state (states/): stamp, CURRENT and IDENTITY, the MANIFEST and the
- * logs by engine/kv_check.h; every block of every table file with its checksum; every record by its
- * own reader; and rows of ids that no named record names. What lies beside the store is the
- * caller's.
+ * It checks the store and each saved state (states/): stamp, CURRENT and IDENTITY, the MANIFEST and
+ * the logs by engine/kv_check.h; every block of every table file with its checksum; every record by
+ * its own reader; and rows of ids that no named record names. Checking the other files of the
+ * folder is the caller's task.
  */
 #pragma once
 
@@ -13,17 +12,18 @@
 
 struct eng_verify {
     const char *data_dir;
-    /* Something is wrong; the words begin with a file's path or hold one, if there is one. Each once. */
+    /* Reports a fault, each once. The words begin with a file's path or contain one, if there is
+     * one. */
     void (*found)(void *arg, const char *words);
-    /* A named record of the layers above: -1 and e when it does not decode. */
+    /* Decodes a named record of the layers above: -1 and e when it does not decode. */
     int (*named)(void *arg, struct slice name, struct slice value, struct err *e);
     void (*next_store)(void *arg); /* the named records that follow are another store's */
-    /* Whether one of the named records of this store says that the id is in use: asked when all
-     * were given. */
+    /* Whether a named record of this store says that the id is in use; called after all named
+     * records. */
     bool (*has)(void *arg, uint32_t id);
     void *arg;
-    uint64_t records, rows; /* counted here: named ones; and what stands in partitions */
+    uint64_t records, rows; /* counts: named records; records of partitions */
 };
 
-/* -1: it could not be done: no such folder, no memory. */
+/* -1: the check was not possible: no such folder, or no memory. */
 int eng_verify(struct eng_verify *v, struct err *e) MUST_CHECK;
