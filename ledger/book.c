@@ -56,22 +56,20 @@ static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
     return *at;
 }
 
-static void add_second(struct book_table *t, uint32_t second, const struct figures *f) {
-    struct book_second *s = &t->seconds[second % BOOK_SECONDS];
-    if (s->second > second) return;
-    if (s->second != second) *s = (struct book_second){.second = second};
-    s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
-    s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
-    s->entities += (uint32_t)f->n[FIGURE_ENTITIES];
-    for (int o = 0; o < OPERATIONS; o++)
-        s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
-}
-
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
     struct book_minute *m = minute_open(t, second / 60);
-    figures_add(&t->total, &cell->f);
-    add_second(t, second, &cell->f);
+    struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+    const struct figures *f = &cell->f;
     t->changed = true;
+    figures_add(&t->total, f);
+    if (s->second < second) *s = (struct book_second){.second = second};
+    if (s->second == second) { /* else the slot holds a newer second */
+        s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
+        s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
+        s->entities += (uint32_t)f->n[FIGURE_ENTITIES];
+        for (int o = 0; o < OPERATIONS; o++)
+            s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
+    }
     if (!m) return t->minutes[second / 60 % BOOK_MINUTES] ? 0 : -1;
     cell_add(&m->cell, cell);
     m->changed = true;
@@ -111,12 +109,6 @@ int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *ce
     return 0;
 }
 
-static bool has_minutes(const struct book_table *t) {
-    int i = 0;
-    while (i < BOOK_MINUTES && !t->minutes[i]) i++;
-    return i < BOOK_MINUTES;
-}
-
 static void forget_gone(struct book *b, uint32_t object) {
     struct book_table *t = object_list_remove(&b->gone, object);
     if (t) table_free(t);
@@ -124,12 +116,14 @@ static void forget_gone(struct book *b, uint32_t object) {
 
 void book_drop(struct book *b, uint32_t object) {
     struct book_table *t = object_list_remove(&b->tables, object);
+    int i = 0; /* the first minute */
     if (!t) return;
     figures_add(&b->dropped, &t->total);
     t->total = (struct figures){0};
     forget_gone(b, object);
     if (b->gone.n == BOOK_GONE) forget_gone(b, book_gone_at(b, 0)->object);
-    if (!has_minutes(t) || object_list_add(&b->gone, t)) table_free(t);
+    while (i < BOOK_MINUTES && !t->minutes[i]) i++;
+    if (i == BOOK_MINUTES || object_list_add(&b->gone, t)) table_free(t);
 }
 
 int book_memo_set(struct book_memo *m, struct slice bytes) {

@@ -72,18 +72,6 @@ static void put_record(struct buf *b, int kind, const struct book_table *t, cons
     end_record(b, start);
 }
 
-static void put_minute(struct buf *b, const struct book_table *t, const struct book_minute *m) {
-    size_t start = begin_record(b, KIND_MINUTE, t->object, m->minute, t);
-    put_figures(b, &m->cell.f);
-    for (unsigned i = 0; i < SPANS; i++) {
-        const struct span *s = &m->cell.spans[i];
-        put_count(b, SPAN_BASE + SPAN_STEP * i, s->min);
-        put_count(b, SPAN_BASE + SPAN_STEP * i + 1, s->max);
-        put_count(b, SPAN_BASE + SPAN_STEP * i + 2, s->n);
-    }
-    end_record(b, start);
-}
-
 /* all: puts the memo also when it has not changed. */
 static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m,
                      bool all) {
@@ -103,19 +91,20 @@ static void put_memos(struct buf *b, struct book *of, bool all) {
     for (uint32_t i = 0; i < BOOK_SHARDS; i++) put_memo(b, KIND_SHARD, i, NULL, &of->shards[i], all);
 }
 
-static void set_span(struct span *s, uint64_t part, uint64_t count) {
-    if (part == 0) s->min = count;
-    if (part == 1) s->max = count;
-    if (part == 2) s->n = count;
-}
-
 static void set_count(struct cell *cell, uint64_t number, uint64_t count) {
     struct figures *f = &cell->f;
     uint64_t o = (number - OPERATION_BASE) / OPERATION_STEP, i = (number - OPERATION_BASE) % OPERATION_STEP,
              s = (number - SPAN_BASE) / SPAN_STEP;
-    if (number < FIGURES) f->n[number] = count;
-    else if (number >= SPAN_BASE && s < SPANS) set_span(&cell->spans[s], number % SPAN_STEP, count);
-    else if (number >= OPERATION_BASE && o < OPERATIONS && i < OPERATION_FIGURES) f->of[o][i] = count;
+    if (number < FIGURES) {
+        f->n[number] = count;
+    } else if (number >= SPAN_BASE && s < SPANS) {
+        uint64_t part = (number - SPAN_BASE) % SPAN_STEP;
+        if (part == 0) cell->spans[s].min = count;
+        if (part == 1) cell->spans[s].max = count;
+        if (part == 2) cell->spans[s].n = count;
+    } else if (number >= OPERATION_BASE && o < OPERATIONS && i < OPERATION_FIGURES) {
+        f->of[o][i] = count;
+    }
 }
 
 static void get_name(struct rd *r, char name[BOOK_NAME]) {
@@ -272,7 +261,15 @@ static void put_minutes(struct buf *out, const struct book_table *t, bool all) {
     for (int i = 0; i < BOOK_MINUTES; i++) {
         struct book_minute *m = t->minutes[i];
         if (!m || !(all || m->changed)) continue;
-        put_minute(out, t, m);
+        size_t start = begin_record(out, KIND_MINUTE, t->object, m->minute, t);
+        put_figures(out, &m->cell.f);
+        for (unsigned k = 0; k < SPANS; k++) {
+            const struct span *s = &m->cell.spans[k];
+            put_count(out, SPAN_BASE + SPAN_STEP * k, s->min);
+            put_count(out, SPAN_BASE + SPAN_STEP * k + 1, s->max);
+            put_count(out, SPAN_BASE + SPAN_STEP * k + 2, s->n);
+        }
+        end_record(out, start);
         m->changed = false;
     }
 }
@@ -295,15 +292,6 @@ void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
 
 /* ---- written anew ---- */
 
-/* A table's minutes, and in front of them the sums of the time before these minutes. */
-static void put_table(struct buf *out, const struct book_table *t) {
-    struct figures base = t->total;
-    for (int i = 0; i < BOOK_MINUTES; i++)
-        if (t->minutes[i]) figures_sub(&base, &t->minutes[i]->cell.f);
-    put_record(out, KIND_BASE, t, &base);
-    put_minutes(out, t, true);
-}
-
 /* Reading a DROP record adds to the sum of dropped tables, so the record of that sum stands behind
  * all DROP records and sets it. */
 void journal_put_whole(struct buf *out, struct book *b) {
@@ -312,7 +300,14 @@ void journal_put_whole(struct buf *out, struct book *b) {
         put_record(out, KIND_DROP, book_gone_at(b, i), NULL);
     }
     put_record(out, KIND_DROPPED, NULL, &b->dropped);
-    for (uint32_t i = 0; i < b->tables.n; i++) put_table(out, book_at(b, i));
+    for (uint32_t i = 0; i < b->tables.n; i++) {
+        const struct book_table *t = book_at(b, i);
+        struct figures base = t->total; /* of the time before the minutes */
+        for (int k = 0; k < BOOK_MINUTES; k++)
+            if (t->minutes[k]) figures_sub(&base, &t->minutes[k]->cell.f);
+        put_record(out, KIND_BASE, t, &base);
+        put_minutes(out, t, true);
+    }
     put_memos(out, b, true);
 }
 

@@ -258,12 +258,6 @@ static struct ledger_partition *partition_of(struct ledger_partition *all, size_
     return NULL;
 }
 
-static void partition_merge(struct ledger_partition *to, const struct ledger_partition *from, uint32_t second) {
-    to->load += from->load;
-    to->error += from->error;
-    usage_merge(&to->p.usage, &from->p.usage, second);
-}
-
 static int heavier_partition(const void *a, const void *b) {
     const struct ledger_partition *x = a, *y = b;
     return (x->load < y->load) - (x->load > y->load);
@@ -274,24 +268,16 @@ static int heavier_statement(const void *a, const void *b) {
     return (x->load < y->load) - (x->load > y->load);
 }
 
-/* Appends a shard's kept partitions to all[n]. The caller holds the shard's lock, for this copying
- * alone. */
-static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n) {
-    for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
-        struct heavy_item item = heavy_at(&s->partitions, i);
-        if (item.load)
-            all[n++] = (struct ledger_partition){.p = s->partition_infos[i], .load = item.load, .error = item.error};
-    }
-    return n;
-}
-
 /* Merges the partitions from all[before] on into those of the earlier shards. */
 static size_t join_partitions(struct ledger_partition *all, size_t before, size_t n, uint32_t second) {
     size_t kept = before;
     for (size_t i = before; i < n; i++) {
         struct ledger_partition *to = partition_of(all, before, &all[i].p);
-        if (to) partition_merge(to, &all[i], second);
-        else {
+        if (to) {
+            to->load += all[i].load;
+            to->error += all[i].error;
+            usage_merge(&to->p.usage, &all[i].p.usage, second);
+        } else {
             if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
             if (kept != i) all[kept] = all[i];
             kept++;
@@ -309,11 +295,16 @@ struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
     if (!all) return NULL;
     collect(l);
     uint32_t second = running_second(l);
-    for (unsigned i = 0; i < l->n_shards; i++) {
-        pthread_mutex_lock(&l->shards[i].lock);
-        size_t taken = take_partitions(&l->shards[i], all, *n);
-        total += l->shards[i].partitions.total;
-        pthread_mutex_unlock(&l->shards[i].lock);
+    for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
+        size_t taken = *n;
+        pthread_mutex_lock(&s->lock); /* for the copying alone */
+        for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
+            struct heavy_item x = heavy_at(&s->partitions, i);
+            if (x.load)
+                all[taken++] = (struct ledger_partition){.p = s->partition_infos[i], .load = x.load, .error = x.error};
+        }
+        total += s->partitions.total;
+        pthread_mutex_unlock(&s->lock);
         *n = join_partitions(all, *n, taken, second);
     }
     for (size_t k = 0; k < *n; k++) {
@@ -333,32 +324,17 @@ static struct ledger_statement *statement_of(struct ledger_statement *all, size_
     return NULL;
 }
 
-static void statement_merge(struct ledger_statement *to, const struct ledger_statement *from, uint32_t second) {
-    to->load += from->load;
-    to->error += from->error;
-    to->s.rows_read += from->s.rows_read;
-    to->s.rows_returned += from->s.rows_returned;
-    usage_merge(&to->s.usage, &from->s.usage, second);
-}
-
-static size_t take_statements(const struct shard *s, struct ledger_statement *all, size_t n) {
-    for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
-        struct heavy_item item = heavy_at(&s->statements, i);
-        const struct shard_statement *from = &s->statement_infos[i];
-        if (!item.load) continue;
-        all[n] = (struct ledger_statement){.id = item.key, .s = *from, .load = item.load, .error = item.error};
-        all[n].s.text = NULL; /* the shard's */
-        snprintf(all[n++].text, sizeof(all->text), "%s", from->text ? from->text : "");
-    }
-    return n;
-}
-
 static size_t join_statements(struct ledger_statement *all, size_t before, size_t n, uint32_t second) {
     size_t kept = before;
     for (size_t i = before; i < n; i++) {
         struct ledger_statement *to = statement_of(all, before, all[i].id);
-        if (to) statement_merge(to, &all[i], second);
-        else {
+        if (to) {
+            to->load += all[i].load;
+            to->error += all[i].error;
+            to->s.rows_read += all[i].s.rows_read;
+            to->s.rows_returned += all[i].s.rows_returned;
+            usage_merge(&to->s.usage, &all[i].s.usage, second);
+        } else {
             if (second > all[i].s.usage.second) usage_roll(&all[i].s.usage, second);
             if (kept != i) all[kept] = all[i];
             kept++;
@@ -373,10 +349,19 @@ struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
     if (!all) return NULL;
     collect(l);
     uint32_t second = running_second(l);
-    for (unsigned i = 0; i < l->n_shards; i++) {
-        pthread_mutex_lock(&l->shards[i].lock);
-        size_t taken = take_statements(&l->shards[i], all, *n);
-        pthread_mutex_unlock(&l->shards[i].lock);
+    for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
+        size_t taken = *n;
+        pthread_mutex_lock(&s->lock); /* for the copying alone */
+        for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
+            struct heavy_item x = heavy_at(&s->statements, i);
+            const struct shard_statement *from = &s->statement_infos[i];
+            if (!x.load) continue;
+            struct ledger_statement *to = &all[taken++];
+            *to = (struct ledger_statement){.id = x.key, .s = *from, .load = x.load, .error = x.error};
+            to->s.text = NULL; /* the shard's */
+            snprintf(to->text, sizeof(to->text), "%s", from->text ? from->text : "");
+        }
+        pthread_mutex_unlock(&s->lock);
         *n = join_statements(all, *n, taken, second);
     }
     pthread_mutex_lock(&l->lock);
@@ -397,12 +382,6 @@ enum order_pattern ledger_pattern(struct ledger *l, uint32_t object) {
 }
 
 /* ---- connections and roles, read ---- */
-
-static size_t count_connections(struct shard *s) {
-    size_t n = 0;
-    for (const struct ledger_connection *c = s->connections; c; c = c->next) n++;
-    return n;
-}
 
 /* The length of the text after truncation to LEDGER_DRIVER_TEXT at a character boundary. */
 static size_t kept_bytes(struct slice text) {
@@ -440,7 +419,9 @@ struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
     for (unsigned i = 0; i < l->n_shards; i++) {
         struct shard *s = &l->shards[i];
         pthread_mutex_lock(&s->lock);
-        struct ledger_connection *grown = realloc(all, (*n + count_connections(s) + 1) * sizeof(*all));
+        size_t more = 1;
+        for (const struct ledger_connection *c = s->connections; c; c = c->next) more++;
+        struct ledger_connection *grown = realloc(all, (*n + more) * sizeof(*all));
         if (grown) all = grown;
         for (struct ledger_connection *c = grown ? s->connections : NULL; c; c = c->next) {
             all[*n] = *c;
@@ -480,12 +461,6 @@ void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
     pthread_mutex_lock(&l->hook_lock);
     l->hook = fn;
     l->hook_arg = arg;
-    pthread_mutex_unlock(&l->hook_lock);
-}
-
-static void call_hook(struct ledger *l) {
-    pthread_mutex_lock(&l->hook_lock);
-    if (l->hook) l->hook(l->hook_arg);
     pthread_mutex_unlock(&l->hook_lock);
 }
 
@@ -611,7 +586,9 @@ static void *keep(void *arg) {
     for (unsigned turns = 1; sleep_a_second(l); turns++) {
         collect(l);
         remember(l, turns % SYNC_EVERY == 0);
-        call_hook(l);
+        pthread_mutex_lock(&l->hook_lock);
+        if (l->hook) l->hook(l->hook_arg);
+        pthread_mutex_unlock(&l->hook_lock);
         write_changes(l);
         if (turns % SYNC_EVERY == 0) {
             pthread_mutex_lock(&l->file_lock);

@@ -193,21 +193,6 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
     shard_partition_add(s, second, w->object, w->token, w->key, &u);
 }
 
-static void add_class(struct cell *c, const struct op_cost *cost) {
-    int class = (int)cost->query_class;
-    c->f.n[FIGURE_BYTES_READ] += cost->bytes_read;
-    c->f.n[FIGURE_POINT_READS + class]++;
-    c->f.n[FIGURE_POINT_SCANNED + class] += cost->rows_read;
-    c->f.n[FIGURE_POINT_RETURNED + class] += cost->rows_returned;
-}
-
-static void add_throttles(uint64_t of[OPERATION_FIGURES], const struct ledger_request *q) {
-    of[OF_READ_THROTTLES] += q->read_throttled;
-    of[OF_WRITE_THROTTLES] += !q->read_throttled;
-    of[OF_CONNECTION_THROTTLES] += q->by_connection;
-    of[OF_PARTITION_THROTTLES] += q->by_partition;
-}
-
 static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
     uint64_t *of = c->f.of[q->operation];
     of[OF_REQUESTS]++;
@@ -217,7 +202,11 @@ static void add_success(struct cell *c, const struct ledger_request *q, const st
         of[OF_RETURNED] += q->cost->rows_returned;
         span_add(&c->spans[SPAN_RETURNED + q->operation], q->cost->rows_returned);
         span_add(&c->spans[SPAN_READ_UNITS], all->n[USAGE_READ_HALVES]);
-        add_class(c, q->cost);
+        int class = (int)q->cost->query_class;
+        c->f.n[FIGURE_BYTES_READ] += q->cost->bytes_read;
+        c->f.n[FIGURE_POINT_READS + class]++;
+        c->f.n[FIGURE_POINT_SCANNED + class] += q->cost->rows_read;
+        c->f.n[FIGURE_POINT_RETURNED + class] += q->cost->rows_returned;
     }
     if (q->cost->writes && q->operation != OPERATION_BATCH)
         span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
@@ -225,7 +214,12 @@ static void add_success(struct cell *c, const struct ledger_request *q, const st
 
 static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
     uint64_t *of = c->f.of[q->operation];
-    if (UNLIKELY(q->throttled)) add_throttles(of, q);
+    if (UNLIKELY(q->throttled)) {
+        of[OF_READ_THROTTLES] += q->read_throttled;
+        of[OF_WRITE_THROTTLES] += !q->read_throttled;
+        of[OF_CONNECTION_THROTTLES] += q->by_connection;
+        of[OF_PARTITION_THROTTLES] += q->by_partition;
+    }
     c->f.n[FIGURE_GUIDANCE] += q->guidance;
     if (LIKELY(q->outcome == LEDGER_OK)) add_success(c, q, all);
     of[OF_USER_ERRORS] += q->outcome == LEDGER_USER_ERROR;
@@ -270,22 +264,19 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
     if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
 }
 
-/* Posts a request to its tables, its partitions and its statement. */
-static void add_parts(struct shard *s, uint32_t second, const struct ledger_request *q, struct usage_window *all) {
-    for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, all);
-    for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, all);
-    bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
-    struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace,
-                                       no_table ? "" : q->cost->table);
-    if (t) add_outcome(&t->cell, q, all);
-    if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, all);
-}
-
 /* A request to system tables is posted to its connection alone. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     struct usage_window all = part_of(q, 0, 0, 0);
     bool nothing = q->operation == OPERATION_OTHER && q->outcome == LEDGER_OK;
-    if (!q->cost->is_system && !nothing) add_parts(s, second, q, &all);
+    if (!q->cost->is_system && !nothing) {
+        for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, &all);
+        for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, &all);
+        bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
+        struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace,
+                                           no_table ? "" : q->cost->table);
+        if (t) add_outcome(&t->cell, q, &all);
+        if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, &all);
+    }
     if (!q->connection) return;
     all.n[USAGE_REQUESTS] = q->statements;
     usage_add(&q->connection->usage, second, &all);
@@ -341,29 +332,24 @@ static void take_back_part(struct shard *s, struct book *b, uint32_t second, con
     usage_sums_add(all, &u);
 }
 
-static void take_back_statement(struct shard *s, uint32_t second, uint64_t id, const struct usage_sums *u) {
-    uint32_t at = id ? heavy_doubt(&s->statements, id, usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]))
-                     : HEAVY_NONE;
-    if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, u);
-}
-
-/* Changes the request of the table (of no table, for a batch) from a successful to a failed one. */
-static void take_back_request(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim) {
-    struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
-    struct figures request = {0};
-    request.of[claim->operation][OF_REQUESTS] = 1;
-    if (!t) return;
-    book_take_back(t, second, &request);
-    struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
-    if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
-}
-
 void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
                      struct usage *of) {
     struct usage_sums all = {0};
     take_back_part(s, b, second, &claim->first, &all);
     for (uint32_t i = 0; i + 1 < claim->n; i++) take_back_part(s, b, second, &claim->others[i], &all);
-    take_back_statement(s, second, claim->statement_id, &all);
-    take_back_request(s, b, second, claim);
+    if (claim->statement_id) {
+        uint64_t load = usage_load(all.n[USAGE_READ_HALVES], all.n[USAGE_WRITE_UNITS]);
+        uint32_t at = heavy_doubt(&s->statements, claim->statement_id, load);
+        if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, &all);
+    }
+    /* the table's request (a batch belongs to no table) was a success and becomes a failure */
+    struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
+    if (t) {
+        struct figures request = {0};
+        request.of[claim->operation][OF_REQUESTS] = 1;
+        book_take_back(t, second, &request);
+        struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
+        if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
+    }
     usage_take_back(of, second, &all);
 }

@@ -41,13 +41,6 @@ bool shard_read_again(struct shard *s, const struct op_cost *cost) {
     return LIKELY(light) ? count(s->run, cost) : add_key(s, cost);
 }
 
-static bool add_asker(struct shard *s, struct ledger_connection *c) {
-    if (s->n_askers == SHARD_ASKERS) return false;
-    s->askers[s->n_askers++] = (struct shard_asker){.connection = c, .from = s->run->n};
-    s->run->n_askers++;
-    return true;
-}
-
 /* Opens a run only for a statement that the shard keeps: the text and names of another one are
  * valid only during its request, which therefore is posted at once. */
 static bool open_run(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
@@ -68,15 +61,18 @@ static bool open_run(struct shard *s, uint64_t statement_id, const struct op_cos
     return true;
 }
 
-static bool goes_on(const struct shard_run *r, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
-    return r && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US && is_alike(r, cost);
-}
-
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
                     int64_t now_us) {
-    if (!goes_on(s->run, statement_id, cost, now_us) && !open_run(s, statement_id, cost, now_us)) return false;
-    bool asks = s->run->n_askers && s->askers[s->n_askers - 1].connection == c;
-    return (asks || add_asker(s, c)) && shard_read_again(s, cost);
+    const struct shard_run *r = s->run;
+    bool goes_on =
+        r && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US && is_alike(r, cost);
+    if (!goes_on && !open_run(s, statement_id, cost, now_us)) return false;
+    if (!s->run->n_askers || s->askers[s->n_askers - 1].connection != c) {
+        if (s->n_askers == SHARD_ASKERS) return false;
+        s->askers[s->n_askers++] = (struct shard_asker){.connection = c, .from = s->run->n};
+        s->run->n_askers++;
+    }
+    return shard_read_again(s, cost);
 }
 
 void shard_reads_time(struct shard *s, int64_t took_us) {
@@ -119,30 +115,20 @@ static void post_figures(const struct shard_run *r, struct cell *c) {
                &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
 }
 
-static void post_partitions(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *keys) {
-    const struct usage_window u = used(r, 1);
-    for (const struct shard_key *k = keys; k < keys + r->n_keys; k++)
-        shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
-}
-
-/* Adds a run's reads to their connections. */
-static void post_askers(uint32_t second, const struct shard_run *r, const struct shard_asker *askers) {
-    for (uint32_t i = 0; i < r->n_askers; i++) {
-        uint32_t to = i + 1 < r->n_askers ? askers[i + 1].from : r->n;
-        const struct usage_window u = used(r, to - askers[i].from);
-        usage_add(&askers[i].connection->usage, second, &u);
-    }
-}
-
 void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers,
                     const struct shard_key *keys, struct cell *cell) {
-    const struct usage_window u = used(run, run->n);
+    const struct usage_window all = used(run, run->n), one = used(run, 1);
     post_figures(run, cell);
-    post_askers(second, run, askers);
-    if (UNLIKELY(run->n_keys)) post_partitions(s, second, run, keys);
+    for (uint32_t i = 0; i < run->n_askers; i++) {
+        uint32_t to = i + 1 < run->n_askers ? askers[i + 1].from : run->n;
+        const struct usage_window u = used(run, to - askers[i].from);
+        usage_add(&askers[i].connection->usage, second, &u);
+    }
+    for (const struct shard_key *k = keys; k < keys + run->n_keys; k++)
+        shard_partition_add(s, second, run->object, k->token, slice_of(s->key_bytes + k->at, k->n), &one);
     if (run->one_partition) heavy_passed(&s->partitions, (uint64_t)(run->n - run->n_keys) * run->halves);
     struct shard_statement *st = shard_statement_add(s, run->statement_id, (uint64_t)run->n * run->halves);
-    usage_add(&st->usage, second, &u);
+    usage_add(&st->usage, second, &all);
     st->class = run->class;
     st->rows_read += run->n * run->rows_read;
     st->rows_returned += run->n * run->rows_returned;

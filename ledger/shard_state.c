@@ -25,38 +25,34 @@ static void put_load(const struct heavy_item *item, const struct usage *u, struc
     usage_put(u, out);
 }
 
-static void put_partition(const struct shard_partition *p, const struct heavy_item *item, struct buf *out) {
-    buf_uvarint(out, p->object);
-    buf_u64(out, (uint64_t)p->token);
-    buf_uvarint(out, p->key_n);
-    buf_put(out, p->key, stored_key(p));
-    put_load(item, &p->usage, out);
-}
-
-static void put_statement(const struct shard_statement *s, const struct heavy_item *item, struct buf *out) {
-    size_t n = s->text ? strlen(s->text) : 0;
-    buf_u64(out, item->key);
-    put_load(item, &s->usage, out);
-    buf_uvarint(out, s->rows_read);
-    buf_uvarint(out, s->rows_returned);
-    buf_uvarint(out, s->object);
-    buf_u8(out, (uint8_t)s->class);
-    buf_uvarint(out, n);
-    buf_put(out, s->text, n);
-}
-
 void shard_put(const struct shard *s, struct buf *out) {
     buf_uvarint(out, s->partitions.total);
     buf_uvarint(out, count_kept(&s->partitions));
     for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->partitions, i);
-        if (item.load) put_partition(&s->partition_infos[i], &item, out);
+        const struct shard_partition *p = &s->partition_infos[i];
+        if (!item.load) continue;
+        buf_uvarint(out, p->object);
+        buf_u64(out, (uint64_t)p->token);
+        buf_uvarint(out, p->key_n);
+        buf_put(out, p->key, stored_key(p));
+        put_load(&item, &p->usage, out);
     }
     buf_uvarint(out, s->statements.total);
     buf_uvarint(out, count_kept(&s->statements));
     for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->statements, i);
-        if (item.load) put_statement(&s->statement_infos[i], &item, out);
+        const struct shard_statement *st = &s->statement_infos[i];
+        if (!item.load) continue;
+        size_t n = st->text ? strlen(st->text) : 0;
+        buf_u64(out, item.key);
+        put_load(&item, &st->usage, out);
+        buf_uvarint(out, st->rows_read);
+        buf_uvarint(out, st->rows_returned);
+        buf_uvarint(out, st->object);
+        buf_u8(out, (uint8_t)st->class);
+        buf_uvarint(out, n);
+        buf_put(out, st->text, n);
     }
 }
 

@@ -1,18 +1,15 @@
 #include "ledger/usage.h"
 
-static void end_minute(struct usage *u, uint32_t minute) {
-    u->last_minute = u->minute + 1 == minute ? u->in_minute : (struct usage_window){0};
-    u->in_minute = (struct usage_window){0};
-    u->minute = minute;
-}
-
 void usage_turn(struct usage *u, uint32_t second) {
     for (int i = 0; i < USAGE_FIGURES; i++) u->before.n[i] += u->in_second.n[i];
     usage_window_add(&u->in_minute, &u->in_second);
     u->last_second = u->second + 1 == second ? u->in_second : (struct usage_window){0};
     u->in_second = (struct usage_window){0};
     u->second = second;
-    if (u->minute != second / 60) end_minute(u, second / 60);
+    if (u->minute == second / 60) return;
+    u->last_minute = u->minute + 1 == second / 60 ? u->in_minute : (struct usage_window){0};
+    u->in_minute = (struct usage_window){0};
+    u->minute = second / 60;
 }
 
 void usage_merge(struct usage *to, const struct usage *from, uint32_t second) {
