@@ -1,12 +1,12 @@
-/* A batch of deltas: encoded as they come, handed to the store at the commit, which knows what each
- * row was written with. */
+/* A batch of deltas: they are encoded when they are added, and handed to the store at the commit,
+ * which knows the timestamps that each row was written with. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"
 #include "engine/store.h"
 
-enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* of rows of the row cache, in one round */ };
+enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* before-images of cached rows, in one round */ };
 
 static const int64_t FAR_US = 3600000000;
 
@@ -23,7 +23,7 @@ struct write {
     uint64_t hash;           /* of the key */
     int64_t oldest, newest;  /* timestamps */
     struct engi_table *table; /* pinned by the batch */
-    uint32_t columns;        /* one more than the highest column id in it */
+    uint32_t columns;        /* the highest column id in it, plus one */
     uint32_t covers_below;   /* as in struct eng_row */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
     uint8_t step;            /* enum step */
@@ -54,7 +54,7 @@ struct eng_batch {
     struct arena arena; /* bounds of one range delete */
     struct write *writes;
     size_t n_writes, cap_writes;
-    struct engi_table **pinned; /* tables that it writes to: from the first delta until there is none */
+    struct engi_table **pinned; /* tables that it writes to, pinned from the first delta until the batch is empty */
     size_t n_pinned, cap_pinned;
     struct mark *marks; /* recorded with this batch; filled by the commit */
     size_t n_marks, cap_marks;
@@ -63,17 +63,17 @@ struct eng_batch {
     struct buf taken_bytes;
     struct { size_t n_writes, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
     size_t n_savepoints;
-    uint32_t group;         /* that the next write belongs to: another one within each outermost savepoint */
-    int64_t met_us;         /* since when commits leave rows to others; 0: they do not */
+    uint32_t group;         /* of the next write; each outermost savepoint begins a new group */
+    int64_t met_us;         /* time since which commits put off rows claimed by others; 0: none did */
     uint64_t met;           /* the hash of such a row */
-    struct engi_slot_note note; /* for when they have written them */
+    struct engi_slot_note note; /* called when these claims end */
     uint32_t gate;          /* where its commits pass */
     uint32_t puts, merges;  /* of the commit */
     struct engi_stripe_set locked; /* until the commit */
-    uint64_t written[WRITTEN_BITS / 64]; /* by hash: rows that were written under them */
-    uint16_t noted[WRITTEN_NOTED];       /* where in written the first of them are, to clear a few without the rest */
+    uint64_t written[WRITTEN_BITS / 64]; /* by hash: rows that were written under these stripes */
+    uint16_t noted[WRITTEN_NOTED];       /* positions of the first bits in written, for clearing a few */
     uint32_t n_written;
-    int64_t now_us;         /* of the commit: when a history has it that it was; 0: not asked yet */
+    int64_t now_us;         /* the commit's time in a history; 0: the clock was not read yet */
 };
 
 /* Room for one more element of an array that doubles; -1: out of memory. */
@@ -150,7 +150,7 @@ static void leave_stripes(struct eng_batch *b) {
 
 /* ---- pins of a batch ---- */
 
-/* Invariant 8. Newest first: deltas of one table come in a row. */
+/* Invariant 8. Searches the newest pins first, because deltas of one table follow each other. */
 static struct engi_table *pin(struct eng_batch *b, uint32_t table, struct err *e) {
     for (size_t i = b->n_pinned; i-- > 0;)
         if (LIKELY(b->pinned[i]->id == table)) return b->pinned[i];
@@ -192,7 +192,7 @@ static void clear(struct eng_batch *b) {
     leave_stripes(b);
 }
 
-/* Remembers the oldest timestamp that the table was ever written with, for purging. */
+/* Records the oldest timestamp that the table was written with, for purging. */
 static void note_ts(struct engi_table *t, int64_t ts) {
     int64_t min = ts != ENG_NO_TS ? atomic_load_explicit(&t->min_ts, memory_order_relaxed) : INT64_MIN;
     while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
@@ -365,7 +365,7 @@ static int put_mark(struct eng_batch *b, struct engi_table *table, uint16_t plac
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 
-/* Before the store has what they stand for (invariant 4). */
+/* Notes the write's marks before the store has the write (invariant 4). */
 static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
     uint16_t bucket = engi_bucket_of_key(key_of(b, w));
     for (uint32_t bits = w->marks; bits; bits &= bits - 1) {
@@ -377,8 +377,8 @@ static int note_marks(struct eng_batch *b, struct engi_table *t, const struct wr
     return 0;
 }
 
-/* Whether the delta reconciles with all that its row was ever written with to itself. Asks for the
- * slot last: then it is claimed. */
+/* Whether the delta, reconciled with all earlier writes of its row, gives the delta itself. The
+ * check of the slot comes last, because it claims the slot. */
 static bool replaces(struct eng_batch *b, const struct engi_table *t, struct write *w) {
     struct eng *eng = b->eng;
     if (!w->covers_below || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
@@ -390,7 +390,7 @@ static bool replaces(struct eng_batch *b, const struct engi_table *t, struct wri
     return w->claimed && engi_slot_before(&eng->slots, w->hash, w->oldest);
 }
 
-/* The table's history gets what the table does. */
+/* Adds the delta to the table's history as well. */
 static int remember(struct eng_batch *b, struct engi_table *t, struct slice key, struct slice value) {
     struct engi_history *h = atomic_load(&t->history);
     if (!h) return 0;
@@ -434,7 +434,7 @@ static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings 
  * raised: a horizon that high would end all proofs after a restart. */
 static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
 
-/* The stripes of the rows that this thread holds, each once, as bits. */
+/* The stripes that this thread holds of the batch's rows, as a bit set. */
 static void held_stripes(const struct eng_batch *b, uint64_t set[ENGI_STRIPES / 64]) {
     uint32_t stripe;
     memset(set, 0, ENGI_STRIPES / 8);
@@ -459,7 +459,7 @@ static void end_turns(struct eng_batch *b) {
         if (set[i / 64] >> (i % 64) & 1) b->eng->stripes[i].turn++;
 }
 
-/* Before the store has the write. */
+/* Evicts the row from the row cache, before the store has the write. */
 static void take_out(struct eng_batch *b, size_t i) {
     const struct write *w = &b->writes[i];
     struct taken_out *o = NULL;
@@ -479,7 +479,8 @@ static void take_out(struct eng_batch *b, size_t i) {
     b->n_taken++;
 }
 
-/* After it has, and the slots were left: the rows are what the store makes of them. */
+/* Inserts the rows' after-images into the row cache, after the store has the batch and the slots
+ * were left. */
 static void bring_back(struct eng_batch *b) {
     for (size_t i = 0; i < b->n_taken; i++) {
         const struct taken_out *o = &b->taken[i];
@@ -523,7 +524,8 @@ static void note_changed(struct eng_batch *b) {
     }
 }
 
-/* The writes of a group, all of them or, when another commit has claimed one and this one does not wait, none. */
+/* Shares the slots of a group's writes: all, or none if another commit has claimed one and wait is
+ * false. */
 static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) {
     struct engi_slots *slots = &b->eng->slots;
     for (size_t i = from; i < to; i++) {
@@ -541,7 +543,7 @@ static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) 
     return true;
 }
 
-/* How many writes this round has. */
+/* Shares the slots of this round's writes and returns their number. */
 static size_t share_slots(struct eng_batch *b, bool wait) {
     size_t n = 0;
     for (size_t from = 0, to; from < b->n_writes; from = to) {
@@ -551,7 +553,7 @@ static size_t share_slots(struct eng_batch *b, bool wait) {
     return n;
 }
 
-/* step: what has become of the writes of this round. */
+/* Leaves the slots of this round's writes, and sets their step. */
 static void leave_slots(struct eng_batch *b, enum step step) {
     struct engi_slots *slots = &b->eng->slots;
     for (size_t i = 0; i < b->n_writes; i++) {
@@ -571,7 +573,7 @@ static void count(struct eng_batch *b) {
     atomic_fetch_add_explicit(&b->eng->gate.gates[b->gate].merges, b->merges, memory_order_relaxed);
 }
 
-/* With a share of every row's slot before the first one is claimed. */
+/* Writes this round. Every row's slot is shared before the first one is claimed. */
 static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
     struct eng *eng = b->eng;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
@@ -593,7 +595,8 @@ static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
     return rc;
 }
 
-/* Whether a batch that finds all of its rows claimed is left for later, and told when. */
+/* Whether the commit returns ENG_MET when all of its rows are claimed by others, to be called back
+ * later. */
 static bool puts_off(struct eng_batch *b) {
     int64_t now = clock_mono_us(&clock_real);
     if (!b->note.fn || (b->met_us && now - b->met_us > ENG_MET_US)) return false;

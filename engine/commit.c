@@ -35,7 +35,7 @@ static void publish(struct eng *eng, uint64_t seq, bool failed) {
     for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
 }
 
-/* In its turn. False: there was nothing to sync. */
+/* Syncs the log. Called with turn held. Returns false if there was nothing to sync. */
 static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
@@ -92,7 +92,7 @@ static bool wait_for_work(struct engi_commit *c, bool synced) {
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
     while (!c->stop && !has_work(c))
         if (!wait_until(c, until_us)) return false;
-    gather(c); /* after what a loop has synced meanwhile */
+    gather(c); /* after a sync that a loop made meanwhile */
     return true;
 }
 
@@ -230,8 +230,8 @@ static int64_t sync_us(struct engi_commit *c) {
     return us;
 }
 
-/* To wake the commit thread and to be woken by it takes some 60 us: next to what a sync of a slow
- * disk takes, nothing. */
+/* Waking the commit thread and being woken by it takes some 60 us, which is negligible next to a
+ * sync of a slow disk. */
 bool eng_sync_here(struct eng *eng) {
     enum { SHORT_US = 500 };
     struct engi_commit *c = &eng->commit;

@@ -51,7 +51,7 @@ static int set_list(struct eng *eng, struct engi_table *t, uint32_t n, const str
     return 0;
 }
 
-/* One thread at a time tells (the catalogue's lock). */
+/* The catalogue's lock lets one thread at a time call this. */
 int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);

@@ -1,9 +1,8 @@
-/* Columns that were dropped: what is stored of them and is not newer than the drop is hidden, also
- * from a column that gets the name and the id again. Private to engine/ but for struct eng_dropped
- * (engine.h).
+/* Dropped columns: their stored values up to the time of the drop are hidden, also from a later
+ * column with the same name and id. Private to engine/, except struct eng_dropped (engine.h).
  *
- * A table's list is replaced as a whole, at a change of the schema; one that readers may hold is
- * freed after them (engine/epoch.h).
+ * A change of the schema replaces a table's whole list. The old list is freed when no reader can
+ * hold it any more (engine/epoch.h).
  */
 #pragma once
 
@@ -16,8 +15,8 @@ struct engi_dropped {
     struct eng_dropped items[]; /* by column */
 };
 
-/* Takes out of a row as it was decoded what the list hides. as_stored: the row is written back,
- * with what a column that comes again would have. */
+/* Removes the cells that the list hides from a decoded row. as_stored: the row is to be written
+ * back, so values that a re-added column would show stay. */
 void engi_dropped_take(const struct engi_dropped *d, struct eng_row *row, bool as_stored);
 static inline void engi_dropped_hide(const struct engi_dropped *d, struct eng_row *row, bool as_stored) {
     if (UNLIKELY(d != NULL) && row->n_cells) engi_dropped_take(d, row, as_stored);

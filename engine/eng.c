@@ -117,7 +117,7 @@ int eng_compact(struct eng *eng, struct err *e) {
     return rc;
 }
 
-/* ---- what has changed ---- */
+/* ---- changed buckets ---- */
 
 void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
     pthread_mutex_lock(&eng->expiry_lock);
@@ -158,7 +158,7 @@ static struct kv *open_kv(const struct eng_options *o, const struct kv_options *
     return o->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
 }
 
-/* Rows that are read one by one, and slices. Without memory for one of them, there is none. */
+/* Opens the row cache and the runs. Without memory for one of them, the engine runs without it. */
 static void open_row_cache(struct eng *eng, size_t bytes) {
     size_t runs = bytes / ENGI_RUNS_SHARE;
     eng->row_cache = bytes ? engi_row_cache_new(bytes - runs) : NULL;

@@ -35,8 +35,8 @@ static uint32_t stripe_of_thread(void) {
     return stripe;
 }
 
-/* A section counts in the phase that is current once it has been counted: a change of the phase
- * that missed it is seen here. */
+/* Counts the section in the current phase, then checks that the phase is still current, because a
+ * change of the phase may have missed the count. */
 struct engi_section engi_enter(struct engi_epoch *ep) {
     struct engi_section s = {.stripe = stripe_of_thread()};
     for (;;) {
@@ -70,7 +70,8 @@ void engi_retire(struct engi_epoch *ep, struct engi_retired *r) {
     engi_epoch_step(ep);
 }
 
-/* Twice: what was retired just now is freed at once when no section is open. */
+/* Changes the phase twice, so that memory retired a moment ago is freed at once when no section is
+ * open. */
 void engi_epoch_step(struct engi_epoch *ep) {
     pthread_mutex_lock(&ep->lock);
     struct engi_retired *first = change_phase(ep), *second = change_phase(ep);

@@ -20,7 +20,7 @@ void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash) {
     if (!b) return;
     err_clear(&e);
     if (engi_slot_claim_free(&eng->slots, hash)) {
-        /* The writer may be a loop: what is on disk only is left alone. */
+        /* The caller may be a loop, so a row that is on disk only is not folded. */
         if (ops->get(eng->kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
             if (!ops->batch_put(b, key, value.bytes) && !ops->write(eng->kv, b, false, &e))
                 engi_count(eng, ENG_STAT_FOLDS);

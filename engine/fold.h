@@ -1,10 +1,10 @@
-/* Folding: a row that is written again and again in a short time is written back as one value, or
- * every read of it would merge all that waits. Private to engine/.
+/* Folding: a row that is written many times in a short time is written back as one value; otherwise
+ * every read of it would merge all pending operands. Private to engine/.
  *
- * A write counts its row in a small table; one in ENGI_FOLD_AFTER writes of the same row asks for a
- * fold after its commit, which claims the row's slot from its read to its put, so that no operand
- * comes between. (RocksDB's max_successive_merges does the same, and makes every insert 1.7 times
- * dearer.)
+ * A write counts its row in a small table. One in ENGI_FOLD_AFTER writes of the same row requests a
+ * fold after its commit. The fold claims the row's slot from its read to its put, so that no
+ * operand is written in between. (RocksDB's max_successive_merges does the same, but makes every
+ * insert 1.7 times as expensive.)
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct engi_fold {
     _Atomic uint32_t counts[ENGI_FOLD_SLOTS]; /* [24 bits of the key's hash][8 bits count] */
 };
 
-/* hash: of the row's key. Counts a write; whether the row is to be folded. */
+/* Counts a write of the row with that hash of its key; returns whether to fold the row. */
 bool engi_fold_count(struct engi_fold *f, uint64_t hash);
 /* The caller holds no slot. A row that another thread is writing stays as it is, and so does a row
  * for which anything fails. */

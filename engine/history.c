@@ -112,7 +112,7 @@ static int read_floor(struct eng *eng, uint32_t history, int64_t *us, struct err
 
 /* ---- life ---- */
 
-/* The base's rows are judged by the moment that the base stands for. */
+/* Sets the history's floor. Expiry of the base's rows is decided at that moment. */
 static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *base = engi_table(eng, h->id);
@@ -121,14 +121,14 @@ static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
     engi_leave(&eng->epoch, section);
 }
 
-/* When it returns, every commit under way knows the table's history and its floor. */
+/* Waits until every commit that may not know the table's history or its floor has ended. */
 static void let_commits_pass(struct eng *eng) {
     engi_gate_shut(&eng->gate);
     engi_gate_open(&eng->gate);
 }
 
-/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none
- * where there is nothing. */
+/* 1: there are keys in [from, to), 0: none, -1. Callers check this first, because even a range
+ * deletion of nothing stays in the store for a while. */
 static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
@@ -158,7 +158,7 @@ static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
     return there > 0 ? engi_table_clear(eng, history, e) : there;
 }
 
-/* -1: no memory, or the table was freed. h NULL: it has none. */
+/* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
 static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
@@ -175,7 +175,7 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
     if (set_history(eng, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(eng);
     struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
-    /* what an empty table gets in this very microsecond counts as later */
+    /* for an empty table, writes in this very microsecond count as later */
     int64_t now_us = clock_wall_us(eng->clock) - !copy;
     int rc = copy && !at ? err_nomem(e) : 0;
     if (at) {
@@ -249,7 +249,7 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     return 0;
 }
 
-/* Under the lock: another thread may free the history. */
+/* Reads fields under the lock, because another thread may free the history. */
 static void look(struct eng *eng, uint32_t history, int64_t *floor_us, uint64_t *logged) {
     pthread_mutex_lock(&eng->histories.lock);
     const struct engi_history *h = eng->histories.first;
@@ -280,7 +280,7 @@ uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
            eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
 }
 
-/* ---- taken over from another engine ---- */
+/* ---- copies from another engine ---- */
 
 struct log_copy {
     struct kv_load *load;
@@ -307,19 +307,20 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
     return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
 }
 
-/* ---- going through the log ---- */
+/* ---- reading the log ---- */
 
 struct replay {
     struct eng *eng;
-    uint32_t history, table; /* into which the deltas are merged */
+    uint32_t history, table; /* table: receives the merged deltas */
     const struct kv_snapshot *at;
     int64_t up_to_us;
     struct eng_batch *batch;
-    struct kv_batch *taken; /* the records that are merged go with this; NULL: they stay */
+    struct kv_batch *taken; /* deletes the merged log records; NULL: they stay */
     uint32_t rows;
 };
 
-/* Merged before they are taken out, and both in the log of the store in this order. */
+/* Commits the merged deltas before it deletes the records, so that the store's log has both in this
+ * order. */
 static int end_chunk(struct replay *p, struct err *e) {
     uint64_t seq;
     if (!p->rows) return 0;
@@ -381,7 +382,8 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
     return rc;
 }
 
-/* The store at one moment, in which every commit up to at_us is, and the base is not newer. NULL: e says why. */
+/* A snapshot of the store that has every commit up to at_us, and a base that is not newer. NULL: e
+ * says why. */
 static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, int64_t at_us, struct err *e) {
     struct kv_snapshot *s = NULL;
     pthread_mutex_lock(&h->lock);
@@ -400,7 +402,7 @@ static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, 
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
     struct engi_history *h = find(eng, history, false);
     if (!h) return err_set(e, ERR_INVALID, "the table has no history");
-    if (remove_rows(eng, table, e)) return -1; /* what a restore that was broken off left */
+    if (remove_rows(eng, table, e)) return -1; /* rows that an interrupted restore left */
     struct kv_snapshot *s = snapshot_of(eng, h, at_us, e);
     if (!s) return -1;
     struct replay p = {.eng = eng, .history = history, .table = table, .at = s, .up_to_us = at_us};

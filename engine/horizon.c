@@ -4,8 +4,8 @@
 
 #include "engine/kv.h"
 
-/* [u32 marks][u32 0: no table][u64 ceiling][u8 kind]: the largest counts, so that batches may
- * record theirs in any order. */
+/* [u32 marks][u32 0: no table][u64 ceiling][u8 kind]: the largest record counts, so that batches
+ * may write theirs in any order. */
 enum { RECORD_BYTES = 17 };
 
 void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step) {

@@ -1,9 +1,9 @@
-/* A table of one engine's store taken into another's: a checkpoint brought back, or a table under a
- * new id.
+/* Copies a table from one engine's store to another's, for a checkpoint that is restored, or a
+ * table under a new id.
  *
  * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded
- * (engine/kv.h, load_new), which is all or nothing: invariants 1 (engine/horizon.h) and 4
- * (engine/marks.h) hold whenever it ends.
+ * (engine/kv.h, load_new), all or none of them. So invariants 1 (engine/horizon.h) and 4
+ * (engine/marks.h) hold wherever the copy is interrupted.
  */
 #include "engine/row_codec.h"
 #include "engine/store.h"
@@ -33,7 +33,7 @@ static int note_newest(struct ingest *in, struct slice value, struct err *e) {
     return got < 0 ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
 }
 
-/* The key with the other table's id, which stands at `at` in it. */
+/* Copies the key and replaces the table's id at offset at. */
 static int rename_key(struct ingest *in, struct slice key, size_t at, struct err *e) {
     in->key.n = 0;
     buf_put_slice(&in->key, key);
@@ -54,7 +54,7 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
     return in->marks->ops->batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
 }
 
-/* [lead][table] up to [lead][table + 1]; without a lead for rows. */
+/* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
 static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table,
                 struct err *e) {
     uint8_t ends[2][8];

@@ -47,16 +47,18 @@ struct kv_options {
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     /* every write reaches the operating system before it returns: it survives the end of this process */
     bool write_through;
-    /* of stores that keep files: the folder in data_dir to open, which becomes the store; NULL: the one that is */
+    /* of stores that keep files: the folder in data_dir to open as the store from now on; NULL: the
+     * present one */
     const char *rows;
-    void *arg; /* of the functions below; they are called on any thread and must not call the store */
+    void *arg; /* passed to the functions below, which run on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
-    /* Keys that have so many first bytes in common lie near one another: where the next one goes is
-     * sought from where the last one went. At most KV_NEAR_MAX; 0: it is not. A store that holds
-     * too many such places for that to pay when it is opened does without. */
+    /* Keys with this many equal first bytes get insert hints: the search for a key's position in a
+     * memtable starts from the last insertion with the same first bytes. At most KV_NEAR_MAX; 0: no
+     * hints. A store that already holds too many different beginnings when it is opened uses no
+     * hints. */
     size_t near_len;
     /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
@@ -74,14 +76,14 @@ struct kv_batch {
     const struct kv_ops *ops;
 };
 
-struct kv_load { /* many pairs on their way into the store, one thread's */
+struct kv_load { /* a bulk load of many pairs, used by one thread */
     const struct kv_ops *ops;
 };
 
 struct kv_iter_spec {
     enum eng_tier tier;
     bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
-    bool undeleted;            /* no key from where it seeks to its bounds was ever deleted by a range */
+    bool undeleted;            /* no key between its seeks and its bounds was ever deleted by a range */
     const struct kv_snapshot *snapshot; /* NULL: the moment when it is made */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
@@ -93,10 +95,10 @@ struct kv_iter {
     uint8_t *lent; /* with the address sanitizer: where key and value are, until the next move */
 };
 
-/* Every iter_move ends with it and answers what it does: got, or -1 without memory; iter_free calls it
- * with 0. A store's own memory often stays readable after a move, so with the address sanitizer key and
- * value are copies that the next move frees: a pointer that outlives the move is reported. In other
- * builds it does nothing. */
+/* Every iter_move ends by calling this and returns its result: got, or -1 without memory; iter_free
+ * calls it with 0. A store's own memory often stays readable after a move, so with the address
+ * sanitizer key and value are copies that the next move frees, and a use after the move is
+ * reported. In other builds it does nothing. */
 #if POISONS
 int kv_iter_lend(struct kv_iter *it, int got, struct err *e);
 #else
@@ -109,7 +111,7 @@ struct kv_value {
     void *handle;
 };
 
-/* Injected: what a read from memory alone looks for is on disk. */
+/* An injected fault: a read in the cache tier finds its data on disk only. */
 static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACHE && fault_hit(FAULT_KV_COLD); }
 
 /* Called on any thread, also while a write is going on: must not call the store. */
@@ -123,8 +125,8 @@ struct kv_ops {
     int (*get)(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
     void (*release)(struct kv *kv, struct kv_value *value);
 
-    /* Several keys at one moment (snapshot NULL: now). 0: found[i] says which values are there,
-     * each to be released; -1, KV_INCOMPLETE: none is. */
+    /* Reads several keys at one moment (snapshot NULL: now). 0: found[i] says which values were
+     * found, each to be released; -1, KV_INCOMPLETE: no value is returned. */
     int (*get_many)(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
                     uint32_t n, struct kv_value *values, bool *found, struct err *e);
     struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
@@ -141,14 +143,14 @@ struct kv_ops {
     int (*batch_put)(struct kv_batch *b, struct slice key, struct slice value);
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
-    /* from is shorter than near_len, or that is 0 */
+    /* from must be shorter than near_len, unless near_len is 0 */
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
-    /* The write succeeds only if the key has that value then, or (NULL) none. In a store with one
-     * writer the caller holds off its own other writes to the key. */
+    /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
+     * In a store with one writer the caller excludes its own other writes to the key. */
     int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
     void (*batch_clear)(struct kv_batch *b);
-    /* Visible on return, durable after sync. 0, -1, or nothing was written and the batch is as it
-     * was: KV_BUSY, KV_CHANGED. With patience it sleeps a little when the store wants writes slowed
+    /* Visible on return, durable after sync. 0 or -1; KV_BUSY, KV_CHANGED: nothing was written and
+     * the batch is unchanged. With patience it sleeps a little when the store wants writes slowed
      * down; otherwise it never blocks. */
     int (*write)(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
     /* Whether a write may be tried again after KV_BUSY. */
@@ -157,35 +159,36 @@ struct kv_ops {
     bool (*ailing)(struct kv *kv, char *why, size_t size);
     /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
     int (*sync)(struct kv *kv, bool to_disk, struct err *e);
-    /* After a sync that failed, by the same thread: everything written is on disk all the same, in
-     * files that the failure has not touched. -1: not yet. A second sync would be no proof: it may
-     * succeed and have lost what the first one lost. */
+    /* Called after a failed sync by the same thread: puts everything written on disk in files that
+     * the failure has not touched. -1: not yet. A second sync would prove nothing: it may succeed
+     * although the first one lost data. */
     int (*heal)(struct kv *kv, struct err *e);
-    /* By the same thread after a sync to disk of which others have been told: what is to be noted
-     * outside of the log, when it is time. */
+    /* Called by the same thread after a sync to disk was published: records outside of the log how
+     * far it is synced, if enough time has passed. */
     void (*synced)(struct kv *kv);
-    /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the
-     * log how far it must be whole, and, when that has been noted already, has rows put into files
-     * that a start would have to take from the log one by one. */
+    /* Called by the thread that syncs from time to time while nothing is left to sync. Records
+     * outside of the log how far it must be whole. If that is recorded already, it flushes rows to
+     * files that a start would otherwise have to read from the log one by one. */
     void (*settle)(struct kv *kv);
-    /* Now and then, by one thread: so many keys were deleted since the last call. Once KV_DENSE
-     * were, in however many calls, what stands for them leaves memory, and what lies together in
-     * table files those as well, so that readers do not pass it for long. Waits for none of it. */
+    /* Called by one thread from time to time: deleted keys were deleted since the last call. Once
+     * the sum reaches KV_DENSE, the tombstones are flushed from memory, and dense ranges in table
+     * files are compacted, so that readers do not pass the tombstones for long. Waits for none of
+     * it. */
     void (*tidy)(struct kv *kv, uint64_t deleted);
 
-    /* Life of a load: new, add in ascending order of keys, finish, free. The store has nothing from
-     * the first key to the last one. Nothing of it is visible before finish, which is all or
-     * nothing, and durable on return; without it, free leaves no trace. Blocking, long. */
+    /* Life of a load: new, add in ascending order of keys, finish, free. The store must hold no key
+     * between the first and the last one. The pairs become visible at finish, all or none, and are
+     * durable on return. Without finish, free leaves no trace. Blocking, long. */
     struct kv_load *(*load_new)(struct kv *kv, struct err *e);
     int (*load_add)(struct kv_load *l, struct slice key, struct slice value, struct err *e);
     int (*load_finish)(struct kv_load *l, struct err *e);
     void (*load_free)(struct kv_load *l);
 
-    /* A checkpoint into a folder that is not there yet. */
+    /* Writes a checkpoint to a new folder. */
     int (*save)(struct kv *kv, const char *folder, struct err *e);
-    /* Another store has taken this one's place: it only lives until it is closed, and leaves no file. */
+    /* Called when another store has replaced this one: close then removes its files. */
     void (*retire)(struct kv *kv);
-    /* Iterators that are not freed yet. */
+    /* Number of iterators that are not freed yet. */
     uint32_t (*iterators)(const struct kv *kv);
     /* A backup of everything into a folder of backups (engine/kv_backup.h). */
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
@@ -195,30 +198,30 @@ struct kv_ops {
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e);
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
 
-    /* fn is called when another writer has changed something in [lower, upper); never, in a store
-     * with one writer. Until the store is closed. */
+    /* Calls fn whenever another writer has changed a key in [lower, upper), until the store is
+     * closed; never in a store with one writer. */
     int (*watch)(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e);
-    /* Another store, which holds what this one does at one moment: in o->data_dir, where there is
-     * none yet, or in memory. NULL: e says why. */
+    /* Opens another store with a copy of this one's content at one moment: in o->data_dir, which
+     * must hold no store, or in memory. NULL: e says why. */
     struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
 };
 
 /* Sleeps until a write may be tried again after KV_BUSY; -1, ERR_OVERLOADED: not within a minute. */
 int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
-/* Writes, and waits for room as long as it takes: 0, -1 or KV_CHANGED. */
+/* Writes, and waits until the store has room: 0, -1 or KV_CHANGED. */
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* Another handle of a store that was opened as shared. The last one closed frees it. */
 struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) MUST_CHECK;
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
-/* A checkpoint (save) as it lies in its folder, only to be read. */
+/* Opens a checkpoint (save) in its folder, read-only. */
 struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;
 
 struct kv_verify {
     void (*take)(void *arg, struct slice key, struct slice value); /* every pair */
     void (*damaged)(void *arg, const char *words);                 /* which name the file */
-    /* After all pairs of a store that is not damaged, which is open to be read. */
+    /* Called after all pairs of an undamaged store, with the store open for reading. */
     int (*taken)(void *arg, struct kv *kv, struct err *e);
     void *arg;
 };

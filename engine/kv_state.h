@@ -1,9 +1,10 @@
 /* Saved states of a store's folder: copies by hard links of its table files, which RocksDB never
  * changes. Private to engine/.
  *
- *     <data folder>/states/NAME     a checkpoint; in it tally.of: what it was saved for, when that is not everything
- *     <data folder>/rows.N          what one was staged as, to be opened as the store; tally.stamp
- *                                   says which folder is the store's
+ *     <data folder>/states/NAME     a checkpoint; its file tally.of has the part it was saved for,
+ *                                   unless that is everything
+ *     <data folder>/rows.N          a staged copy, to be opened as the store; tally.stamp names the
+ *                                   folder that is the store's
  */
 #pragma once
 

@@ -1,12 +1,11 @@
-/* Gives back what dropped ranges still hold on disk: files that hold other tables' keys, too, and
+/* Frees the disk space that dropped ranges still hold: files that hold other tables' keys, too, and
  * all of level 0, which file deletion does not touch.
  *
- * A range that was deleted is compacted on a thread of its own, one after the other, so that
- * neither the thread that dropped it waits nor readers pass the deletion's mark for long. RocksDB
- * looks for the levels that have something of the range when it begins: what another compaction had
- * in hand then, and has taken to a lower level since, is there still, below the mark. So what is
- * left is looked at, and compacted again. The thread is there while there is something to do.
- * Private to engine/.
+ * A thread of its own compacts the deleted ranges, one after the other. So the thread that dropped
+ * a range does not wait, and readers soon no longer pass the range's tombstone. A compaction in
+ * RocksDB chooses its levels when it begins. Keys that another compaction was moving to a lower
+ * level at that time remain, below the tombstone. So the thread checks what is left of a range, and
+ * compacts it again. The thread exists while there are ranges to compact. Private to engine/.
  */
 #pragma once
 
@@ -22,7 +21,7 @@ struct kv_trim {
     rocksdb_t *db;
     pthread_mutex_t lock;
     pthread_t thread;
-    bool running; /* the thread looks for ranges */
+    bool running; /* the thread exists and takes ranges */
     bool joinable, closing;
     uint32_t n;
     struct {
@@ -32,10 +31,10 @@ struct kv_trim {
 };
 
 void kv_trim_init(struct kv_trim *t, rocksdb_t *db);
-/* The range, keys of at most KV_TRIM_KEY bytes, has been deleted. When little of it is left, or
- * there are too many at once, ordinary compactions give back its space. */
+/* Adds a deleted range, with keys of at most KV_TRIM_KEY bytes. When little of it is left on disk,
+ * or too many ranges wait, it is left to ordinary compactions. */
 void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to);
-/* About what table files hold of a range. */
+/* Bytes of a range in table files, approximately. */
 uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to);
-/* Stops what is under way and waits for the thread; before the store is closed. */
+/* Stops the compaction under way and waits for the thread. Called before the store is closed. */
 void kv_trim_fini(struct kv_trim *t);

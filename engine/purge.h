@@ -17,7 +17,7 @@ struct engi_purged {
     int64_t newest_ts;
 };
 
-/* out (empty) gets the row without what may be dropped. -1: the bytes are damaged. */
+/* Writes the row without the dead parts to out, which is empty. -1: the bytes are damaged. */
 int engi_purge_row(const struct engi_purge_limits *limits, struct slice value, struct buf *out,
                    struct engi_purged *purged) MUST_CHECK;
 
@@ -25,8 +25,8 @@ int engi_purge_row(const struct engi_purge_limits *limits, struct slice value, s
 
 struct eng;
 struct engi_table;
-/* The row's earliest moment in seconds that gc_grace counts from; INT64_MAX: there is none,
- * INT64_MIN: it may change at any time. */
+/* The earliest moment, in seconds, from which gc_grace counts for a part of the row; INT64_MAX:
+ * there is none, INT64_MIN: the row may change at any time. */
 int64_t engi_purge_from(struct slice value);
 /* Whether a compaction may by now have removed data whose gc_grace counts from that moment. */
 bool engi_may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from);

@@ -1,4 +1,5 @@
-/* One row: a single pinned get, or a walk over what may cover it where something was deleted as a whole. */
+/* Reads of one row: a single pinned get, or a walk over the deletions that may cover it, in buckets
+ * with range or partition deletions. */
 #include "engine/store.h"
 
 enum { KEY_ON_STACK = 512, KEPT_BYTES_MAX = 4096, CELLS_CHUNK = 4096 };
@@ -23,7 +24,7 @@ static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
     int64_t newest = later(later(row->live_ts, row->del_ts), del_ts);
-    uint32_t n = row->plain && row->n_cells ? 1 : row->n_cells; /* plain ones are all as old */
+    uint32_t n = row->plain && row->n_cells ? 1 : row->n_cells; /* plain cells all have the same timestamp */
     for (uint32_t i = 0; i < n; i++) newest = later(newest, row->cells[i].ts);
     return newest;
 }
@@ -61,7 +62,7 @@ static struct held *hold(struct eng *eng, struct arena *a) {
     return arena_own(a, let_go, h) ? NULL : h;
 }
 
-/* A value that the iterator moves away from. */
+/* Copies a value before the iterator moves on. */
 static int keep_copy(struct eng *eng, struct slice bytes, struct arena *a, struct stored *out, struct err *e) {
     struct held *h = bytes.n > KEPT_BYTES_MAX ? hold(eng, a) : NULL;
     if (bytes.n > KEPT_BYTES_MAX && !h) return err_nomem(e);
@@ -70,7 +71,7 @@ static int keep_copy(struct eng *eng, struct slice bytes, struct arena *a, struc
     return out->bytes.p ? 0 : err_nomem(e);
 }
 
-/* A value that a get has found: it is released, or pinned as long as the arena has it. */
+/* Keeps a value that a get has found: copies and releases it, or pins it for the arena's life. */
 static int keep_value(struct eng *eng, struct kv_value *value, struct arena *a, struct stored *out, struct err *e) {
     if (LIKELY(value->bytes.n <= KEPT_BYTES_MAX)) {
         int rc = keep_copy(eng, value->bytes, a, out, e);
@@ -145,7 +146,8 @@ static int keep_statics(struct walk *w, struct err *e) {
     return keep_copy(w->eng, w->it->value, w->statics_arena, &w->statics, e);
 }
 
-/* Past the partition's deletion and its static row, unless that is what is read. */
+/* Walks past the partition's deletion and its static row, unless the static row is the one to
+ * read. */
 static int walk_head(struct walk *w, struct err *e) {
     int got = w->it->ops->iter_move(w->it, KV_SEEK, w->prefix, e);
     if (got > 0 && kind_at(w) == ENGI_PARTITION_DELETION) {
@@ -194,7 +196,7 @@ static int walk_settled(struct walk *w, int got, struct err *e) {
     return got;
 }
 
-/* Everything that may cover the row, and then the iterator's move to it. */
+/* Reads everything that may cover the row, and then moves the iterator to the row. */
 static int walk_to_row(struct walk *w, struct err *e) {
     int got = walk_head(w, e);
     if (w->key.p[w->prefix.n] == ENGI_ROW) got = walk_settled(w, walk_loose(w, got, e), e);
@@ -203,7 +205,8 @@ static int walk_to_row(struct walk *w, struct err *e) {
     return got > 0 ? slice_eq(w->it->key, w->key) : got;
 }
 
-/* An iterator over the partition of the key. end: memory of the prefix's length and one more, which lives as long. */
+/* An iterator over the partition of the key. end: memory for the prefix and one more byte, which
+ * lives as long as the iterator. */
 static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struct slice key, uint8_t *end,
                                       struct err *e) {
     size_t prefix = engi_prefix_len(key);
@@ -216,7 +219,7 @@ static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struc
     return eng->kv->ops->iter_new(eng->kv, &spec, e);
 }
 
-/* After the walk: the row's bytes go to the arena before the iterator moves on. 1, 0, -1 */
+/* After the walk: copies the row's bytes to the arena before the iterator moves on. 1, 0, -1 */
 static int take_row(struct walk *w, int got, struct arena *a, struct stored *out, struct err *e) {
     if (got <= 0) return got;
     return keep_copy(w->eng, w->it->value, a, out, e) ? -1 : 1;
@@ -226,16 +229,18 @@ static void end_walk(struct eng *eng, struct walk *w, int got, struct op_cost *c
     if (cost && got != ENG_INCOMPLETE) cost->tombstones += w->passed;
     buf_fini(&w->seek);
     w->it->ops->iter_free(w->it);
-    /* the next one has it easier */
+    /* so that the next read has fewer */
     if (got >= 0 && w->loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w->prefix, e)) err_clear(e);
 }
 
-/* Nothing that the partition's deletion covers is a marker of its own. */
+/* The number of deletion records that cover the row. A range deletion that the partition's deletion
+ * covers does not count. */
 static uint8_t markers_met(const struct walk *w) {
     return (uint8_t)((w->partition_ts != ENG_NO_TS) + (w->del_ts > w->partition_ts));
 }
 
-/* Tombstones and row come from one moment of the store, so that a row is never seen without what deleted its past. */
+/* Reads tombstones and row at one moment of the store, so that no read sees a row without the
+ * deletion of its earlier state. */
 static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, struct slice ck, int64_t now,
                        struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
     size_t prefix = engi_prefix_len(key);
@@ -260,7 +265,8 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     return got;
 }
 
-/* From the row cache, or from the store and into it. 1, 0, -1, INCOMPLETE */
+/* Gets the row from the row cache, or from the store and inserts it into the cache. 1, 0, -1,
+ * INCOMPLETE */
 static int get_stored(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, struct arena *a,
                       struct stored *out, struct err *e) {
     struct kv_value value;
@@ -294,7 +300,7 @@ static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *p
     if (UNLIKELY(!t) && engi_table_was_freed(eng, part->table)) return 0;
     if (!engi_deleted(t, part->token)) {
         int got = get_plain(eng, t, tier, key, now, a, row, cost, e);
-        /* A tombstone of this moment may have come with the row just read. */
+        /* A tombstone may have been written at the same moment as the row just read. */
         if (LIKELY(got < 0 || !engi_deleted(t, part->token))) return got;
         if (cost) *cost = before;
         *row = empty;
@@ -312,13 +318,13 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     struct engi_section section = engi_enter(&eng->epoch);
     int got = get_any(eng, tier, part, key, now, a, row, cost, e);
     engi_leave(&eng->epoch, section);
-    if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the blocking tier counts it then */
+    if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the retry in the blocking tier counts it */
     return got;
 }
 
 /* ---- a row with its static row ---- */
 
-/* A row that is not visible may have expired alone. */
+/* Checks whether a row is invisible only because it has expired. */
 static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pair *out, struct err *e) {
     if (eng_row_decode(s->bytes, s->cells, &out->row, e)) return -1;
     engi_dropped_hide(s->dropped, &out->row, false);
@@ -412,7 +418,7 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     struct pair_look look;
     struct stored row;
     int got = 0;
-    /* As in get_any: a tombstone of this moment may have come with what was found. */
+    /* As in get_any: a tombstone may have been written at the same moment as the rows found. */
     bool deleted = engi_deleted(t, part->token), found = find_pair(&w, t, a, &look, &row, &got);
     if (UNLIKELY(!t) && engi_table_was_freed(eng, part->table)) {
         got = 0; /* the table is gone, and so are its rows */

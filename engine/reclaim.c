@@ -12,8 +12,8 @@
 
 enum { KEYS_PER_ITERATOR = 4096, KEYS_PER_PAUSE = 256, CLAIM_TRIES = 100, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
-/* Beside 0 and -1: the partition is to be begun again, the engine closes, the table is being
- * freed. */
+/* Results beside 0 and -1. AGAIN: start the partition again. STOPPED: the engine closes. GONE: the
+ * table is being freed. */
 enum { AGAIN = 1, STOPPED = 2, GONE = 3 };
 
 struct pass {
@@ -28,9 +28,9 @@ struct pass {
     struct engi_tombs tombs;
     struct engi_window window;
     struct engi_purge_limits limits;
-    int64_t ceiling;                 /* of timestamps that are not far */
+    int64_t ceiling;                 /* timestamps from this one on count as far */
     bool settled, relieved, skipped; /* of the partition: has settled pieces; loose ones were settled; a row was busy */
-    bool left[ENGI_MARKS];           /* what the bucket still has */
+    bool left[ENGI_MARKS];           /* marks that the bucket still needs */
     uint32_t since_open, since_pause;
 };
 
@@ -132,7 +132,8 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
     return rc;
 }
 
-/* Under the claim (invariant 3): the whole row as it is now. */
+/* Reads the whole row as it is now and writes it back without the dead parts, under the claim
+ * (invariant 3). */
 static int rewrite(struct pass *p, struct slice key, uint64_t hash, struct engi_purged *purged, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_value value;
@@ -218,7 +219,7 @@ static int visit_rows(struct pass *p, struct err *e) {
 
 static bool is_old(const struct pass *p, int64_t at) { return !p->skipped && at < p->limits.before_seconds; }
 
-/* Takes the record away unless it has changed since the rows below it were looked at. */
+/* Removes the deletion's record, unless it has changed since the rows below it were checked. */
 static int remove_same(struct pass *p, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_value value;
@@ -249,7 +250,8 @@ static int remove_partition_deletion(struct pass *p, struct err *e) {
     return rc;
 }
 
-/* The same moment as the rows below: what they hide of it is gone. */
+/* Visits the deletions after the rows below them, at the same moment of the store: by then the rows
+ * that they cover are removed. */
 static int visit_deletions(struct pass *p, struct err *e) {
     int got = seek_to(p, 0, e), rc = 0;
     for (; got > 0 && in_partition(p) && kind_at(p) <= ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
@@ -267,7 +269,7 @@ static int visit_deletions(struct pass *p, struct err *e) {
 
 /* ---- partitions ---- */
 
-/* AGAIN after the loose range tombstones were settled. */
+/* Returns AGAIN after the loose range tombstones were settled. */
 static int read_loose(struct pass *p, int got, struct err *e) {
     struct engi_tomb tomb;
     for (; got > 0 && in_partition(p) && kind_at(p) == ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
@@ -330,7 +332,8 @@ static int visit_bucket(struct pass *p, struct err *e) {
     return rc ? rc : got < 0 ? got : 0;
 }
 
-/* From here on every note of a mark is seen: no commit is between its note and its write. */
+/* Clears the touched bits of the bucket's marks with the gate shut, when no commit is between
+ * noting a mark and its write. Every later note is seen. */
 static void begin_bucket(struct pass *p) {
     memset(p->left, 0, sizeof(p->left));
     engi_gate_shut(&p->eng->gate);
@@ -340,7 +343,8 @@ static void begin_bucket(struct pass *p) {
     engi_gate_open(&p->eng->gate);
 }
 
-/* A mark of what is there no more goes, in the store first. With the gate shut. */
+/* Removes the marks that the bucket no longer needs, in the store first. Called with the gate
+ * shut. */
 static int clear_marks(struct pass *p, struct err *e) {
     struct engi_marks *marks = &p->t->marks;
     for (int m = 0; m < ENGI_MARKS; m++) {
@@ -399,7 +403,7 @@ static int run_bucket(struct pass *p, struct err *e) {
 
 /* ---- tables ---- */
 
-/* whole: all that is marked; else where reads have passed much. */
+/* whole: visits all marked buckets; otherwise those where reads passed many rows. */
 static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool whole, struct err *e) {
     int64_t now = clock_wall_us(eng->clock) / 1000000;
     struct pass *p = calloc(1, sizeof(*p));
@@ -442,7 +446,7 @@ static bool is_passed(const struct engi_table *t) {
 
 enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
 
-/* One table that there is a memory of, unless it is being freed. */
+/* Runs the pass over one table that the engine has in memory, unless it is being freed. */
 static int run_id(struct eng *eng, uint32_t id, enum reach reach, struct err *e) {
     struct err gone = {0};
     struct engi_table *t = engi_table_pin(eng, id, &gone);

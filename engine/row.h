@@ -15,9 +15,10 @@
 
 #define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
 #define ENG_NO_EXPIRY INT64_MAX
-#define ENG_NEVER_EXPIRES INT64_MIN /* as now: nothing has expired yet */
-#define ENG_COVERED (-1) /* as del_at: del_ts is that of a deletion which covers the row, and not its own */
-/* as now, of eng_row_get: nothing is dropped; del_ts is the newest deletion that covers the row, its own or another */
+#define ENG_NEVER_EXPIRES INT64_MIN /* a value of now: nothing has expired yet */
+#define ENG_COVERED (-1) /* a value of del_at: del_ts is that of a covering deletion, not the row's own */
+/* a value of now, for eng_row_get: nothing is dropped; del_ts is the newest deletion of or over the
+ * row */
 #define ENG_AS_STORED (INT64_MIN + 1)
 
 enum eng_row_kind { ENG_STATIC, ENG_ROW };
@@ -28,7 +29,7 @@ enum eng_cell_flags {
     /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
     ENG_CELL_COMPLEX_DELETION = 4,
     ENG_CELL_HAS_PATH = 8,         /* element of a non-frozen collection or UDT */
-    ENG_CELL_EXPIRED = 16,         /* of a resolved row's cells behind n_cells alone */
+    ENG_CELL_EXPIRED = 16,         /* only in a resolved row, of the cells behind n_cells */
 };
 
 struct eng_cell {
@@ -104,15 +105,16 @@ static inline bool eng_row_is_as_stored(const struct eng_row *r) {
 
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
-/* Fills all but kind and ck. Cells go to the arena; paths and values point into bytes. -1 and ERR_SERVER on damage. */
+/* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1 and
+ * ERR_SERVER on damage. */
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
-/* Sorts cells; of equal column and path the winner stays. */
+/* Sorts cells; of cells with equal column and path only the winner stays. */
 void eng_row_sort(struct eng_row *r);
-/* out = reconcile(a, b), straight from and to stored form. In which order they came matters to the
- * key's image alone: it is that of a, which was written first. -1: damaged bytes. */
+/* out = reconcile(a, b), directly from and to stored form. Their order matters only for the key's
+ * image, which is taken from a, the earlier one. -1: damaged bytes. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
-/* The same of rows that are decoded and not resolved: *out is what they come to, with its cells in
- * the arena; paths and values stay where a and b have them. -1: no memory. */
+/* The same for rows that are decoded but not resolved. The result goes to *out, with its cells in
+ * the arena; paths and values stay in the memory of a and b. -1: no memory. */
 int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) MUST_CHECK;
 
 /* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion

@@ -39,27 +39,27 @@ struct rowi_reader {
 int rowi_open(struct rowi_reader *rd, struct slice bytes) MUST_CHECK;
 /* 1: *cell filled (it points into the bytes), 0: no more, -1: damaged. */
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
-/* Passes cells that are short values of one column each without a TTL, whatever their timestamps;
+/* Skips cells that are short values of one column each without a TTL, with any timestamps;
  * rowi_next reads the rest. */
 void rowi_pass_values(struct rowi_reader *rd);
-/* Reads on while cells are short values of one column each with the row's timestamp and nothing
- * else, which is nearly every row as a whole. How many were read; rowi_next reads the rest. */
+/* Reads cells while they are short values of one column each with the row's timestamp and nothing
+ * else; most rows consist only of these. Returns their number; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
 enum { ROWI_SHAPE_CELLS = 32 };
 
-/* The cells of the row that was laid out last, if it has a marker: what each begins with, up to the
- * size of its value, as it lies there, and where that went. */
+/* The form of the row that was laid out last, if it has a marker: for each cell the bytes in front
+ * of its value, and the position of the value. */
 struct rowi_shape {
     uint32_t n; /* 0: it says nothing */
     uint16_t heads[ROWI_SHAPE_CELLS];
     struct value *values[ROWI_SHAPE_CELLS];
 };
 
-/* A row that has a marker without a TTL or none, is not deleted, and has plain cells: lays its
- * values out, and fills in r. False: it is another one, or damaged; the values are anything then.
- * Shape and r are those of the call before, to which the values were left as it laid them out, or r
- * is not laid_out. */
+/* Lays out the values of a row that is not deleted, has only plain cells, and no marker with a TTL,
+ * and fills in r. Returns false for any other row, or a damaged one; the values are then undefined.
+ * shape and r come from the call before, and the values are as that call left them, or r is not
+ * laid_out. */
 bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) MUST_CHECK;
 
 struct rowi_writer {

@@ -25,8 +25,8 @@ enum {
 };
 
 enum state {
-    AT_SEEK /* a partition is to be sought */,
-    AT_SLICE /* its current slice is to be entered */,
+    AT_SEEK /* next: seek a partition */,
+    AT_SLICE /* next: enter the current slice */,
     AT_ROW /* on a row not looked at */,
     AT_NEXT /* on a row that is done */,
     AT_PENDING /* on a decoded visible row */,
@@ -36,38 +36,38 @@ enum state {
 
 struct eng_scan {
     struct eng *eng;
-    struct engi_section section; /* from open to close: it holds what it knows of its table */
+    struct engi_section section; /* open as long as the scan, so that the table's memory stays */
     struct eng_scan_spec spec;
     const struct engi_dropped *dropped; /* of the table */
     enum eng_tier tier;
-    size_t rows_left; /* that may be passed: in the cache tier, what a loop may be held for; */
+    size_t rows_left; /* that may still be passed: a bound on the time a loop spends, in the cache tier; */
     struct op_cost *cost;
-    size_t bytes_left; /* the same. Side by side GCC would lower both as one vector, at twice the cost */
+    size_t bytes_left; /* as rows_left, but apart: GCC would lower neighbours as one vector, at twice the cost */
     struct op_cost unused_cost;
     struct kv_iter *it;
     struct arena spec_arena, partition_arena, row_arena;
     struct engi_interval *slices, whole;
-    uint32_t n_slices, slice; /* in scan order: counted from the end in reverse */
+    uint32_t n_slices, slice; /* in scan order: in reverse from the last slice */
     struct buf prefix;        /* of the current partition */
     struct eng_part part;     /* that is in it */
-    struct buf seek;          /* scratch; also where AT_SEEK goes */
+    struct buf seek;          /* scratch; also the target of AT_SEEK */
     struct buf lower, upper;
     struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
-    struct engi_window window; /* what is settled around the row */
+    struct engi_window window; /* the settled deletions around the row */
     struct kv_iter_spec kv;
-    uint32_t heals; /* of the engine, before the iterator was opened */
+    uint32_t heals; /* the engine's heals from before the iterator was opened */
     struct eng_row statics, row;
     struct rowi_shape shape; /* of the row, where it is laid out */
     enum state state;
-    uint32_t n_markers;  /* of the current partition, for who delivers deletions */
-    bool static_expired; /* nothing of the static row is visible, and some of it has expired and is delivered */
+    uint32_t n_markers;  /* of the current partition, if deletions are delivered */
+    bool static_expired; /* the static row is not visible, but its expired cells are delivered */
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
     bool on_key;                          /* the iterator stands on a key */
-    uint32_t covered;                     /* rows of the partition that were passed because a deletion covers them */
+    uint32_t covered;                     /* rows of the partition passed over because a deletion covers them */
     bool settled;                         /* the partition has settled range tombstones */
-    bool relieved;                        /* its loose ones were settled for this scan */
-    /* from here on to the partition's end every row is wanted, and nothing is deleted over it */
+    bool relieved;                        /* its loose tombstones were settled for this scan */
+    /* every row up to the partition's end is wanted, and no deletion covers one */
     bool plain;
 };
 
@@ -85,7 +85,7 @@ static int set_slices(struct eng_scan *s, struct err *e) {
     for (uint32_t i = 0; i < s->spec.n_slices; i++) {
         struct engi_interval *slice = &s->slices[s->n_slices];
         if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, slice)) return err_nomem(e);
-        /* behind the greatest key of all: it has no place among the others */
+        /* a slice behind the greatest key is empty, and has no position among the others */
         bool nothing = !slice->no_end && !slice->to.n;
         s->n_slices += !nothing;
     }
@@ -104,7 +104,7 @@ static void set_bounds(struct eng_scan *s) {
     else engi_key_token(&s->upper, spec->table, spec->token_to + 1);
 }
 
-/* Where the first partition is sought. */
+/* Sets the key at which the first partition is sought. */
 static void set_start(struct eng_scan *s) {
     const struct eng_scan_spec *spec = &s->spec;
     if (!spec->resume_key.p) {
@@ -125,7 +125,7 @@ static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part
     return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
 }
 
-/* The key of a row's place in the partition, or of the place right behind it. p NULL: no memory. */
+/* The key of a row's position in the partition, or right behind it. p NULL: no memory. */
 static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) {
     size_t n = s->lower.n;
     uint8_t *p = arena_alloc(&s->spec_arena, n + ck.n + 2);
@@ -228,7 +228,8 @@ static int move(struct eng_scan *s, enum kv_move move_kind, struct err *e) {
     return got;
 }
 
-/* The bounds of a scan of one partition keep the iterator in it. */
+/* Whether the iterator is in the current partition. In a scan of one partition the iterator's
+ * bounds ensure it. */
 static inline bool in_partition(const struct eng_scan *s) {
     if (s->spec.part) return s->it->key.n > s->prefix.n;
     return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
@@ -277,8 +278,8 @@ static bool is_wanted(const struct eng_scan *s, const struct engi_interval *rang
            (last->no_end || slice_cmp(range->from, last->to) < 0);
 }
 
-/* Takes the loose range tombstone that the iterator stands on, and moves on: over all that are
- * older than the partition's deletion. */
+/* Adds the loose range tombstone at the iterator, and moves on. Tombstones older than the
+ * partition's deletion are skipped together. */
 static int read_loose(struct eng_scan *s, struct err *e) {
     struct engi_tomb tomb;
     s->cost->tombstones++;
@@ -297,7 +298,8 @@ static int read_partition_deletion(struct eng_scan *s, struct err *e) {
     return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
 }
 
-/* Loose range tombstones, those that are newer than the partition's deletion. 1: all, 0: more than a scan takes. */
+/* Reads the loose range tombstones newer than the partition's deletion. 1: all, 0: there are more
+ * than a scan handles. */
 static int read_all_loose(struct eng_scan *s, struct err *e) {
     size_t bytes = 0;
     int got = s->on_key;
@@ -311,7 +313,7 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
     return got < 0 ? got : 1;
 }
 
-/* The settled ones that lie in a slice, as far as there is room. */
+/* Adds the settled tombstones in a slice, up to the bound. */
 static int add_settled(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room,
                        struct err *e) {
     struct engi_tomb piece;
@@ -327,8 +329,8 @@ static int add_settled(struct eng_scan *s, const struct engi_interval *slice, st
     return got < 0 ? got : 0;
 }
 
-/* Loose and settled ones painted together, so that the count does not hang on how far they are
- * settled. The iterator ends up anywhere. */
+/* Paints loose and settled tombstones together, so that their count does not depend on how many are
+ * settled. Leaves the iterator at any position. */
 static int paint_with_settled(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
     uint32_t room = ENG_MARKERS_MAX;
     engi_tombs_init(to, &s->partition_arena);
@@ -352,7 +354,8 @@ static int count_markers(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
-/* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. 1, 0 as above. */
+/* Reads the records in front of the rows, if there may be any. Leaves the iterator at any position.
+ * 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
     struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
     bool deleted = may_be_deleted(s, &part);
@@ -370,10 +373,11 @@ static int read_head(struct eng_scan *s, struct err *e) {
     return rc ? rc : got;
 }
 
-/* Has the loose range tombstones settled, and begins the partition again at the moment that then is. */
+/* Has the loose range tombstones settled, and starts the partition again with a new view of the
+ * store. */
 static int relieve(struct eng_scan *s, struct err *e) {
     if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
-    s->relieved = true; /* or it takes them as they are, up to the arena's bound */
+    s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
     if (engi_settle_all(s->eng, buf_slice(&s->prefix), e)) err_clear(e);
     s->it->ops->iter_free(s->it);
     s->heals = atomic_load(&s->eng->heals);
@@ -385,8 +389,8 @@ static int relieve(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
-/* Onto a key of the partition that the scan goes to, when it has to look at the head: its prefix is then known.
- * 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
+/* Moves to a key of the next partition, which gives the partition's prefix, when the head must be
+ * read. 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
 static int seek_partition(struct eng_scan *s, struct err *e) {
     const struct eng_part *part = s->spec.part;
     s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
@@ -403,7 +407,7 @@ static int seek_partition(struct eng_scan *s, struct err *e) {
     return 1;
 }
 
-/* AT_SEEK: to the next partition that has any key. */
+/* AT_SEEK: moves to the next partition that has any key. */
 static int enter_partition(struct eng_scan *s, struct err *e) {
     int got = seek_partition(s, e);
     if (got <= 0) {
@@ -438,7 +442,7 @@ static const struct engi_interval *current_slice(const struct eng_scan *s) {
     return &s->slices[s->spec.reverse ? s->n_slices - 1 - s->slice : s->slice];
 }
 
-/* The place before the first row of the slice in scan order, as a key to seek. */
+/* The position before the first row of the slice in scan order, as a key to seek. */
 static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *slice) {
     struct slice resume = s->spec.resume_ck;
     seek_kind(s, ENGI_ROW);
@@ -456,15 +460,16 @@ static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *
 
 static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
 
-/* Whether the iterator stands on a row of the slice; it may stand on its excluded end, going back. */
+/* Whether the iterator stands on a row of the slice; in reverse it may stand on the slice's
+ * excluded end. */
 static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
     if (!on_row(s)) return false;
     struct slice ck = key_rest(s);
-    if (s->spec.reverse && slice_cmp(ck, slice->from) < 0) return false; /* going forward, it has come from there */
+    if (s->spec.reverse && slice_cmp(ck, slice->from) < 0) return false; /* forward, the scan has started at from */
     return slice->no_end || slice_cmp(ck, slice->to) < 0;
 }
 
-/* AT_SLICE: onto the first row of the current slice, or past the slice. */
+/* AT_SLICE: moves to the first row of the current slice, or past the slice. */
 static int enter_slice(struct eng_scan *s, struct err *e) {
     if (s->slice == s->n_slices) {
         s->state = AT_PARTITION_END;
@@ -472,10 +477,11 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     }
     const struct engi_interval *slice = current_slice(s);
     enum kv_move how = slice_start(s, slice);
-    /* Going forward, the last slice or the head may have ended on the very row. */
+    /* Forward, the previous slice or the head may have ended on this very row. */
     bool there = how == KV_SEEK && s->on_key && in_partition(s) && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
     int got = there ? 1 : move(s, how, e);
-    /* Going back, the seek may hit the excluded end itself: the slice's, or the row that the last page ended with. */
+    /* In reverse the seek may hit the excluded end itself: the slice's, or the last row of the
+     * previous page. */
     if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
     if (got < 0) return got;
     s->state = AT_ROW;
@@ -488,7 +494,7 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
-/* AT_NEXT, after a move that answered got. */
+/* AT_NEXT, after a move with the result got. */
 SELDOM static int pass_row(struct eng_scan *s, int got) {
     s->on_key = got > 0;
     if (got < 0) return got;
@@ -505,7 +511,7 @@ static int next_row(struct eng_scan *s, struct err *e) {
     return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e));
 }
 
-/* The settled pieces at the row, and the iterator back on it. */
+/* Loads the settled pieces at the row, and moves the iterator back to it. */
 static int load_window(struct eng_scan *s, struct err *e) {
     struct slice prefix = buf_slice(&s->prefix);
     s->seek.n = 0;
@@ -521,7 +527,7 @@ static int load_window(struct eng_scan *s, struct err *e) {
     return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
 }
 
-/* Many would be passed by the next one, too, so the reclaimer goes there soon. */
+/* Requests an early visit of the reclaimer, since the next scan would pass the same many rows. */
 static void pass_covered(struct eng_scan *s) {
     struct engi_table *t = ++s->covered == COVERED_MANY ? engi_table(s->eng, s->part.table) : NULL;
     uint16_t bucket = engi_bucket(s->part.token);
@@ -593,8 +599,8 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     return 1;
 }
 
-/* AT_NEXT on a plain row: what next_row, look_at_row and give_row come to there. 0: they go on from
- * the state that it leaves. */
+/* AT_NEXT on a plain row: a combination of next_row, look_at_row and give_row. 0: these three
+ * continue from the state that it leaves. */
 static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
     struct kv_iter *it = s->it;
     int got = it->ops->iter_move(it, KV_NEXT, (struct slice){0}, e);
@@ -611,12 +617,13 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     s->bytes_left -= n;
     s->expired = false;
     count_row(s);
-    item->kind = ENG_ITEM_ROW; /* the rest is what the row before has put there */
+    item->kind = ENG_ITEM_ROW; /* the other fields are still set from the row before */
     return 1;
 }
 
-/* AT_PARTITION_END: 1 when the partition is given for its static row, or its markers, alone. After a
- * resume inside it the page before has given it already, unless resume_statics says otherwise. */
+/* AT_PARTITION_END: returns 1 to deliver the partition only for its static row or its markers.
+ * After a resume inside the partition the page before has delivered it already, unless
+ * resume_statics is set. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
     bool missing = !s->resuming || (s->spec.resume_statics && s->has_static);
     if ((s->has_static || s->static_expired || s->n_markers) && !s->delivered && missing) {

@@ -1,12 +1,12 @@
 /* The server's write timestamps: microseconds that never repeat, and the finer ticks that order the
  * elements of lists. Private to engine/.
  *
- * A write without a timestamp of its own takes the request's clock reading, or the microsecond
- * after the last one that was given out when that is not later: two writes never tie, and a later
- * one wins. That holds across a restart, too, whatever the machine's clock says then: a commit
- * records a ceiling above everything given out so far, and the next run starts there. The step is
- * short, so that a quick restart does not put the server's timestamps ahead of those that clients
- * send. One per engine; any thread.
+ * A write without a timestamp of its own takes the request's clock reading, or, when that is not
+ * later than the last assigned timestamp, one microsecond more than that one: two writes never tie,
+ * and a later one wins. That holds across a restart, too, even if the machine's clock was set back:
+ * a commit records a ceiling above all assigned timestamps, and the next run starts there. The
+ * ceiling's step is short, so that a quick restart does not put the server's timestamps ahead of
+ * those that clients send. One per engine; any thread.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct engi_write_clock {
 };
 
 void engi_write_clock_init(struct engi_write_clock *c);
-/* The records of the store are loaded; now_us: what the machine's clock says. */
+/* Starts the clock after the store's records are loaded. now_us: the machine's clock. */
 void engi_write_clock_start(struct engi_write_clock *c, int64_t now_us);
-/* Above everything given out so far. */
+/* A ceiling above all assigned timestamps. */
 static inline int64_t engi_write_clock_end(const struct engi_write_clock *c) {
     int64_t us = atomic_load_explicit(&c->last_us, memory_order_relaxed),
             tick = atomic_load_explicit(&c->last_tick, memory_order_relaxed) / 10;
