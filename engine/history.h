@@ -33,7 +33,7 @@ struct kv_batch;
 
 struct engi_history {
     uint32_t id;
-    pthread_mutex_t lock; /* of who moves the floor or relies on it */
+    pthread_mutex_t lock; /* held to move the floor or to rely on it */
     _Atomic int64_t floor_us;
     _Atomic uint64_t logged; /* bytes since the engine was opened */
     struct engi_history *next;
@@ -42,13 +42,14 @@ struct engi_history {
 struct engi_histories {
     pthread_mutex_t lock;
     struct engi_history *first;
-    _Atomic uint64_t serial;    /* no two log records of a moment have the same, in no two runs */
+    _Atomic uint64_t serial;    /* unique among the log records of a moment, also across restarts */
 };
 
 int engi_histories_init(struct engi_histories *h, struct err *e) MUST_CHECK;
-/* None is there any more, until they are followed anew. */
+/* Forgets all histories, until eng_history_follow is called for them again. */
 void engi_histories_forget(struct engi_histories *h);
 void engi_histories_fini(struct engi_histories *h);
-/* Adds the delta to the log, within the batch that writes it. now_us: when the commit began. Within the gate. */
+/* Adds the delta to the log, in the batch that writes it. now_us: when the commit began. Called
+ * within the gate. */
 int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
                      struct slice delta, struct buf *scratch) MUST_CHECK;

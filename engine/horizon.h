@@ -1,5 +1,5 @@
-/* A ceiling of timestamps that is recorded in the store ahead of what is written: all that a
- * restart knows of them. Private to engine/.
+/* A ceiling of timestamps, recorded in the store before any write reaches it. A restart knows the
+ * written timestamps only by this ceiling. Private to engine/.
  *
  * Invariant 1: no timestamp of the horizon's kind is in the store at or above the highest ceiling
  *              recorded there. The batch that would
@@ -30,9 +30,9 @@ struct engi_horizon {
 };
 
 void engi_horizon_init(struct engi_horizon *h, enum engi_horizon_kind kind, int64_t step);
-/* Adds to the batch whatever must be recorded before ts may be written; *ceiling is to be told once
- * the batch is in the store. */
+/* Adds to the batch the record that must be in the store before ts may be written, if any. The
+ * caller passes *ceiling on once the batch is in the store. */
 int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_t ts, int64_t *ceiling) MUST_CHECK;
 void engi_horizon_recorded(struct engi_horizon *h, int64_t ceiling);
-/* A record found when the engine is opened; false: it is not one of this kind. */
+/* Loads a record found when the engine is opened; false: it is not of this kind. */
 bool engi_horizon_load(struct engi_horizon *h, struct slice key);

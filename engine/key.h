@@ -22,12 +22,12 @@ void engi_key_token(struct buf *out, uint32_t table, int64_t token);
 void engi_key_prefix(struct buf *out, const struct eng_part *part);
 void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind kind);
 void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
-/* The same to memory of engi_key_row_size bytes. */
+/* As above, to memory of engi_key_row_size bytes. */
 size_t engi_key_row_size(const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
 void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
 /* Bytes of a key's partition prefix; 0 when the key is not a partition's. */
 size_t engi_prefix_len(struct slice key);
-/* The prefix must be one. key points into it. */
+/* Decodes the prefix of a partition; key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
 /* The bucket of a token: one of 256 ranges of tokens, for which engine/marks.h keeps what
  * partitions may hold. */
@@ -37,8 +37,8 @@ static inline uint16_t engi_bucket_of_key(struct slice key) {
     return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63)));
 }
 
-/* Bytes of a key that say where it lies, more or less: its table, and one of the 256 parts of its
- * tokens. A table begins with fewer. */
+/* The number of first bytes of a key that make its insert hint (near_len): its table, and the first
+ * byte of its token. A range delete of a whole table begins with fewer bytes. */
 enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
@@ -51,18 +51,21 @@ struct engi_interval {
  * or -1: out of memory. */
 int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
 /* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign
- * flipped][u32 n][from][u8 no end][to] (ENGI_LOOSE_OLD: without the timestamp), so that those newer
- * than a partition's deletion stand together, and writing one again changes nothing. Settled,
- * disjoint: [u8 ENGI_SETTLED][u8 no end][to] with the start in the value, so that the first one
- * behind a place is the one that may cover it. */
+ * flipped][u32 n][from][u8 no end][to] (ENGI_LOOSE_OLD: without the timestamp), so that the ones
+ * newer than a partition's deletion are adjacent, and writing one again changes nothing. Settled
+ * and disjoint: [u8 ENGI_SETTLED][u8 no end][to] with the start in the value, so that the first one
+ * behind a position is the only one that may cover it. */
 enum engi_range_form { ENGI_LOOSE_OLD, ENGI_LOOSE, ENGI_SETTLED };
-/* The value of each is a row with nothing but a deletion. prefix: the partition's. */
+/* Make the keys of range tombstones. Their value is a row with only a deletion. prefix: the
+ * partition's. */
 void engi_key_loose(struct buf *out, struct slice prefix, const struct engi_interval *range, int64_t ts);
 void engi_key_settled(struct buf *out, struct slice prefix, const struct engi_interval *range);
-/* Where the first loose tombstone newer than ts is sought, and the first settled one that ends after ck. */
+/* Make the keys to seek the first loose tombstone newer than ts, and the first settled one that
+ * ends after ck. */
 void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts);
 void engi_key_settled_after(struct buf *out, struct slice prefix, struct slice ck);
-/* rest: what follows the kind in such a key; a settled one's from is left alone. -1: damaged. */
+/* Decodes rest, the bytes behind the kind in a range tombstone's key; does not set a settled one's
+ * from. -1: damaged. */
 int engi_range_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
 static inline bool engi_interval_covers(const struct engi_interval *i, struct slice ck) {
     return slice_cmp(ck, i->from) >= 0 && (i->no_end || slice_cmp(ck, i->to) < 0);

@@ -29,7 +29,7 @@ static int make_path(char path[PATH_MAX], const char *folder, const char *name, 
 
 /* ---- the folder ---- */
 
-/* 1: it is one of backups, 0: it is empty or not there, -1: it is something else. */
+/* Checks the kind of a folder. 1: a folder of backups, 0: empty or missing, -1: something else. */
 static int look_at_folder(const char *folder, struct err *e) {
     char path[PATH_MAX];
     struct stat st;
@@ -61,8 +61,8 @@ static int need_backups(const char *folder, struct err *e) {
     return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
 }
 
-/* The numbers of the backups that meta/ names, in order; at most max are filled in. RocksDB reads
- * these files when the folder is opened, and would wait for ever for a FIFO. */
+/* Lists the numbers of the backups that meta/ names, in order, at most max of them. RocksDB reads
+ * these files when the folder is opened, and would wait forever for a FIFO. */
 static int meta_numbers(const char *folder, uint32_t *numbers, uint32_t max, uint32_t *n, struct err *e) {
     char meta[PATH_MAX], path[PATH_MAX], *end;
     struct stat st;
@@ -130,7 +130,7 @@ int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_
     return text ? failed(text, "the backup is not made", e) : 0;
 }
 
-/* ---- looking at them ---- */
+/* ---- listing and verifying ---- */
 
 static bool is_named(const char *folder, uint32_t number) {
     char path[PATH_MAX];
@@ -210,7 +210,7 @@ static int verify_lines(const char *folder, FILE *f, struct err *e) {
     for (int i = 0; n < 0 && fgets(line, sizeof(line), f); i++) {
         char *end;
         long value = strtol(line, &end, 10);
-        /* behind the time, the sequence and words of other kinds */
+        /* follows the time, the sequence and other lines */
         if (i >= 2 && *end == '\n' && end != line) n = value;
     }
     for (int rc; seen < n && fgets(line, sizeof(line), f); seen++)

@@ -1,10 +1,9 @@
-/* Backups of a store: RocksDB's backup engine, with checksums that are looked at.
+/* Backups of a store: RocksDB's backup engine, with verified checksums.
  *
- * A folder of backups holds `tally.backups` (which says that it is one) and RocksDB's meta/,
- * private/ and shared_checksum/. Table files are shared between the backups of a folder, so that a
- * backup adds what is new since the one before. meta/<number> names the files of a backup, and the
- * CRC-32C of each, as it was when the file was copied. A backup is there once its meta file is,
- * which comes last.
+ * A folder of backups has `tally.backups`, which marks it as one, and RocksDB's meta/, private/ and
+ * shared_checksum/. The backups of a folder share table files, so a backup adds only the files that
+ * are new since the one before. meta/<number> names the files of a backup, with the CRC-32C of each
+ * at the time of its copy. A backup exists once its meta file does, which is written last.
  */
 #pragma once
 

@@ -172,14 +172,16 @@ static uint64_t known_bytes(const struct kv_stamp *stamp, uint64_t number) {
     return stamp ? kv_stamp_log_bytes(stamp, number) : 0;
 }
 
-/* Whether what cannot be read was acknowledged, as far as anything can tell. */
+/* Whether the unreadable bytes were on disk before, as far as the stamp and the later records
+ * show. */
 static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t whole, uint64_t known) {
     if (whole < known) return true;
     if (b->synced > c->last && (c->last || b->synced + 1 >= b->first)) return true;
-    return b->pieces && !b->hole; /* what a crash leaves out are whole sectors */
+    return b->pieces && !b->hole; /* a crash loses only whole sectors */
 }
 
-/* The log at index i is whole up to `whole` only: refuses, or cuts there and empties the later logs. */
+/* Handles a log (index i) that is whole only up to `whole`: refuses the store, or cuts the log
+ * there and empties the later logs. */
 static int decide(const struct check *c, const struct kv_stamp *found, uint32_t i, uint64_t whole,
                   const struct behind *b, struct err *e) {
     char path[PATH_MAX];
@@ -198,7 +200,7 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
     return rc;
 }
 
-/* 1: whole, 0: not, and decided; -1 */
+/* Checks a log. 1: whole, 0: damaged and handled by decide, -1 */
 static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, struct err *e) {
     char path[PATH_MAX];
     struct kv_log l;
@@ -246,7 +248,7 @@ static int check_identity(const struct check *c, const struct kv_stamp *found, s
                    c->folder, *found->store ? found->store : "nothing", c->stamp->store);
 }
 
-/* There is no CURRENT: a new folder, or one that lost it. */
+/* Checks a folder without CURRENT: it is new, or it has lost the file. */
 static int check_absent(const struct check *c, const struct kv_stamp *found, struct err *e) {
     if (c->stamp)
         return err_set(e, ERR_CONFIG,

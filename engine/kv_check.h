@@ -1,5 +1,5 @@
-/* Whether a store on disk is whole, looked at before RocksDB opens it, which would go on with what
- * it finds and delete the rest.
+/* Checks that a store on disk is whole, before RocksDB opens it. RocksDB would continue with the
+ * readable part of a damaged store and delete the rest.
  *
  * Refused, with the file and what can be done: a store that is not the stamp's (engine/kv_stamp.h)
  * or is gone; a MANIFEST or a log that is shorter than the stamp knows, or missing; damage in what
@@ -14,8 +14,8 @@
 #include "engine/kv_stamp.h"
 
 struct kv_found {
-    bool store;          /* there is one to open; false: one may be made */
-    /* bytes of the longest key that a range begins with which is deleted in its logs; 0: none is */
+    bool store;          /* there is a store to open; false: a new one may be made */
+    /* length of the longest key with which a range delete in its logs begins; 0: there is none */
     uint64_t range_from;
 };
 

@@ -10,13 +10,13 @@
 
 #include "base/fault.h"
 
-enum { FILE_BYTES = 16 << 20 /* what is compacted with one of them later is written anew with all of it */ };
+enum { FILE_BYTES = 16 << 20 /* size of a file, all of which a later compaction rewrites */ };
 
 struct load {
     struct kv_load load;
     struct kv_load_spec spec;
     rocksdb_envoptions_t *env;
-    rocksdb_sstfilewriter_t *writer; /* of the last file; NULL: it is finished, or there is none */
+    rocksdb_sstfilewriter_t *writer; /* writer of the last file; NULL: the file is finished, or there is none */
     size_t bytes;                    /* in it */
     char **paths;
     size_t n_paths;
@@ -98,7 +98,7 @@ void kv_load_free(struct kv_load *load) {
     struct load *l = (struct load *)load;
     if (l->writer) rocksdb_sstfilewriter_destroy(l->writer);
     for (size_t i = 0; i < l->n_paths; i++) {
-        unlink(l->paths[i]); /* gone already when the store has it */
+        unlink(l->paths[i]); /* the store has moved it already if the load succeeded */
         free(l->paths[i]);
     }
     free(l->paths);

@@ -57,7 +57,7 @@ void kv_log_close(struct kv_log *l) {
     l->block = NULL;
 }
 
-/* Has the block of the place in memory. */
+/* Loads the block at a position into memory. */
 static int load(struct kv_log *l, uint64_t at, struct err *e) {
     uint64_t from = at / BLOCK * BLOCK;
     if (l->block_at == from) return 0;
@@ -79,7 +79,7 @@ struct piece {
     struct slice bytes;
 };
 
-/* The piece at the place; the block is in memory. */
+/* Reads the piece at a position whose block is in memory. */
 static bool piece_at(const struct kv_log *l, uint64_t at, struct piece *piece) {
     size_t o = (size_t)(at - l->block_at), room = l->block_n > o ? l->block_n - o : 0;
     if (room < HEAD) return false;
@@ -104,14 +104,14 @@ static enum kv_log_got next_piece(struct kv_log *l, struct piece *piece, struct 
     return KV_LOG_RECORD;
 }
 
-/* The longest key that a range begins with which the entries delete, wherever they stand: RocksDB
- * joins batches of several threads into one record. */
+/* The length of the longest key with which a range delete begins. All entries are read, because
+ * RocksDB joins batches of several threads into one record. */
 static uint64_t longest_from(struct slice entries) {
     struct rd r = rd_of(entries);
     uint64_t longest = 0;
     while (rd_left(&r)) {
         uint8_t tag = rd_u8(&r);
-        /* not written by this store, so far as is known: it may be anything */
+        /* an entry of an unknown kind, which may be a range delete */
         if (tag > TAG_NOTE && tag != TAG_RANGE) return UINT64_MAX;
         uint64_t first = rd_uvarint(&r);
         rd_bytes(&r, first);
@@ -173,14 +173,15 @@ static bool zero_sector(const struct kv_log *l, uint64_t from, uint64_t to) {
     return false;
 }
 
-/* Within the bad piece's block a piece may begin anywhere, in those behind it at their start. */
+/* Within the bad piece's block a whole piece may begin anywhere; in later blocks the first one
+ * begins at the start. */
 int kv_log_resync(struct kv_log *l, bool *hole, struct err *e) {
     struct piece piece;
     uint64_t end = (l->bad_at / BLOCK + 1) * BLOCK;
     *hole = false;
     if (load(l, l->bad_at, e)) return -1;
     uint64_t at = l->bad_at;
-    /* the bad place itself may hold a whole piece that does not belong there */
+    /* the bad position may hold a whole piece that is out of sequence */
     while (at < end && !piece_at(l, at, &piece)) at++;
     *hole = zero_sector(l, l->bad_at, at);
     for (; at >= end && at < l->size; at += BLOCK) {

@@ -1,5 +1,5 @@
-/* RocksDB's log files, read before RocksDB reads them: none of its recovery modes tells a torn tail
- * from damage in the middle.
+/* Reads RocksDB's log files before RocksDB does, because none of its recovery modes distinguishes a
+ * torn tail from damage in the middle.
  *
  * A log is blocks of 32 KiB. A block holds pieces, drawn below; a record is one FULL piece, or
  * FIRST, MIDDLE..., LAST; what is left of a block with less than seven bytes is unused. The
@@ -25,8 +25,8 @@ enum { KV_LOG_NOTE = 16 };
 struct kv_log_record {
     uint64_t at, end;     /* where it is in the file */
     uint64_t first, last; /* sequences; of logs only */
-    uint64_t synced;      /* of its note; 0: it has none */
-    /* of logs only: bytes of the longest key that a range begins with which it deletes; 0: it deletes none */
+    uint64_t synced;      /* the sequence in its note; 0: it has no note */
+    /* in logs: length of the longest key with which a range delete begins; 0: there is none */
     uint64_t range_from;
     struct slice bytes;   /* until the next call */
 };
@@ -47,9 +47,9 @@ void kv_log_close(struct kv_log *l);
 enum kv_log_got { KV_LOG_RECORD, KV_LOG_END, KV_LOG_BAD, KV_LOG_FAILED };
 /* BAD: there is no whole record at r->at; the file goes on. FAILED: it cannot be read. */
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e);
-/* After BAD: goes to the next piece that is whole. 1: there is one, 0: none, -1. hole: what is
- * between may be sectors that never reached the disk (one of zeros is in it, or the zeros behind
- * what the first one held before). */
+/* After BAD: moves to the next whole piece. 1: there is one, 0: none, -1. hole: the bytes in
+ * between may be sectors that never reached the disk, because one of them is all zeros, or the
+ * first ends in zeros. */
 int kv_log_resync(struct kv_log *l, bool *hole, struct err *e) MUST_CHECK;
 
 /* The bytes of a note. */

@@ -28,7 +28,7 @@ struct node {
     struct version *newest;
     struct node *prev; /* on the lowest level; the head is a node without a key */
     struct node *garbage_next;
-    bool garbage; /* on the store's list: has versions that only snapshots see */
+    bool garbage; /* on the store's list of nodes with versions that only snapshots see */
     struct node *next[];
 };
 
@@ -159,7 +159,7 @@ static const struct version *visible(const struct node *n, uint64_t seq) {
 
 static const struct version *current(const struct node *n) { return n ? visible(n, UINT64_MAX) : NULL; }
 
-/* Takes the value, also when it fails. */
+/* Takes over the value's memory, also on failure. */
 static int set_version(struct node *n, uint64_t seq, bool deleted, struct buf *value, struct err *e) {
     struct version *v = n->newest && n->newest->seq == seq ? n->newest : calloc(1, sizeof(*v));
     if (!v) {
@@ -204,7 +204,8 @@ static void trim(struct store *s, struct node *n, uint64_t oldest) {
     }
 }
 
-/* When snapshots end: not every time, or many of them would each walk the whole list. */
+/* Trims all listed nodes when snapshots end; not every time, because many snapshots would each walk
+ * the whole list. */
 static void sweep(struct store *s) {
     enum { SWEEP_LEAST = 64 };
     if (!s->garbage || (s->snapshots && s->n_garbage < s->sweep_at)) return;
@@ -363,7 +364,8 @@ static int apply(struct memory *m, struct slice ops, uint64_t seq, struct err *e
     return rc;
 }
 
-/* Takes back what a failed write has made with its sequence, or frees what a successful one has replaced. */
+/* Removes the versions that a failed write has made with its sequence, or frees those that a
+ * successful write has replaced. */
 static void settle_node(struct store *s, struct node *n, uint64_t failed_seq, uint64_t oldest) {
     struct version *v = n->newest;
     if (v && v->seq == failed_seq) {
@@ -415,7 +417,7 @@ static int write_ops(struct memory *m, struct slice ops, struct err *e) {
     pthread_mutex_lock(&s->lock);
     int rc = conditions_hold(s, ops) ? apply(m, ops, s->seq + 1, e) : KV_CHANGED;
     if (rc == 0) s->seq++;
-    if (rc != KV_CHANGED) settle_ops(s, ops, s->seq + 1); /* of a write that succeeded no version has that sequence */
+    if (rc != KV_CHANGED) settle_ops(s, ops, s->seq + 1); /* after a successful write no version has that sequence */
     if (rc == 0) notify(m, ops);
     pthread_mutex_unlock(&s->lock);
     return rc;
@@ -554,7 +556,7 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     return &it->it;
 }
 
-/* The first node of the move, whether visible or not. */
+/* The node at which the move begins, visible or not. */
 static struct node *target(struct memory_iter *it, enum kv_move move, struct slice key) {
     struct node *n;
     bool back = move == KV_SEEK_BACK;

@@ -5,7 +5,8 @@
 #include "base/log.h"
 #include "engine/kv_stamp.h"
 
-/* To open a store once more costs a few files that are written and synced. */
+/* Bytes of logs from which a replay pays: opening a store once more writes and syncs a few
+ * files. */
 enum { WORTH_IT = 2 << 20 };
 
 static uint64_t bytes_of_logs(const struct kv_stamp *found) {

@@ -1,13 +1,13 @@
 /* The store on RocksDB's C API (Debian's 7.8.3 and later).
  *
- * The log is written without sync and, with Debian's RocksDB, with manual_wal_flush: sync() is the
- * only way to disk, so that one thread pays for all writers. unordered_write must stay off with it:
- * together they deadlock on the first write (7.8.3).
+ * The log is written without sync and, with Debian's RocksDB, with manual_wal_flush: only sync()
+ * brings it to disk, so one sync serves the writes of all threads. unordered_write must stay off
+ * with it: together they deadlock on the first write (7.8.3).
  *
- * In the data folder: rows/ (RocksDB's; or rows.N, when a saved state was put back:
- * engine/kv_state.h) and tally.stamp, which says which folder it is and what it must hold
- * (engine/kv_stamp.h). Before RocksDB opens it, it is checked (engine/kv_check.h): what RocksDB
- * then finds has no torn end, so that it may be asked to be strict.
+ * The data folder has rows/ (RocksDB's folder; or rows.N, when a saved state was put back:
+ * engine/kv_state.h) and tally.stamp, which names that folder and says what it must hold
+ * (engine/kv_stamp.h). The folder is checked before RocksDB opens it (engine/kv_check.h). RocksDB
+ * then finds no torn end, so it runs in its strict mode.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,11 +32,11 @@
 #include "engine/kv_replay.h"
 #include "engine/kv_trim.h"
 
-/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7
- * (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was full would have to
- * be started again. There every write reaches the operating system before it returns, which costs
- * nothing that shows. Before, the fewer writes can meet a sync that fails, the better: Debian's
- * aborts where they do. */
+/* Since RocksDB 9.7 a log with manual_wal_flush stays unusable after one failed write
+ * (https://github.com/facebook/rocksdb/pull/12995), so that a server would have to be restarted
+ * after a full disk. With these versions every write reaches the operating system before it
+ * returns, which has no measurable cost. Older versions, Debian's too, abort when a write meets a
+ * sync that fails, so with them fewer writes to the log are safer. */
 enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
 
 struct rocks {
@@ -48,25 +48,26 @@ struct rocks {
     rocksdb_readoptions_t *read[2]; /* by tier */
     rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
-    bool retired; /* another store is the folder's now */
-    bool view;    /* of a checkpoint: nothing of the data folder is its own */
+    bool retired; /* another store has replaced this one */
+    bool view;    /* reads a checkpoint, and owns nothing in the data folder */
     _Atomic uint32_t iterators;
     _Atomic bool write_failed;    /* the last write did */
-    _Atomic bool log_suspect;     /* something that writes to the log has failed since a write last succeeded */
+    _Atomic bool log_suspect;     /* an operation on the log has failed since the last successful write */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     _Atomic uint64_t loads;  /* begun */
-    /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
+    /* number of compactions' filters alive; they call the engine, so closing waits until there is
+     * none */
     _Atomic uint32_t filters;
     struct kv_trim trim;
     /* Used by the thread that syncs. */
     uint64_t deleted;        /* deleted keys since the last flush because of them; used by the thread that tidies */
-    bool stamp_failed;       /* the last one could not be written */
+    bool stamp_failed;       /* the last attempt to write a stamp failed */
     bool sync_failed;        /* after that no write may count as on disk */
     struct kv_stamp stamp;   /* the last one written */
     uint64_t stamped;        /* the value of synced at that time */
     int64_t stamped_us;
-    uint64_t version; /* of RocksDB's memtables and files, when the stamp last knew bytes of every log; 0: it did not */
+    uint64_t version; /* RocksDB's version number when the stamp last covered every log; 0: it did not */
 };
 
 struct rocks_batch {
@@ -90,7 +91,7 @@ struct rocks_iter {
 
 static const char *chars(struct slice s) { return (const char *)s.p; }
 
-/* Takes what RocksDB allocated for its error. */
+/* Sets the error from RocksDB's text, and frees the text. */
 static int failed(char *text, const char *what, struct err *e) {
     err_set(e, ERR_SERVER, "%s: %s", what, text);
     rocksdb_free(text);
@@ -145,11 +146,10 @@ static int batch_delete(struct kv_batch *b, struct slice key) {
     return 0;
 }
 
-/* Whether a range may be deleted that begins there. A memtable remembers under the first bytes of a
- * key (all keys that have so many) where that key went in, and RocksDB does so for rows and for
- * deleted ranges alike, which are two lists (MemTable::Add, 7.8.3): a place in one of them is none
- * in the other, and looking for it there ends the process. A range that begins with a shorter key
- * has no part in that. */
+/* Whether a range delete may begin at this key. A memtable keeps an insert hint for each value of
+ * the first near_len bytes. RocksDB shares the hints between rows and range deletes, which are two
+ * lists (MemTable::Add, 7.8.3): a hint into one list is invalid in the other, and its use ends the
+ * process. A range that begins with a key shorter than near_len uses no hint. */
 static bool begins_short(size_t near_len, struct slice from) { return !near_len || from.n < near_len; }
 
 static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
@@ -173,7 +173,8 @@ static void batch_clear(struct kv_batch *b) {
     buf_clear(&((struct rocks_batch *)b)->conditions, 4096);
 }
 
-/* The one writer holds off its other writes to these keys: nothing comes between the look and the write. */
+/* The one writer excludes its other writes to these keys, so they do not change between this check
+ * and the write. */
 static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
     struct rd r = rd_of(buf_slice(&((struct rocks_batch *)b)->conditions));
     bool hold = true;
@@ -223,7 +224,8 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
     return text ? failed(text, "the store cannot be written", e) : 0;
 }
 
-/* A note, which changes nothing: whether the store takes writes. */
+/* Writes a batch with only a note, which changes nothing, to find out whether the store takes
+ * writes. */
 static int try_write(struct rocks *r, struct err *e) {
     struct kv_batch *b = batch_new(&r->kv);
     int rc = b ? write_batch(&r->kv, b, false, e) : err_nomem(e);
@@ -231,8 +233,8 @@ static int try_write(struct rocks *r, struct err *e) {
     return rc == -1 ? -1 : 0;
 }
 
-/* Debian's RocksDB aborts when a log is written to after that has failed. Its writes look whether
- * it has; to flush the log does not. */
+/* Debian's RocksDB aborts when it writes to a log after a failed write. Its writes check for that;
+ * a flush of the log does not, so this function writes first. */
 static int check_log(struct rocks *r, struct err *e) {
     if (LIKELY(!atomic_load_explicit(&r->log_suspect, memory_order_relaxed))) return 0;
     atomic_store(&r->log_suspect, false);
@@ -256,7 +258,7 @@ static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
     return 0;
 }
 
-/* The MANIFEST's bytes count only when they are on disk. */
+/* Syncs the MANIFEST, because the stamp counts only bytes that are on disk. */
 static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) {
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/MANIFEST-%06llu", r->rows, (unsigned long long)number) >= (int)sizeof(path))
@@ -280,16 +282,16 @@ static int write_stamp(struct rocks *r, struct err *e) {
     return 0;
 }
 
-/* A flush begins with another log. */
+/* A flush begins a new log, so its failure makes the log suspect. */
 static int flush_failed(struct rocks *r, char *text, const char *what, struct err *e) {
     atomic_store(&r->log_suspect, true);
     return failed(text, what, e);
 }
 
-/* Rows that were only in the log go from memory into table files, and a new log begins. A full disk
- * newer RocksDBs do that for by themselves, every five seconds, once nothing runs in the
- * background: a flush that is asked for meanwhile fails after a second, and one each second keeps
- * them from it for good. */
+/* Flushes rows that were only in the log from memory to table files, and begins a new log. After a
+ * full disk newer RocksDBs do that by themselves, every five seconds, once nothing runs in the
+ * background. A flush requested meanwhile fails after a second, and one request each second would
+ * prevent their own flush for good, so this function first tries a write. */
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -310,7 +312,8 @@ static bool manifest_grew(const struct rocks *r) {
     return n >= (int)sizeof(path) || stat(path, &st) || (uint64_t)st.st_size != r->stamp.manifest_bytes;
 }
 
-/* An older stamp asks for less than it might, and is still true: so a full disk is no reason to stop. */
+/* A failure is only logged: an older stamp requires less than it could, but it is still true, so a
+ * full disk is no reason to stop. */
 static void renew_stamp(struct rocks *r) {
     struct err e = {0};
     if (r->sync_failed) return;
@@ -323,14 +326,14 @@ static uint64_t property(const struct rocks *r, const char *name, uint64_t other
     return rocksdb_property_int(r->db, name, &n) ? otherwise : n;
 }
 
-/* Whether the stamp knows some bytes of every log that has any. A log begins with a memtable,
- * and then RocksDB's version is another. */
+/* Whether the stamp knows some bytes of every log that has any. A new log begins together with a
+ * memtable, which changes RocksDB's version number. */
 static bool knows_logs(struct rocks *r) {
     uint64_t version = property(r, "rocksdb.current-super-version-number", 0);
     struct kv_stamp now;
     struct err e = {0};
     if (version && version == r->version) return true;
-    if (kv_stamp_take(r->rows, &now, &e)) return true; /* the stamp could not be made either */
+    if (kv_stamp_take(r->rows, &now, &e)) return true; /* then a stamp could not be made either */
     bool all = true, begun = now.n_logs > 0 && now.logs[now.n_logs - 1].bytes > 0;
     for (uint32_t i = 0; i < now.n_logs; i++)
         all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&r->stamp, now.logs[i].number));
@@ -377,11 +380,11 @@ static void flush_soon(struct rocks *r) {
     if (text && flush_failed(r, text, "the store cannot be flushed", &e)) log_warn("%s", e.text);
 }
 
-/* A start after a kill takes every row of the log into memory again, one by one, which is nearly
- * all of its time: a store at rest has few of them there. Less than an eighth of a memtable
- * stays: small files would be compacted with large ones too often. The thread that syncs must
- * not wait (flush_soon): where nothing is flushed or compacted, or is to be, RocksDB does not
- * wait. */
+/* Flushes a store at rest, so that few rows are only in the log: a start after a kill reads every
+ * such row into memory again, which takes nearly all of its time. Less than an eighth of a memtable
+ * stays, because small files would be compacted with large ones too often. The thread that syncs
+ * must not wait (flush_soon), and RocksDB does not wait when no flush or compaction is running or
+ * due. */
 static void flush_at_rest(struct rocks *r) {
     static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes",
                                        "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
@@ -391,15 +394,15 @@ static void flush_at_rest(struct rocks *r) {
     if (!works && property(r, "rocksdb.cur-size-active-mem-table", 0) >= memtable_bytes(r) / OF) flush_soon(r);
 }
 
-/* At rest is who had nothing to note since the last call. */
+/* The store is at rest if there was nothing to record since the last call. */
 static void settle(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (atomic_load_explicit(&r->synced, memory_order_relaxed) != r->stamped || manifest_grew(r)) renew_stamp(r);
     else if (!r->sync_failed) flush_at_rest(r);
 }
 
-/* RocksDB counts the errors of its background work and never takes one back: whether the newest one
- * still matters is found out by writing a note to the log. */
+/* RocksDB counts the errors of its background work and never lowers the count. Writing a note to
+ * the log shows whether the newest error still matters. */
 static bool ailing(struct kv *kv, char *why, size_t size) {
     struct rocks *r = (struct rocks *)kv;
     uint64_t errors = 0;
@@ -449,7 +452,7 @@ static void snapshot_free(struct kv *kv, struct kv_snapshot *s) {
     free(s);
 }
 
-/* A write that changes nothing: there is no such key. */
+/* Writes the deletion of a key that never exists, which changes nothing. */
 static int write_nothing(struct rocks *r, struct err *e) {
     struct kv_batch *b = batch_new(&r->kv);
     int rc = b && !batch_delete(b, slice_of("", 0)) ? write_batch(&r->kv, b, false, e) : err_nomem(e);
@@ -457,13 +460,14 @@ static int write_nothing(struct rocks *r, struct err *e) {
     return rc;
 }
 
-/* A file that went to the last level as it was has its deletions still. RocksDB looks for those
- * that are older than the last write when a snapshot is let go, and compacts them. */
+/* A file that was moved to the last level without a rewrite still has its tombstones. When a
+ * snapshot is released, RocksDB looks for files with tombstones older than the last write and
+ * compacts them; so this function takes and releases a snapshot. */
 static void tidy(struct kv *kv, uint64_t deleted) {
     struct rocks *r = (struct rocks *)kv;
     struct err e = {0};
     r->deleted += deleted;
-    if (r->deleted >= KV_DENSE && !write_nothing(r, &e)) { /* the log can be written to; else it is tried again */
+    if (r->deleted >= KV_DENSE && !write_nothing(r, &e)) { /* if the log cannot be written, the next call tries again */
         r->deleted = 0;
         flush_soon(r);
         (void)!write_nothing(r, &e);
@@ -509,10 +513,10 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     it->read = read_options(spec->tier);
     if (spec->snapshot) rocksdb_readoptions_set_snapshot(it->read, spec->snapshot->s);
     if (!spec->one_prefix) rocksdb_readoptions_set_total_order_seek(it->read, 1);
-    /* RocksDB 7.8.3 forgets that a block could not be read where it then passes what a range
-     * deletion covers, and at the end of a file; the iterator is at its end as if nothing was there
-     * (https://github.com/facebook/rocksdb/pull/11786, 11782; mended in 8.5.2). Not so without
-     * them. */
+    /* RocksDB 7.8.3 loses the error of an unreadable block when it then passes keys that a range
+     * deletion covers, and at the end of a file: the iterator is at its end as if there were no
+     * more keys (https://github.com/facebook/rocksdb/pull/11786, 11782; fixed in 8.5.2). Without
+     * range deletions it does not. */
     if (spec->undeleted) rocksdb_readoptions_set_ignore_range_deletions(it->read, 1);
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
@@ -570,7 +574,7 @@ static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
     return kv_trim_bytes(((struct rocks *)kv)->db, from, to);
 }
 
-/* Into the batch, so many of them: 1: there are more, 0, -1. */
+/* Adds deletions of a bounded number of keys to the batch. 1: there are more keys, 0: none, -1. */
 static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from, struct err *e) {
     enum { MANY = 1000 };
     int got = it->key.p ? 1 : iter_move(it, KV_SEEK, from, e);
@@ -581,8 +585,8 @@ static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from
     return got;
 }
 
-/* The iterator looks past range deletions, which it would sort anew whenever one has been added:
- * with each table that is dropped. */
+/* The iterator ignores range deletions, which RocksDB would sort again after each new one, for
+ * every table that is dropped. */
 static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, struct slice to, struct err *e) {
     struct kv_iter *it =
         iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to}, e);
@@ -671,9 +675,9 @@ static int merge_two(const struct rocks *r, struct slice a, struct slice b, stru
     return r->o.merge(r->o.arg, a, b, out) || buf_failed(out) ? -1 : 0;
 }
 
-/* Halves first: many small ones are put together before they meet anything large, and each byte is
- * written a logarithm of times. The result is in out, or, of one alone, where it is. p NULL:
- * damaged. */
+/* Folds each half first, so that small operands are joined before they meet a large one, and each
+ * byte is written a logarithmic number of times. The result is in out, or, of a single operand,
+ * where the operand is. p NULL: damaged. */
 static struct slice fold_operands(const struct operands *o, int from, int n, struct buf *out) {
     if (n == 1) return slice_at(o->at[from], o->sizes[from]);
     struct buf halves[2];
@@ -787,7 +791,7 @@ static const char *prefix_name(void *state) {
     return "tally.partition";
 }
 
-/* A question that RocksDB never asked, and has no place for any more since 11.0. */
+/* A callback that RocksDB never called, and that its API lacks since 11.0. */
 #if TALLY_ROCKSDB_MAJOR < 11
 #define IN_RANGE has_prefix,
 #else
@@ -796,14 +800,14 @@ static const char *prefix_name(void *state) {
 
 /* ---- opening ---- */
 
-/* Of blocks: XXH3, which costs a fraction of CRC-32C where that is computed in software, as in
- * Debian's RocksDB. Format 5 is read by every RocksDB since 6.6, this sum since 6.27: a folder goes
- * from one that Tally is built with to another and back. */
+/* Blocks have XXH3 checksums, which cost a fraction of CRC-32C where that is computed in software,
+ * as in Debian's RocksDB. Every RocksDB since 6.6 reads format 5, and since 6.27 this checksum, so
+ * a data folder works with every RocksDB that Tally is built with. */
 static void set_table_options(struct rocks *r) {
     enum { XXH3 = 4 };
     rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
-    /* a read of a row that is not in memory unpacks one; half of it again would double what indexes
-     * take, for 7 % of such a read */
+    /* a read of a row that is not in memory decompresses one block; blocks of half the size would
+     * double the memory of indexes, to save 7 % of such a read */
     rocksdb_block_based_options_set_block_size(t, 8 << 10);
     rocksdb_block_based_options_set_checksum(t, XXH3);
     rocksdb_block_based_options_set_format_version(t, 5);
@@ -826,7 +830,8 @@ static void set_levels(struct rocks *r) {
     enum { FLUSHED = 2, FIRST = 2, FILES = 8, GROWTH = 2 };
     int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression,
                           rocksdb_lz4_compression,
-                          /* flushed files, then the first level that is in use and those below */
+                          /* entry 0 is for flushed files, entry 1 for the first level in use, the
+                           * others for the levels below it */
                           rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
     rocksdb_options_set_compression_per_level(r->options, compression, 7);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(r->options, 1);
@@ -841,7 +846,7 @@ static void set_options(struct rocks *r) {
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
     rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
-    /* which is no folder: RocksDB goes on without a log of its own */
+    /* no folder, so RocksDB runs without a log file of its own */
     if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null");
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, memtable_bytes(r));
@@ -852,9 +857,9 @@ static void set_options(struct rocks *r) {
     set_levels(r);
     rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
-    /* of the log and the manifest this much is allocated ahead, where RocksDB takes 1.1 memtables,
-     * which a log seldom fills, and 4 MB; it ends no log: with one column family that follows from
-     * the memtable's size (rocksdb/options.h) */
+    /* AHEAD bytes of the log and the MANIFEST are allocated in advance, where RocksDB would
+     * allocate 1.1 memtables, which a log seldom fills, and 4 MB. The option ends no log: with one
+     * column family the end of a log follows from the memtable's size (rocksdb/options.h) */
     rocksdb_options_set_max_total_wal_size(o, AHEAD);
     rocksdb_options_set_manifest_preallocation_size(o, AHEAD);
     rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);
@@ -867,7 +872,8 @@ static void set_options(struct rocks *r) {
     if (r->o.prefix_len)
         rocksdb_options_set_prefix_extractor(
             o, rocksdb_slicetransform_create(r, keep_state, prefix_of, has_prefix, IN_RANGE prefix_name));
-    /* who puts a state back waits: no thread for each of a few files, no look at what every file holds */
+    /* a client waits while a state is put back: use one thread for the few files, and read no
+     * statistics of them */
     if (r->o.rows || r->view) {
         rocksdb_options_set_max_file_opening_threads(o, 1);
         rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
@@ -875,7 +881,7 @@ static void set_options(struct rocks *r) {
     if (r->o.filter)
         rocksdb_options_set_compaction_filter_factory(
             o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
-    /* readers would pass those of a quiet store for ever */
+    /* readers of a quiet store would otherwise pass tombstones forever */
     rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE);
     set_table_options(r);
 }
@@ -954,9 +960,9 @@ static const struct kv_ops rocks_ops = {
     .compact = compact,
 };
 
-/* ---- places that memtables remember (near_len) ---- */
+/* ---- insert hints of memtables (near_len) ---- */
 
-/* The C API has no function for it. */
+/* The C API has no function for this option. */
 static rocksdb_options_t *with_places(const struct rocks *r, char **text) {
     char what[100];
     rocksdb_options_t *with = rocksdb_options_create();
@@ -965,15 +971,15 @@ static rocksdb_options_t *with_places(const struct rocks *r, char **text) {
     return with;
 }
 
-/* The least key behind all that begin as this one does. False: none is. */
+/* Sets p to the least key behind all keys with this beginning. False: there is none. */
 static bool next_beginning(uint8_t *p, size_t n) {
     while (n && p[n - 1] == UINT8_MAX) p[--n] = 0;
     if (n) p[n - 1]++;
     return n > 0;
 }
 
-/* How many beginnings of n bytes keys have, or most of them. Read errors are ignored here, since
- * later reads report them. The blocks read do not stay in the cache. */
+/* The number of different beginnings of n bytes that keys have, at most `most`. Read errors are
+ * ignored here, since later reads report them. The blocks read do not stay in the cache. */
 static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
     uint8_t at[KV_NEAR_MAX] = {0};
     size_t found = 0;
@@ -995,9 +1001,10 @@ static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
     return found;
 }
 
-/* Whether what is stored may have more places than a quarter of a memtable holds: written evenly,
- * each of its rows would make one that no other is sought from. Keys that differ in the last of the
- * first near_len bytes alone are taken to have a place for each value of it. */
+/* Whether the stored keys may need more insert hints than a quarter of a memtable holds. If writes
+ * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
+ * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
+ * for each value of the last byte. */
 static bool has_many_places(struct rocks *r) {
     enum { OF = 4, PLACE = 300, VALUES = 256 };
     size_t may = memtable_bytes(r) / OF / (PLACE * VALUES);
@@ -1089,8 +1096,8 @@ struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struc
 
 /* ---- looked through ---- */
 
-/* From where the iterator stands to last (NULL: the end), or to the first block that cannot be
- * read. takes: not for the blocks alone. False: damaged. */
+/* Reads from the iterator's position to last (NULL: the end), or to the first unreadable block.
+ * takes: passes the pairs on, rather than only reading the blocks. False: damaged. */
 static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const struct kv_verify *v, bool takes) {
     char *text = NULL;
     for (; rocksdb_iter_valid(i); rocksdb_iter_next(i)) {
@@ -1107,7 +1114,7 @@ static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const 
     return false;
 }
 
-/* An iterator stands still at the first damage; so each file is sought by its keys. */
+/* An iterator stops at the first damage, so each file is read by seeking its own keys. */
 static void read_each_file(struct rocks *r, rocksdb_iterator_t *i, const struct kv_verify *v) {
     const rocksdb_livefiles_t *files = rocksdb_livefiles(r->db);
     for (int f = 0, n = rocksdb_livefiles_count(files); f < n; f++) {
@@ -1120,7 +1127,7 @@ static void read_each_file(struct rocks *r, rocksdb_iterator_t *i, const struct 
     rocksdb_livefiles_destroy(files);
 }
 
-/* Opening has read what a file says of itself: index, filter, properties. */
+/* Opening the store has already read each file's index, filter and properties. */
 int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) {
     struct err why = {0};
     struct kv *kv = kv_rocksdb_view(o, folder, &why);
@@ -1133,7 +1140,7 @@ int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const stru
     rocksdb_readoptions_t *read = read_options(ENG_TIER_ANY);
     rocksdb_readoptions_set_fill_cache(read, 0);
     rocksdb_readoptions_set_total_order_seek(read, 1);
-    rocksdb_readoptions_set_ignore_range_deletions(read, 1); /* what they cover is passed by otherwise */
+    rocksdb_readoptions_set_ignore_range_deletions(read, 1); /* otherwise blocks that they cover are skipped */
     rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, read);
     rocksdb_iter_seek_to_first(i);
     bool whole = read_through(i, NULL, v, true);

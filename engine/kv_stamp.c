@@ -62,7 +62,7 @@ static bool two_numbers(const char *s, uint64_t *a, uint64_t *b) {
     return sscanf(s, "%" SCNu64 " %" SCNu64 "%n", a, b, &end) == 2 && !s[end];
 }
 
-/* Whether the sum at its end is that of what stands before. */
+/* Whether the checksum at the end of the text matches the lines before it. */
 static bool sum_fits(const char *text) {
     const char *sum = strstr(text, "\nsum ");
     char expected[16];
@@ -212,7 +212,8 @@ int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
     if (read_text(path, id, sizeof(id), e) < 0) return -1;
     id[strcspn(id, "\n")] = 0;
     snprintf(s->store, sizeof(s->store), "%.*s", KV_STORE_ID_MAX - 1, id);
-    /* the MANIFEST first: a log may go at any time, but only after the MANIFEST has grown */
+    /* the MANIFEST first: RocksDB may delete a log at any time, but only after the MANIFEST has
+     * grown */
     if (kv_stamp_manifest(folder, &s->manifest, &s->manifest_bytes, e) < 0) return -1;
     return take_logs(folder, s, e);
 }

@@ -84,7 +84,8 @@ static int copy_file(const char *from, const char *to, struct err *e) {
     return rc;
 }
 
-/* Table files are never written again: they are shared. The rest RocksDB goes on with. */
+/* Links table files, which RocksDB never changes, and copies all others, which RocksDB continues to
+ * write. */
 static int take_file(const char *from, const char *to, const char *name, struct err *e) {
     char source[PATH_MAX], target[PATH_MAX];
     size_t n = strlen(name);
@@ -142,7 +143,7 @@ int kv_state_remove(const char *path, struct err *e) {
 }
 
 struct clean {
-    const char *data_dir, *rows; /* the one that stays; NULL: states */
+    const char *data_dir, *rows; /* rows: the folder that stays; NULL: clean the states */
 };
 
 static int clean_one(void *arg, const char *name, struct err *e) {

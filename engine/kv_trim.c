@@ -7,7 +7,7 @@ void kv_trim_init(struct kv_trim *t, rocksdb_t *db) {
     pthread_mutex_init(&t->lock, NULL);
 }
 
-enum { WORTH_IT = 8 << 20, TIMES = 4 /* it may be held: by who saves a state, by new rows */ };
+enum { WORTH_IT = 8 << 20, TIMES = 4 /* tries: a saved state or new rows may keep files */ };
 
 uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to) {
     const char *start = (const char *)from.p, *limit = (const char *)to.p;
@@ -25,7 +25,7 @@ static bool much_is_left(rocksdb_t *db, struct slice from, struct slice to) {
 static void compact(rocksdb_t *db, struct slice from, struct slice to) {
     rocksdb_compactoptions_t *o = rocksdb_compactoptions_create();
     rocksdb_compactoptions_set_exclusive_manual_compaction(o, 0);
-    rocksdb_compactoptions_set_bottommost_level_compaction(o, 0); /* skip: file deletion has been there */
+    rocksdb_compactoptions_set_bottommost_level_compaction(o, 0); /* skip: files were deleted there already */
     rocksdb_compact_range_opt(db, o, (const char *)from.p, from.n, (const char *)to.p, to.n);
     rocksdb_compactoptions_destroy(o);
 }
@@ -62,7 +62,7 @@ void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to) {
         t->ranges[t->n++].to_n = to.n;
     }
     if (t->n && !t->running) {
-        if (t->joinable) pthread_join(t->thread, NULL); /* it has let go of the lock for good */
+        if (t->joinable) pthread_join(t->thread, NULL); /* the thread has released the lock for the last time */
         t->joinable = t->running = pthread_create(&t->thread, NULL, work, t) == 0;
     }
     pthread_mutex_unlock(&t->lock);

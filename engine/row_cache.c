@@ -47,7 +47,7 @@ struct bucket {
 };
 
 struct shard {
-    pthread_mutex_t lock; /* of head, tail and what is written to the ring */
+    pthread_mutex_t lock; /* of head, tail and writes to the ring */
     _Atomic uint64_t *ring;
     struct bucket *buckets;
     _Atomic uint8_t *door; /* by hash: one byte of the hash of the row missed last */
@@ -180,7 +180,7 @@ static inline __attribute__((always_inline)) bool has_key(const struct entry *x,
     return key.n % WORD == 0 || word(x->words + HEAD + whole) == word_from(key.p + whole * WORD, key.n % WORD);
 }
 
-/* Room for whole words is in the arena. */
+/* The arena has room for whole words. */
 static uint8_t *copy_value(const struct entry *x, struct arena *a) {
     const _Atomic uint64_t *from = x->words + HEAD + words_of(x->key_n);
     size_t n = words_of(x->value_n);
@@ -234,7 +234,7 @@ static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struc
     uint8_t *copy = x.flags & ABSENT ? NULL : copy_value(&x, a);
     if (!is_same(place_at(b, i), place) || generation != look->generation || engi_may_be_purged(eng, look->table, from))
         return ENGI_ROW_CACHE_MISS;
-    if (!copy && !(x.flags & ABSENT)) return ENGI_ROW_CACHE_MISS; /* no memory: the store's read says so */
+    if (!copy && !(x.flags & ABSENT)) return ENGI_ROW_CACHE_MISS; /* no memory: the read of the store reports it */
     uint64_t seen = place & ~READ_SINCE;
     if (!(place & READ_SINCE))
         (void)atomic_compare_exchange_strong_explicit(&b->places[i], &seen, place | READ_SINCE, memory_order_relaxed,
@@ -277,7 +277,7 @@ static int find_position(const struct bucket *b, uint64_t hash, uint64_t positio
     return -1;
 }
 
-/* The bucket is locked, so that none of its entries is written over. */
+/* The caller holds the bucket's lock, so that none of its entries is overwritten. */
 static int find_key(const struct engi_row_cache *c, const struct shard *s, const struct bucket *b, uint64_t hash,
                     struct slice key) {
     for (int i = 0; i < WAYS; i++) {
@@ -354,7 +354,7 @@ void engi_row_cache_clear(struct engi_row_cache *c) {
     }
 }
 
-/* ---- bringing in; the shard is locked ---- */
+/* ---- inserting; the shard is locked ---- */
 
 static uint64_t left_to_end(const struct engi_row_cache *c, uint64_t position) {
     return c->ring_words - (position & (c->ring_words - 1));
@@ -379,7 +379,8 @@ static uint64_t claim_words(const struct engi_row_cache *c, struct shard *s, siz
     return head;
 }
 
-/* An entry that was read since it was brought in is brought in again, once in a while; others go. */
+/* Removes the oldest entry from the ring. If the entry was read since its insertion and moves is
+ * true, it is inserted again first. */
 static void pass_oldest(struct engi_row_cache *c, struct shard *s, bool moves) {
     uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
     struct entry x = entry_at(c, s, tail);
@@ -399,7 +400,7 @@ static void pass_oldest(struct engi_row_cache *c, struct shard *s, bool moves) {
     atomic_store_explicit(&s->tail, tail + x.n, memory_order_relaxed);
 }
 
-/* With a gap beyond it, into which the oldest is moved. */
+/* Frees room for n words and for a gap behind them, into which the oldest entry can be moved. */
 static void make_room(struct engi_row_cache *c, struct shard *s, size_t n) {
     for (int moves = 0;; moves++) {
         uint64_t used = atomic_load_explicit(&s->head, memory_order_relaxed) -
@@ -429,7 +430,8 @@ static void write_entry(_Atomic uint64_t *w, const struct engi_row_look *look, s
     if (value) write_bytes(w, *value);
 }
 
-/* A place of the bucket: a free one, or one that was not read since, or the next one. */
+/* Chooses a place of the bucket: a free one, or one whose entry was not read since, or the next
+ * one. */
 static int choose_place(struct bucket *b) {
     for (int i = 0; i < WAYS; i++)
         if (!place_at(b, i)) return i;
@@ -460,8 +462,8 @@ static void bring_in(struct eng *eng, struct shard *s, const struct engi_row_loo
     unlock(b);
 }
 
-/* Whether a read has missed the row before, as far as is known: what is read once does not drive
- * out what is read again and again. */
+/* Whether a read has probably missed the row before. Only then it is inserted, so that rows read
+ * once do not evict rows read many times. */
 static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t hash) {
     _Atomic uint8_t *door = &s->door[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (c->n_door - 1)];
     uint8_t mine = (uint8_t)hash;
@@ -470,7 +472,7 @@ static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t
     return false;
 }
 
-/* Unless another thread is bringing something in. */
+/* Inserts the row, unless another thread is inserting into the shard. */
 static void try_bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
                          const struct slice *value) {
     int64_t from = value ? engi_purge_from(*value) : INT64_MAX;

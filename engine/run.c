@@ -21,11 +21,11 @@ enum {
 struct engi_run_shard {
     pthread_mutex_t lock; /* of what follows */
     struct engi_run **heads; /* by hash */
-    struct engi_run *hand;   /* who is forgotten next, unless he was read; NULL: there is none */
+    struct engi_run *hand;   /* the run to evict next, unless it was read; NULL: none */
     _Atomic uint64_t bytes, runs; /* read without it */
     char apart[64];
     _Atomic uint64_t hits, misses;
-    _Atomic uint64_t *doors; /* by the hash of where a scan begins: those that were missed */
+    _Atomic uint64_t *doors; /* counters of misses, by the hash of a scan's begin */
     char apart_too[64];
 };
 

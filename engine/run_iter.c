@@ -12,27 +12,28 @@ struct run_iter {
     const struct kv_iter_spec *spec;
     struct engi_run_look look;
     struct engi_run *run;   /* NULL: below answers */
-    uint32_t at;            /* the key of it that the iterator stands on */
+    uint32_t at;            /* index of the run's key that the iterator stands on */
     bool back;              /* the scan goes down */
-    bool has_low, has_high; /* it has all that the scan looks at on this side */
+    bool has_low, has_high; /* the run covers the scan's range on this side */
     bool began;             /* a key was given */
     struct kv_iter *below;
     bool notes;             /* what below passes */
-    bool ended;             /* the notes go to the end on their side */
+    bool ended;             /* the notes reach the end of the scan's range */
     struct engi_run_draft draft;
 };
 
-/* Beside what a move answers: the run ends before the scan does. */
+/* A result beside those of a move: the run ends before the scan does. */
 enum { OUTSIDE = 2 };
 
-/* bytes; of the processor's cache, which is asked for what is so far behind a row */
+/* bytes of a cache line; distance of the prefetch behind a row */
 enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 };
 
 /* ---- in the run ---- */
 
-/* Most rows of most runs are nowhere near the processor when they are asked for. */
+/* Prefetches a row ahead, because most rows of runs are not in the processor's cache when they are
+ * read. */
 static inline void fetch(const uint8_t *row, size_t ahead, unsigned lines) {
-    uintptr_t from = (uintptr_t)row + ahead; /* may be behind all rows, where it does nothing */
+    uintptr_t from = (uintptr_t)row + ahead; /* may be behind all rows, where a prefetch does nothing */
     for (unsigned i = 0; i < lines; i++) __builtin_prefetch((const void *)(from + i * LINE));
 }
 
@@ -45,7 +46,7 @@ static inline int stand(struct run_iter *i, uint32_t at) {
     return 1;
 }
 
-/* The first key that is not below this one; n: none is. */
+/* The index of the first key not below this one; n: there is none. */
 static uint32_t find_key(const struct engi_run *r, struct slice key) {
     uint32_t from = 0, to = r->n;
     while (from < to) {
@@ -66,7 +67,8 @@ static int past_low(struct run_iter *i) {
     return i->has_low ? 0 : OUTSIDE;
 }
 
-/* Most scans begin where the run does, and need not look through keys that are nowhere near the processor. */
+/* Most scans begin where the run does, and then need no search through keys outside the processor's
+ * cache. */
 static int seek(struct run_iter *i, struct slice key) {
     int c = slice_cmp(key, i->run->lo);
     if (c < 0) return OUTSIDE;
@@ -88,7 +90,7 @@ static inline int move_in_run(struct run_iter *i, enum kv_move move, struct slic
     return move == KV_SEEK ? seek(i, key) : seek_back(i, key);
 }
 
-/* ---- what below passes ---- */
+/* ---- notes of the store's iterator ---- */
 
 static void forget_notes(struct run_iter *i) {
     if (i->notes) engi_run_draft_fini(&i->draft);
@@ -108,7 +110,8 @@ static void put_bound(struct buf *b, struct slice key, bool behind) {
 
 static bool has_notes(const struct run_iter *i) { return i->draft.back ? i->draft.hi.n : i->draft.lo.n; }
 
-/* Whether the move goes on where the notes end, or begins them: they are of one stretch. */
+/* Whether the move continues where the notes end, or begins them, since notes cover one range
+ * without gaps. */
 static bool follows(const struct run_iter *i, enum kv_move move, struct slice key) {
     const struct engi_run_draft *d = &i->draft;
     if (!has_notes(i)) return move == (d->back ? KV_SEEK_BACK : KV_SEEK);
@@ -245,7 +248,7 @@ struct kv_iter *engi_run_iter_new(struct eng *eng, const struct kv_iter_spec *sp
     struct engi_run_look look;
     struct engi_run *run = engi_run_find(eng, want, &look);
     bool due = !run && engi_run_is_due(&look, spec->tier);
-    /* calloc would not take it from the thread's own cache */
+    /* malloc, unlike calloc, takes it from the thread's own cache */
     struct run_iter *i = run || due ? malloc(sizeof(*i)) : NULL;
     if (i) *i = (struct run_iter){.it.ops = &run_ops, .eng = eng, .spec = spec, .look = look, .back = want->back};
     if (i && run) return through_run(i, run, want);

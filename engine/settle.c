@@ -30,10 +30,10 @@ struct step {
     struct kv_batch *batch;
     struct arena arena;
     struct buf key, value;
-    struct engi_tombs tombs; /* what is painted: the loose ones taken and the pieces below them */
+    struct engi_tombs tombs; /* the painted tombstones: the loose ones taken and the pieces below them */
     struct loose loose[ENGI_SETTLE_LOOSE];
     uint32_t n_loose, n_pieces;
-    struct slice clip; /* of a step that is full: nothing is settled from here on; p NULL: it is not */
+    struct slice clip; /* in a full step, the key from which on nothing is settled; p NULL: the step is not full */
     bool more;
 };
 
@@ -47,7 +47,7 @@ static int seek(struct step *s, struct err *e) {
 
 static enum engi_kind kind_at(const struct step *s) { return s->it->key.p[s->prefix.n]; }
 
-/* The partition's deletion, if there is one. */
+/* Reads the partition's deletion, if there is one. */
 static int read_partition(struct step *s, struct err *e) {
     int64_t at;
     buf_put_slice(&s->key, s->prefix);
@@ -86,7 +86,7 @@ static int by_start(const void *a, const void *b) {
     return slice_cmp(((const struct loose *)a)->tomb.range.from, ((const struct loose *)b)->tomb.range.from);
 }
 
-/* One settled piece: it goes, and is painted in with the rest. 1: it was the last one for this step. */
+/* Deletes a settled piece and adds it to the tombstones to paint. 1: the step is full. */
 static int take_piece(struct step *s, const struct engi_tomb *piece, struct err *e) {
     if (s->batch->ops->batch_delete(s->batch, s->it->key)) return err_nomem(e);
     if (piece->ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, piece, e)) return -1;
@@ -95,7 +95,7 @@ static int take_piece(struct step *s, const struct engi_tomb *piece, struct err 
     return s->clip.p ? 1 : err_nomem(e);
 }
 
-/* The pieces that a range lies over, from those that are not taken yet. */
+/* Takes the settled pieces that a range overlaps and that are not taken yet. */
 static int read_pieces(struct step *s, const struct engi_interval *range, struct slice *beyond, struct err *e) {
     struct slice from = beyond->p && slice_cmp(*beyond, range->from) > 0 ? *beyond : range->from;
     struct engi_tomb piece;
@@ -123,7 +123,7 @@ static int read_all_pieces(struct step *s, struct err *e) {
     return rc;
 }
 
-/* Whether a thread, which is this one, holds the partition's settle lock. */
+/* Whether the partition's settle lock is held (for assertions). */
 static bool is_locked(const struct step *s) {
     return pthread_mutex_trylock(engi_settle_lock(&s->eng->settle, s->prefix)) != 0;
 }
@@ -139,7 +139,7 @@ static int put(struct step *s, const struct engi_tomb *tomb, bool settled) {
                : s->batch->ops->batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
 }
 
-/* The loose records go; what of one lies beyond the clip stays loose. */
+/* Deletes the loose records; the part of one beyond clip is written back as loose. */
 static int replace_loose(struct step *s, struct err *e) {
     for (uint32_t i = 0; i < s->n_loose; i++) {
         struct engi_tomb tomb = s->loose[i].tomb, rest = tomb;

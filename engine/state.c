@@ -1,5 +1,5 @@
-/* Saved states: the store in kv's place is another one, and everything that was proven of the one
- * before is forgotten. */
+/* Saved states. Putting one back replaces kv by another store, and discards all proofs about the
+ * store before. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +17,7 @@ static int check_folder(const struct eng *eng, struct err *e) {
                                     : err_invalid(e, "States are saved in the data folder, and this server has none");
 }
 
-/* Beside its place first: a state that is there is whole. */
+/* Saves to a temporary name first, so that a state under its own name is whole. */
 int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) {
     char path[PATH_MAX], fresh[PATH_MAX], old[PATH_MAX];
     if (check_folder(eng, e) || kv_state_check_name(name, e) || kv_state_path(eng->kv_options.data_dir, name, path, e))
@@ -86,7 +86,7 @@ int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const
     return rc;
 }
 
-/* Answers that are on their way may hold iterators of the old store still. */
+/* Pending answers may still hold iterators of the old store. */
 void eng_state_settle(struct eng *eng) {
     enum { TRIES = 100, EACH_US = 1000 };
     for (int i = 0; eng->retired && i < TRIES && eng->retired->ops->iterators(eng->retired); i++) usleep(EACH_US);
