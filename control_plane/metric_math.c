@@ -323,11 +323,12 @@ static int parse_operand(struct parser *p, struct operand *out) {
 }
 
 static int parse_factor(struct parser *p, struct operand *out) {
-    struct operand x, y;
+    struct operand base, x, y;
     bool negative = false;
     while (takes(p, '-')) negative = !negative;
-    if (parse_operand(p, &x)) return -1;
-    if (takes(p, '^') && (parse_operand(p, &y) || combine(p, pow, &x, &y, &x))) return -1;
+    if (parse_operand(p, &base)) return -1;
+    if (!takes(p, '^')) x = base;
+    else if (parse_operand(p, &y) || combine(p, pow, &base, &y, &x)) return -1;
     y = (struct operand){.kind = NUMBER, .number = -1};
     if (negative) return combine(p, multiply, &x, &y, out);
     *out = x;

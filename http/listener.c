@@ -114,7 +114,7 @@ static bool refuse_foreign(const struct http_listener *l, const struct http_requ
     buf_init(&why, 0);
     bool refused = !http_origin_allows(&l->o.hosts, &caller, &why);
     buf_u8(&why, 0);
-    a->status = MHD_HTTP_FORBIDDEN;
+    a->status = refused ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
     if (refused && l->o.refuse) l->o.refuse(l->o.arg, q, buf_failed(&why) ? "" : (const char *)why.p, a);
     else if (refused) buf_printf(&a->body, "%s\n", buf_failed(&why) ? "" : (const char *)why.p);
     buf_fini(&why);

@@ -122,16 +122,16 @@ static int add(struct builder *b, int unit, uint64_t n, struct err *e) {
     return 0;
 }
 
-/* Reads digits; a number that is too large for 64 bits becomes some large one. false: there are no
- * digits. */
+/* Reads digits; a number that is too large for 64 bits becomes UINT64_MAX, which add refuses. false:
+ * there are no digits. */
 static bool take_digits(struct slice *s, uint64_t *out) {
     size_t i = 0;
     uint64_t v = 0;
+    bool over = false;
     for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v))
-            v = UINT64_MAX / 16;
+        over = over || __builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v);
     *s = slice_of(s->p + i, s->n - i);
-    *out = v;
+    *out = over ? UINT64_MAX : v;
     return i > 0;
 }
 

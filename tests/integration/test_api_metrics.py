@@ -236,6 +236,7 @@ def test_data_comes_in_pages(metered, client):
     ("MAX([w, r]) - MIN(METRICS())", lambda w, r: max(w, r) - min(w, r)),
     ("100 * w / SUM(w)", lambda w, r: 100),
     ("CEIL(w / 7) - FLOOR(w / 7) + ABS(0 - w)", lambda w, r: (w % 7 > 0) + w),
+    ("w ^ 2 - -r ^ 2", lambda w, r: w * w + r * r),
     ("again * 2", lambda w, r: w * 2 + 2),
     ("w / (r - r)", None),
 ])

@@ -128,6 +128,9 @@ def test_what_keyspaces_refuses_is_told_from_what_is_wrong(schema, tmp_path):
     assert [(f["line"], f["refused_by"]) for f in found["refused"]] == [(1, "keyspaces"), (3, "everybody"), (7, "keyspaces"), (8, "everybody")]
     text = tally("check", "--file", file, "--schema", schema)
     assert text.returncode == 1 and f"{file}:3: wrong CQL: unconfigured table shop.nowhere" in text.stdout and text.stdout.endswith("5 statements, 4 refused\n")
+    quoted = tmp_path / 'an "app".cql'
+    quoted.write_text("SELECT * FROM mytable;")
+    assert json.loads(tally("check", "--file", quoted, "--schema", schema, "--json").stdout)["file"] == str(quoted)
     file.write_text("SELECT * FROM mytable;")
     fine = tally("check", "--file", file, "--schema", schema)
     assert (fine.returncode, fine.stdout) == (0, "1 statements, 0 refused\n")

@@ -56,10 +56,14 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
     buf_init(&f.out, 0);
     if (!rc) {
         while (script_next(&s, &at)) check_one(strict, lenient, &f, &s, &at);
-        if (f.json)
-            printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
-                   path, f.statements, SLICE_FMT(buf_slice(&f.out)));
-        else printf("%u statements, %u refused\n", f.statements, f.refused);
+        if (f.json) {
+            struct buf name;
+            buf_init(&name, 0);
+            buf_json_str(&name, slice_str(path));
+            printf("{\"ok\":%s,\"file\":%.*s,\"statements\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
+                   SLICE_FMT(buf_slice(&name)), f.statements, SLICE_FMT(buf_slice(&f.out)));
+            buf_fini(&name);
+        } else printf("%u statements, %u refused\n", f.statements, f.refused);
         script_close(&s);
         rc = f.refused ? 1 : 0;
     }
