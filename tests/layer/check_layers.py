@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Walks the #include lines of every source file and proves that the arrows between rooms go one way, and those between the files of a room, too.
 
-Also: one CMake library per room of the table, no umbrella headers' names, and no path of one machine in the tree.
+Also: one CMake library and, at the top, one README per room of the table, no umbrella headers' names, and no path of one machine in the tree.
 Prints each breach, and "N passed, N failed" (files).
 """
 import os
@@ -195,6 +195,19 @@ def rings(arrows):
             yield from walk(a)
 
 
+def check_readme(folder):
+    """A room at the top has a README that says what it may include, as the table does."""
+    path = os.path.join(ROOT, folder, "README.md")
+    if not os.path.exists(path):
+        yield f"{folder}: no README.md"
+        return
+    others = sorted(r for r in ALLOWED[folder] if not r.startswith(folder + "/"))
+    due = ", ".join(f"`{r}`" for r in others) or "nothing else of the tree"
+    with open(path, encoding="utf-8") as f:
+        if f"It may include: {due}." not in f.read():
+            yield f"{folder}/README.md does not say: It may include: {due}."
+
+
 def main():
     passed = failed = 0
     for ring in rings(arrows_inside_rooms()):
@@ -207,6 +220,9 @@ def main():
         failed += bool(breaches)
         passed += not breaches
     for folder in ALLOWED:
+        for b in check_readme(folder) if "/" not in folder else ():
+            print(b)
+            failed += 1
         ok = os.path.exists(os.path.join(ROOT, folder, "CMakeLists.txt"))
         if not ok:
             print(f"{folder}: no CMakeLists.txt")
