@@ -5,7 +5,13 @@
  * a range does not wait, and readers soon no longer pass the range's tombstone. A compaction in
  * RocksDB chooses its levels when it begins. Keys that another compaction was moving to a lower
  * level at that time remain, below the tombstone. So the thread checks what is left of a range, and
- * compacts it again. The thread exists while there are ranges to compact. Private to engine/.
+ * compacts it again.
+ *
+ * Then it has RocksDB delete the files that are in no version any more. RocksDB deletes them itself
+ * when the last user of their version is a compaction, a flush or an iterator. After a get that was
+ * under way they stay, until the next flush. So the thread waits until no old version is in use,
+ * for at most SETTLE_MS: what is used for longer is used by a compaction or by an iterator. The
+ * thread exists while there is something to do. Private to engine/.
  */
 #pragma once
 
@@ -23,6 +29,7 @@ struct kv_trim {
     pthread_t thread;
     bool running; /* the thread exists and takes ranges */
     bool joinable, closing;
+    bool unlinks; /* files of dropped ranges may be left that RocksDB does not delete */
     uint32_t n;
     struct {
         uint8_t from[KV_TRIM_KEY], to[KV_TRIM_KEY];
@@ -31,8 +38,8 @@ struct kv_trim {
 };
 
 void kv_trim_init(struct kv_trim *t, rocksdb_t *db);
-/* Adds a deleted range, with keys of at most KV_TRIM_KEY bytes. When little of it is left on disk,
- * or too many ranges wait, it is left to ordinary compactions. */
+/* Adds a deleted range, with keys of at most KV_TRIM_KEY bytes. When little of it is left in table
+ * files, or too many ranges wait, its compaction is left to ordinary ones. */
 void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to);
 /* Bytes of a range in table files, approximately. */
 uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to);

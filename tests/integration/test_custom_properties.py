@@ -17,7 +17,7 @@ POLICY = "'scaling_policy': {'target_tracking_scaling_policy_configuration': {%s
 def started(tmp_path_factory):
     from tally_server import Server
 
-    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1",
+    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--region", "eu-west-1",
                     "--compatibility", "strict", "--control", "on").start()
     cluster = server.cluster(schema_metadata_enabled=False)
     session = cluster.connect()
@@ -272,7 +272,7 @@ def test_a_table_with_half_a_warm_throughput_can_be_altered(session, table):
 
 def test_a_table_whose_other_region_is_gone_can_be_altered(new_server):
     """Amazon Keyspaces removes no Region from a keyspace; a server that only reports what it refuses does."""
-    server = new_server("--ddl-delay", "none", "--datacenter", "eu-west-1", "--compatibility", "report")
+    server = new_server("--ddl-delay", "none", "--region", "eu-west-1", "--compatibility", "report")
     with server.cluster(schema_metadata_enabled=False) as cluster:
         alter_where_a_region_went(cluster.connect())
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -821,6 +822,79 @@ static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_
     eng_close(to);
 }
 
+/* ---- disk space of dropped ranges ---- */
+
+struct reader {
+    struct world *w;
+    pthread_t thread;
+    _Atomic bool stop;
+};
+
+/* Reads one key all the time, past the caches of rows. */
+static void *read_one(void *arg) {
+    struct reader *r = arg;
+    struct kv *kv = r->w->kv;
+    struct kv_value value;
+    struct err e = {0};
+    while (!r->stop)
+        if (kv->ops->get(kv, ENG_TIER_ANY, slice_str("a"), &value, &e) > 0) kv->ops->release(kv, &value);
+    return NULL;
+}
+
+static uint64_t table_files(const struct world *w) {
+    char path[400];
+    uint64_t n = 0;
+    snprintf(path, sizeof(path), "%s/rows", w->path);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *f; (f = readdir(d));) {
+        struct stat st;
+        snprintf(path, sizeof(path), "%s/rows/%s", w->path, f->d_name);
+        if (strstr(f->d_name, ".sst") && !stat(path, &st)) n += (uint64_t)st.st_size;
+    }
+    closedir(d);
+    return n;
+}
+
+/* RocksDB keeps the files of a range while a reader is in them, and when that reader is a get, nobody deletes them
+ * after it. */
+static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
+    enum { ROUNDS = 40, READERS = 4, KEYS = 30, BYTES = 100 << 10 };
+    struct world *w = *state;
+    struct reader readers[READERS];
+    char *value = malloc(BYTES), key[16];
+    w->kv->ops->close(w->kv);
+    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join, .memtable_bytes = 1 << 20}, &w->e);
+    put_one(w, w->kv, "a", "1", NULL, NULL);
+    assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = (struct reader){.w = w};
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_one, &readers[i]), 0);
+    }
+    bool held = false;
+    for (int round = 0; round < ROUNDS && !held; round++) {
+        struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+        for (int i = 0; i < KEYS; i++) {
+            snprintf(key, sizeof(key), "k%d", i);
+            for (int at = 0; at < BYTES; at += 8) store_u64((uint8_t *)value + at, (uint64_t)rand() << 32 | rand());
+            assert_int_equal(w->kv->ops->batch_put(b, slice_str(key), slice_of(value, BYTES)), 0);
+        }
+        while (w->kv->ops->write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+        w->kv->ops->batch_free(b);
+        assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+        assert_true(table_files(w) > KEYS * BYTES);
+        assert_int_equal(w->kv->ops->drop_range(w->kv, slice_str("k"), slice_str("l"), &w->e), 0);
+        int tries = 6000;
+        while ((held = table_files(w) > KEYS * BYTES / 2) && --tries) usleep(10000);
+    }
+    for (int i = 0; i < READERS; i++) {
+        readers[i].stop = true;
+        pthread_join(readers[i].thread, NULL);
+    }
+    free(value);
+    assert_false(held);
+}
+
 #define BOTH(f) \
     cmocka_unit_test_setup_teardown(f, setup_memory, teardown), \
         cmocka_unit_test_setup_teardown(f, setup_rocks, teardown)
@@ -845,6 +919,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_files_of_a_dropped_range_go_though_others_read, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
