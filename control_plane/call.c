@@ -31,12 +31,12 @@ const char *call_text(struct call *c, const char *member) {
 
 const char *arn_of_keyspace(struct call *c, const char *keyspace) {
     const struct node_info *n = catalog_node(c->o->catalog);
-    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/", n->region, n->account, keyspace);
+    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/", c->region, n->account, keyspace);
 }
 
 const char *arn_of_table(struct call *c, const char *keyspace, const char *table) {
     const struct node_info *n = catalog_node(c->o->catalog);
-    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s", n->region, n->account, keyspace,
+    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s", c->region, n->account, keyspace,
                         table);
 }
 

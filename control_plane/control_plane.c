@@ -95,8 +95,7 @@ static int check_signature(const struct control_plane *p, const struct http_requ
                            struct call *c) {
     if (!p->o.keys) return 0;
     int64_t now = clock_wall_us(p->o.clock) / 1000000;
-    const struct access_key *key = signature_check(p->o.keys, p->o.region, service, q, now, c->arena, &c->error,
-                                                   c->err);
+    const struct access_key *key = signature_check(p->o.keys, c->region, service, q, now, c->arena, &c->error, c->err);
     if (!key) return -1;
     const struct role_set *roles = access_roles(p->o.access);
     bool known = role_find(roles, key->role) != NULL;
@@ -240,12 +239,13 @@ static void respond(struct control_plane *p, const struct http_request *q, const
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
     int rc;
+    c.region = signature_region(q, p->o.region, &arena);
     out->type = asked.protocol == PROTOCOL_QUERY  ? "text/xml"
                 : asked.protocol == PROTOCOL_CBOR ? "application/cbor"
                                                   : services[asked.service].json;
     out->status = 200;
     if (asked.protocol == PROTOCOL_CBOR) header(out, "smithy-protocol", "rpc-v2-cbor");
-    if (!c.out) rc = call_nomem(&c);
+    if (!c.out || !c.region) rc = call_nomem(&c);
     else if (refusal) rc = call_fail(&c, API_AccessDeniedException, "%s", refusal);
     else {
         pthread_mutex_lock(&p->lock);

@@ -123,7 +123,7 @@ static const char *arn_of_target(struct call *c, const struct target *x) {
     const uint8_t *id = x->t->id;
     return arena_printf(c->arena,
                         "arn:aws:application-autoscaling:%s:%s:scalable-target/%04x%02x%02x%02x%02x%02x%02x%02x%02x",
-                        n->region, n->account, 0x1ec0 + x->write, id[0], id[1], id[2], id[3], id[4], id[5], id[6],
+                        c->region, n->account, 0x1ec0 + x->write, id[0], id[1], id[2], id[3], id[4], id[5], id[6],
                         id[7]);
 }
 
@@ -133,7 +133,7 @@ static const char *arn_of_policy(struct call *c, const struct target *x, const c
     return arena_printf(c->arena,
                         "arn:aws:autoscaling:%s:%s:scalingPolicy:%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%"
                         "02x%02x%02x%02x:resource/cassandra/%s:policyName/%s",
-                        n->region, n->account, id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9],
+                        c->region, n->account, id[0], id[1], id[2], id[3], id[4], id[5], id[6], id[7], id[8], id[9],
                         id[10], id[11], id[12], id[13], id[14], id[15], x->resource, name);
 }
 

@@ -17,7 +17,7 @@ static int find(struct call *c, struct resource_name *out) {
     static const char before[] = "/keyspace/", table[] = "/table/";
     const struct node_info *n = catalog_node(c->o->catalog);
     const char *arn = call_text(c, "resourceArn");
-    const char *prefix = arena_printf(c->arena, "arn:aws:cassandra:%s:%s:", n->region, n->account);
+    const char *prefix = arena_printf(c->arena, "arn:aws:cassandra:%s:%s:", c->region, n->account);
     if (!arn || !prefix) return call_nomem(c);
     if (strncmp(arn, prefix, strlen(prefix)) || strncmp(arn + strlen(prefix), before, sizeof(before) - 1))
         return no_resource(c, arn);

@@ -15,6 +15,7 @@ enum api_error {
 struct call {
     const struct control_plane_options *o;
     struct arena *arena;
+    const char *region;          /* in the names of resources; see signature_region */
     const char *role;            /* the signer's role; NULL: the server asks for no signatures */
     const struct schema *schema; /* a snapshot, taken when the operation began */
     const struct doc *in;        /* the request; it has the operation's shape */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "access/sigv4.h"
+#include "keyspaces/quota.h"
 
 /* The parts of the Authorization header; the slices point into it. */
 struct authorization {
@@ -107,6 +108,18 @@ static bool covers(struct slice headers, const char *name) {
         if (begins && ends && !memcmp(headers.p + i, name, n)) return true;
     }
     return false;
+}
+
+const char *signature_region(const struct http_request *q, const char *own, struct arena *a) {
+    const char *authorization = http_header(q, "Authorization");
+    struct authorization z;
+    if (!authorization || !take_apart(authorization, &z)) return own;
+    /* The scope is DATE/REGION/SERVICE/aws4_request. */
+    const uint8_t *end = z.scope.p + z.scope.n, *from = memchr(z.scope.p, '/', z.scope.n);
+    const uint8_t *to = from ? memchr(from + 1, '/', (size_t)(end - from - 1)) : NULL;
+    if (!to) return own;
+    const char *region = (const char *)arena_dup(a, slice_of(from + 1, (size_t)(to - from - 1))).p;
+    return !region || quota_is_region(region) ? region : own;
 }
 
 /* An unknown key takes as long as a known one, so that the time does not reveal which keys

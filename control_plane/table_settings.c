@@ -159,7 +159,7 @@ static void put_warm(struct call *c, struct doc *to, const struct schema_table *
 }
 
 static void put_stream_summary(struct call *c, const struct schema_table *t) {
-    const char *arn = catalog_stream_arn(c->o->catalog, t, c->arena), *cdc = option(t, "cdc");
+    const char *arn = catalog_stream_arn(c->o->catalog, t, c->region, c->arena), *cdc = option(t, "cdc");
     if (!arn) return;
     const char *type = option(t, "custom_properties.cdc_specification.view_type");
     struct doc *d = put_status(c, c->out, "cdcSpecification", cdc && !strcmp(cdc, "true"));

@@ -66,9 +66,10 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) MUS
 void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
 enum tally_mode catalog_mode(const struct catalog *c);
-/* The ARN of the table's newest change stream, in the arena. NULL: the table never had a stream,
- * or no memory. */
-const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, struct arena *a);
+/* The ARN of the table's newest change stream in the Region, in the arena. NULL: the table never had
+ * a stream, or no memory. */
+const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
+                               struct arena *a);
 /* The host id that system.local shows; stable over restarts. */
 const uint8_t *catalog_host_id(const struct catalog *c);
 

@@ -45,16 +45,17 @@ static bool has_group(uint32_t n, const struct schema_option *o, const char *gro
     return false;
 }
 
-const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, struct arena *a) {
+const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
+                               struct arena *a) {
     const char *label = option_find(t->options, t->n_options, "stream.label");
-    const struct node_info *n = catalog_node(c);
     if (!label) return NULL;
-    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", n->region, n->account,
+    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", region, catalog_node(c)->account,
                         t->keyspace->name, t->name, label);
 }
 
 static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
-    const char *arn = catalog_stream_arn(ro->ctx->catalog, t, ro->ctx->arena);
+    const struct catalog *c = ro->ctx->catalog;
+    const char *arn = catalog_stream_arn(c, t, catalog_node(c)->region, ro->ctx->arena);
     if (!arn && option_find(t->options, t->n_options, "stream.label")) ro->failed = true;
     return arn;
 }

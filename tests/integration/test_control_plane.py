@@ -443,8 +443,31 @@ def test_signatures_are_verified_where_logins_are_asked_for(tmp_path, protocol):
     refused(api.client(protocol, "TEMP", "OTHER").list_keyspaces, "UnrecognizedClientException", 403, "security token")
     refused(api.client(protocol, "AKID", "SECRET", "any-token").list_keyspaces, "UnrecognizedClientException", 403,
             "security token")
-    refused(api.client(protocol, "AKID", "SECRET", region="eu-west-1").list_keyspaces, "InvalidSignatureException", 403, "valid region")
+    assert api.client(protocol, "AKID", "SECRET", region="eu-west-1").get_keyspace(keyspaceName="mine")["resourceArn"].startswith("arn:aws:cassandra:eu-west-1:")
+    refused(api.client(protocol, "AKID", "SECRET", region="eu-west-9").list_keyspaces, "InvalidSignatureException", 403, "valid region")
     refused(api.client(protocol, signature_version=botocore.UNSIGNED).list_keyspaces, "MissingAuthenticationTokenException", 403)
+    api.server.stop()
+
+
+@pytest.mark.parametrize("protocol", ["json", "cbor"])
+def test_names_are_of_the_region_that_a_request_is_signed_for(tmp_path, protocol):
+    """Also without --auth, where the signature itself is not checked."""
+    api = Api(tmp_path, "--ddl-delay", "none")
+    here, there = api.client(protocol), api.client(protocol, region="eu-west-1")
+    prefix = f"arn:aws:cassandra:eu-west-1:{ACCOUNT}:/keyspace/k/"
+    assert there.create_keyspace(keyspaceName="k", tags=[{"key": "a", "value": "b"}])["resourceArn"] == prefix
+    await_keyspace(there, "k")
+    assert there.create_table(keyspaceName="k", tableName="t", schemaDefinition=PLAIN, cdcSpecification={"status": "ENABLED"})["resourceArn"] == f"{prefix}table/t"
+    table = there.get_table(keyspaceName="k", tableName="t")
+    assert table["resourceArn"] == f"{prefix}table/t" and table["latestStreamArn"].startswith(f"{prefix}table/t/stream/")
+    assert there.list_tags_for_resource(resourceArn=prefix)["tags"] == [{"key": "a", "value": "b"}]
+    refused(lambda: here.list_tags_for_resource(resourceArn=prefix), "ResourceNotFoundException", 404)
+    refused(lambda: there.get_table(keyspaceName="k", tableName="u"), "ResourceNotFoundException", 404)
+    own = prefix.replace("eu-west-1", REGION)
+    assert here.get_keyspace(keyspaceName="k")["resourceArn"] == own
+    assert {k["resourceArn"] for k in here.list_keyspaces()["keyspaces"] if k["keyspaceName"] == "k"} == {own}
+    assert api.client(protocol, region="nowhere-1").get_keyspace(keyspaceName="k")["resourceArn"] == own
+    assert api.client(protocol, signature_version=botocore.UNSIGNED).get_keyspace(keyspaceName="k")["resourceArn"] == own
     api.server.stop()
 
 
