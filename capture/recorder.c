@@ -26,7 +26,7 @@ struct capture_recorder {
     struct capture_status status;
     struct capture_header header;
     struct capture_key key;
-    bool stopping, failed; /* failed: the writer has ended after an error of the disk */
+    bool stopping;
     uint32_t n_known;
     uint64_t known[KNOWN];
     /* used by the writer's thread only while it runs */
@@ -192,7 +192,7 @@ static void *run(void *arg) {
         pthread_mutex_lock(&r->lock);
         if (failed) {
             atomic_store(&r->is.on, false);
-            r->failed = last = true;
+            last = true;
             snprintf(r->status.reason, sizeof(r->status.reason), "%.*s", (int)sizeof(r->status.reason) - 1, why);
             log_error("the capture %s has ended: %s", r->status.path, why);
         } else {
@@ -262,7 +262,7 @@ static void begin(struct capture_recorder *r, const char *path, const struct cap
                                         .timestamp_size = r->o.timestamp_size,
                                         .started_us = now};
     r->key = *key;
-    r->stopping = r->failed = false;
+    r->stopping = false;
     r->dropped_now = r->n_known = 0;
     r->file_bytes = 0;
     memset(r->known, 0, sizeof(r->known));

@@ -19,6 +19,7 @@ struct np_audit {
     struct clock *clock;
     pthread_mutex_t lock;
     int fd;        /* under the lock */
+    bool torn;       /* under the lock: the file ends in part of a line */
     bool complained; /* under the lock: an error was logged since the last line that was written */
 };
 
@@ -133,16 +134,22 @@ static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
 static void put(struct np_audit *a, struct np_loop *l, const struct entry *x) {
     struct buf line;
     buf_init(&line, LINE_BYTES_MAX);
+    buf_u8(&line, '\n'); /* ends a torn line; else it is not written */
     put_entry(&line, x, clock_wall_us(a->clock));
     pthread_mutex_lock(&a->lock);
-    bool lost = buf_failed(&line);
-    for (struct slice rest = buf_slice(&line); rest.n && !lost;) {
+    size_t skip = line.n && !a->torn;
+    struct slice rest = slice_of(line.p + skip, line.n - skip);
+    int why = buf_failed(&line) ? ENOMEM : 0;
+    while (rest.n && !why) {
         ssize_t n = write(a->fd, rest.p, rest.n);
+        if (n > 0) a->torn = (size_t)n < rest.n;
         if (n > 0) rest = slice_of(rest.p + n, rest.n - (size_t)n);
-        else lost = n == 0 || errno != EINTR;
+        else if (n == 0) why = ENOSPC;
+        else if (errno != EINTR) why = errno;
     }
+    bool lost = why != 0;
     if (lost) np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
-    if (lost && !a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(errno));
+    if (lost && !a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(why));
     a->complained = lost;
     pthread_mutex_unlock(&a->lock);
     buf_fini(&line);
@@ -205,6 +212,7 @@ int np_audit_reopen(struct np_audit *a, struct err *e) {
     pthread_mutex_lock(&a->lock);
     close(a->fd);
     a->fd = fd;
+    a->torn = false;
     pthread_mutex_unlock(&a->lock);
     return 0;
 }

@@ -631,6 +631,7 @@ void npi_loop_close(struct np_loop *l) {
     l->held = l->held_now = NULL;
     l->inbox_late = NULL;
     l->inbox_errands = NULL;
+    l->inbox_calls = l->calls = NULL;
     l->batch = NULL;
     fall_asleep(l); /* for a loop that never ran on a thread, but was driven by a test */
 }

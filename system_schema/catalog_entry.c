@@ -229,8 +229,8 @@ int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const 
     struct buf b;
     record_key(r.tag, r.id, key);
     buf_init(&b, 0);
-    record_encode(&r, &b);
-    int rc = buf_failed(&b) ? err_nomem(e) : record_check(x->kind, &at, &r, buf_slice(&b), e);
+    int rc = record_write(&r, &b, e);
+    if (!rc) rc = record_check_forms(x->kind, &at, &r, e);
     struct eng_meta_change *all = calloc(n + 1, sizeof *all);
     if (!all) err_nomem(e);
     if (all && n) memcpy(all + 1, more, n * sizeof *all);

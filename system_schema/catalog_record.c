@@ -51,14 +51,20 @@ bool record_eq(const struct record *a, const struct record *b) {
            slice_eq(a->next, b->next);
 }
 
-int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r,
-                 struct slice bytes, struct err *e) {
+int record_write(const struct record *r, struct buf *out, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     struct record back;
     record_key(r->tag, r->id, key);
-    if (record_decode(slice_of(key, sizeof key), bytes, &back, e)) return -1;
-    if (!record_eq(r, &back))
-        return err_set(e, ERR_SERVER, "the record of %s %s does not come back as it was written", kind->word, at->name);
+    record_encode(r, out);
+    if (buf_failed(out)) return err_nomem(e);
+    if (record_decode(slice_of(key, sizeof key), buf_slice(out), &back, e)) return -1;
+    if (record_eq(r, &back)) return 0;
+    return err_set(e, ERR_SERVER, "the record of object %u, %.*s, does not decode to what was encoded", r->id,
+                   SLICE_FMT(r->name));
+}
+
+int record_check_forms(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+                       struct err *e) {
     if (form_check(kind, at, r->form, e)) return -1;
     return r->next.n ? form_check(kind, at, r->next, e) : 0;
 }

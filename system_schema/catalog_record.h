@@ -34,7 +34,9 @@ void record_encode(const struct record *r, struct buf *out);
  * its name and id. */
 int record_decode(struct slice key, struct slice value, struct record *out, struct err *e) MUST_CHECK;
 bool record_eq(const struct record *a, const struct record *b);
-/* Checks R1: the bytes to be written decode to the same record. at: where its definition lives.
+/* Encodes a record that will be written, and checks R1: the bytes decode to the same record.
  * ERR_SERVER. */
-int record_check(const struct object_kind *kind, const struct object_place *at, const struct record *r,
-                 struct slice bytes, struct err *e) MUST_CHECK;
+int record_write(const struct record *r, struct buf *out, struct err *e) MUST_CHECK;
+/* Checks R1 for the forms of a record. at: where its definition lives. ERR_SERVER. */
+int record_check_forms(const struct object_kind *kind, const struct object_place *at, const struct record *r,
+                       struct err *e) MUST_CHECK;

@@ -313,13 +313,14 @@ void catalog_saved_forget(struct catalog *c, const char *name) {
 
 /* ---- putting back; the catalogue's threads are suspended ---- */
 
+/* Adds a record whose forms were checked when they were written (R1). */
 static int add_record(struct meta_batch *b, const struct record *r, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     struct buf value;
     buf_init(&value, 0);
-    record_encode(r, &value);
     record_key(r->tag, r->id, key);
-    int rc = buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, slice_of(key, sizeof key), buf_slice(&value), e);
+    int rc = record_write(r, &value, e);
+    if (!rc) rc = meta_batch_put(b, slice_of(key, sizeof key), buf_slice(&value), e);
     buf_fini(&value);
     return rc;
 }

@@ -56,7 +56,9 @@ enum { ARGS_MAX = 64 };
 
 static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e);
 
+/* In place of the error of an argument, as Cassandra does. */
 static const struct cql_type *refuse_definition(struct slice class, struct err *e) {
+    if (e->set && e->no_memory) return NULL;
     err_clear(e);
     err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
     return NULL;

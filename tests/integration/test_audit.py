@@ -1,6 +1,7 @@
 """The audit log: every request and login of every category, how it ended, and nothing of what was in it."""
 import json
 import os
+import resource
 import signal
 import socket
 import stat
@@ -149,6 +150,29 @@ def test_a_log_that_cannot_be_written_is_counted_and_nobody_is_refused(new_serve
     with s.cluster() as cluster:
         assert cluster.connect().execute("SELECT key FROM system.local").one().key == "local"
     assert s.log.read_text().count("the audit log /dev/full cannot be written: No space left on device") == 1
+
+
+def test_a_line_that_was_torn_does_not_spoil_the_next_one(new_server, tmp_path):
+    """The limit of file size cuts a line; the file is larger than any other of the server."""
+    file, room = tmp_path / "audit.log", 40
+    with open(file, "w") as f:
+        f.truncate(1 << 28)
+    before = file.stat().st_size
+    s = new_server("--mode", "cassandra", "--audit-log", file)
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        soft, hard = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (file.stat().st_size + room, hard))
+        session.execute("SELECT cluster_name FROM system.local")
+        resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (soft, hard))
+        session.execute("SELECT rack FROM system.local")
+    with open(file, "rb") as f:
+        f.seek(before)
+        lines = f.read().decode().splitlines()
+    torn = [i for i, line in enumerate(lines) if not line.endswith("}")]
+    assert len(torn) == 1 and len(lines[torn[0]]) == room, lines
+    assert "rack" in json.loads(lines[torn[0] + 1])["statement"]
+    assert s.log.read_text().count("cannot be written: File too large") == 1
 
 
 @pytest.mark.parametrize("flags, words", [(["--audit-log", "/nowhere/at/all"], "cannot write the audit log to /nowhere/at/all"),

@@ -11,7 +11,7 @@ struct replay_flags {
     struct pricing pricing; /* of --price */
     const char *file, *speed, *capacity_mode;
     uint32_t connections;
-    bool price, up_to_damage, json, limits;
+    bool price, up_to_damage, json;
 };
 
 struct replayed {
