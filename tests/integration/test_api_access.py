@@ -13,7 +13,7 @@ from cassandra.auth import PlainTextAuthProvider
 
 from aws_api import REGION, Api, key_flags, make_roles, refused
 from control import drop_rule, release, set_clock, set_rule
-from tally_server import eventually
+from tally_server import HANG, eventually
 
 PLAIN = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
 PROVISIONED = "CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}"
@@ -213,7 +213,7 @@ def trickle(api, first, piece):
     with socket.create_connection(("127.0.0.1", api.port), timeout=300) as s:
         s.sendall(first)
         s.settimeout(0.1)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG
         while time.monotonic() < deadline:
             try:
                 s.sendall(piece)

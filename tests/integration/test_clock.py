@@ -6,7 +6,7 @@ import pytest
 from cassandra import InvalidRequest
 
 from control import objects, read_clock, release, release_all, set_clock, set_rule
-from tally_server import await_active, create_keyspace, create_table, eventually, status_of
+from tally_server import HANG, await_active, create_keyspace, create_table, eventually, status_of
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_the_partitioner_is_switched_after_ten_minutes(controlled):
 
 
 def await_keyspace(session):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG
     while not session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'r'").one():
         assert time.monotonic() < deadline
         time.sleep(0.02)

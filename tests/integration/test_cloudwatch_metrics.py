@@ -11,7 +11,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from control import set_clock
-from tally_server import ROOT, await_active, create_keyspace, free_port
+from tally_server import HANG, ROOT, await_active, create_keyspace, free_port
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"
@@ -175,7 +175,7 @@ def test_every_metric_of_the_namespace(account):
     used = {table: account.s.execute("SELECT read_units, write_units FROM system_metering.tables WHERE keyspace_name = 'cw' AND table_name = %s", (table,)).one()
             for table in ("p", "q")}
     set_clock(account.s, advance_ms=60_000)
-    deadline = time.monotonic() + 90  # the reclaimer comes by in its own time
+    deadline = time.monotonic() + HANG  # the reclaimer comes by in its own time
     while not account.metric("TTLDeletes"):
         assert time.monotonic() < deadline
         time.sleep(0.5)

@@ -7,7 +7,7 @@ import time
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import Server
+from tally_server import HANG, Server
 
 ROWS = 2000
 
@@ -134,7 +134,7 @@ def wait_for_stamp(server):
     log = newest(server, "*.log")
     line = f"log {int(log.stem)} {log.stat().st_size}\n"
     stamp = server.folder / "data" / "tally.stamp"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while line not in stamp.read_text():
         assert time.monotonic() < deadline, stamp.read_text()
         time.sleep(0.1)

@@ -8,7 +8,7 @@ import pytest
 from cassandra import AlreadyExists, InvalidRequest
 
 from control import drop_rule, objects, read_clock, release, release_all, set_clock, set_rule, set_status
-from tally_server import await_active, create_keyspace, status_of
+from tally_server import HANG, await_active, create_keyspace, status_of
 
 
 # ---- docs/ddl.md, "What is answered meanwhile": kind x status x statement -> answer ----
@@ -107,7 +107,7 @@ def settle(session):
     def under_way():
         return [r for r in session.execute("SELECT status FROM system_control.objects") if r.status not in ("ACTIVE", LOST)]
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while under_way():
         assert time.monotonic() < deadline
         release_all(session)
@@ -349,7 +349,7 @@ def test_a_migration_tool_waits_for_what_is_held(controlled):
     thread.start()
     try:
         for name in ("a", "b"):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + HANG
             while status_of(session, "app", name) != "CREATING":
                 assert time.monotonic() < deadline and not done.is_set()
                 time.sleep(0.01)
@@ -370,7 +370,7 @@ def test_drop_and_create_again_as_a_truncate_script_does(controlled):
         assert session.execute("SELECT * FROM k.t").all() == []
         session.execute("INSERT INTO k.t (p) VALUES (%s)", (round_,))
         session.execute("DROP TABLE k.t")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG
         while status_of(session, "k", "t") is not None:
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -391,7 +391,7 @@ def test_drivers_agree_on_the_schema_while_something_is_under_way(controlled):
         assert "t" not in cluster.metadata.keyspaces["k"].tables
         release_all(session)
         assert session.execute(version).one() != before
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG
         while "t" not in cluster.metadata.keyspaces["k"].tables:  # it is told by an event
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -7,7 +7,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import ROOT, Server
+from tally_server import HANG, ROOT, Server
 from test_metering import Charge
 
 CASES = Path(__file__).with_name("documented_charges.txt")
@@ -93,7 +93,7 @@ class Run:
         self.session.execute(f"CREATE KEYSPACE {self.keyspace} WITH replication = {{'class': 'NetworkTopologyStrategy', {factors}}}")
 
     def wait(self, text):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG
         while self.execute(text).one():
             assert time.monotonic() < deadline
 
@@ -128,7 +128,7 @@ class Run:
     def await_ttl_deletes(self, wanted, where):
         """The reclaimer comes by in its own time."""
         keyspace, table = self.table().split(".")
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + HANG
         while (got := self.session.execute("SELECT ttl_deletes FROM system_metering.tables WHERE keyspace_name = %s AND table_name = %s", (keyspace, table)).one()[0]) != wanted:
             assert got < wanted and time.monotonic() < deadline, where
             time.sleep(0.3)

@@ -13,7 +13,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace, create_table, eventually, free_port
+from tally_server import HANG, Server, await_active, create_keyspace, create_table, eventually, free_port
 
 BIG = bytes(50_000)  # 49 units and more
 QUORUM = ConsistencyLevel.LOCAL_QUORUM
@@ -186,7 +186,7 @@ def test_a_provisioned_table_has_a_burst_of_what_it_did_not_use(limited):
     with pytest.raises(WriteTimeout, match="provisioned-write: 20 write units per second, asked 49"):
         l.insert("t", 1, 5, BIG)
     l.session.execute("ALTER TABLE lim.t WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST'}}")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while l.capacity("t").capacity_mode != "PAY_PER_REQUEST":
         assert time.monotonic() < deadline
         time.sleep(0.05)

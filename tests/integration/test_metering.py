@@ -14,7 +14,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import ROOT, Server, await_active, create_keyspace, create_table
+from tally_server import HANG, ROOT, Server, await_active, create_keyspace, create_table
 
 ASK = {"capacity": b""}
 QUORUM, ONE, LOCAL_ONE = ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.ONE, ConsistencyLevel.LOCAL_ONE
@@ -256,7 +256,7 @@ def test_expired_rows_cost_until_they_are_removed(session):
     insert = session.prepare("INSERT INTO m.expired (pk, ck, v) VALUES (1, ?, ?) USING TTL 1")
     for ck in (1, 3):
         session.execute(insert, (ck, bytes(8 * KIB - 115)))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     query = "SELECT ck FROM m.expired WHERE pk = 1"
     while len(charge(session, query).rows) > 1:
         assert time.monotonic() < deadline
@@ -482,7 +482,7 @@ def test_a_column_that_has_expired_counts_until_it_is_removed(session):
     create_table(session, "m", "partly", "pk int, ck int, v blob, w int, s blob static, PRIMARY KEY (pk, ck)")
     session.execute("INSERT INTO m.partly (pk, ck, w) VALUES (1, 1, 1)")
     session.execute(session.prepare("UPDATE m.partly USING TTL 1 SET v = ?, s = ? WHERE pk = 1 AND ck = 1"), (bytes(3000), bytes(2000)))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     query = "SELECT * FROM m.partly WHERE pk = 1 AND ck = 1"
     while charge(session, query).rows[0].v is not None:
         assert time.monotonic() < deadline

@@ -16,7 +16,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 from cassandra.util import Date, Duration, Time
 
-from tally_server import await_active, create_keyspace, create_table, status_of
+from tally_server import HANG, await_active, create_keyspace, create_table, status_of
 
 CAPACITY = {"capacity": b""}
 FOUNDING = ("pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static, "
@@ -428,7 +428,7 @@ def test_an_event_tells_when_a_table_is_ready(server, session):
     with server.cluster(schema_event_refresh_window=0, topology_event_refresh_window=0) as cluster:
         cluster.connect()
         session.execute("CREATE TABLE mykeyspace.announced (k int PRIMARY KEY)")
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG
         while "announced" not in cluster.metadata.keyspaces["mykeyspace"].tables:
             assert time.monotonic() < end, "no event, or one before the table was there"
             time.sleep(0.05)

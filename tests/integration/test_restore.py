@@ -8,7 +8,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
-from tally_server import await_active, create_keyspace, eventually, status_of
+from tally_server import HANG, await_active, create_keyspace, eventually, status_of
 
 PITR = "CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}"
 
@@ -108,7 +108,7 @@ def test_a_dropped_table_is_restored_to_its_last_moment_and_to_one_before(sessio
     session.execute("UPDATE r.gone SET m['b'] = 7, s = s - {1} WHERE pk = 1")
     session.execute("DELETE FROM r.gone WHERE pk = 2")
     session.execute("DROP TABLE r.gone")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while status_of(session, "r", "gone"):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -215,7 +215,7 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
     before = moment_after()
     session.execute(f"ALTER TABLE r.t WITH {PITR}")
     await_active(session, "r", "t")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while "earliest_restorable_timestamp" not in properties(session, "t")["point_in_time_recovery"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -237,7 +237,7 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
 
 
 def await_type(session):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while [r.status for r in session.execute("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = 'r'")] != ["ACTIVE"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)

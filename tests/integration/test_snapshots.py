@@ -9,7 +9,7 @@ from cassandra import AuthenticationFailed, InvalidRequest, OperationTimedOut, U
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 
-from tally_server import await_active, create_keyspace, create_table, eventually
+from tally_server import HANG, await_active, create_keyspace, create_table, eventually
 
 
 def save(session, name, keyspace=None):
@@ -72,7 +72,7 @@ def test_schema_prepared_statements_and_metadata_follow(session):
     assert session.execute(star, (1,)).one()._fields == ("pk", "v")
     with pytest.raises(InvalidRequest):
         session.execute(later, (2,))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG
     while "later" in session.cluster.metadata.keyspaces["k"].tables or "w" in session.cluster.metadata.keyspaces["k"].tables["t"].columns:
         assert time.monotonic() < deadline, "the driver was not told"
         time.sleep(0.1)
@@ -204,7 +204,7 @@ def test_a_keyspace_goes_back_and_everything_else_stays(session):
     writer.join()
     assert not failures, failures[:3]
     assert len(written) > 50 and [r[0] for r in rows(session, "other.t")] == written
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while set(session.cluster.metadata.keyspaces["k"].tables) != {"t", "many", "counted"} or "w" in session.cluster.metadata.keyspaces["k"].tables["t"].columns:
         assert time.monotonic() < deadline, "the driver was not told"
         time.sleep(0.1)

@@ -8,9 +8,7 @@ import time
 import pytest
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 
-from tally_server import TALLY, eventually
-
-from tally_server import HANG
+from tally_server import HANG, TALLY, eventually
 
 MB = 1 << 20
 LARGE, SMALL = 200 * MB, 2 * MB

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tally_server import TALLYD, Server, create_keyspace, create_table
+from tally_server import HANG, TALLYD, Server, create_keyspace, create_table
 
 TALLY = TALLYD.parent / "tally"
 
@@ -86,7 +86,7 @@ def test_top_for_people_is_a_table_and_a_screen(busy):
     rows = [line for line in text.split("\n") if "INSERT INTO shop.orders" in line]
     assert len(rows) == 1
     screen = subprocess.Popen(["script", "-qec", f"{TALLY} top --server {at(busy)}", "/dev/null"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True)
-    seen, deadline = b"", time.monotonic() + 20
+    seen, deadline = b"", time.monotonic() + HANG
     while seen.count(b"\x1b[H\x1b[J") < 2 and time.monotonic() < deadline:
         seen += os.read(screen.stdout.fileno(), 65536)
     os.killpg(screen.pid, signal.SIGTERM)

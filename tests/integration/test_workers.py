@@ -11,7 +11,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.protocol import OverloadedErrorMessage, ServerError
 
-from tally_server import eventually, free_port
+from tally_server import HANG, eventually, free_port
 
 ROWS, ROWS_OF_A_BATCH = 40_000, 200
 SLOW_SCAN = "SELECT p FROM w.big WHERE v = 'nowhere' ALLOW FILTERING"
@@ -186,7 +186,7 @@ def test_write_that_waits_too_long_is_a_write_timeout_and_leaves_no_trace(new_se
         while not batch:
             with contextlib.suppress(WriteTimeout):  # of the preparation, where the machine pauses
                 batch = sessions[0].prepare(CONDITIONAL)
-        answered, errors, sent, hang = 0, [], 0, time.monotonic() + 600
+        answered, errors, sent, hang = 0, [], 0, time.monotonic() + HANG * 5
         while not (answered and errors):
             assert time.monotonic() < hang, (answered, len(errors))
             at_once = 1 if errors else 64  # what is alone is answered
