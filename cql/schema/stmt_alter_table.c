@@ -80,6 +80,7 @@ static int tags(struct compile *c, const struct ast_alter_table *a, struct catal
     if (!l) return -1;
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
     if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
+    change->at_once = true; /* Terraform sends UntagResource, TagResource and UpdateTable without a wait between */
     if (a->op == ALTER_TABLE_ADD_TAGS) {
         change->n_options = l->n;
         change->options = l->items;

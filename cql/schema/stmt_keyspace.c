@@ -145,6 +145,7 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
     }
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
     if (take_tags(c, k->tags, change)) return -1;
+    change->at_once = true; /* as in stmt_alter_table.c */
     if (k->add_tags) return 0;
     const char **names = ARENA_ARRAY(c->arena, change->n_options + 1, const char *);
     if (!names) return err_nomem(c->err);
