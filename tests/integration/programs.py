@@ -108,6 +108,9 @@ PROGRAMS = {
     "sigv4-java": ("sigv4/java", Maven("tally.Login")),
 }
 
+# Environments whose programs tests run as their packages install them.
+VENVS = ("awscli", "keyspaces-mcp")
+
 
 @contextlib.contextmanager
 def made_once(folder, stamp):
@@ -197,7 +200,7 @@ class Conversation:
 
 def main():
     os.nice(10)
-    for name, make in [("awscli", lambda name: venv_program(name, "aws")), *((name, program) for name in PROGRAMS)]:
+    for name, make in [*((name, lambda name: venv_program(name, "python")) for name in VENVS), *((name, program) for name in PROGRAMS)]:
         try:
             make(name)
             print("made", name, flush=True)

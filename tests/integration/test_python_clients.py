@@ -1,0 +1,143 @@
+"""Clients in Python that bring libraries of their own, as their registry has them.
+
+AWS's MCP server for Amazon Keyspaces answers MCP requests on its standard input by CQL requests to Tally. It has two ways to connect, and
+the tests use both: to Amazon Keyspaces (TLS, always port 9142), and to any server that speaks CQL (an address and a port)."""
+import json
+import os
+import sys
+
+import pytest
+from cassandra.auth import PlainTextAuthProvider
+
+import programs
+from tally_server import Server, await_active, certificates, create_keyspace, create_table
+
+USER, PASSWORD = "mcp-at-123456789012", "pw"
+
+
+def own_address():
+    """A loopback address that no other process of tests uses, because the MCP server fixes the port."""
+    pid = os.getpid()
+    return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mcp")
+    file = folder / "credentials"
+    file.write_text(f"user {USER} {PASSWORD}\n")
+    file.chmod(0o600)
+    ca, flags = certificates(folder / "certificates")
+    s = Server(folder, "--listen", own_address(), "--tls-port", "9142", *flags, "--auth", "sigv4", "--credentials", file, "--compatibility", "strict",
+               "--ddl-delay", "100").start()
+    s.ca = ca
+    with s.cluster(auth_provider=PlainTextAuthProvider(USER, PASSWORD), schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "orders", "customer text, at timestamp, total decimal, notes map<text, text>, PRIMARY KEY (customer, at)")
+        session.execute("CREATE TABLE shop.stock (item int PRIMARY KEY, pieces int) WITH CUSTOM_PROPERTIES = "
+                        "{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}")
+        await_active(session, "shop", "stock")
+        for day in range(1, 26):
+            session.execute(f"INSERT INTO shop.orders (customer, at, total) VALUES ('Ada', '2024-01-{day:02}', {day}.50)")
+        session.execute("INSERT INTO shop.orders (customer, at, notes) VALUES ('Bob', '2024-02-01', {'door': 'red'})")
+    yield s
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
+
+
+class Tools:
+    """A conversation with the MCP server: JSON-RPC 2.0, one message per line."""
+
+    def __init__(self, home):
+        command = programs.venv_program("keyspaces-mcp", "awslabs.amazon-keyspaces-mcp-server")
+        self.conversation = programs.Conversation("env", f"HOME={home}", command)
+        self.asked = 0
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tally's tests", "version": "1"}}
+        self.ask("initialize", client)
+        self.say({"method": "notifications/initialized"})
+
+    def say(self, message):
+        self.conversation.say(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def ask(self, method, parameters):
+        self.asked += 1
+        self.say({"id": self.asked, "method": method, "params": parameters})
+        answer = self.conversation.hear()
+        while answer.get("id") != self.asked:  # skips notifications
+            answer = self.conversation.hear()
+        return answer["result"]
+
+    def call(self, name, **arguments):
+        """Returns (whether the tool succeeded, the text that a model gets)."""
+        result = self.ask("tools/call", {"name": name, "arguments": arguments})
+        (content,) = result["content"]
+        return not result["isError"], content["text"]
+
+
+@pytest.fixture(scope="module", params=["keyspaces", "cassandra"])
+def tools(request, server, tmp_path_factory):
+    """The MCP server; its settings file and the certificate are in the home folder, as its documentation says."""
+    if sys.version_info >= (3, 12):
+        pytest.skip("not run: the MCP server needs a Python before 3.12")
+    home = tmp_path_factory.mktemp("home")
+    settings = {"DB_USE_KEYSPACES": str(request.param == "keyspaces").lower(), "DB_KEYSPACES_ENDPOINT": server.host, "DB_KEYSPACES_REGION": "us-east-1",
+                "DB_CASSANDRA_CONTACT_POINTS": server.host, "DB_CASSANDRA_PORT": server.port, "DB_CASSANDRA_LOCAL_DATACENTER": "us-east-1",
+                "DB_CASSANDRA_USERNAME": USER, "DB_CASSANDRA_PASSWORD": PASSWORD}
+    folder = home / ".keyspaces-mcp"
+    (folder / "certs").mkdir(parents=True)
+    (folder / "env").write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+    (folder / "certs" / "sf-class2-root.crt").write_bytes(server.ca.read_bytes())
+    made = Tools(home)
+    yield made
+    made.conversation.end()
+def test_mcp_server_lists_and_describes_the_schema(tools):
+    assert [t["name"] for t in tools.ask("tools/list", {})["tools"]] == [
+        "listKeyspaces", "listTables", "describeKeyspace", "describeTable", "executeQuery", "analyzeQueryPerformance"]
+    good, text = tools.call("listKeyspaces")
+    assert good and {"- `shop`", "- `system`", "- `system_schema_mcs`"} <= set(text.splitlines())
+    good, text = tools.call("listTables", keyspace="shop")
+    assert good and [line for line in text.splitlines() if line.startswith("- `")] == ["- `orders`", "- `stock`"]
+    good, text = tools.call("describeKeyspace", keyspace="shop")
+    assert good and "**Strategy**: `org.apache.cassandra.locator.SimpleStrategy`" in text and "**Durable Writes**: `True`" in text
+    good, text = tools.call("describeTable", keyspace="shop", table="orders")
+    assert good and [line for line in text.splitlines() if line.startswith("| `")] == [
+        "| `at` | `timestamp` | `clustering` |", "| `customer` | `text` | `partition_key` |", "| `notes` | `map<text, text>` | `regular` |",
+        "| `total` | `decimal` | `regular` |"]
+    assert tools.call("describeTable", keyspace="shop", table="stock")[0]
+    assert tools.call("describeTable", keyspace="shop", table="nosuch") == (
+        False, "Error executing tool describeTable: Error describing table: Failed to describe table shop.nosuch: Table not found: shop.nosuch")
+    good, text = tools.call("describeKeyspace", keyspace="nosuch")
+    assert not good and "Keyspace not found: nosuch" in text
+    assert "Could not retrieve capacity information" not in "".join(tools.conversation.errors)
+
+
+def test_mcp_server_runs_queries(tools):
+    good, text = tools.call("executeQuery", keyspace="shop", query="SELECT * FROM orders WHERE customer = 'Ada'")
+    assert good and "**Row Count:** 25" in text and "Showing 20 of 25 total rows" in text
+    assert "| Ada | 2024-01-02 00:00:00 | null | 2.50 |" in text.splitlines()
+    good, text = tools.call("executeQuery", keyspace="shop", query="SELECT notes FROM shop.orders WHERE customer = 'Bob'")
+    assert good and "| {'door': 'red'} |" in text.splitlines()
+    good, text = tools.call("executeQuery", keyspace="system_schema_mcs", query="SELECT table_name, status FROM tables WHERE keyspace_name = 'shop'")
+    assert good and {"| orders | ACTIVE |", "| stock | ACTIVE |"} <= set(text.splitlines())
+    good, text = tools.call("executeQuery", keyspace="shop", query="SELECT * FROM stock WHERE item = 1")
+    assert good and "No rows returned." in text
+
+
+@pytest.mark.parametrize("query, words", [
+    ("SELECT * FROM orders WHERE total = 3", "use ALLOW FILTERING"),
+    ("SELECT count(*) FROM orders", "countRows is not yet supported"),
+    ("SELECT nosuch FROM orders", "Undefined column name nosuch"),
+    ("SELECT * FROM nosuch", "unconfigured table shop.nosuch")])
+def test_mcp_server_passes_refusals_on(tools, query, words):
+    good, text = tools.call("executeQuery", keyspace="shop", query=query)
+    assert not good and words in text
+
+
+def test_mcp_server_analyses_queries(tools):
+    good, text = tools.call("analyzeQueryPerformance", keyspace="shop", query="SELECT * FROM orders WHERE customer = 'Ada'")
+    assert good and "**Table:** `orders`" in text and "EFFICIENT PARTITION KEY USAGE" in text and "ALLOW FILTERING:" not in text
+    good, text = tools.call("analyzeQueryPerformance", keyspace="shop", query="SELECT * FROM orders WHERE total = 3 ALLOW FILTERING")
+    assert good and "WARNING - ALLOW FILTERING" in text
+    good, text = tools.call("analyzeQueryPerformance", keyspace="shop", query="SELECT * FROM nosuch")
+    assert good and "Table 'nosuch' not found in keyspace 'shop'" in text
