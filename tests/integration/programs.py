@@ -96,6 +96,7 @@ PROGRAMS = {
     "go": ("go", Go()),
     "rust": ("rust", Cargo("rust-driver-test")),
     "cpp": ("cpp", Python("cpp", "driver.py")),
+    "langchain": ("langchain", Python("langchain", "stores.py")),
     # 4.13.0, which the SigV4 plugin depends on, ships a native-protocol that reads the payload before the warnings; so do all up to 4.19.0
     "java-4.19.3": java_driver("org.apache.cassandra", "4.19.3"),
     "java-4.13.0": java_driver("com.datastax.oss", "4.13.0"),

@@ -1,7 +1,9 @@
 """Clients in Python that bring libraries of their own, as their registry has them.
 
 AWS's MCP server for Amazon Keyspaces answers MCP requests on its standard input by CQL requests to Tally. It has two ways to connect, and
-the tests use both: to Amazon Keyspaces (TLS, always port 9142), and to any server that speaks CQL (an address and a port)."""
+the tests use both: to Amazon Keyspaces (TLS, always port 9142), and to any server that speaks CQL (an address and a port).
+
+LangChain's classes (langchain/stores.py) work as far as they need no index: Tally has none, as Amazon Keyspaces."""
 import json
 import os
 import sys
@@ -141,3 +143,72 @@ def test_mcp_server_analyses_queries(tools):
     assert good and "WARNING - ALLOW FILTERING" in text
     good, text = tools.call("analyzeQueryPerformance", keyspace="shop", query="SELECT * FROM nosuch")
     assert good and "Table 'nosuch' not found in keyspace 'shop'" in text
+
+
+@pytest.fixture(scope="module", params=["keyspaces", "cassandra"])
+def langchain(request, tmp_path_factory, program):
+    """step(name): what the step of stores.py returned. LangChain does not wait until its tables are ACTIVE, so they are at once."""
+    s = Server(tmp_path_factory.mktemp("langchain"), "--mode", request.param, "--ddl-delay", "none",
+               *(("--compatibility", "strict") if request.param == "keyspaces" else ())).start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE chat WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        stores = programs.Conversation(*program("langchain"), s.host, s.port, "chat")
+
+        def step(name):
+            stores.say(name)
+            what, value = stores.hear()
+            return value if what == "ok" else (what, value)
+
+        step.strict, step.session = request.param == "keyspaces", session
+        yield step
+        stores.end()
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
+
+
+def refused(words):
+    return "InvalidRequest", f'Error from server: code=2200 [Invalid query] message="{words}"'
+
+
+TALK = [["human", "Where is my order?"], ["ai", "On its way."]]
+NO_INDEX = "CREATE INDEX is not yet supported."
+
+
+def test_langchain_chat_history(langchain):
+    assert langchain("chat_history") == TALK
+    assert langchain("chat_history_async") == TALK
+    assert langchain("chat_history_cleared") == []
+
+
+def test_langchain_byte_store_and_loader(langchain):
+    assert langchain("byte_store") == [["two", None, "one"], ["a/1", "a/2"]]
+    assert langchain("loader") == ["a/1", "a/2", "b/1"]
+    markdown, rows = langchain("database")
+    assert "### Table Name: bytes" in markdown and "- row_id (text)" in markdown and "b'three'" in rows
+    deleted = langchain("byte_store_delete")
+    assert deleted == (refused("IN is not yet supported in DELETE. Send a statement for each key.") if langchain.strict else ["b/1"])
+
+
+def test_langchain_llm_cache(langchain):
+    assert langchain("llm_cache") == ["answer", None]
+    if langchain.strict:
+        what, words = langchain("llm_cache_with_ttl")
+        assert what == "InvalidRequest" and "ALTER TABLE ... WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}" in words
+        langchain.session.execute("ALTER TABLE chat.langchain_llm_cache WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}")
+    assert langchain("llm_cache_with_ttl") == ["answer", None]
+    cleared = langchain("llm_cache_clear")
+    assert cleared == (refused("TRUNCATE cannot be prepared. Send it as a simple statement.") if langchain.strict else None)
+
+
+def test_langchain_vector_stores_work_only_without_an_index(langchain):
+    if langchain.strict:
+        no_type = refused("vector is not yet supported. Store it as text, blob or bigint.")
+        assert langchain("vector_store") == langchain("semantic_cache") == no_type
+        what, words = langchain("unindexed_store")  # the store's own session is at LOCAL_ONE
+        assert what == "InvalidRequest" and "Supported consistency levels are: LOCAL_QUORUM" in words
+        return
+    assert langchain("vector_store") == langchain("semantic_cache") == refused(NO_INDEX)
+    assert langchain("vector_store_documents") == "red"
+    assert langchain("vector_store_search") == refused("ANN ordering is not yet supported.")
+    assert langchain("unindexed_store") == ["green", 1, 2]
