@@ -4,6 +4,7 @@ AWS's MCP server for Amazon Keyspaces answers MCP requests on its standard input
 the tests use both: to Amazon Keyspaces (TLS, always port 9142), and to any server that speaks CQL (an address and a port).
 
 LangChain's classes (langchain/stores.py) work as far as they need no index: Tally has none, as Amazon Keyspaces."""
+import contextlib
 import json
 import os
 import re
@@ -24,6 +25,19 @@ def own_address():
     return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
 
 
+@contextlib.contextmanager
+def running(server):
+    """Starts the server and stops it in the end; kills it when the fixture or its use fails."""
+    server.start()
+    try:
+        yield server
+        assert server.alive(), f"tallyd died:\n{server.log_tail()}"
+        server.stop()
+    finally:
+        if server.alive():
+            server.kill9()
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mcp")
@@ -32,21 +46,23 @@ def server(tmp_path_factory):
     file.chmod(0o600)
     ca, flags = certificates(folder / "certificates")
     s = Server(folder, "--listen", own_address(), "--tls-port", "9142", *flags, "--auth", "sigv4", "--credentials", file, "--compatibility", "strict",
-               "--ddl-delay", "100").start()
+               "--ddl-delay", "100")
     s.ca = ca
-    with s.cluster(auth_provider=PlainTextAuthProvider(USER, PASSWORD), schema_metadata_enabled=False) as cluster:
-        session = cluster.connect()
-        create_keyspace(session, "shop")
-        create_table(session, "shop", "orders", "customer text, at timestamp, total decimal, notes map<text, text>, PRIMARY KEY (customer, at)")
-        session.execute("CREATE TABLE shop.stock (item int PRIMARY KEY, pieces int) WITH CUSTOM_PROPERTIES = "
-                        "{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}")
-        await_active(session, "shop", "stock")
-        for day in range(1, 26):
-            session.execute(f"INSERT INTO shop.orders (customer, at, total) VALUES ('Ada', '2024-01-{day:02}', {day}.50)")
-        session.execute("INSERT INTO shop.orders (customer, at, notes) VALUES ('Bob', '2024-02-01', {'door': 'red'})")
-    yield s
-    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
-    s.stop()
+    with running(s):
+        with s.cluster(auth_provider=PlainTextAuthProvider(USER, PASSWORD), schema_metadata_enabled=False) as cluster:
+            fill(cluster.connect())
+        yield s
+
+
+def fill(session):
+    create_keyspace(session, "shop")
+    create_table(session, "shop", "orders", "customer text, at timestamp, total decimal, notes map<text, text>, PRIMARY KEY (customer, at)")
+    session.execute("CREATE TABLE shop.stock (item int PRIMARY KEY, pieces int) WITH CUSTOM_PROPERTIES = "
+                    "{'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}")
+    await_active(session, "shop", "stock")
+    for day in range(1, 26):
+        session.execute(f"INSERT INTO shop.orders (customer, at, total) VALUES ('Ada', '2024-01-{day:02}', {day}.50)")
+    session.execute("INSERT INTO shop.orders (customer, at, notes) VALUES ('Bob', '2024-02-01', {'door': 'red'})")
 
 
 class Tools:
@@ -164,9 +180,9 @@ def test_mcp_server_works_in_cassandra_mode_with_the_settings_of_the_documentati
 @pytest.fixture(scope="module", params=["keyspaces", "cassandra"])
 def langchain(request, tmp_path_factory, program):
     """step(name): what the step of stores.py returned. LangChain does not wait until its tables are ACTIVE, so they are at once."""
-    s = Server(tmp_path_factory.mktemp("langchain"), "--mode", request.param, "--ddl-delay", "none",
-               *(("--compatibility", "strict") if request.param == "keyspaces" else ())).start()
-    with s.cluster() as cluster:
+    strict = request.param == "keyspaces"
+    flags = ("--compatibility", "strict") if strict else ()
+    with running(Server(tmp_path_factory.mktemp("langchain"), "--mode", request.param, "--ddl-delay", "none", *flags)) as s, s.cluster() as cluster:
         session = cluster.connect()
         session.execute("CREATE KEYSPACE chat WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         stores = programs.Conversation(*program("langchain"), s.host, s.port, "chat")
@@ -176,11 +192,9 @@ def langchain(request, tmp_path_factory, program):
             what, value = stores.hear()
             return value if what == "ok" else (what, value)
 
-        step.strict, step.session = request.param == "keyspaces", session
+        step.strict, step.session = strict, session
         yield step
         stores.end()
-    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
-    s.stop()
 
 
 def refused(words):

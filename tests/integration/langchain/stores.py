@@ -25,6 +25,7 @@ from langchain_core.outputs import Generation
 host, port, keyspace = sys.argv[1:]
 EMBEDDING = DeterministicFakeEmbedding(size=4)
 TALK = [HumanMessage("Where is my order?"), AIMessage("On its way.")]
+PATIENCE = 120  # seconds; the driver's default is 2 for the control connection, too little for a busy machine
 warnings.simplefilter("ignore")
 
 
@@ -123,8 +124,9 @@ def vector_store_search(session):
 
 
 def main():
-    profile = ExecutionProfile(consistency_level=ConsistencyLevel.LOCAL_QUORUM)
-    with Cluster([host], port=int(port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
+    profile = ExecutionProfile(consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=PATIENCE)
+    with Cluster([host], port=int(port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=PATIENCE,
+                 control_connection_timeout=PATIENCE) as cluster:
         session = cluster.connect()
         for line in sys.stdin:
             try:
