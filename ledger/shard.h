@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/ip_address.h"
 #include "ledger/book.h"
 #include "ledger/heavy.h"
 #include "ledger/order.h"
@@ -43,7 +44,7 @@ void ledger_driver_unref(struct ledger_driver *d);
 struct ledger_connection {
     struct ledger_connection *next, *prev;
     uint64_t id;
-    char address[46]; /* numeric */
+    char address[IP_ADDRESS_TEXT]; /* numeric */
     char role[64];
     int64_t opened_us;
     struct { /* from the STARTUP message; version 0: none yet */

@@ -1,6 +1,5 @@
 #include "native_protocol/conn.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -34,8 +33,7 @@ void npi_conn_ref(struct np_conn *c) { c->refs++; }
 static void enter_ledger(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     if (!o->ledger) return;
-    if (c->peer_n)
-        inet_ntop(c->peer_n == 4 ? AF_INET : AF_INET6, c->peer, c->account.address, sizeof(c->account.address));
+    ip_address_print(&c->peer, c->account.address);
     snprintf(c->account.role, sizeof(c->account.role), "%s", c->session.role);
     if (c->transport.ssl) {
         snprintf(c->account.client.cipher, sizeof(c->account.client.cipher), "%s",
@@ -471,19 +469,16 @@ void npi_conn_check_evicted(struct np_conn *c) {
 static void note_addresses(struct np_conn *c, int fd) {
     struct sockaddr_storage a;
     socklen_t n = sizeof(a);
-    c->peer_n = 4;
     if (!getsockname(fd, (struct sockaddr *)&a, &n)) {
-        const void *ip = a.ss_family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)&a)->sin6_addr
-                                                 : (const void *)&((struct sockaddr_in *)&a)->sin_addr;
-        inet_ntop(a.ss_family, ip, c->session.local_address, sizeof(c->session.local_address));
+        struct ip_address own = ip_address_of_socket(&a);
+        ip_address_print(&own, c->session.local_address);
         c->session.local_port = ntohs(((struct sockaddr_in *)&a)->sin_port);
     }
     n = sizeof(a);
-    if (getpeername(fd, (struct sockaddr *)&a, &n)) return;
-    c->peer_n = a.ss_family == AF_INET6 ? 16 : 4;
+    c->peer.n = 4; /* 0.0.0.0 when the client has gone already */
+    if (getpeername(fd, (struct sockaddr *)&a, &n) || (a.ss_family != AF_INET && a.ss_family != AF_INET6)) return;
+    c->peer = ip_address_of_socket(&a);
     c->account.client.port = ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port has the same offset */
-    if (c->peer_n == 16) memcpy(c->peer, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
-    else memcpy(c->peer, &((struct sockaddr_in *)&a)->sin_addr, 4);
 }
 
 static void set_options(int fd) {
@@ -499,7 +494,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     struct np_conn *c = calloc(1, sizeof(*c));
     if (c) {
         note_addresses(c, fd);
-        c->counted_as = npi_peers_enter(&l->bounds->peers, c->peer, c->peer_n);
+        c->counted_as = npi_peers_enter(&l->bounds->peers, &c->peer);
         if (!c->counted_as) np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
     }
     if (!c || !c->counted_as) {

@@ -22,6 +22,7 @@
 #include <ev.h>
 #include <stdatomic.h>
 
+#include "base/ip_address.h"
 #include "native_protocol/frame.h"
 #include "native_protocol/output.h"
 #include "native_protocol/peers.h"
@@ -63,8 +64,7 @@ struct np_conn {
         bool pending, challenged;
         char nonce[32];
     } login;
-    uint8_t peer[16];
-    uint8_t peer_n; /* 4 or 16 */
+    struct ip_address peer; /* the client's */
     struct np_peer *counted_as;
 
     struct buf in;    /* an incomplete envelope or segment */

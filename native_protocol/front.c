@@ -70,7 +70,7 @@ static int open_listener(const char *address, uint16_t port, bool share, struct 
     struct sockaddr_in *v4 = (struct sockaddr_in *)&a;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a;
     socklen_t n;
-    int on = 1;
+    int on = 1, off = 0;
     memset(&a, 0, sizeof(a));
     if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
@@ -83,6 +83,8 @@ static int open_listener(const char *address, uint16_t port, bool share, struct 
     } else return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
     int fd = socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /* `::` takes both families, whatever the machine's net.ipv6.bindv6only says. */
+    if (fd >= 0 && a.ss_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (fd >= 0 && share) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
     if (fd >= 0 && !bind(fd, (struct sockaddr *)&a, n) && !listen(fd, BACKLOG)) return fd;
     err_set(e, ERR_CONFIG, "cannot listen on %s port %u: %s", address, port, strerror(errno));
@@ -107,16 +109,19 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     return 0;
 }
 
-/* Listens on the loopback addresses that system.peers shows with `keyspaces`. An address in use is
- * shown, but not listened on. */
+/* Listens on the addresses after a loopback address that system.peers shows with `keyspaces`. An
+ * address in use is shown, but not listened on. The same goes for an address that the machine does
+ * not have: 127.0.0.0/8 is there on every machine, but IPv6 has the one loopback address ::1. */
 static void listen_on_peers(struct np_front *f, int slot, uint16_t port, struct np_tls *tls) {
     const struct node_info *node = catalog_node(f->o.catalog);
-    bool wanted = strcmp(node->peers, "keyspaces") == 0 && strncmp(f->o.listen, "127.", 4) == 0;
+    struct ip_address own;
+    bool loopback = ip_address_parse(f->o.listen, &own) && ip_address_is_loopback(&own);
+    bool wanted = loopback && strcmp(node->peers, "keyspaces") == 0;
     for (uint32_t k = 0; wanted && k < KEYSPACES_PEERS; k++) {
-        char address[ADDRESS_TEXT];
+        char address[IP_ADDRESS_TEXT];
         struct err why = {0};
         uint16_t same = port;
-        peers_following(f->o.listen, k + 1, address);
+        peers_following(f->o.listen, own.n == 16, k + 1, address);
         int rc = np_port_pick(address, &same, &why);
         for (unsigned i = 0; i < f->n_loops && rc == 0; i++) {
             struct np_listener *l = &f->loops[i].listeners[slot + (int)k];

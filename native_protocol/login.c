@@ -67,7 +67,7 @@ static struct allowance *allowance_of(struct np_logins *p, const uint8_t address
 /* Takes n slow checks from the allowance of the connection's address; false: fewer are left. */
 static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
     uint8_t address[16] = {0};
-    memcpy(address, c->peer, c->peer_n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
+    memcpy(address, c->peer.bytes, c->peer.n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
     pthread_mutex_lock(&p->lock);
     struct allowance *a = allowance_of(p, address, clock_machine_us(p->o.clock));
     bool may = a->left >= n;

@@ -32,11 +32,10 @@ static struct np_peer **find(struct np_peers *p, const uint8_t key[KEY]) {
     return at;
 }
 
-struct np_peer *npi_peers_enter(struct np_peers *p, const uint8_t *address, uint8_t n) {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* prefix of an IPv4 address on an IPv6 socket */
-    bool v4 = n == 4 || !memcmp(address, mapped, sizeof(mapped));
-    uint8_t key[KEY] = {v4 ? 4 : 6};
-    memcpy(key + 1, v4 ? address + n - 4 : address, v4 ? 4 : 8);
+struct np_peer *npi_peers_enter(struct np_peers *p, const struct ip_address *address) {
+    bool v6 = address->n == 16;
+    uint8_t key[KEY] = {v6 ? 6 : 4};
+    memcpy(key + 1, address->bytes, v6 ? 8 : 4);
     pthread_mutex_lock(&p->lock);
     struct np_peer **at = find(p, key), *peer = NULL;
     if (p->n < p->max) {

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ip_address.h"
+
 enum { NP_PEER_SLOTS = 1024 };
 
 struct np_peer; /* an address that has connections */
@@ -21,6 +23,6 @@ struct np_peers {
 
 void npi_peers_init(struct np_peers *p, uint32_t max, uint32_t max_each);
 void npi_peers_fini(struct np_peers *p);
-/* address: n bytes, 4 or 16. NULL: there are too many connections, or no memory. */
-struct np_peer *npi_peers_enter(struct np_peers *p, const uint8_t *address, uint8_t n);
+/* NULL: there are too many connections, or no memory. */
+struct np_peer *npi_peers_enter(struct np_peers *p, const struct ip_address *address);
 void npi_peers_leave(struct np_peers *p, struct np_peer *peer);

@@ -128,7 +128,7 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
         .duration_us = took,
         .command = "QUERY",
         .request = titles[call->r.kind],
-        .client = slice_of(call->conn->peer, call->conn->peer_n),
+        .client = slice_of(call->conn->peer.bytes, call->conn->peer.n),
         .parameters = par,
         .events = ev,
     };

@@ -1,6 +1,6 @@
 #include "system_schema/row_out.h"
 
-#include <arpa/inet.h>
+#include "base/ip_address.h"
 
 int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table,
                  virtual_row_fn row, void *arg) {
@@ -66,10 +66,8 @@ void row_double(struct row_out *ro, const char *column, double v) {
 }
 
 void row_inet(struct row_out *ro, const char *column, const char *numeric) {
-    uint8_t bytes[16];
-    if (!numeric) return;
-    if (inet_pton(AF_INET, numeric, bytes) == 1) put(ro, column, bytes, 4);
-    else if (inet_pton(AF_INET6, numeric, bytes) == 1) put(ro, column, bytes, 16);
+    struct ip_address a;
+    if (numeric && ip_address_parse(numeric, &a)) put(ro, column, a.bytes, a.n);
 }
 
 static void put_item(struct buf *b, struct slice item) {

@@ -1,43 +1,56 @@
 /* This node: system.local and its peers. */
-#include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "base/ip_address.h"
 #include "base/murmur3.h"
 #include "system_schema/system_table.h"
 
 /* ---- the ring: this node and its peers ---- */
 
-/* The addresses of this service that --peers gives, in the arena. With `keyspaces` the listen
- * address comes first, followed by its nine peers. */
+/* The addresses of this service that --peers gives, in the arena: those of the connection's
+ * family, because the client connects to them as it connected to this one. With `keyspaces` this
+ * node's own address comes first, followed by its nine peers. */
 struct addresses {
     uint32_t n;
     const char **all;
 };
 
-void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TEXT]) {
-    struct in_addr a;
-    if (inet_pton(AF_INET, listen_address, &a) != 1) inet_pton(AF_INET, "127.0.0.1", &a);
-    a.s_addr = htonl(ntohl(a.s_addr) + i);
-    inet_ntop(AF_INET, &a, out, ADDRESS_TEXT);
+void peers_following(const char *listen_address, bool ipv6, uint32_t i, char out[IP_ADDRESS_TEXT]) {
+    static const struct ip_address loopback[] = {{4, {127, 0, 0, 1}}, {16, {[15] = 1}}};
+    struct ip_address a;
+    if (!ip_address_parse(listen_address, &a) || a.n != loopback[ipv6].n) a = loopback[ipv6];
+    a = ip_address_after(a, i);
+    ip_address_print(&a, out);
+}
+
+/* The address that the client connected to. The server's own sessions have none. */
+static const char *address_of(const struct virtual_context *ctx) {
+    bool connected = ctx->local_address && *ctx->local_address;
+    return connected ? ctx->local_address : ctx->catalog->node.listen_address;
 }
 
 static int find_peers(struct row_out *ro, struct addresses *out) {
     const struct catalog *c = ro->ctx->catalog;
     const char *setting = c->node.peers ? c->node.peers : "none";
+    struct ip_address own, a;
+    char text[IP_ADDRESS_TEXT];
+    bool ipv6 = ip_address_parse(address_of(ro->ctx), &own) && own.n == 16;
     *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS + 1, const char *)};
     if (!out->all) return -1;
     if (strcmp(setting, "none") == 0) return 0;
     if (strcmp(setting, "keyspaces") == 0) {
-        char text[ADDRESS_TEXT];
         for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
-            peers_following(c->node.listen_address, i, text);
+            peers_following(c->node.listen_address, ipv6, i, text);
             if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
         }
         return 0;
     }
     char *copy = arena_strdup(ro->ctx->arena, setting), *rest = NULL;
-    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest))
-        out->all[out->n++] = p;
+    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest)) {
+        if (!ip_address_parse(p, &a) || (a.n == 16) != ipv6) continue;
+        ip_address_print(&a, text);
+        if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
+    }
     return copy ? 0 : -1;
 }
 
@@ -98,7 +111,7 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     if (!row_out_wants(&ro, 0, "local")) return 0;
     if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
-    const char *address = ctx->local_address ? ctx->local_address : c->node.listen_address;
+    const char *address = address_of(ctx);
     uint32_t at = reached(&ro, &peers);
     row_out_begin(&ro);
     row_text(&ro, "key", "local");
@@ -158,15 +171,14 @@ YIELDS(peers) {
 }
 
 int peers_check(const char *setting, struct err *e) {
-    uint8_t bytes[16];
+    struct ip_address a;
     if (strcmp(setting, "none") == 0 || strcmp(setting, "keyspaces") == 0) return 0;
     char *copy = strdup(setting), *rest = NULL;
     if (!copy) return err_nomem(e);
     bool any = false;
     for (char *p = strtok_r(copy, ", ", &rest); p && !e->set; p = strtok_r(NULL, ", ", &rest)) {
         any = true;
-        if (inet_pton(AF_INET, p, bytes) != 1 && inet_pton(AF_INET6, p, bytes) != 1)
-            err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
+        if (!ip_address_parse(p, &a)) err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
     }
     free(copy);
     if (!any && !e->set) err_set(e, ERR_CONFIG, "there is no address in '%s'", setting);

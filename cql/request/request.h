@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "base/ip_address.h"
 #include "base/clock.h"
 #include "cql/syntax/ast.h"
 #include "engine/engine.h"
@@ -56,7 +57,7 @@ struct cql_db_options {
 struct cql_session {
     char keyspace[64]; /* of USE; empty: none */
     uint8_t protocol_version;
-    char local_address[46]; /* numeric, what the client connected to */
+    char local_address[IP_ADDRESS_TEXT]; /* numeric, what the client connected to */
     uint16_t local_port;
     const char *role; /* the role that has logged in; NULL: none */
     struct {          /* cache of the newest permission check: the role's permissions on a table, by the table's id */

@@ -280,22 +280,43 @@ def test_requests_before_the_login_are_refused_on_the_wire(new_server):
     s.stop()
 
 
+def begin_guess(server, host, source):
+    """A connection from this address, with its STARTUP sent."""
+    c = socket.create_connection((host, server.port), timeout=300, source_address=(source, 0))
+    c.sendall(struct.pack(">BBhBI", 4, 0, 1, 1, 22) + struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0")
+    return c
+
+
+def send_guess(c, password):
+    c.recv(100)
+    token = b"\0cassandra\0" + password
+    c.sendall(struct.pack(">BBhBI", 4, 0, 1, 0x0F, 4 + len(token)) + struct.pack(">i", len(token)) + token)
+
+
 def test_who_guesses_pays_and_others_log_in(new_server):
     s = new_server("--mode", "cassandra", "--auth", "password", "--handshake-timeout", "300")  # the checks may wait long for their turn
     log_in(s, "cassandra", "cassandra")[0].shutdown()
-    guesses = []
-    for _ in range(60):
-        guesses.append(socket.create_connection((s.host, s.port), timeout=300, source_address=("127.0.0.9", 0)))
-        guesses[-1].sendall(struct.pack(">BBhBI", 4, 0, 1, 1, 22) + struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0")
+    guesses = [begin_guess(s, s.host, "127.0.0.9") for _ in range(60)]
     for i, c in enumerate(guesses):
-        c.recv(100)
-        token = b"\0cassandra\0guess%d" % i
-        c.sendall(struct.pack(">BBhBI", 4, 0, 1, 0x0F, 4 + len(token)) + struct.pack(">i", len(token)) + token)
+        send_guess(c, b"guess%d" % i)
     log_in(s, "cassandra", "cassandra")[0].shutdown()  # of another address, while they wait: it is remembered
     words = [c.recv(500) for c in guesses]
     refused = sum(b"Too many failed logins" in w for w in words)
     assert refused >= 20 and refused + sum(b"are incorrect" in w for w in words) == 60, words[-1]
     for c in guesses:
+        c.close()
+    s.stop()
+
+
+def test_guesses_of_one_ipv4_address_do_not_count_for_others_of_a_socket_of_both_families(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password", "--handshake-timeout", "300", "--listen", "::")
+    guilty = [begin_guess(s, "127.0.0.1", "127.0.0.9") for _ in range(60)]
+    innocent = [begin_guess(s, "127.0.0.1", f"127.0.0.{i}") for i in range(20, 50)]
+    for i, c in enumerate(guilty + innocent):
+        send_guess(c, b"guess%d" % i)
+    assert any(b"Too many failed logins" in c.recv(500) for c in guilty)
+    assert all(b"are incorrect" in c.recv(500) for c in innocent)
+    for c in guilty + innocent:
         c.close()
     s.stop()
 
