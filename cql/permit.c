@@ -92,15 +92,15 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER,  MAY_DROP,
                                                MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
     uint64_t generation = access_generation(access);
-    struct asker a;
+    struct principal a;
     if (!need->superuser && is_remembered(r->session, generation, s, need->permissions)) return 0;
     const struct role_set *roles = access_roles(access);
-    int rc = asker_init(&a, r, roles);
+    int rc = principal_init(&a, r, roles);
     if (!rc && need->superuser && !a.superuser)
         rc = err_set(r->err, ERR_UNAUTHORIZED, "Only superusers may change %s", need->on.keyspace ? need->on.keyspace
                      : "the server");
     for (size_t i = 0; i < ARRAY_LEN(in_order) && !rc; i++)
-        if (need->permissions & 1u << in_order[i]) rc = asker_must(&a, in_order[i], &need->on);
+        if (need->permissions & 1u << in_order[i]) rc = principal_require(&a, in_order[i], &need->on);
     if (!rc && s->table) {
         r->session->permitted.generation = generation;
         r->session->permitted.permissions = need->permissions;

@@ -13,14 +13,14 @@
 
 #include "http/certificate.h"
 
-/* VISITORS: connections open at once. A few more may exist while libmicrohttpd closes those that
+/* CLIENTS_MAX: connections open at once. A few more may exist while libmicrohttpd closes those that
  * were shut down. */
-enum { VISITORS = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
+enum { CLIENTS_MAX = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
 
 /* A connection. The daemon's thread makes and frees it; its place in the list and its deadline are
  * protected by the listener's lock. */
-struct visitor {
-    TAILQ_ENTRY(visitor) entry;
+struct client {
+    TAILQ_ENTRY(client) entry;
     int fd;
     bool listed;
     time_t until; /* the deadline, on the monotonic clock; 0: none, its request is being answered */
@@ -28,12 +28,12 @@ struct visitor {
 
 struct http_listener {
     struct MHD_Daemon *daemon;
-    pthread_t usher; /* closes connections that are past their deadline */
+    pthread_t reaper; /* closes connections that are past their deadline */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stopping, has_usher;
-    TAILQ_HEAD(, visitor) visitors; /* oldest first */
-    unsigned n_visitors;
+    bool stopping, has_reaper;
+    TAILQ_HEAD(, client) clients; /* oldest first */
+    unsigned n_clients;
     struct http_options o;
     struct http_certificate *certificate; /* NULL: no TLS */
 };
@@ -85,7 +85,7 @@ static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.re
 /* Sets the connection's deadline. seconds 0: no deadline. */
 static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct visitor *v = info ? info->socket_context : NULL;
+    struct client *v = info ? info->socket_context : NULL;
     if (!v) return;
     pthread_mutex_lock(&l->lock);
     v->until = seconds ? now_s() + seconds : 0;
@@ -169,23 +169,24 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_R
     *state = NULL;
 }
 
-/* ---- visitors ---- */
+/* ---- clients ---- */
 
 /* Removes the connection from the list. Under the lock. */
-static void unlist(struct http_listener *l, struct visitor *v) {
-    TAILQ_REMOVE(&l->visitors, v, entry);
-    l->n_visitors--;
+static void unlist(struct http_listener *l, struct client *v) {
+    TAILQ_REMOVE(&l->clients, v, entry);
+    l->n_clients--;
     v->listed = false;
 }
 
-static void send_off(struct http_listener *l, struct visitor *v) {
+static void close_client(struct http_listener *l, struct client *v) {
     unlist(l, v);
     shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
 
-static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what) {
+static void on_connection(void *arg, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
-    struct visitor *v = *context;
+    struct client *v = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (!v) return;
         pthread_mutex_lock(&l->lock);
@@ -200,24 +201,24 @@ static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum
     *context = v = calloc(1, sizeof(*v));
     if (!v || !info) return;
     pthread_mutex_lock(&l->lock);
-    *v = (struct visitor){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
-    TAILQ_INSERT_TAIL(&l->visitors, v, entry);
-    if (++l->n_visitors > VISITORS) send_off(l, TAILQ_FIRST(&l->visitors));
+    *v = (struct client){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
+    TAILQ_INSERT_TAIL(&l->clients, v, entry);
+    if (++l->n_clients > CLIENTS_MAX) close_client(l, TAILQ_FIRST(&l->clients));
     pthread_mutex_unlock(&l->lock);
 }
 
 /* Once a second: closes the connections that are past their deadline. A connection that sends one
  * byte at a time never counts as idle in libmicrohttpd, so the daemon itself would keep it open. */
-static void *usher(void *arg) {
+static void *reaper(void *arg) {
     struct http_listener *l = arg;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
         struct timespec next;
-        struct visitor *v, *behind;
+        struct client *v, *behind;
         time_t now = now_s();
-        for (v = TAILQ_FIRST(&l->visitors); v; v = behind) {
+        for (v = TAILQ_FIRST(&l->clients); v; v = behind) {
             behind = TAILQ_NEXT(v, entry);
-            if (v->until && v->until < now) send_off(l, v);
+            if (v->until && v->until < now) close_client(l, v);
         }
         clock_gettime(CLOCK_REALTIME, &next);
         next.tv_sec++;
@@ -229,7 +230,7 @@ static void *usher(void *arg) {
 
 /* ---- life ---- */
 
-/* GnuTLS calls this for the certificate of a handshake. on_visitor has put the listener into the
+/* GnuTLS calls this for the certificate of a handshake. on_connection has put the listener into the
  * session. */
 static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_st *info, gnutls_pcert_st **chain,
                         unsigned *n, gnutls_ocsp_data_st **ocsp, unsigned *n_ocsp,
@@ -243,7 +244,7 @@ static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_
 }
 
 static struct MHD_Daemon *start(struct http_listener *l) {
-    enum { CONNECTIONS = 2 * VISITORS, MEMORY = 16 << 10 };
+    enum { CONNECTIONS = 2 * CLIENTS_MAX, MEMORY = 16 << 10 };
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons(l->o.port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -252,7 +253,8 @@ static struct MHD_Daemon *start(struct http_listener *l) {
     return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
                             (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
-                            MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l, more,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_end, l, more,
                             on_handshake, MHD_OPTION_END);
 }
 
@@ -262,16 +264,16 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     if (!l) return err_nomem(e);
     l->o = *o;
     if (!l->o.request_s || l->o.request_s > REQUEST_SECONDS) l->o.request_s = REQUEST_SECONDS;
-    TAILQ_INIT(&l->visitors);
+    TAILQ_INIT(&l->clients);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
     int rc = o->tls_cert && !(l->certificate = http_certificate_open(o->tls_cert, o->tls_key, e)) ? -1 : 0;
     if (!rc) l->daemon = start(l);
     if (!rc && !l->daemon)
         rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
-    if (!rc && pthread_create(&l->usher, NULL, usher, l))
+    if (!rc && pthread_create(&l->reaper, NULL, reaper, l))
         rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
-    else l->has_usher = !rc;
+    else l->has_reaper = !rc;
     if (!rc) *out = l;
     else http_stop(l);
     return rc ? -1 : 0;
@@ -282,7 +284,7 @@ void http_stop(struct http_listener *l) {
     l->stopping = true;
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
-    if (l->has_usher) pthread_join(l->usher, NULL);
+    if (l->has_reaper) pthread_join(l->reaper, NULL);
     if (l->daemon) MHD_stop_daemon(l->daemon);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);

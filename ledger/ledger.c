@@ -60,10 +60,10 @@ static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) 
     return cell;
 }
 
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run,
-                            const struct shard_asker *askers, const struct shard_key *keys) {
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_batch *batch,
+                            const struct shard_segment *segments, const struct shard_key *keys) {
     struct cell cell = {0};
-    shard_run_post(s, second, run, askers, keys, &cell);
+    shard_batch_post(s, second, batch, segments, keys, &cell);
     pthread_mutex_lock(&l->lock);
     figures_add(&l->book.dropped, &cell.f);
     pthread_mutex_unlock(&l->lock);
@@ -71,24 +71,24 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
-    const struct shard_asker *askers = s->askers;
+    const struct shard_segment *segments = s->segments;
     const struct shard_key *keys = s->keys;
     assert(shard_reads_are_timed(s));
-    for (const struct shard_run *run = s->runs; run < s->runs + s->n_runs; run++) {
-        uint32_t second = second_of(l, s, run->second_us);
+    for (const struct shard_batch *batch = s->batches; batch < s->batches + s->n_batches; batch++) {
+        uint32_t second = second_of(l, s, batch->second_us);
         turn_second(l, s, second);
-        struct cell *cell = cell_of(l, s, run->object);
-        if (LIKELY(cell)) shard_run_post(s, second, run, askers, keys, cell);
-        else post_of_dropped(l, s, second, run, askers, keys);
-        askers += run->n_askers;
-        keys += run->n_keys;
+        struct cell *cell = cell_of(l, s, batch->object);
+        if (LIKELY(cell)) shard_batch_post(s, second, batch, segments, keys, cell);
+        else post_of_dropped(l, s, second, batch, segments, keys);
+        segments += batch->n_segments;
+        keys += batch->n_keys;
     }
     shard_reads_clear(s);
 }
 
 void ledger_settle(struct ledger *l, unsigned shard) {
     struct shard *s = &l->shards[shard];
-    if (!s->n_runs) return;
+    if (!s->n_batches) return;
     pthread_mutex_lock(&s->lock);
     settle(l, s);
     pthread_mutex_unlock(&s->lock);
@@ -121,7 +121,8 @@ bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection
 struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
                               const struct op_cost *cost, int64_t now_us) {
     struct shard *s = &l->shards[shard];
-    bool half_full = s->n_runs > SHARD_RUNS / 2 || s->n_askers > SHARD_ASKERS / 2 || s->n_keys > SHARD_KEYS / 2;
+    bool half_full = s->n_batches > SHARD_BATCHES / 2 || s->n_segments > SHARD_SEGMENTS / 2 ||
+                     s->n_keys > SHARD_KEYS / 2;
     if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
     return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
 }

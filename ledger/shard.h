@@ -101,7 +101,7 @@ struct shard_table {
     struct order order; /* of the partition keys of its writes */
 };
 
-enum { SHARD_RUNS = 64, SHARD_ASKERS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
+enum { SHARD_BATCHES = 64, SHARD_SEGMENTS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
 
 /* The data of a partition that heavy.h keeps, since it was first kept. */
 struct shard_partition {
@@ -118,22 +118,22 @@ struct shard_statement {
     char *text;
 };
 
-/* A run: queued reads, one behind the other, that differ only in connection, duration, bytes read
+/* A batch: queued reads, one behind the other, that differ only in connection, duration, bytes read
  * and partition. */
-struct shard_run {
+struct shard_batch {
     uint64_t statement_id; /* a statement that the shard keeps */
     int64_t second_us;     /* when their second began */
     uint32_t object, halves;
     uint64_t rows_read /* entities, too */, rows_returned;
     uint8_t class;
     bool one_partition;
-    /* n: the reads of the run; the first n_timed of them have a duration */
-    uint32_t n, n_timed, n_askers, n_keys;
+    /* n: the reads of the batch; the first n_timed of them have a duration */
+    uint32_t n, n_timed, n_segments, n_keys;
     uint64_t bytes_read, took_us;
     struct span latency; /* without their number */
 };
-/* The connection of a run's reads from the from-th on, up to the next asker's first. */
-struct shard_asker {
+/* The connection of a batch's reads from the from-th on, up to the next segment's first. */
+struct shard_segment {
     struct ledger_connection *connection;
     uint32_t from;
 };
@@ -160,10 +160,10 @@ struct shard {
     struct ledger_connection *connections;
     _Atomic pthread_t owner; /* the thread that queued last */
     /* accessed by the owner only */
-    uint32_t n_runs, n_askers, n_keys, n_key_bytes;
-    struct shard_run *run; /* the last one; NULL: none */
-    struct shard_run runs[SHARD_RUNS];
-    struct shard_asker askers[SHARD_ASKERS];
+    uint32_t n_batches, n_segments, n_keys, n_key_bytes;
+    struct shard_batch *batch; /* the last one; NULL: none */
+    struct shard_batch batches[SHARD_BATCHES];
+    struct shard_segment segments[SHARD_SEGMENTS];
     struct shard_key keys[SHARD_KEYS];
     uint8_t key_bytes[SHARD_KEYS * SHARD_KEY];
 };
@@ -185,17 +185,19 @@ bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
 /* Sets the duration of each read queued since the last call. Every read gets one before it is
  * posted. */
 void shard_reads_time(struct shard *s, int64_t took_us);
-static inline bool shard_reads_are_timed(const struct shard *s) { return !s->run || s->run->n_timed == s->run->n; }
-/* Posts a run, given with the first of its askers and of its keys, and its table's cell. Called by
+static inline bool shard_reads_are_timed(const struct shard *s) {
+    return !s->batch || s->batch->n_timed == s->batch->n;
+}
+/* Posts a batch, given with the first of its segments and of its keys, and its table's cell. Called by
  * the owner, under the lock. */
-void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers,
-                    const struct shard_key *keys, struct cell *cell);
+void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch *batch,
+                      const struct shard_segment *segments, const struct shard_key *keys, struct cell *cell);
 /* Empties the queue, after posting or to discard it. Called by the owner. */
 static inline void shard_reads_clear(struct shard *s) {
-    s->n_runs = s->n_askers = s->n_keys = s->n_key_bytes = 0;
-    s->run = NULL;
+    s->n_batches = s->n_segments = s->n_keys = s->n_key_bytes = 0;
+    s->batch = NULL;
 }
-/* The table's cell, for posting a run; called under the lock. NULL: the shard does not have the
+/* The table's cell, for posting a batch; called under the lock. NULL: the shard does not have the
  * table and keyspace is NULL, or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,

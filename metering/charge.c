@@ -116,13 +116,13 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
 /* Whether the write is sized by the row as it stands. Without a read of the row the written columns
  * count. */
 static bool by_row(const struct op_write *w, enum write_size by) {
-    return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND;
+    return by == WRITE_SIZE_ROW && w->image.known == IMAGE_FOUND;
 }
 
 /* Whether the row as it stands is exactly the written columns, so that no read was needed. A
  * written null leaves no column. */
 static bool is_as_written(const struct op_write *w, enum write_size by) {
-    return by == WRITE_SIZE_ROW && w->stood.known == STOOD_AS_WRITTEN;
+    return by == WRITE_SIZE_ROW && w->image.known == IMAGE_AS_WRITTEN;
 }
 
 static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
@@ -133,10 +133,10 @@ static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
 
 static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor,
                        struct charge *c) {
-    struct size_parts row = by_row(w, by) ? w->stood.row : w->row;
+    struct size_parts row = by_row(w, by) ? w->image.row : w->row;
     if (is_as_written(w, by)) row = size_row_without_nulls(cost->size_model, &row);
     uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, &row);
-    uint64_t units = by_row(w, by) ? w->stood.row_steps : size_write_steps(bytes);
+    uint64_t units = by_row(w, by) ? w->image.row_steps : size_write_steps(bytes);
     model_add(c, cost->size_model, &row);
     c->row_bytes += bytes;
     c->write_units += (double)(factor * at_least_1(units));
@@ -163,8 +163,8 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
     if (w->has_row) charge_row(cost, w, by, factor, c);
     /* Deleting a partition deletes its static row by an operation of its own, like each of its
      * rows. */
-    if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) {
-        struct size_parts statics = by_row(w, by) ? w->stood.statics : w->statics;
+    if (w->has_static || (w->many && by_row(w, by) && w->image.statics.rows)) {
+        struct size_parts statics = by_row(w, by) ? w->image.statics : w->statics;
         if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
         uint64_t bytes = size_static_bytes(&statics);
         rule_add(c, RULE_WRITE_STATIC);
@@ -177,7 +177,7 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) {
     struct charge c = {0};
     for (const struct op_write *w = cost->writes; w; w = w->next)
-        if (by == WRITE_SIZE_ROW && w->stood.known == STOOD_UNKNOWN && (w->applied || !w->conditional)) return false;
+        if (by == WRITE_SIZE_ROW && w->image.known == IMAGE_UNKNOWN && (w->applied || !w->conditional)) return false;
     for (const struct op_write *w = cost->writes; w; w = w->next) charge_any(cost, w, by, &c);
     *out = (struct charge_write_size){.row_bytes = c.row_bytes,
                                       .static_bytes = c.static_bytes,

@@ -25,11 +25,11 @@ struct np_workers {
     /* threads that wait for a work, under lock; one that was woken counts until it runs */
     unsigned n_idle[WORK_CLASSES];
     struct np_queue queue;
-    int64_t look_us; /* when the keeper looks next */
+    int64_t look_us; /* when the monitor looks next */
     bool stopping, no_waiting;
-    bool has_keeper;
+    bool has_monitor;
     _Atomic unsigned running; /* parts */
-    pthread_t keeper;
+    pthread_t monitor;
     unsigned n_threads;
     struct worker threads[];
 };
@@ -164,7 +164,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* ---- the keeper ---- */
+/* ---- the monitor ---- */
 
 int64_t np_workers_keep(struct np_workers *p) {
     struct np_works stale = TAILQ_HEAD_INITIALIZER(stale);
@@ -262,8 +262,8 @@ static int start(struct np_workers *p, const unsigned *threads) {
     pthread_attr_setstacksize(&attr, STACK);
     int rc = 0;
     for (int i = 0; i < WORK_CLASSES && !rc; i++) rc = start_class(p, (enum cql_work_class)i, threads[i], &attr);
-    if (!rc) rc = pthread_create(&p->keeper, &attr, keep, p);
-    p->has_keeper = !rc;
+    if (!rc) rc = pthread_create(&p->monitor, &attr, keep, p);
+    p->has_monitor = !rc;
     pthread_attr_destroy(&attr);
     return rc;
 }
@@ -317,8 +317,8 @@ void np_workers_stop(struct np_workers *p) {
     pthread_mutex_unlock(&p->lock);
     end_all(p, &waiting, NP_WORK_STOPPING);
     while (p->n_threads) pthread_join(p->threads[--p->n_threads].thread, NULL);
-    if (p->has_keeper) pthread_join(p->keeper, NULL);
-    p->has_keeper = false;
+    if (p->has_monitor) pthread_join(p->monitor, NULL);
+    p->has_monitor = false;
 }
 
 void np_workers_free(struct np_workers *p) {

@@ -11,7 +11,7 @@
  * wakes another. A thread that has more to do gives finished works back together, while each part
  * is quick.
  *
- * A keeper thread watches the waiting works: it ends stale ones (past their deadline, or without
+ * A monitor thread watches the waiting works: it ends stale ones (past their deadline, or without
  * their client) even while every thread of their class is busy, and puts works that were put aside
  * back into their queues.
  *
@@ -57,9 +57,9 @@ struct np_workers;
 struct np_workers *np_workers_new(const struct np_workers_options *o, struct err *e) MUST_CHECK;
 /* Submits all works of the list, which is empty afterwards. */
 void np_workers_submit(struct np_workers *p, struct np_works *list);
-/* A client has disconnected: the keeper checks the queue now. */
+/* A client has disconnected: the monitor checks the queue now. */
 void np_workers_look(struct np_workers *p);
-/* One round of the keeper: ends stale works, resumes works put aside. Returns the time of the next
+/* One round of the monitor: ends stale works, resumes works put aside. Returns the time of the next
  * round (INT64_MAX: none needed). Public for tests with a clock of their own. */
 int64_t np_workers_keep(struct np_workers *p);
 /* Called before the server stops: no work is put aside any more, and works aside end now. The

@@ -1,5 +1,5 @@
 /* RESTORE TABLE against the current state: creates a table with the definition that another
- * table had at a moment. The keeper adds the rows of that moment.
+ * table had at a moment. The recovery worker adds the rows of that moment.
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/PointInTimeRecovery_HowItWorks.html). */
 #include <stdio.h>
 #include <time.h>

@@ -159,10 +159,10 @@ struct catalog {
 
     struct history *histories; /* under lock */
     int64_t recovery_window_us;
-    pthread_cond_t keep; /* work for the keeper thread, or closing */
-    bool has_keeper;
-    pthread_t keeper;
-    struct strays strays; /* used by the keeper thread */
+    pthread_cond_t keep; /* work for the recovery worker, or closing */
+    bool has_recovery_worker;
+    pthread_t recovery_worker;
+    struct strays strays; /* used by the recovery worker */
 };
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */

@@ -1,4 +1,4 @@
-/* After a start the keeper thread finds rows that belong to no object of the catalogue and frees
+/* After a start the recovery worker finds rows that belong to no object of the catalogue and frees
  * them, one id at a time.
  *
  * The engine refuses writes to freed ids (engine/table.h, invariant 8), but stores of older servers

@@ -301,7 +301,7 @@ int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, i
     return eng_meta_put(c->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
 }
 
-/* ---- for the keeper ---- */
+/* ---- for the recovery worker ---- */
 
 int recovery_record(struct catalog *c, const struct history *h, struct err *e) { return save(c, h, e); }
 

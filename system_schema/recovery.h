@@ -3,10 +3,10 @@
  * docs/restore.md
  *
  * Life of a history: a table that has the property becomes ACTIVE (recovery_follow) and its history
- * begins. It begins at once when the table is new; the keeper thread begins it when the table may
+ * begins. It begins at once when the table is new; the recovery worker begins it when the table may
  * hold rows. Each new definition of the table is recorded with its time. After a drop the history
  * stays until the recovery window has passed over the drop. When the property is removed the
- * history is deleted. Life of a restored table: its entry is RESTORING and waits; the keeper makes
+ * history is deleted. Life of a restored table: its entry is RESTORING and waits; the recovery worker makes
  * the engine write its rows; then the entry's own delay counts, and the worker makes it ACTIVE. The
  * records survive kill -9 at any point: a restart begins the restore again.
  *
@@ -95,7 +95,7 @@ int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void 
 int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) MUST_CHECK;
-/* Used by the keeper. Each writes the history's record. */
+/* Used by the recovery worker. Each writes the history's record. */
 int recovery_record(struct catalog *c, const struct history *h, struct err *e) MUST_CHECK;
 int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
 void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us);

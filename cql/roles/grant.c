@@ -16,18 +16,18 @@ static int compile_change(struct compile *c, const struct ast_stmt *ast, struct 
                                 : named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
 }
 
-static int put(const struct asker *a, const struct role *role) {
+static int put(const struct principal *a, const struct role *role) {
     return access_put(a->r->db->options.access, role, a->r->err) ? 0 : -1;
 }
 
 /* ---- roles ---- */
 
-static int change_membership(const struct asker *a, const struct grant_plan *p) {
+static int change_membership(const struct principal *a, const struct grant_plan *p) {
     static const char is_member[] = "%s is a member of %s";
     const char *role = p->ast->granted_role, *member = p->ast->grantee;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role};
     struct role next;
-    if (asker_must(a, MAY_AUTHORIZE, &on)) return -1;
+    if (principal_require(a, MAY_AUTHORIZE, &on)) return -1;
     if (!role_find(a->roles, role)) return err_invalid(a->r->err, "%s doesn't exist", role);
     if (!role_find(a->roles, member)) return err_invalid(a->r->err, "%s doesn't exist", member);
     const struct role *of = role_find(a->roles, member);
@@ -42,7 +42,7 @@ static int change_membership(const struct asker *a, const struct grant_plan *p) 
 
 /* ---- permissions ---- */
 
-static bool is_system(const struct asker *a, const struct resource *on) {
+static bool is_system(const struct principal *a, const struct resource *on) {
     const struct schema *schema = on->kind == RESOURCE_OF_TABLE || on->kind == RESOURCE_OF_KEYSPACE ||
                                           on->kind == RESOURCE_OF_ALL_TABLES
                                       ? catalog_schema(a->r->db->options.catalog)
@@ -54,7 +54,7 @@ static bool is_system(const struct asker *a, const struct resource *on) {
     return is;
 }
 
-static int change_permissions(const struct asker *a, const struct grant_plan *p) {
+static int change_permissions(const struct principal *a, const struct grant_plan *p) {
     const struct resource *on = &p->permissions.on;
     uint32_t bits = p->permissions.permissions;
     struct role next;
@@ -62,9 +62,9 @@ static int change_permissions(const struct asker *a, const struct grant_plan *p)
         return err_set(a->r->err, ERR_UNAUTHORIZED,
                        "Granting permissions on system keyspaces is strictly limited, this operation is not permitted");
     /* The granting role must itself have every permission that it grants. */
-    if (asker_must_by_name(a, MAY_AUTHORIZE, on)) return -1;
+    if (principal_require_by_name(a, MAY_AUTHORIZE, on)) return -1;
     for (int i = 0; i < PERMISSIONS; i++)
-        if (bits & 1u << i && asker_must_by_name(a, (enum permission)i, on)) return -1;
+        if (bits & 1u << i && principal_require_by_name(a, (enum permission)i, on)) return -1;
     const struct role *role = role_find(a->roles, p->ast->grantee);
     if (!role) return err_invalid(a->r->err, "Role %s doesn't exist", p->ast->grantee);
     if (named_exists(a, on, "Resource ")) return -1;
@@ -78,10 +78,10 @@ static int change_permissions(const struct asker *a, const struct grant_plan *p)
 static enum cql_outcome apply_change(struct cql_request *r) {
     const struct grant_plan *p = r->compiled->plan;
     struct access_control *access = r->db->options.access;
-    struct asker a;
-    if (!access) return asker_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
+    struct principal a;
+    if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
     const struct role_set *roles = access_begin(access);
-    int rc = asker_init(&a, r, roles);
+    int rc = principal_init(&a, r, roles);
     if (!rc) rc = p->ast->granted_role ? change_membership(&a, p) : change_permissions(&a, p);
     access_end(access);
     return rc ? CQL_FAILED : CQL_DONE;

@@ -16,16 +16,16 @@ static int compile_identity(struct compile *c, const struct ast_stmt *ast, struc
     return p->identity ? 0 : err_nomem(c->err);
 }
 
-static int put(const struct asker *a, const struct role *of, const char *identity, bool has) {
+static int put(const struct principal *a, const struct role *of, const char *identity, bool has) {
     struct role next;
     if (role_identified(of, identity, has, a->r->arena, &next)) return err_nomem(a->r->err);
     return access_put(a->r->db->options.access, &next, a->r->err) ? 0 : -1;
 }
 
-static int add(const struct asker *a, const struct identity_plan *p) {
+static int add(const struct principal *a, const struct identity_plan *p) {
     const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct role *role = role_find(a->roles, p->ast->role);
-    if (asker_must(a, MAY_CREATE, &roles)) return -1;
+    if (principal_require(a, MAY_CREATE, &roles)) return -1;
     if (role && role->superuser && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED,
                        "Only superusers can bind identities to a role with superuser status");
@@ -34,11 +34,11 @@ static int add(const struct asker *a, const struct identity_plan *p) {
     return p->ast->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", p->identity);
 }
 
-static int drop(const struct asker *a, const struct identity_plan *p) {
+static int drop(const struct principal *a, const struct identity_plan *p) {
     const struct role *role = role_of_identity(a->roles, p->identity);
     const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES,
                                 .name = role ? role->name : NULL};
-    if (asker_must(a, MAY_DROP, &on)) return -1;
+    if (principal_require(a, MAY_DROP, &on)) return -1;
     if (role && role_is_superuser(a->roles, role->name) && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED,
                        "Only superusers can remove identity bindings from a role with superuser status");
@@ -49,10 +49,11 @@ static int drop(const struct asker *a, const struct identity_plan *p) {
 static enum cql_outcome apply(struct cql_request *r) {
     struct access_control *access = r->db->options.access;
     const struct cql_statement *s = r->compiled;
-    struct asker a;
-    if (!access) return asker_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
+    struct principal a;
+    if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
     const struct role_set *roles = access_begin(access);
-    int rc = asker_init(&a, r, roles) || (s->kind == STMT_ADD_IDENTITY ? add(&a, s->plan) : drop(&a, s->plan)) ? -1 : 0;
+    int rc = principal_init(&a, r, roles);
+    if (!rc) rc = s->kind == STMT_ADD_IDENTITY ? add(&a, s->plan) : drop(&a, s->plan);
     access_end(access);
     return rc ? CQL_FAILED : CQL_DONE;
 }

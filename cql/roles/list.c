@@ -54,7 +54,7 @@ static int compile_list(struct compile *c, const struct ast_stmt *ast, struct cq
 /* ---- rows ---- */
 
 struct listing {
-    struct asker *a;
+    struct principal *a;
     const struct list_plan *plan;
     const struct role *shown[ROLES_MAX];
     uint32_t n;
@@ -63,7 +63,7 @@ struct listing {
 static struct value text_of(const char *s) { return value_of_slice(slice_str(s)); }
 static struct value bool_of(bool v) { return value_of_slice(slice_of(v ? "\1" : "\0", 1)); }
 
-static int emit(const struct asker *a, const struct value *values) {
+static int emit(const struct principal *a, const struct value *values) {
     if (a->r->sink->row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
     a->r->cost->rows_returned++;
     return 0;
@@ -83,7 +83,7 @@ static int list_roles(struct listing *l) {
     static const uint8_t no_options[4];
     static const struct resource all = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct ast_list *ast = l->plan->ast;
-    const struct asker *a = l->a;
+    const struct principal *a = l->a;
     bool sees_all = role_permissions(a->roles, a->role, &all) & 1u << MAY_DESCRIBE;
     if (ast->of) {
         const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = ast->of};
@@ -141,7 +141,7 @@ static int emit_grant(const struct listing *l, const struct role *r, const struc
 
 static int list_permissions(struct listing *l) {
     const char *of = l->plan->ast->of;
-    const struct asker *a = l->a;
+    const struct principal *a = l->a;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = of};
     if (!l->plan->permissions.on_any && named_exists(a, &l->plan->permissions.on, "")) return -1;
     if (of && named_exists(a, &on, "")) return -1;
@@ -161,8 +161,8 @@ static int list_permissions(struct listing *l) {
 /* ---- run ---- */
 
 static int list(struct cql_request *r, const struct cql_statement *s, const struct role_set *roles) {
-    struct asker a;
-    if (asker_init(&a, r, roles)) return -1;
+    struct principal a;
+    if (principal_init(&a, r, roles)) return -1;
     struct listing *l = ARENA_NEW(r->arena, struct listing);
     if (!l || r->sink->begin(r->sink, &s->result)) return err_nomem(r->err);
     l->a = &a;

@@ -33,7 +33,7 @@ static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cq
 
 /* ---- what is common ---- */
 
-typedef int (*change_fn)(struct asker *a, const struct ast_role *role, const char *hash);
+typedef int (*change_fn)(struct principal *a, const struct ast_role *role, const char *hash);
 
 /* The hash of the password that a statement gives, made before the roles are locked: it is slow.
  * *hash stays NULL when it gives none. */
@@ -57,45 +57,45 @@ static int hash_given(struct cql_request *r, const struct ast_role_options *o, c
     return password_hash(password, room, r->err);
 }
 
-static int may_create(const struct asker *a, const struct ast_role *role);
-static int may_alter(const struct asker *a, const struct ast_role *role);
-static int create(struct asker *a, const struct ast_role *role, const char *hash);
-static int alter(struct asker *a, const struct ast_role *role, const char *hash);
+static int may_create(const struct principal *a, const struct ast_role *role);
+static int may_alter(const struct principal *a, const struct ast_role *role);
+static int create(struct principal *a, const struct ast_role *role, const char *hash);
+static int alter(struct principal *a, const struct ast_role *role, const char *hash);
 
 /* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
 static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
-    struct asker nobody;
+    struct principal nobody;
     if (check_options(o, r->err)) return CQL_FAILED;
     if (change == alter && o->given & ROLE_SUPERUSER)
         err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
         err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
                     o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
-    return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
+    return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 
 static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
     const struct ast_role *role = r->compiled->plan;
     struct access_control *access = r->db->options.access;
-    struct asker a;
+    struct principal a;
     char room[PASSWORD_HASH_MAX];
     const char *hash;
     if (!access) return refuse_anonymous(r, change, &role->options);
     /* The permission check comes first: a role that may not make the change sees no other error. */
     const struct role_set *roles = access_roles(access);
-    int rc = asker_init(&a, r, roles);
+    int rc = principal_init(&a, r, roles);
     if (!rc && change == create) rc = may_create(&a, role);
     if (!rc && change == alter) rc = may_alter(&a, role);
     role_set_unref(roles);
     if (rc || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
         return CQL_FAILED;
     roles = access_begin(access);
-    rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
+    rc = principal_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
     access_end(access);
     return rc ? CQL_FAILED : CQL_DONE;
 }
 
-static int put(struct asker *a, const struct role *role) {
+static int put(struct principal *a, const struct role *role) {
     const struct role_set *next = access_put(a->r->db->options.access, role, a->r->err);
     if (next) a->roles = next;
     return next ? 0 : -1;
@@ -109,7 +109,7 @@ static void take_options(struct role *role, const struct ast_role_options *o, co
 
 /* ---- CREATE ---- */
 
-static int grant_to_creator(struct asker *a, const struct ast_role *role) {
+static int grant_to_creator(struct principal *a, const struct ast_role *role) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     struct buf text;
     struct role next;
@@ -122,15 +122,15 @@ static int grant_to_creator(struct asker *a, const struct ast_role *role) {
     return rc ? err_nomem(a->r->err) : put(a, &next);
 }
 
-static int may_create(const struct asker *a, const struct ast_role *role) {
+static int may_create(const struct principal *a, const struct ast_role *role) {
     const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct ast_role_options *o = &role->options;
-    if (asker_must(a, MAY_CREATE, &roles)) return -1;
+    if (principal_require(a, MAY_CREATE, &roles)) return -1;
     if (!(o->given & ROLE_SUPERUSER) || !o->superuser || a->superuser) return 0;
     return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can create a role with superuser status");
 }
 
-static int create(struct asker *a, const struct ast_role *role, const char *hash) {
+static int create(struct principal *a, const struct ast_role *role, const char *hash) {
     if (may_create(a, role)) return -1;
     if (!*role->name) return err_invalid(a->r->err, "Role name can't be an empty string");
     if (role_find(a->roles, role->name))
@@ -142,7 +142,7 @@ static int create(struct asker *a, const struct ast_role *role, const char *hash
 
 /* ---- ALTER ---- */
 
-static int may_alter(const struct asker *a, const struct ast_role *role) {
+static int may_alter(const struct principal *a, const struct ast_role *role) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     const struct ast_role_options *o = &role->options;
     if (o->given & ROLE_SUPERUSER && role_is_member(a->roles, a->role, role->name))
@@ -151,7 +151,7 @@ static int may_alter(const struct asker *a, const struct ast_role *role) {
     if (o->given & ROLE_SUPERUSER && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     if (a->superuser) return 0;
-    if (strcmp(a->role, role->name)) return asker_must(a, MAY_ALTER, &on);
+    if (strcmp(a->role, role->name)) return principal_require(a, MAY_ALTER, &on);
     /* A role without the permission to alter itself may change only its own password. */
     if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
     if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
@@ -159,7 +159,7 @@ static int may_alter(const struct asker *a, const struct ast_role *role) {
     return 0;
 }
 
-static int alter(struct asker *a, const struct ast_role *role, const char *hash) {
+static int alter(struct principal *a, const struct ast_role *role, const char *hash) {
     if (may_alter(a, role)) return -1;
     if (!role->options.given) return err_invalid(a->r->err, "ALTER [ROLE|USER] can't be empty");
     const struct role *now = role_find(a->roles, role->name);
@@ -171,10 +171,10 @@ static int alter(struct asker *a, const struct ast_role *role, const char *hash)
 
 /* ---- DROP ---- */
 
-static int drop(struct asker *a, const struct ast_role *role, const char *hash) {
+static int drop(struct principal *a, const struct ast_role *role, const char *hash) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
     (void)hash;
-    if (asker_must(a, MAY_DROP, &on)) return -1;
+    if (principal_require(a, MAY_DROP, &on)) return -1;
     const struct role *now = role_find(a->roles, role->name);
     if (now && role_is_superuser(a->roles, role->name) && !a->superuser)
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can drop a role with superuser status");

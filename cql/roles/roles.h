@@ -16,7 +16,7 @@ extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops
     identity_ops;
 
 /* The role that makes a request, as a set of roles describes it. */
-struct asker {
+struct principal {
     struct cql_request *r;
     const struct role_set *roles;
     const char *role;
@@ -24,11 +24,11 @@ struct asker {
 };
 
 /* -1 and ERR_UNAUTHORIZED when the connection has not logged in. */
-int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) MUST_CHECK;
+int principal_init(struct principal *a, struct cql_request *r, const struct role_set *roles) MUST_CHECK;
 /* -1 and ERR_UNAUTHORIZED: the role does not have the permission on the resource. */
-int asker_must(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
-/* As asker_must, but the error names the permission and the resource, roles too. */
-int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
+int principal_require(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
+/* As principal_require, but the error names the permission and the resource, roles too. */
+int principal_require_by_name(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
 
 /* The permissions and the resource that a GRANT, REVOKE or (listed) LIST names, in the statement's
  * arena. ERR_SYNTAX when none of the permissions applies to the resource, except for LIST. */
@@ -41,4 +41,4 @@ struct named_permissions {
 int named_permissions(struct compile *c, const struct ast_permissions *p, const struct ast_resource *on, bool listed,
                       struct named_permissions *out) MUST_CHECK;
 /* -1 and ERR_INVALID when there is no such table, keyspace or role: "<table k.t> doesn't exist", behind the prefix. */
-int named_exists(const struct asker *a, const struct resource *on, const char *prefix) MUST_CHECK;
+int named_exists(const struct principal *a, const struct resource *on, const char *prefix) MUST_CHECK;

@@ -33,7 +33,7 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->n_key_types = p->table->n_partition_key;
     c->n_columns = (uint16_t)p->table->n_columns;
     c->regions = p->regions;
-    c->stood.known = w->whole ? STOOD_AS_WRITTEN : STOOD_UNKNOWN;
+    c->image.known = w->whole ? IMAGE_AS_WRITTEN : IMAGE_UNKNOWN;
     return c;
 }
 
@@ -370,7 +370,7 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     if (!c->has_row && !c->has_static) {
         c->has_row = names_row;
         c->has_static = !names_row;
-        c->stood.known = STOOD_AS_WRITTEN;
+        c->image.known = IMAGE_AS_WRITTEN;
     }
     if (!c->has_static) c->statics = (struct size_parts){0};
     if (!c->has_row) {

@@ -6,9 +6,9 @@
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
 #include "cql/write/counter.h"
-#include "cql/write/footprint.h"
+#include "cql/write/row_sizing.h"
 #include "cql/write/virtual_write.h"
-#include "cql/write/weigh.h"
+#include "cql/write/size_check.h"
 #include "cql/write/write_rules.h"
 
 struct write {
@@ -221,11 +221,11 @@ static int change_all(struct write *w) {
     int rc = w->counters ? counter_settle(w->r, &w->m, w->writes[0].now) : 0;
     if (rc) return rc;
     const struct compat *compat = &w->items[0].statement->compat;
-    if (weigh_write(w->r, &w->m)) return -1;
-    rc = w->sized_by_row ? footprint_size(w->r, &w->m, compat) : 0;
+    if (check_write_size(w->r, &w->m)) return -1;
+    rc = w->sized_by_row ? size_by_rows(w->r, &w->m, compat) : 0;
     if (rc) return rc;
     if (write_rules_sized(w->r, compat)) return -1;
-    return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
+    return w->batch ? check_batch_size(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
 
 /* ---- the locks ---- */

@@ -47,7 +47,7 @@ void size_parts_add(struct size_parts *to, const struct size_parts *p) {
 uint64_t op_read_entities(const struct op_read *r) { return r->rows.rows + r->statics.rows; }
 
 uint64_t op_write_entities(const struct op_write *w) {
-    bool each = w->many && w->stood.known == STOOD_FOUND;
-    uint64_t n = each ? w->stood.row.rows + w->stood.statics.rows : (uint64_t)w->has_row + w->has_static;
+    bool each = w->many && w->image.known == IMAGE_FOUND;
+    uint64_t n = each ? w->image.row.rows + w->image.statics.rows : (uint64_t)w->has_row + w->has_static;
     return n ? n : 1;
 }

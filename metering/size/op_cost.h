@@ -62,11 +62,11 @@ enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 
 /* The rows of a write as they stand after it, or for a deletion before it. rows is 0 when there is
  * no row. */
-struct op_stood {
-    enum op_stood_known {
-        STOOD_UNKNOWN,    /* the columns that are not written were not read */
-        STOOD_AS_WRITTEN, /* row and statics of the op_write without nulls: all was written, or nothing */
-        STOOD_FOUND,
+struct op_image {
+    enum op_image_known {
+        IMAGE_UNKNOWN,    /* the columns that are not written were not read */
+        IMAGE_AS_WRITTEN, /* row and statics of the op_write without nulls: all was written, or nothing */
+        IMAGE_FOUND,
     } known;
     struct size_parts row, statics; /* of the deletion of a range or a partition: of all rows together, */
     uint64_t row_steps;             /* each of which is rounded on its own (size_write_steps) */
@@ -80,7 +80,7 @@ struct op_write {
     bool has_row, has_static;
     bool many;                  /* the deletion of a range or a partition */
     struct size_parts row, statics;
-    struct op_stood stood;
+    struct op_image image;
     bool conditional, applied;  /* LWT, and whether its condition held */
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
     /* LWT: the row was there; when not applied, row is the size of the row that was there */

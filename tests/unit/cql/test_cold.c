@@ -252,7 +252,7 @@ static void on_table(const char *cql, const char *name, char *out, size_t size) 
 static void add_charges(const struct harness *h, struct buf *out) {
     char text[160];
     for (const struct op_write *w = h->cost.writes; w; w = w->next) {
-        const struct op_stood *stood = &w->stood;
+        const struct op_image *stood = &w->image;
         snprintf(text, sizeof(text),
                  " (kind %d of %llu and %llu bytes; it stood %d: %llu rows of %llu bytes, statics of %llu)", w->kind,
                  (unsigned long long)w->row.column_bytes, (unsigned long long)w->statics.column_bytes, stood->known,

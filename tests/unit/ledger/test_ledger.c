@@ -722,7 +722,7 @@ static void test_the_queue_is_bounded_and_all_is_counted(void **state) {
  * each round every one asks once more than the one before it. */
 static void test_each_of_very_many_who_ask_is_counted(void **state) {
     (void)state;
-    enum { CONNECTIONS = 5 * SHARD_ASKERS + 3, ROUNDS = 3, MOST = 7, READ = 124 /* of two half units */ };
+    enum { CONNECTIONS = 5 * SHARD_SEGMENTS + 3, ROUNDS = 3, MOST = 7, READ = 124 /* of two half units */ };
     static struct ledger_connection c[CONNECTIONS];
     now_us = (int64_t)22000000 * S;
     for (enum how how = QUEUED; how <= TOGETHER; how++) {

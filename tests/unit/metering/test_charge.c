@@ -278,18 +278,18 @@ static void test_update_and_delete_name_their_rules(void **state) {
 }
 
 /* A write of 200 bytes that leaves (or takes away) rows of so many bytes, each rounded on its own. */
-static struct op_write *add_stood(struct fixture *f, enum op_write_kind kind, uint64_t bytes, uint64_t steps) {
+static struct op_write *add_image(struct fixture *f, enum op_write_kind kind, uint64_t bytes, uint64_t steps) {
     struct op_write *w = add_write(f, 200, 0);
     w->kind = kind;
-    w->stood = (struct op_stood){.known = STOOD_FOUND, .row_steps = steps};
-    if (bytes) w->stood.row = row_of(bytes);
+    w->image = (struct op_image){.known = IMAGE_FOUND, .row_steps = steps};
+    if (bytes) w->image.row = row_of(bytes);
     return w;
 }
 
 static void test_write_by_row_or_by_what_is_written(void **state) {
     struct fixture *f = *state;
     struct charge_write_size row, written;
-    add_stood(f, OP_UPDATE, 3000, 3);
+    add_image(f, OP_UPDATE, 3000, 3);
     f->cost.write_size = WRITE_SIZE_ROW;
     assert_true(total(f, CHARGE_STRONG) == 3);
     assert_int_equal(f->charge.row_bytes, 3000);
@@ -300,9 +300,9 @@ static void test_write_by_row_or_by_what_is_written(void **state) {
     assert_true(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row) &&
                 charge_write_size(&f->cost, WRITE_SIZE_WRITTEN, &written));
     assert_true(row.units == 3 && written.units == 1);
-    f->cost.writes->stood.known = STOOD_UNKNOWN;
+    f->cost.writes->image.known = IMAGE_UNKNOWN;
     assert_false(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row));
-    f->cost.writes->stood.known = STOOD_AS_WRITTEN;
+    f->cost.writes->image.known = IMAGE_AS_WRITTEN;
     assert_true(charge_write_size(&f->cost, WRITE_SIZE_ROW, &row));
     assert_int_equal(row.row_bytes, 200);
 }
@@ -310,12 +310,12 @@ static void test_write_by_row_or_by_what_is_written(void **state) {
 static void test_deletion_by_what_was_there(void **state) {
     struct fixture *f = *state;
     f->cost.write_size = WRITE_SIZE_ROW;
-    add_stood(f, OP_DELETE, 0, 0); /* nothing was */
+    add_image(f, OP_DELETE, 0, 0); /* nothing was */
     assert_true(total(f, CHARGE_STRONG) == 1);
     assert_true(has_rule(f, RULE_DELETE_ROW));
-    struct op_write *w = add_stood(f, OP_DELETE, 5000, 7);
+    struct op_write *w = add_image(f, OP_DELETE, 5000, 7);
     w->many = true;
-    w->stood.statics = static_of(1500);
+    w->image.statics = static_of(1500);
     assert_true(total(f, CHARGE_STRONG) == 1 + 7 + 2); /* static data once, not twice */
     assert_true(has_rule(f, RULE_DELETE_EACH));
 }

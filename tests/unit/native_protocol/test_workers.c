@@ -70,7 +70,7 @@ static struct world *world_with(unsigned queue_max, unsigned readers, unsigned q
     struct err e = {0};
     assert_non_null(w);
     w->clock = (struct clock){world_now, world_now};
-    w->now_us = 1000000; /* the keeper has not looked for long */
+    w->now_us = 1000000; /* the monitor has not looked for long */
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     for (int i = 0; i < 2; i++) np_work_client_init(&w->clients[i]);
@@ -258,7 +258,7 @@ static void test_work_of_a_client_that_went_is_not_run(void **state) {
     r->work.cancelled = &gone;
     submit(r);
     gone = true;
-    np_workers_look(w->workers); /* the keeper's thread does the rest */
+    np_workers_look(w->workers); /* the monitor's thread does the rest */
     assert_ends(r, NP_WORK_STALE);
     open_work(busy);
     assert_ends(busy, NP_WORK_DONE);

@@ -1,4 +1,4 @@
-#include "cql/write/weigh.h"
+#include "cql/write/size_check.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static int oversized(struct cql_request *r, const struct mutation *m, uint64_t b
                        (unsigned long long)bytes, max, m->table->keyspace->name, m->table->name);
 }
 
-int weigh_write(struct cql_request *r, const struct mutations *m) {
+int check_write_size(struct cql_request *r, const struct mutations *m) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < m->n; i++) {
         if (m->list[i].data_bytes > MUTATION_MAX) return oversized(r, &m->list[i], m->list[i].data_bytes, MUTATION_MAX);
@@ -56,7 +56,7 @@ static int check_size(struct cql_request *r, const struct mutations *m) {
                     (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN));
 }
 
-int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+int check_batch_size(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
     /* Keyspaces has limits of its own: write_rules.h */
     if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
     if (check_size(r, m)) return -1;

@@ -2,15 +2,15 @@
 
 #include "cql/expr/term.h"
 
-int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) {
-    *a = (struct asker){.r = r, .roles = roles, .role = r->session->role};
+int principal_init(struct principal *a, struct cql_request *r, const struct role_set *roles) {
+    *a = (struct principal){.r = r, .roles = roles, .role = r->session->role};
     if (!r->db->options.access || !a->role)
         return err_set(r->err, ERR_UNAUTHORIZED, "You have to be logged in and not anonymous to perform this request");
     a->superuser = role_is_superuser(roles, a->role);
     return 0;
 }
 
-int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) {
+int principal_require_by_name(const struct principal *a, enum permission p, const struct resource *on) {
     struct buf text;
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
     buf_init(&text, 0);
@@ -18,9 +18,9 @@ int asker_must_by_name(const struct asker *a, enum permission p, const struct re
     return err_set_buf(a->r->err, ERR_UNAUTHORIZED, &text);
 }
 
-int asker_must(const struct asker *a, enum permission p, const struct resource *on) {
+int principal_require(const struct principal *a, enum permission p, const struct resource *on) {
     bool is_data = on->kind <= RESOURCE_OF_TABLE || on->kind >= RESOURCE_OF_ALL_FUNCTIONS;
-    if (is_data) return asker_must_by_name(a, p, on);
+    if (is_data) return principal_require_by_name(a, p, on);
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
     return err_set(a->r->err, ERR_UNAUTHORIZED,
                    "User %s does not have sufficient privileges to perform the requested operation", a->role);
@@ -94,7 +94,7 @@ int named_permissions(struct compile *c, const struct ast_permissions *p, const 
     return out->text ? 0 : err_nomem(c->err);
 }
 
-int named_exists(const struct asker *a, const struct resource *on, const char *prefix) {
+int named_exists(const struct principal *a, const struct resource *on, const char *prefix) {
     const struct schema *schema = catalog_schema(a->r->db->options.catalog);
     struct buf text;
     bool there = true;

@@ -1,4 +1,4 @@
-/* The keeper thread does the long-running work on histories: it writes the rows of restored
+/* The recovery worker does the long-running work on histories: it writes the rows of restored
  * tables, begins histories of tables that hold rows, rolls histories up as the window moves, and
  * frees histories that can no longer be restored from. It also frees rows that belong to no
  * object (catalog_stray.c). It releases the catalogue's lock while the engine works. */
@@ -156,9 +156,9 @@ static void *keep(void *arg) {
 }
 
 int recovery_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->keeper, NULL, keep, c))
+    if (pthread_create(&c->recovery_worker, NULL, keep, c))
         return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
-    c->has_keeper = true;
+    c->has_recovery_worker = true;
     return 0;
 }
 
@@ -167,6 +167,6 @@ void recovery_stop(struct catalog *c) {
     c->closing = true;
     pthread_cond_broadcast(&c->keep);
     pthread_mutex_unlock(&c->lock);
-    if (c->has_keeper) pthread_join(c->keeper, NULL);
-    c->has_keeper = false;
+    if (c->has_recovery_worker) pthread_join(c->recovery_worker, NULL);
+    c->has_recovery_worker = false;
 }

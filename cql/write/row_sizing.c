@@ -1,4 +1,4 @@
-#include "cql/write/footprint.h"
+#include "cql/write/row_sizing.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct touch {
 };
 
 /* One partition of a write. */
-struct footprint {
+struct row_sizing {
     struct cql_request *r;
     const struct mutation *m;
     struct compat compat;
@@ -58,21 +58,21 @@ static int by_row(const void *a, const void *b) {
 /* ---- what a request may take ---- */
 
 /* Called for each row, change of a row and deletion that covers it: each may be many. */
-static int step(struct footprint *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
+static int step(struct row_sizing *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
 
 /* Counts one more row under the deletion. 0: go on; -1: too many rows. 1: too many rows, but they
  * are read only for Keyspaces' limit on range deletions, and its rule did not refuse: the deletion
  * goes unsized. The limit counts rows older than the deletion; when too few of those were seen,
  * whether the deletion is over the limit is unknown, and the rule is applied. */
-static int look_at(struct footprint *f, struct op_write *deletion) {
+static int look_at(struct row_sizing *f, struct op_write *deletion) {
     if (f->work->looked_at < MAX_LOOKED_AT) {
         f->work->looked_at++;
         return 0;
     }
     if (f->r->cost->write_size != WRITE_SIZE_ROW) {
-        bool told = deletion->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
+        bool told = deletion->image.row.rows > QUOTA_RANGE_DELETE_ROWS;
         if (!told && compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err)) return -1;
-        memset(&deletion->stood, 0, sizeof(deletion->stood));
+        memset(&deletion->image, 0, sizeof(deletion->image));
         return 1;
     }
     return err_invalid(f->r->err,
@@ -88,26 +88,26 @@ static bool remains(struct eng_row *row, int64_t del_ts) {
     return eng_row_resolve(row, del_ts, ENG_NEVER_EXPIRES, NULL);
 }
 
-static int add_size(struct footprint *f, struct op_write *to, const struct eng_row *row) {
+static int add_size(struct row_sizing *f, struct op_write *to, const struct eng_row *row) {
     const struct op_cost *cost = f->r->cost;
     struct size_parts p = {0};
     bool is_static = row->kind == ENG_STATIC;
     if (row_view_partition(&f->view, f->m->part.key, is_static ? row : NULL, f->r->err)) return -1;
     if (is_static) {
-        row_size_add_static(&to->stood.statics, &f->view);
+        row_size_add_static(&to->image.statics, &f->view);
         return 0;
     }
     if (row_view_row(&f->view, row, f->r->err)) return -1;
     row_size_add(&p, cost, &f->view);
-    size_parts_add(&to->stood.row, &p);
-    to->stood.row_steps += size_write_steps(size_row_bytes(cost->size_model, to->n_columns, &p));
+    size_parts_add(&to->image.row, &p);
+    to->image.row_steps += size_write_steps(size_row_bytes(cost->size_model, to->n_columns, &p));
     return 0;
 }
 
 /* ---- a row and what is laid on it ---- */
 
 /* Copies the current row, to be resolved. The caller rewinds the arena afterwards. */
-static int copy(struct footprint *f, struct eng_row *row) {
+static int copy(struct row_sizing *f, struct eng_row *row) {
     bool live = true; /* resolving the row would leave its cells unchanged */
     *row = f->state;
     for (uint32_t i = 0; live && i < row->n_cells; i++)
@@ -131,7 +131,7 @@ static const struct eng_row *known(const struct mutation *m, const struct eng_ro
     return NULL;
 }
 
-static int load(struct footprint *f, const struct eng_row *address) {
+static int load(struct row_sizing *f, const struct eng_row *address) {
     struct eng_row *row = &f->state;
     const struct eng_row *before = known(f->m, address);
     if (before) {
@@ -151,12 +151,12 @@ static int load(struct footprint *f, const struct eng_row *address) {
 }
 
 /* Adds the size of the row in its current state to the cost of a change. */
-static int size_one(struct footprint *f, const struct change *c) {
+static int size_one(struct row_sizing *f, const struct change *c) {
     struct op_write *to = c->cost;
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
-    if (to->stood.known == STOOD_AS_WRITTEN) return 0;
-    to->stood.known = STOOD_FOUND;
+    if (to->image.known == IMAGE_AS_WRITTEN) return 0;
+    to->image.known = IMAGE_FOUND;
     if (!f->stands) return 0;
     if (copy(f, &row)) return -1;
     bool any = remains(&row, ENG_NO_TS) || (row.kind == ENG_ROW && f->view.layout->has_timestamps && row.n_deletions);
@@ -167,7 +167,7 @@ static int size_one(struct footprint *f, const struct change *c) {
 
 static bool is_deletion(const struct change *c) { return c->cost && c->cost->kind == OP_DELETE; }
 
-static int touch(struct footprint *f, const struct change *c) {
+static int touch(struct row_sizing *f, const struct change *c) {
     if (is_deletion(c) && size_one(f, c)) return -1;
     /* Applies the change to the state. Two arenas alternate: the result goes to one while the
      * previous state is read from the other. */
@@ -199,7 +199,7 @@ static bool is_hit(const struct eng_row *row, int64_t ts) {
 }
 
 /* Applies the deletion of a range or partition to a row that other changes touch, too. */
-static int sweep_state(struct footprint *f, const struct eng_row *address, const struct change *sweep) {
+static int sweep_state(struct row_sizing *f, const struct eng_row *address, const struct change *sweep) {
     struct eng_row row;
     struct arena_mark mark = arena_mark(&f->rows);
     if (step(f)) return -1;
@@ -215,7 +215,7 @@ static int sweep_state(struct footprint *f, const struct eng_row *address, const
 }
 
 /* Applies the changes of one row and, between them, the deletions that cover it, in their order. */
-static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
+static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
     arena_reset(&f->rows);
@@ -235,7 +235,7 @@ static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
     return 0;
 }
 
-static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct slice ck) {
+static bool is_touched(const struct row_sizing *f, enum eng_row_kind kind, struct slice ck) {
     uint32_t from = 0, to = f->n_rows;
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
@@ -249,10 +249,10 @@ static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct
 }
 
 /* Sizes one row under deletion i of a range or partition. 0: go on, 1: no more rows, -1. */
-static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
+static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     const struct change *deletion = f->sweeps[i].change;
     struct op_write *c = deletion->cost;
-    uint64_t before = c->stood.row.rows;
+    uint64_t before = c->image.row.rows;
     if (item->kind == ENG_ITEM_PARTITION && !item->has_static) return 0;
     int rc = look_at(f, c);
     if (rc) return rc;
@@ -266,13 +266,13 @@ static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
     }
     if (is_hit(row, deletion->row.del_ts) && add_size(f, c, row)) return -1;
     /* Applies Keyspaces' limit once, at the first row over it. */
-    bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
+    bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->image.row.rows > QUOTA_RANGE_DELETE_ROWS;
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
 }
 
 /* The scan skips rows that are deleted already. It pauses regularly to have the deadline
  * checked. */
-static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
+static int sweep_items(struct row_sizing *f, uint32_t i, struct eng_scan *scan) {
     struct eng_item item;
     int rc;
     do {
@@ -287,7 +287,7 @@ static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
 }
 
 /* Sizes a deletion of a range or the partition; the scan delivers everything that is stored. */
-static int sweep(struct footprint *f, uint32_t i) {
+static int sweep(struct row_sizing *f, uint32_t i) {
     struct cql_request *r = f->r;
     const struct change *c = f->sweeps[i].change;
     bool partition = c->kind == CHANGE_PARTITION;
@@ -298,7 +298,7 @@ static int sweep(struct footprint *f, uint32_t i) {
                                  .statics = partition,
                                  .rows = true,
                                  .now = ENG_NEVER_EXPIRES};
-    c->cost->stood.known = STOOD_FOUND;
+    c->cost->image.known = IMAGE_FOUND;
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, NULL, r->err);
     if (!scan) return -1;
     int rc = sweep_items(f, i, scan);
@@ -308,7 +308,7 @@ static int sweep(struct footprint *f, uint32_t i) {
 
 /* ---- a partition ---- */
 
-static int walk_all(struct footprint *f) {
+static int walk_all(struct row_sizing *f) {
     if (f->n_sweeps && !f->r->blocking) {
         f->work->incomplete = true;
         return -1;
@@ -320,7 +320,7 @@ static int walk_all(struct footprint *f) {
         for (to = from; to < f->n_rows; to++) {
             const struct change *c = f->rows_touched[to].change;
             if (c->row.kind != row->kind || !slice_eq(c->row.ck, row->ck)) break;
-            read = read || !c->cost || c->cost->stood.known != STOOD_AS_WRITTEN;
+            read = read || !c->cost || c->cost->image.known != IMAGE_AS_WRITTEN;
         }
         if (read && walk(f, t, to - from)) return -1;
     }
@@ -330,7 +330,7 @@ static int walk_all(struct footprint *f) {
 }
 
 static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
-    struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
+    struct row_sizing f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(locked_holds(r, &m->part));
     assert(!m->by_cells || m->by_cells->table == m->table); /* M1 */
@@ -356,7 +356,7 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     return rc;
 }
 
-int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) {
+int size_by_rows(struct cql_request *r, const struct mutations *m, const struct compat *k) {
     struct work work = {0};
     for (uint32_t i = 0; i < m->n; i++)
         if (size_partition(r, &m->list[i], k, &work)) return work.incomplete ? ENG_INCOMPLETE : -1;
