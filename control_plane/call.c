@@ -99,6 +99,16 @@ int call_check_active(struct call *c, const char *what, const char *name, enum s
                      schema_status_name(status), status == SCHEMA_DELETING ? "gone" : "ACTIVE");
 }
 
+int call_check_active_in(struct call *c, const char *keyspace, const char *what, const char *name,
+                         enum schema_status status) {
+    const struct schema_space *space = call_space(c, keyspace);
+    const struct schema_keyspace *ks = space ? space->keyspace : NULL;
+    if (!ks || call_check_active(c, what, name, status)) return -1;
+    for (uint32_t i = 0; i < ks->n_regions; i++)
+        if (ks->regions[i].is_new) return call_check_active(c, "keyspace", keyspace, ks->status);
+    return 0;
+}
+
 const char *type_text(struct call *c, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 0);

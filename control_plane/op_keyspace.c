@@ -98,13 +98,13 @@ int op_delete_keyspace(struct call *c) {
 /* ---- descriptions ---- */
 
 static void put_keyspace(struct call *c, struct doc *to, const struct schema_keyspace *ks) {
-    bool several = schema_regions(ks) > 1;
+    bool several = ks->n_regions;
     doc_put_text(&c->make, to, "keyspaceName", ks->name);
     doc_put_text(&c->make, to, "resourceArn", arn_of_keyspace(c, ks->name));
     doc_put_text(&c->make, to, "replicationStrategy", several ? "MULTI_REGION" : "SINGLE_REGION");
     struct doc *regions = several ? doc_put(&c->make, to, "replicationRegions", DOC_LIST) : NULL;
-    for (uint32_t i = 1; regions && i < ks->n_replication; i++)
-        doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
+    for (uint32_t i = 0; regions && i < ks->n_regions; i++)
+        doc_put_text(&c->make, regions, NULL, ks->regions[i].name);
 }
 
 /* Can GetKeyspace find the keyspace? A keyspace of one Region has no status in the answer.
@@ -122,11 +122,16 @@ int op_get_keyspace(struct call *c) {
     const struct schema_keyspace *ks = space->keyspace;
     if (!is_usable(ks)) return call_no_keyspace(c, name);
     put_keyspace(c, c->out, ks);
-    struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicationGroupStatuses", DOC_LIST) : NULL;
-    for (uint32_t i = 1; all && i < ks->n_replication; i++) {
+    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicationGroupStatuses", DOC_LIST) : NULL;
+    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
+        const struct schema_region *region = &ks->regions[i];
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
-        doc_put_text(&c->make, one, "region", ks->replication[i].name);
-        doc_put_text(&c->make, one, "keyspaceStatus", schema_status_name(ks->status));
+        doc_put_text(&c->make, one, "region", region->name);
+        doc_put_text(&c->make, one, "keyspaceStatus", schema_status_name(schema_region_status(ks, region)));
+        if (!region->is_new) continue;
+        char progress[SCHEMA_PROGRESS_TEXT];
+        schema_replication_progress(space, progress);
+        doc_put_text(&c->make, one, "tablesReplicationProgress", progress);
     }
     return 0;
 }

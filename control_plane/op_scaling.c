@@ -195,7 +195,7 @@ static int change(struct call *c, const struct target *x, const struct wanted *w
     const char *of = kinds[x->write].beside;
     struct ast_beside_setting *s = ARENA_ARRAY(c->arena, SETTINGS, struct ast_beside_setting);
     struct ast_stmt *stmt = s ? tree_new(c, STMT_ALTER_TABLE) : NULL;
-    if (call_check_active(c, "table", x->t->name, x->t->status)) return -1;
+    if (call_check_active_in(c, x->t->keyspace->name, "table", x->t->name, x->t->status)) return -1;
     if (!stmt) return call_nomem(c);
     uint32_t n = 0;
     s[n++] = (struct ast_beside_setting){.name = of};

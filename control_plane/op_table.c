@@ -92,7 +92,7 @@ int op_create_table(struct call *c) {
 /* Finds a table that is ACTIVE, so that statements may change it. */
 static const struct schema_table *active_table(struct call *c, const char *keyspace, const char *name) {
     const struct schema_table *t = keyspace && name ? call_table(c, keyspace, name) : NULL;
-    return t && call_check_active(c, "table", name, t->status) == 0 ? t : NULL;
+    return t && call_check_active_in(c, keyspace, "table", name, t->status) == 0 ? t : NULL;
 }
 
 int op_update_table(struct call *c) {

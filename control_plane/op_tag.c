@@ -35,9 +35,9 @@ static int find(struct call *c, struct resource_name *out) {
 static int change(struct call *c, bool add) {
     struct resource_name r;
     if (find(c, &r)) return -1;
-    enum schema_status status = r.table ? call_table(c, r.keyspace, r.table)->status
-                                        : call_space(c, r.keyspace)->keyspace->status;
-    if (call_check_active(c, r.table ? "table" : "keyspace", r.table ? r.table : r.keyspace, status)) return -1;
+    if (r.table ? call_check_active_in(c, r.keyspace, "table", r.table, call_table(c, r.keyspace, r.table)->status)
+                : call_check_active(c, "keyspace", r.keyspace, call_space(c, r.keyspace)->keyspace->status))
+        return -1;
     struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
     struct ast_stmt *s = tree_new(c, r.table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);
     if (s && r.table)

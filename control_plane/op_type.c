@@ -40,8 +40,8 @@ int op_delete_type(struct call *c) {
     const struct schema_type *t = name ? call_type(c, keyspace, name) : NULL;
     if (!t) return -1;
     if (t->status == SCHEMA_DELETING) return answer(c, keyspace, name);
-    struct ast_stmt *s = call_check_active(c, "type", name, t->status) ? NULL : tree_new(c, STMT_DROP_TYPE);
-    if (c->err->set) return -1;
+    if (call_check_active_in(c, keyspace, "type", name, t->status)) return -1;
+    struct ast_stmt *s = tree_new(c, STMT_DROP_TYPE);
     if (s) s->drop.name = (struct ast_name){keyspace, name};
     return tree_run(c, s) ? -1 : answer(c, keyspace, name);
 }

@@ -58,6 +58,9 @@ int call_check_creator(struct call *c, enum resource_kind kind, const char *keys
 /* -1, ConflictException: the resource is not ACTIVE, because an operation on it is still
  * running. */
 int call_check_active(struct call *c, const char *what, const char *name, enum schema_status status) MUST_CHECK;
+/* The same for what lives in a keyspace: nothing in it changes while Regions are being added. */
+int call_check_active_in(struct call *c, const char *keyspace, const char *what, const char *name,
+                         enum schema_status status) MUST_CHECK;
 
 /* The type in CQL's notation; NULL: no memory. */
 const char *type_text(struct call *c, const struct cql_type *t);

@@ -168,15 +168,15 @@ static void put_stream_summary(struct call *c, const struct schema_table *t) {
 }
 
 static void put_replicas_summary(struct call *c, const struct schema_table *t) {
-    const struct schema_keyspace *ks = t->keyspace;
-    struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
-    for (uint32_t i = 1; all && i < ks->n_replication; i++) {
-        const char *region = ks->replication[i].name;
+    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
+    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
+    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
+        const char *region = ks->regions[i].name;
         const char *name = arena_printf(c->arena, "custom_properties.replica_updates.%s.read_capacity_units", region),
                    *units = name ? option(t, name) : NULL;
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
         doc_put_text(&c->make, one, "region", region);
-        doc_put_text(&c->make, one, "status", schema_status_name(t->status));
+        doc_put_text(&c->make, one, "status", schema_status_name(schema_replica_status(ks, t, &ks->regions[i])));
         put_capacity(c, one, t);
         put_warm(c, one, t);
         struct doc *read = units && one
@@ -238,16 +238,16 @@ static void put_scaling_of(struct call *c, struct doc *to, const char *name, con
 
 void table_scaling_put(struct call *c, const struct schema_table *t) {
     static const char read[] = "autoscaling_settings.provisioned_read_capacity_autoscaling_update.";
-    const struct schema_keyspace *ks = t->keyspace;
+    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
     struct doc *spec = doc_put(&c->make, c->out, "autoScalingSpecification", DOC_MAP);
     put_scaling_of(c, spec, "writeCapacityAutoScaling", t,
                    "autoscaling_settings.provisioned_write_capacity_autoscaling_update.");
     put_scaling_of(c, spec, "readCapacityAutoScaling", t, read);
-    struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
-    for (uint32_t i = 1; all && i < ks->n_replication; i++) {
-        const char *prefix = arena_printf(c->arena, "%sreplica_updates.%s.", read, ks->replication[i].name);
+    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
+    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
+        const char *prefix = arena_printf(c->arena, "%sreplica_updates.%s.", read, ks->regions[i].name);
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
-        doc_put_text(&c->make, one, "region", ks->replication[i].name);
+        doc_put_text(&c->make, one, "region", ks->regions[i].name);
         if (prefix)
             put_scaling_of(c, doc_put(&c->make, one, "autoScalingSpecification", DOC_MAP), "readCapacityAutoScaling", t,
                            prefix);

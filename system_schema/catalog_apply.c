@@ -67,6 +67,10 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
         err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
         return NULL;
     }
+    if (ks && regions_are_added(ks)) { /* G1 */
+        apply_busy(a, ks);
+        return NULL;
+    }
     return ks;
 }
 

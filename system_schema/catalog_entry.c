@@ -223,7 +223,8 @@ int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const 
                              .storage = x->storage,
                              .name = slice_str(x->name),
                              .form = x->form,
-                             .next = x->next};
+                             .next = x->next,
+                             .progress = x->replicated};
     const struct object_place at = entry_place(c, x);
     uint8_t key[RECORD_KEY_SIZE];
     struct buf b;
@@ -293,6 +294,7 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
     if (!x) return err_nomem(e);
     x->storage = r.storage;
     x->old_keys = r.old_keys;
+    x->replicated = r.progress;
     entry_restore_status(l->c, x, r.status);
     return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
 }

@@ -1,6 +1,6 @@
 #include "system_schema/catalog_record.h"
 
-enum { RECORD_VERSION = 2, RECORD_WITHOUT_STORAGE = 1 };
+enum { RECORD_WITHOUT_STORAGE = 1, RECORD_WITHOUT_PROGRESS = 2, RECORD_VERSION = 3 };
 
 void record_key(char tag, uint32_t id, uint8_t key[RECORD_KEY_SIZE]) {
     memcpy(key, "catalog/?/", 10);
@@ -9,7 +9,7 @@ void record_key(char tag, uint32_t id, uint8_t key[RECORD_KEY_SIZE]) {
 }
 
 void record_encode(const struct record *r, struct buf *out) {
-    buf_u8(out, RECORD_VERSION);
+    buf_u8(out, r->progress ? RECORD_VERSION : RECORD_WITHOUT_PROGRESS);
     buf_u8(out, (uint8_t)r->status);
     buf_u32(out, r->keyspace_id);
     buf_u32(out, r->storage);
@@ -18,6 +18,7 @@ void record_encode(const struct record *r, struct buf *out) {
         buf_uvarint(out, parts[i].n);
         if (parts[i].n) buf_put_slice(out, parts[i]);
     }
+    if (r->progress) buf_u32(out, r->progress);
 }
 
 static struct slice get_part(struct rd *rd) { return rd_bytes(rd, rd_uvarint(rd)); }
@@ -38,8 +39,9 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
     if (!rd.bad) out->name = name;
     out->form = get_part(&rd);
     out->next = get_part(&rd);
+    if (version == RECORD_VERSION) out->progress = rd_u32(&rd);
     bool sound = !rd.bad && rd_left(&rd) == 0 && version > 0 && status < SCHEMA_STATUSES && name.n &&
-                 !memchr(name.p, 0, name.n) && out->form.n;
+                 (version == RECORD_VERSION) == (out->progress > 0) && !memchr(name.p, 0, name.n) && out->form.n;
     if (!sound) return err_set(e, ERR_SERVER, "it is damaged");
     out->status = (enum schema_status)status;
     return 0;
@@ -48,7 +50,7 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
 bool record_eq(const struct record *a, const struct record *b) {
     return a->tag == b->tag && a->status == b->status && a->id == b->id && a->keyspace_id == b->keyspace_id &&
            a->storage == b->storage && slice_eq(a->name, b->name) && slice_eq(a->form, b->form) &&
-           slice_eq(a->next, b->next);
+           slice_eq(a->next, b->next) && a->progress == b->progress;
 }
 
 int record_write(const struct record *r, struct buf *out, struct err *e) {

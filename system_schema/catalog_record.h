@@ -1,13 +1,13 @@
 /* A record of the catalogue: one object as the engine keeps it. Inside system_schema only; pure.
  *
  * The key is "catalog/", the kind's tag, "/" and the object's id (u32 big-endian). The value,
- * version 2:
+ * version 2 without progress, version 3 with it:
  *
- *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next
+ *   version u8 | status u8 | keyspace id u32 | storage id u32 | name | form | next [| progress u32]
  *   name, form and next, each: length uvarint | bytes
  *
- * next is the form that an UPDATING object will get, else empty. Version 1 had no storage id; the
- * object's id was used.
+ * next is the form that an UPDATING object will get, else empty. progress tells how far that change
+ * is (catalog_region.c), and is never 0. Version 1 had no storage id; the object's id was used.
  *
  * R1. A record is written only if record_decode, and the kind's decode for its forms, read it back
  *     unchanged.
@@ -25,6 +25,7 @@ struct record {
     uint32_t keyspace_id; /* of the keyspace that it lives in; 0: none */
     uint32_t storage;     /* where its rows are; for a table, struct eng_part.table */
     struct slice name, form, next;
+    uint32_t progress; /* of the change under way; 0: it has not begun, or has none */
     bool old_keys; /* version 1: its rows were written when the key form of tuples had no end */
 };
 

@@ -40,6 +40,9 @@ static void set_shapes(struct catalog *c, const struct before *b, bool keep_rest
             now->due_us = old->due_us;
             now->since_us = old->since_us;
             now->at_once = old->at_once;
+            now->adds_regions = old->adds_regions;
+            now->step_us = old->step_us;
+            now->step_every_us = old->step_every_us;
             entry_fail_with(now, old->failure);
         }
         if (old && keep_restores) { /* the records of the objects do not hold these */

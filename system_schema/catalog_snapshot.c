@@ -51,6 +51,10 @@ int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     if (!ks) return -1;
     ks->owner = owner;
     ks->status = x->status;
+    if (regions_show(x, ks, &owner->arena, e)) {
+        schema_keyspace_unref(ks);
+        return -1;
+    }
     struct space *space = space_new(x->id, ks, snapshot_space(s, x->id), e);
     schema_keyspace_unref(ks);
     if (!space) return -1;

@@ -29,10 +29,13 @@ struct entry {
     bool freeing;     /* a thread is freeing its data */
     bool at_once;     /* the change under way has no delay */
     bool with_keyspace; /* DELETING because its keyspace is, until that drop ends; its own record does not say so */
+    bool adds_regions; /* the change under way adds Regions to the keyspace (catalog_region.c) */
     bool busy;        /* not ACTIVE: in catalog.busy */
     bool touched;     /* changed since the current snapshot was made: in catalog.touched */
     int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
     int64_t since_us; /* monotonic: when it got this status */
+    uint32_t replicated; /* of a keyspace that gets Regions: the object id of the last table that is in them */
+    int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */
     bool waits;       /* RESTORING: its rows are not there yet */
     uint32_t restored_from; /* a history; 0: it was not restored since the server was started */
     int64_t restored_at_us;
@@ -303,6 +306,20 @@ int apply_drop_type(struct apply *a);
  * depth. */
 void type_touch_users(struct catalog *c, const struct entry *type);
 
+/* ---- catalog_region.c: Regions that ALTER KEYSPACE adds ---- */
+
+/* Fills in the Regions of a keyspace's definition. */
+int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena *a, struct err *e) MUST_CHECK;
+/* True while Regions are being added to the keyspace. */
+bool regions_are_added(const struct entry *ks);
+/* Spreads the tables that are not in the new Regions yet over the delay of the change under way;
+ * below 0: it is held. Does nothing for other changes. */
+void regions_schedule(struct catalog *c, struct entry *x, int64_t delay_us);
+/* When the next table gets to the new Regions; INT64_MAX: not before the change ends. */
+int64_t regions_next_us(const struct entry *x);
+/* Records and shows the tables that are due. */
+void regions_step(struct catalog *c, struct entry *x, int64_t now_us);
+
 /* ---- catalog_worker.c: the status changes that follow a statement ---- */
 
 /* Sets the delay and the failure of the change under way, as the rules say. */
@@ -311,6 +328,7 @@ void entry_schedule(struct catalog *c, struct entry *x);
 struct entry_before {
     enum schema_status status;
     struct slice form, next;
+    uint32_t replicated;
 };
 /* Ends the change under way in memory, as done or as failed. The caller then saves the entry and
  * calls one of the other two: undo if saving failed, else keep. */

@@ -38,6 +38,7 @@ void entry_schedule(struct catalog *c, struct entry *x) {
     int64_t delay = ddl_rules_draw(&c->rules, &of);
     x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(c->clock) + delay;
     x->at_once = delay == 0;
+    regions_schedule(c, x, delay);
     entry_fail_with(x, ddl_rules_failure(&c->rules, &of));
 }
 
@@ -46,8 +47,9 @@ bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->fail
 /* ---- the end of a change ---- */
 
 void entry_finish(struct catalog *c, struct entry *x, struct entry_before *before) {
-    *before = (struct entry_before){.status = x->status, .form = x->form, .next = x->next};
+    *before = (struct entry_before){x->status, x->form, x->next, x->replicated};
     x->due_us = INT64_MAX;
+    x->replicated = 0;
     switch (x->status) {
     case SCHEMA_CREATING:
     case SCHEMA_RESTORING: entry_set_status(c, x, x->failure ? SCHEMA_DELETED : SCHEMA_ACTIVE); return;
@@ -62,6 +64,7 @@ void entry_finish(struct catalog *c, struct entry *x, struct entry_before *befor
 void entry_finish_undo(struct catalog *c, struct entry *x, const struct entry_before *before) {
     x->form = before->form;
     x->next = before->next;
+    x->replicated = before->replicated;
     entry_restore_status(c, x, before->status);
 }
 
@@ -193,8 +196,10 @@ static bool free_one(struct catalog *c, int64_t now) {
 
 static int64_t next_due(const struct catalog *c) {
     int64_t next = INT64_MAX;
-    for (const struct entry *x = c->busy; x; x = x->busy_next)
-        if (x->due_us < next && !x->waits) next = x->due_us;
+    for (const struct entry *x = c->busy; x; x = x->busy_next) {
+        int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
+        if (due_us < next && !x->waits) next = due_us;
+    }
     return next < c->partitioner.due_us ? next : c->partitioner.due_us;
 }
 
@@ -205,6 +210,7 @@ static void move_due(struct catalog *c) {
     for (struct entry *x = c->busy; x;) {
         bool due = entry_is_pending(x) && !x->waits && x->due_us <= now;
         if (due) move_on(c, x);
+        else if (regions_next_us(x) <= now) regions_step(c, x, now);
         x = due ? c->busy : x->busy_next; /* move_on changes the list */
     }
     partitioner_step(c, now);

@@ -1,5 +1,6 @@
 #include "system_schema/schema.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "system_schema/snapshot.h"
@@ -211,4 +212,25 @@ uint16_t schema_regions(const struct schema_keyspace *ks) {
         else n += strcmp(o->value, "0") != 0;
     }
     return named && n ? n : 1;
+}
+
+enum schema_status schema_region_status(const struct schema_keyspace *ks, const struct schema_region *region) {
+    return region->is_new ? SCHEMA_CREATING : ks->status;
+}
+
+enum schema_status schema_replica_status(const struct schema_keyspace *ks, const struct schema_table *t,
+                                         const struct schema_region *region) {
+    return region->is_new && t->object > ks->replicated ? SCHEMA_CREATING : t->status;
+}
+
+void schema_replication_progress(const struct schema_space *space, char out[SCHEMA_PROGRESS_TEXT]) {
+    static const struct schema_region new = {.is_new = true};
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    uint64_t n = 0, active = 0;
+    for (const struct schema_table *t; (t = schema_tables_next(&at)); n++)
+        active += schema_status_is_listed(schema_replica_status(space->keyspace, t, &new));
+    uint32_t hundredths = n ? (uint32_t)(active * 10000 / n) : 10000;
+    int digits = snprintf(out, SCHEMA_PROGRESS_TEXT, "%u", hundredths / 100 % 1000);
+    if (hundredths % 100) digits += snprintf(out + digits, SCHEMA_PROGRESS_TEXT - digits, ".%02u", hundredths % 100);
+    snprintf(out + digits, (size_t)(SCHEMA_PROGRESS_TEXT - digits), "%%");
 }

@@ -106,6 +106,11 @@ struct schema_type {
     struct schema_owner *owner;
 };
 
+struct schema_region {
+    const char *name;
+    bool is_new; /* an ALTER KEYSPACE under way adds it */
+};
+
 struct schema_keyspace {
     const char *name;
     bool durable_writes;
@@ -115,6 +120,9 @@ struct schema_keyspace {
     const struct schema_option *replication; /* plain texts, not CQL literals */
     uint32_t n_options; /* TAGS: "tags.key" */
     const struct schema_option *options;
+    uint32_t n_regions; /* by name, with those that are being added; 0: it is in one Region */
+    const struct schema_region *regions;
+    uint32_t replicated; /* the tables up to this object id are in the Regions that are being added */
     struct schema_owner *owner;
 };
 
@@ -231,6 +239,14 @@ typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, ui
 
 /* The number of Regions of the keyspace: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);
+/* The status of the keyspace in the Region: CREATING while the Region is being added. */
+enum schema_status schema_region_status(const struct schema_keyspace *ks, const struct schema_region *region);
+/* The status of the keyspace's table in the Region: CREATING until it is in a new Region. */
+enum schema_status schema_replica_status(const struct schema_keyspace *ks, const struct schema_table *t,
+                                         const struct schema_region *region);
+enum { SCHEMA_PROGRESS_TEXT = 8 }; /* "100%", "66.66%" */
+/* Writes the share of the keyspace's tables that are ACTIVE in the new Regions, rounded down. */
+void schema_replication_progress(const struct schema_space *space, char out[SCHEMA_PROGRESS_TEXT]);
 
 static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) {
     return &t->columns[i];

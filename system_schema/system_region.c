@@ -5,16 +5,26 @@
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
 
-static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const char *region) {
+/* A Region that is being added shows how many of the tables are in it; the others show nothing
+ * until the keyspace is ACTIVE again
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/keyspaces-multi-region-replica-status.html). */
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const struct schema_region *region) {
+    enum schema_status status = schema_region_status(space->keyspace, region);
+    char progress[SCHEMA_PROGRESS_TEXT];
+    const char *text = status == SCHEMA_ACTIVE ? "100%" : "0%";
+    if (region->is_new) {
+        schema_replication_progress(space, progress);
+        text = progress;
+    }
     /* The page prints the status as "Active". */
-    char *word = arena_strdup(ro->ctx->arena, schema_status_name(space->keyspace->status));
+    char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
     if (!word) ro->failed = true;
     for (char *p = word ? word + 1 : NULL; p && *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", space->keyspace->name);
-    row_text(ro, "region", region);
+    row_text(ro, "region", region->name);
     row_text(ro, "status", word);
-    row_text(ro, "tables_replication_progress", space->keyspace->status == SCHEMA_ACTIVE ? "100%" : "0%");
+    if (status != SCHEMA_UPDATING) row_text_copy(ro, "tables_replication_progress", text);
     return row_out_emit(ro);
 }
 
@@ -24,11 +34,9 @@ YIELDS(region_keyspaces) {
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        if (ks->is_system || schema_regions(ks) < 2 || !row_out_wants(&ro, 0, ks->name)) continue;
-        /* Replication options, and so the rows, are in the order of their names. */
-        for (uint32_t r = 0; r < ks->n_replication; r++)
-            if (strcmp(ks->replication[r].name, "class") != 0 && emit_keyspace(&ro, space, ks->replication[r].name))
-                return -1;
+        if (ks->is_system || !ks->n_regions || !row_out_wants(&ro, 0, ks->name)) continue;
+        for (uint32_t r = 0; r < ks->n_regions; r++)
+            if (emit_keyspace(&ro, space, &ks->regions[r])) return -1;
     }
     return 0;
 }
@@ -39,39 +47,38 @@ typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
 static int each_space(struct row_out *ro, part_fn fn) {
     for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ro->ctx->schema->spaces[i];
-        if (space->keyspace->is_system || schema_regions(space->keyspace) < 2 ||
-            !row_out_wants(ro, 0, space->keyspace->name))
+        if (space->keyspace->is_system || !space->keyspace->n_regions || !row_out_wants(ro, 0, space->keyspace->name))
             continue;
         if (fn(ro, space)) return -1;
     }
     return 0;
 }
 
-static int emit_regions(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
-                        enum schema_status status) {
-    for (uint32_t r = 0; r < ks->n_replication; r++) {
-        if (strcmp(ks->replication[r].name, "class") == 0) continue;
-        row_out_begin(ro);
-        row_text(ro, "keyspace_name", ks->name);
-        row_text(ro, column, name);
-        row_text(ro, "region", ks->replication[r].name);
-        row_text(ro, "status", schema_status_name(status));
-        if (row_out_emit(ro)) return -1;
-    }
-    return 0;
+static int emit_region(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
+                       const char *region, enum schema_status status) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", ks->name);
+    row_text(ro, column, name);
+    row_text(ro, "region", region);
+    row_text(ro, "status", schema_status_name(status));
+    return row_out_emit(ro);
 }
 
 static int emit_tables(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    const struct schema_keyspace *ks = space->keyspace;
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        if (emit_regions(ro, space->keyspace, "table_name", t->name, t->status)) return -1;
+        for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
+            if (emit_region(ro, ks, "table_name", t->name, r->name, schema_replica_status(ks, t, r))) return -1;
     return 0;
 }
 
+/* Types are in a new Region from the start, because its tables need them. */
 static int emit_types(struct row_out *ro, const struct schema_space *space) {
-    for (uint32_t i = 0; i < space->n_types; i++)
-        if (emit_regions(ro, space->keyspace, "type_name", space->types[i]->type->name, space->types[i]->status))
-            return -1;
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_type *const *t = space->types; t < space->types + space->n_types; t++)
+        for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
+            if (emit_region(ro, ks, "type_name", (*t)->type->name, r->name, (*t)->status)) return -1;
     return 0;
 }
 
@@ -136,9 +143,8 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_space *space
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     const struct schema_keyspace *ks = space->keyspace;
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        for (uint32_t r = 0; r < ks->n_replication; r++)
-            if (strcmp(ks->replication[r].name, "class") != 0 && emit_scaling(ro, t, ks->replication[r].name))
-                return -1;
+        for (uint32_t r = 0; r < ks->n_regions; r++)
+            if (emit_scaling(ro, t, ks->regions[r].name)) return -1;
     return 0;
 }
 

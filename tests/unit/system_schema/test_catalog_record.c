@@ -377,6 +377,31 @@ static void test_change_that_cannot_be_read_is_given_up(void **state) {
     world_free(w);
 }
 
+static void test_records_hold_the_progress_of_a_change(void **state) {
+    (void)state;
+    static const char progress[] = {0, 0, 0, 77};
+    struct record r = {.tag = 'k', .id = 17, .storage = 17, .status = SCHEMA_UPDATING, .name = slice_str("ks"),
+                       .form = slice_str("form"), .next = slice_str("next")}, back;
+    struct err e = {0};
+    struct buf without, with;
+    uint8_t key[RECORD_KEY_SIZE];
+    record_key('k', 17, key);
+    buf_init(&without, 0), buf_init(&with, 0);
+    record_encode(&r, &without);
+    r.progress = 77;
+    record_encode(&r, &with);
+    assert_int_equal(without.p[0], 2); /* older servers read a record without progress */
+    assert_int_equal(with.n, without.n + sizeof progress);
+    assert_memory_equal(with.p + without.n, progress, sizeof progress);
+    assert_int_equal(record_decode(slice_of(key, sizeof key), buf_slice(&with), &back, &e), 0);
+    assert_true(record_eq(&r, &back));
+    with.p[with.n - 1] = 0; /* no record has this form */
+    assert_int_equal(record_decode(slice_of(key, sizeof key), buf_slice(&with), &back, &e), -1);
+    assert_string_equal(e.text, "it is damaged");
+    err_clear(&e);
+    buf_fini(&with), buf_fini(&without);
+}
+
 /* The record as version 1 had it: all but the storage id. */
 static void put_as_version_1(struct world *w, uint32_t id) {
     struct buf whole = get(w, 't', id), old;
@@ -441,6 +466,7 @@ int main(void) {
         cmocka_unit_test(test_change_that_cannot_be_read_is_given_up),
         cmocka_unit_test(test_masks_survive_restarts_and_go_with_their_columns),
         cmocka_unit_test(test_masks_above_the_limit_are_refused),
+        cmocka_unit_test(test_records_hold_the_progress_of_a_change),
         cmocka_unit_test(test_records_of_version_1_are_read),
         cmocka_unit_test(test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside),
     };
