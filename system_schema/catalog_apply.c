@@ -613,6 +613,8 @@ static void undo(struct apply *a, struct entry *x) {
 static int record_begin(struct apply *a, struct entry *x) {
     struct catalog *c = a->c;
     struct entry_before before;
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    assert(!ks || !regions_are_added(ks)); /* G1 */
     entry_schedule(c, x);
     if (a->change->at_once) {
         x->at_once = true;
