@@ -1,8 +1,8 @@
 /* Numeric IP addresses.
  *
  * An IPv6 socket that takes connections of both families shows the IPv4 address a.b.c.d as
- * ::ffff:a.b.c.d. Such a mapped address is the IPv4 address here, so that one client has one
- * address on whichever socket it arrives.
+ * ::ffff:a.b.c.d. These functions return the IPv4 address for it, so that a client has the same
+ * address on every socket.
  */
 #pragma once
 

@@ -44,7 +44,7 @@ static bool old_files_are_used(rocksdb_t *db) {
     return property(db, "rocksdb.total-sst-files-size") != property(db, "rocksdb.live-sst-files-size");
 }
 
-/* Switching the deletion of files on again makes RocksDB look for files that nobody uses. */
+/* When deletion of files is enabled again, RocksDB looks for unused files. */
 static void unlink_files(rocksdb_t *db) {
     char *text = NULL;
     rocksdb_disable_file_deletions(db, &text);
