@@ -21,7 +21,7 @@ def has_ipv6():
         return False
 
 
-pytestmark = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback address")
+pytestmark = pytest.mark.skipif(not has_ipv6(), reason="not run: this machine has no IPv6 loopback address")
 
 
 def connected(server, address):
