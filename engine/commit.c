@@ -7,9 +7,6 @@
  * one thread sync at a time. A commit takes its sequence after the store took the write, so every
  * write that has a sequence when a sync begins is in the log it syncs. After a failed sync no write
  * is acknowledged or taken until the store has put everything on disk another way.
- * is. A sequence is given after the store took the write, so whatever is written when a sync begins
- * is in the log it syncs. After a sync that failed nothing is acknowledged and nothing written,
- * until the store has put everything on disk another way.
  */
 #include <errno.h>
 #include <stdio.h>
