@@ -66,8 +66,9 @@ def at_rest(server):
 
 
 def test_rows_that_are_written_again_and_again_take_little_more_than_once_their_space(new_server):
-    """Compactions write what they take before the old files go: in pieces, not all of the data at a time. They are waited for after each memtable, so that how fast the machine is does not count."""
+    """Compactions write what they take before the old files go: in pieces, not all of the data at a time. They are waited for after each half of a memtable, so that how fast the machine is does not count."""
     rows, size, memtables = 12_000, 5_000, 8
+    batch = memtables * MB // 2 // size  # rows of half a memtable
     server = new_server("--mode", "cassandra", "--durability", "none", "--memtables", str(memtables))
     with server.cluster(schema_metadata_enabled=False, protocol_version=4) as cluster:
         session = cluster.connect()
@@ -77,8 +78,8 @@ def test_rows_that_are_written_again_and_again_take_little_more_than_once_their_
         chance = random.Random(1)
 
         def write(keys):
-            for at in range(0, len(keys), 400):
-                execute_concurrent_with_args(session, insert, [(p, os.urandom(size)) for p in keys[at : at + 400]], concurrency=32, raise_on_first_error=True)
+            for at in range(0, len(keys), batch):
+                execute_concurrent_with_args(session, insert, [(p, os.urandom(size)) for p in keys[at : at + batch]], concurrency=32, raise_on_first_error=True)
                 at_rest(server)
 
         write(range(rows))
