@@ -11,7 +11,7 @@
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release server, and in one on the sanitised
-#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9;
+#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, clients of other projects, cqlsh, and kill -9;
 #                  integration:tls is one file of them
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package

@@ -90,6 +90,14 @@ def java_driver(group, version):
     return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}", properties=[f"-Dkeyspace=java_{version.replace('.', '_')}"])
 
 
+BRIEF = "-XX:TieredStopAtLevel=1"  # a JVM that runs for seconds takes half the processor time without its second compiler
+
+# The Java driver writes at LOCAL_QUORUM and waits for a busy server, but neither a second after each DDL statement nor four to close a session.
+JAVA_DRIVER = [f"-Ddatastax-java-driver.{name}={value}" for name, value in {
+    "basic.request.consistency": "LOCAL_QUORUM", "basic.request.timeout": "2 minutes", "advanced.control-connection.timeout": "2 minutes",
+    "advanced.connection.init-query-timeout": "2 minutes", "advanced.metadata.schema.debouncer.window": "1 millisecond",
+    "advanced.netty.io-group.shutdown.quiet-period": "0", "advanced.netty.admin-group.shutdown.quiet-period": "0"}.items()]
+
 # name: (folder here, how it is made)
 PROGRAMS = {
     "node": ("node", Npm("driver_test.js")),
@@ -103,6 +111,8 @@ PROGRAMS = {
     "api-go": ("api/go", Go()),
     "api-node": ("api/node", Npm("api_test.js")),
     "api-java": ("api/java", Maven("tally.ApiTest")),
+    "schema-tools": ("java_clients/schema", Maven("tally.SchemaTools", properties=[BRIEF, *JAVA_DRIVER])),
+    "dsbulk": ("java_clients/dsbulk", Maven("tally.BulkLoads", properties=[BRIEF])),
     "sigv4-python": ("sigv4/python", Python("cqlsh-expansion", "login.py")),
     "sigv4-go": ("sigv4/go", Go()),
     "sigv4-node": ("sigv4/node", Npm("login.js")),
