@@ -58,6 +58,18 @@ class Maven:
         return ["java", *self.properties, "-cp", f"{folder}/target/classes:{folder}/target/lib/*", self.main]
 
 
+class MavenTests:
+    """A project whose tests Maven runs."""
+    tools = ("mvn", "java")
+
+    def commands(self, folder):
+        # runs no test, but downloads what `mvn test` needs
+        return [["mvn", "-q", "-B", "test", "-Dtest=None", "-Dsurefire.failIfNoSpecifiedTests=false"]]
+
+    def run(self, folder):
+        return ["mvn", "-B", "-f", folder / "pom.xml", "test"]
+
+
 class Cargo:
     tools = ("cargo",)
 
@@ -113,6 +125,7 @@ PROGRAMS = {
     "api-java": ("api/java", Maven("tally.ApiTest")),
     "schema-tools": ("java_clients/schema", Maven("tally.SchemaTools", properties=[BRIEF, *JAVA_DRIVER])),
     "dsbulk": ("java_clients/dsbulk", Maven("tally.BulkLoads", properties=[BRIEF])),
+    "spring-boot": ("../../tools/package/examples/spring-boot", MavenTests()),
     "sigv4-python": ("sigv4/python", Python("cqlsh-expansion", "login.py")),
     "sigv4-go": ("sigv4/go", Go()),
     "sigv4-node": ("sigv4/node", Npm("login.js")),

@@ -1,14 +1,16 @@
-"""Clients in Java as Maven Central has them: Liquibase, cassandra-migration and DSBulk.
+"""Clients in Java as Maven Central has them: Liquibase, cassandra-migration, DSBulk, and a Spring Boot application.
 
 The tools run in keyspaces mode as strict as Amazon Keyspaces, and in cassandra mode. The schema tools do not wait until
 every table that they create is ACTIVE, so DDL takes no time here. Of DSBulk, Maven Central has load and unload, but not
 count (com.datastax.oss:dsbulk-workflow-count)."""
+import os
 import re
+import subprocess
 
 import pytest
 
-from programs import Conversation
-from tally_server import HANG, Server
+from programs import BRIEF, Conversation
+from tally_server import HANG, ROOT, TALLYD, Server
 
 MODES = {"keyspaces": ("--mode", "keyspaces", "--compatibility", "strict", "--ddl-delay", "none"),
          "cassandra": ("--mode", "cassandra")}
@@ -149,3 +151,18 @@ def test_dsbulk_loads_and_unloads(dsbulk, tmp_path):
     files = [file.read_text().splitlines() for file in (tmp_path / "unloaded").glob("*.csv")]
     assert files and all(header == "customer,id,tags,total" for header, *_ in files)
     assert sorted(line for _, *rest in files for line in rest) == lines
+
+
+def test_spring_boot_examples_tests_pass(program):
+    command = [str(word) for word in program("spring-boot")]
+    environment = {**os.environ, "TALLYD": str(TALLYD), "JAVA_TOOL_OPTIONS": BRIEF}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=5 * HANG, check=False)
+    passed = "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in done.stdout
+    assert done.returncode == 0 and passed, done.stdout + done.stderr
+
+
+def test_the_page_names_the_spring_boot_example():
+    page = (ROOT / "docs/testing.md").read_text()
+    configuration = ROOT / "tools/package/examples/spring-boot/src/test/java/shop/TallyConfiguration.java"
+    assert "(../tools/package/examples/spring-boot)" in page
+    assert "TALLYD=/opt/tally/tallyd mvn test" in page and '"TALLYD"' in configuration.read_text()

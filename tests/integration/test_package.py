@@ -1,7 +1,6 @@
 """What people start the server by: the Debian package, the container's files, the dashboard, and the snippets of docs/testing.md."""
 import json
 import re
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -81,12 +80,3 @@ def test_the_python_snippet_starts_a_server(tmp_path):
     program.write_text(snippet.replace('program="tallyd"', f'program="{TALLYD}"') + "\n" + use)
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "Test Cluster\n"), done.stderr
-
-
-def test_the_java_snippet_starts_a_server(tmp_path):
-    if not shutil.which("java"):
-        pytest.skip("not run: no java on this machine")
-    (snippet,) = blocks("java")
-    (tmp_path / "TallyServer.java").write_text(snippet)
-    done = subprocess.run(["java", "TallyServer.java", str(TALLYD)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and re.search(r"^listens on .*127\.0\.0\.1:\d+$", done.stdout, re.M), done.stdout + done.stderr
