@@ -93,10 +93,22 @@ static bool wait_for_work(struct engi_commit *c, bool synced) {
     return true;
 }
 
+/* Why writes are still refused, in the log. */
+static void tell(struct eng *eng, const struct err *e) {
+    enum { TELL_US = 10000000 };
+    int64_t now_us = clock_machine_us(&clock_real);
+    if (now_us - eng->commit.told_us < TELL_US) return;
+    eng->commit.told_us = now_us;
+    log_warn("writes are still refused: %s", e->text);
+}
+
 static void heal(struct eng *eng) {
     struct err e = {0};
     uint64_t seq = atomic_load(&eng->commit.written);
-    if (eng->kv->ops->heal(eng->kv, &e)) return;
+    if (eng->kv->ops->heal(eng->kv, &e)) {
+        tell(eng, &e);
+        return;
+    }
     log_warn("everything is on disk again; writes are taken");
     publish(eng, seq, false);
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <rocksdb/c.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@
 #include "engine/kv_state.h"
 #include "engine/kv_load.h"
 #include "engine/kv_log.h"
+#include "engine/kv_log_sync.h"
 #include "engine/kv_replay.h"
 #include "engine/kv_trim.h"
 
@@ -60,7 +62,12 @@ struct rocks {
      * none */
     _Atomic uint32_t filters;
     struct kv_trim trim;
+    /* Held for reading by writes that do not wait, for writing while the log is handed to the
+     * operating system. A write that met a log between a failure and RocksDB's record of it would
+     * make the error final (engine/kv_log_sync.h). Nobody takes another lock while holding it. */
+    pthread_rwlock_t log_lock;
     /* Used by the thread that syncs. */
+    struct kv_log_sync log_sync;
     uint64_t deleted;        /* deleted keys since the last flush because of them; used by the thread that tidies */
     bool stamp_failed;       /* the last attempt to write a stamp failed */
     bool sync_failed;        /* after that no write may count as on disk */
@@ -202,6 +209,26 @@ static bool has_room(struct kv *kv) {
     return rocksdb_property_int(((struct rocks *)kv)->db, "rocksdb.is-write-stopped", &stopped) || !stopped;
 }
 
+/* True if the store wants writes slowed down; then nothing was written. */
+static bool is_busy(char **text) {
+    if (!*text || !strstr(*text, "Result incomplete")) return false;
+    rocksdb_free(*text);
+    *text = NULL;
+    return true;
+}
+
+/* Returns whether the store was too busy. A write that waits does so without the lock, for others
+ * do not wait for it. */
+static bool put_batch(struct rocks *r, struct kv_batch *b, bool patience, char **text) {
+    pthread_rwlock_rdlock(&r->log_lock);
+    rocksdb_write(r->db, r->write[false], wb(b), text);
+    pthread_rwlock_unlock(&r->log_lock);
+    if (!is_busy(text)) return false;
+    if (!patience) return true;
+    rocksdb_write(r->db, r->write[true], wb(b), text);
+    return is_busy(text);
+}
+
 static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -213,11 +240,7 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
     kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
     rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
     count_nothing();
-    rocksdb_write(r->db, r->write[patience], wb(b), &text);
-    if (text && strstr(text, "Result incomplete")) {
-        rocksdb_free(text);
-        return KV_BUSY;
-    }
+    if (put_batch(r, b, patience, &text)) return KV_BUSY;
     if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed)))
         atomic_store(&r->write_failed, text != NULL);
     if (text) atomic_store(&r->log_suspect, true);
@@ -248,11 +271,17 @@ static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
         r->sync_failed = true;
         return -1;
     }
-    rocksdb_flush_wal(r->db, to_disk, &text);
+    pthread_rwlock_wrlock(&r->log_lock);
+    rocksdb_flush_wal(r->db, false, &text);
+    pthread_rwlock_unlock(&r->log_lock);
     if (text) {
         r->sync_failed = true;
         atomic_store(&r->log_suspect, true);
         return failed(text, "the log cannot be synced", e);
+    }
+    if (to_disk && kv_log_sync(&r->log_sync, r->db, r->rows, e)) {
+        r->sync_failed = true;
+        return -1;
     }
     if (to_disk) atomic_store_explicit(&r->synced, last, memory_order_relaxed);
     return 0;
@@ -654,6 +683,8 @@ static void close_store(struct kv *kv) {
     }
     if (r->options) rocksdb_options_destroy(r->options);
     if (r->cache) rocksdb_cache_destroy(r->cache);
+    kv_log_sync_free(&r->log_sync);
+    pthread_rwlock_destroy(&r->log_lock);
     struct err e = {0};
     if (r->retired && kv_state_remove(r->rows, &e)) log_warn("%s", e.text);
     free(r);
@@ -1054,12 +1085,23 @@ static int open_store(struct rocks *r, struct err *e) {
     return write_stamp(r, e);
 }
 
+/* Whoever flushes the log comes before new writes; else a stream of writes would keep it waiting. */
+static void init_lock(pthread_rwlock_t *lock) {
+    pthread_rwlockattr_t a;
+    pthread_rwlockattr_init(&a);
+    pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &a);
+    pthread_rwlockattr_destroy(&a);
+}
+
 static struct rocks *rocks_new(const struct kv_options *o, struct err *e) {
     struct rocks *r = calloc(1, sizeof(*r));
     if (!r) return err_nomem(e), NULL;
     r->kv.ops = &rocks_ops;
     r->kv.one_writer = true; /* RocksDB locks its folder */
     r->o = *o;
+    kv_log_sync_init(&r->log_sync);
+    init_lock(&r->log_lock);
     r->read[ENG_TIER_CACHE] = read_options(ENG_TIER_CACHE);
     r->read[ENG_TIER_ANY] = read_options(ENG_TIER_ANY);
     for (int patience = 0; patience < 2; patience++) {

@@ -35,6 +35,7 @@ struct engi_commit {
     _Atomic uint64_t asked;  /* total of requests that have asked */
     _Atomic uint64_t enough; /* total of asked up to which the thread need not be woken */
     struct engi_gather gather; /* under lock */
+    int64_t told_us; /* under turn: when the log last said why writes are refused */
     bool synced_here;          /* under turn: a loop has synced since the thread last checked */
     _Atomic bool failed;
     struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];

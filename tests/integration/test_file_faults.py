@@ -173,6 +173,24 @@ def fail_each(library, folder, call, error, times):
         server.kill9()
 
 
+@pytest.mark.parametrize("error", (errno.EIO, errno.ENOSPC))
+def test_after_one_failed_sync_of_the_log_writes_are_taken_again(library, tmp_path, error):
+    """RocksDB does not hear of it: it would refuse writes after EIO until a restart, and after ENOSPC, too, when a write met the log before it had noted the error."""
+    server = FaultyServer(tmp_path, library, "--mode", "cassandra").start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        work = Workload(cluster.connect())
+        prepare(work.session)
+        for _ in range(3):
+            server.fail("sync", 1, 1, error)
+            assert not work.write()
+            server.heal()
+            eventually(work.write)
+    server.kill9()
+    server.start(faulty=False)
+    check(server, work.acknowledged)
+    server.kill9()
+
+
 # ---- reads that fail ----
 
 ROWS, WIDE, ROW_BYTES = 400, 8, 8 << 10  # 25 MB in all, and 8 MB of them in memory
@@ -573,7 +591,7 @@ def test_random_faults_leave_of_the_limits_what_was_not_applied(library, tmp_pat
         prepare(session)
         session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2026-05-06 12:00:00+0000' WHERE name = 'server'")
         meter, hit = Meter(session), 0
-        for _ in range(20 if ALL else 3):
+        for _ in range(40 if ALL else 8):
             server.fail(luck.choice(("write", "sync")), luck.randint(1, 10), luck.randint(1, 3), errno.ENOSPC)
             before = meter.failed
             for _ in range(4):
