@@ -222,11 +222,15 @@ static bool is_busy(char **text) {
 static bool put_batch(struct rocks *r, struct kv_batch *b, bool patience, char **text) {
     pthread_rwlock_rdlock(&r->log_lock);
     rocksdb_write(r->db, r->write[false], wb(b), text);
+    bool busy = is_busy(text);
+    if (*text) atomic_store(&r->log_suspect, true);
     pthread_rwlock_unlock(&r->log_lock);
-    if (!is_busy(text)) return false;
+    if (!busy) return false;
     if (!patience) return true;
     rocksdb_write(r->db, r->write[true], wb(b), text);
-    return is_busy(text);
+    busy = is_busy(text);
+    if (*text) atomic_store(&r->log_suspect, true);
+    return busy;
 }
 
 static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
@@ -243,7 +247,6 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
     if (put_batch(r, b, patience, &text)) return KV_BUSY;
     if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed)))
         atomic_store(&r->write_failed, text != NULL);
-    if (text) atomic_store(&r->log_suspect, true);
     return text ? failed(text, "the store cannot be written", e) : 0;
 }
 
@@ -272,10 +275,12 @@ static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
         return -1;
     }
     pthread_rwlock_wrlock(&r->log_lock);
-    rocksdb_flush_wal(r->db, false, &text);
+    bool suspect = atomic_load(&r->log_suspect); /* a write has failed since the check */
+    if (!suspect) rocksdb_flush_wal(r->db, false, &text);
     pthread_rwlock_unlock(&r->log_lock);
+    if (suspect || text) r->sync_failed = true;
+    if (suspect) return err_set(e, ERR_SERVER, "the log cannot be synced: a write to it has failed");
     if (text) {
-        r->sync_failed = true;
         atomic_store(&r->log_suspect, true);
         return failed(text, "the log cannot be synced", e);
     }
