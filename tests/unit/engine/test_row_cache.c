@@ -514,7 +514,7 @@ static void test_who_was_not_alone_brings_nothing_back(void **state) {
 
 /* ---- many threads ---- */
 
-enum { KEYS = 48, WRITERS = 2, READERS = 3, WRITES = 3000, VALUE_MAX = 3000 };
+enum { KEYS = 48, WRITERS = 2, READERS = 3, WRITES = 1000, VALUE_MAX = 3000 };
 
 struct race {
     struct world *w;

@@ -859,7 +859,7 @@ static uint64_t table_files(const struct world *w) {
 /* RocksDB keeps the files of a range while a reader is in them, and when that reader is a get, nobody deletes them
  * after it. */
 static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
-    enum { ROUNDS = 40, READERS = 4, KEYS = 30, BYTES = 100 << 10 };
+    enum { ROUNDS = 20, READERS = 4, KEYS = 30, BYTES = 100 << 10 };
     struct world *w = *state;
     struct reader readers[READERS];
     char *value = malloc(BYTES), key[16];
