@@ -4,8 +4,8 @@
  * writes until a restart: a write that meets the log between the failed sync and the record of that
  * error gets "Writer has previous error", which RocksDB takes for an error that it cannot recover
  * from (https://github.com/facebook/rocksdb/issues/12998). So RocksDB only hands the log to the
- * operating system, and fdatasync is called here. RocksDB does not hear of a failure; the caller
- * must take no write for durable until the memtable was flushed, which begins a new log.
+ * operating system, and fdatasync is called here. RocksDB does not hear of a failure, so
+ * the caller must treat no write as durable until it has flushed the memtable and begun a new log.
  *
  * Used by one thread at a time. Private to engine/.
  */

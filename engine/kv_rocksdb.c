@@ -64,7 +64,7 @@ struct rocks {
     struct kv_trim trim;
     /* Held for reading by writes that do not wait, for writing while the log is handed to the
      * operating system. A write that met a log between a failure and RocksDB's record of it would
-     * make the error final (engine/kv_log_sync.h). Nobody takes another lock while holding it. */
+     * make the error final (engine/kv_log_sync.h). No other lock is taken while it is held. */
     pthread_rwlock_t log_lock;
     /* Used by the thread that syncs. */
     struct kv_log_sync log_sync;
@@ -217,8 +217,8 @@ static bool is_busy(char **text) {
     return true;
 }
 
-/* Returns whether the store was too busy. A write that waits does so without the lock, for others
- * do not wait for it. */
+/* Returns whether the store was too busy. A write that has to wait does so without the lock, so
+ * that it does not delay syncs. It alone can still meet a log that fails at that moment. */
 static bool put_batch(struct rocks *r, struct kv_batch *b, bool patience, char **text) {
     pthread_rwlock_rdlock(&r->log_lock);
     rocksdb_write(r->db, r->write[false], wb(b), text);
@@ -322,14 +322,23 @@ static int flush_failed(struct rocks *r, char *text, const char *what, struct er
     return failed(text, what, e);
 }
 
-/* Flushes rows that were only in the log from memory to table files, and begins a new log. After a
- * full disk newer RocksDBs do that by themselves, every five seconds, once nothing runs in the
- * background. A flush requested meanwhile fails after a second, and one request each second would
- * prevent their own flush for good, so this function first tries a write. */
+/* Deletes a key that the store never has: a flush of an empty memtable would not begin a new log. */
+static int write_deletion(struct rocks *r, struct err *e) {
+    struct kv_batch *b = batch_new(&r->kv);
+    int rc = !b || batch_delete(b, slice_of("", 1)) ? err_nomem(e) : write_batch(&r->kv, b, false, e);
+    if (b) batch_free(b);
+    return rc == KV_BUSY ? err_set(e, ERR_SERVER, "the store takes no writes") : rc;
+}
+
+/* Flushes rows that were only in the log from memory to table files, and begins a new log: the old
+ * one may have a hole where its sync failed. After a full disk RocksDB does that by itself, every
+ * five seconds, once nothing runs in the background. A flush requested meanwhile fails after a
+ * second, and one request each second would prevent its own flush for good, so this function first
+ * tries a write. */
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
-    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e) || (!GATHERS_LOG && try_write(r, e))) return -1;
+    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e) || write_deletion(r, e)) return -1;
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
     rocksdb_flush(r->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
@@ -1090,7 +1099,8 @@ static int open_store(struct rocks *r, struct err *e) {
     return write_stamp(r, e);
 }
 
-/* Whoever flushes the log comes before new writes; else a stream of writes would keep it waiting. */
+/* A thread that waits for writing goes before new readers. Otherwise a stream of writes to the store
+ * would keep the flush of the log waiting. */
 static void init_lock(pthread_rwlock_t *lock) {
     pthread_rwlockattr_t a;
     pthread_rwlockattr_init(&a);

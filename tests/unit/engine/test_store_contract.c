@@ -895,6 +895,19 @@ static void test_files_of_a_dropped_range_go_though_others_read(void **state) {
     assert_false(held);
 }
 
+/* The old log may have a hole where its sync failed, so nothing may be appended to it. */
+static void test_healing_begins_a_new_log_though_the_memtable_is_empty(void **state) {
+    struct world *w = *state;
+    long before = newest_log(w);
+    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+    long after = newest_log(w);
+    assert_true(after > before);
+    put_one(w, w->kv, "a", "1", NULL, NULL);
+    assert_int_equal(w->kv->ops->sync(w->kv, true, &w->e), 0);
+    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+    assert_true(newest_log(w) > after);
+}
+
 #define BOTH(f) \
     cmocka_unit_test_setup_teardown(f, setup_memory, teardown), \
         cmocka_unit_test_setup_teardown(f, setup_rocks, teardown)
@@ -920,6 +933,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_files_of_a_dropped_range_go_though_others_read, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_healing_begins_a_new_log_though_the_memtable_is_empty, setup_rocks,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
