@@ -97,18 +97,22 @@ class Python:
         return [venv_program(self.venv, "python"), folder / self.script]
 
 
-def java_driver(group, version):
-    """With a keyspace of its own: several run on one server."""
-    return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}", properties=[f"-Dkeyspace=java_{version.replace('.', '_')}"])
-
-
 BRIEF = "-XX:TieredStopAtLevel=1"  # a JVM that runs for seconds takes half the processor time without its second compiler
 
-# The Java driver writes at LOCAL_QUORUM and waits for a busy server, but neither a second after each DDL statement nor four to close a session.
+
+# The Java driver waits for a busy server, but neither a second after each DDL statement nor four to close a session.
 JAVA_DRIVER = [f"-Ddatastax-java-driver.{name}={value}" for name, value in {
-    "basic.request.consistency": "LOCAL_QUORUM", "basic.request.timeout": "2 minutes", "advanced.control-connection.timeout": "2 minutes",
+    "basic.request.timeout": "2 minutes", "advanced.control-connection.timeout": "2 minutes",
     "advanced.connection.init-query-timeout": "2 minutes", "advanced.metadata.schema.debouncer.window": "1 millisecond",
     "advanced.netty.io-group.shutdown.quiet-period": "0", "advanced.netty.admin-group.shutdown.quiet-period": "0"}.items()]
+AT_LOCAL_QUORUM = "-Ddatastax-java-driver.basic.request.consistency=LOCAL_QUORUM"
+
+
+def java_driver(group, version):
+    """With a keyspace of its own: several run on one server."""
+    return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}",
+                         properties=[BRIEF, *JAVA_DRIVER, f"-Dkeyspace=java_{version.replace('.', '_')}"])
+
 
 # name: (folder here, how it is made)
 PROGRAMS = {
@@ -122,14 +126,14 @@ PROGRAMS = {
     "java-4.13.0": java_driver("com.datastax.oss", "4.13.0"),
     "api-go": ("api/go", Go()),
     "api-node": ("api/node", Npm("api_test.js")),
-    "api-java": ("api/java", Maven("tally.ApiTest")),
-    "schema-tools": ("java_clients/schema", Maven("tally.SchemaTools", properties=[BRIEF, *JAVA_DRIVER])),
+    "api-java": ("api/java", Maven("tally.ApiTest", properties=[BRIEF])),
+    "schema-tools": ("java_clients/schema", Maven("tally.SchemaTools", properties=[BRIEF, *JAVA_DRIVER, AT_LOCAL_QUORUM])),
     "dsbulk": ("java_clients/dsbulk", Maven("tally.BulkLoads", properties=[BRIEF])),
     "spring-boot": ("../../tools/package/examples/spring-boot", MavenTests()),
     "sigv4-python": ("sigv4/python", Python("cqlsh-expansion", "login.py")),
     "sigv4-go": ("sigv4/go", Go()),
     "sigv4-node": ("sigv4/node", Npm("login.js")),
-    "sigv4-java": ("sigv4/java", Maven("tally.Login")),
+    "sigv4-java": ("sigv4/java", Maven("tally.Login", properties=[BRIEF, *JAVA_DRIVER])),
 }
 
 # Environments whose programs tests run as their packages install them.
