@@ -16,7 +16,7 @@
 #     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
 #                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
-# Independent parts run two at a time. No result depends on time: time-outs are for what hangs.
+# Independent parts run two at a time, files of the integration step four at a time. No result depends on time: time-outs are for what hangs.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -75,7 +75,8 @@ run_job() {
     echo "$p $f $s $((SECONDS - t0))" >"$file.count"
 }
 
-# Jobs that do not depend on each other run two at a time: begin NAME COMMAND... starts one, finish waits for all and counts them in order.
+# Jobs that do not depend on each other run jobs_at_once at a time: begin NAME COMMAND... starts one, finish waits for all and counts them
+# in order.
 jobs_at_once=2
 begun=()
 begin() {
@@ -108,7 +109,7 @@ ctests() {
     local preset=$1 log
     shift
     log=build/$preset/ctest.log
-    ctest --test-dir "build/$preset" --output-on-failure -j2 --timeout $hang --verbose "$@" >"$log" 2>&1
+    ctest --test-dir "build/$preset" --output-on-failure -j3 --timeout $hang --verbose "$@" >"$log" 2>&1
     local rc=$? ok bad programs
     ok=$(grep -ac '\[       OK \]' "$log")
     bad=$(grep -aoE '\[  FAILED  \] [a-z_0-9]+$' "$log" | sort -u | wc -l) # each is told more than once
@@ -171,8 +172,10 @@ step_integration() {
     build_preset "$preset" || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     local file
+    jobs_at_once=4 # on two processors: half of their time these tests wait, for disks, timers and programs that start
     for file in tests/integration/test_${1:-*}.py; do integration_file "$file"; done
     finish
+    jobs_at_once=2
 }
 step_integration_asan() { "$0" --preset asan integration && count "integration asan" 1 0 0 0 || count "integration asan" 0 1 0 0; }
 step_integration_tsan() { "$0" --preset tsan integration && count "integration tsan" 1 0 0 0 || count "integration tsan" 0 1 0 0; }
