@@ -204,7 +204,7 @@ static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
-    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
+    if (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     if (c->begun_us) c->begun_us = c->loop->tick_us; /* the pause was ours, so the request gets its full time again */
@@ -309,7 +309,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
     while (done < in.n && active(c)) {
         bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
-                    (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
+                    (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
         if (over && !c->loop->stopping) {
             pause_reading(c);
             break;

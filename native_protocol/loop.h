@@ -1,12 +1,10 @@
-/* One event loop: its connections, the write batch of the current wake-up, and the requests that
- * wait for durability.
+/* One event loop: its connections, and the requests that they send.
  *
- * A wake-up: input callbacks run requests, whose writes are collected in one batch and whose
- * answers are collected in held_now. Before the loop sleeps again (ev_prepare) the batch is
- * committed, the answers become one held block with the commit's sequence number, and every
+ * A wake-up: input callbacks run requests; the writes and their answers go to the loop's durability
+ * (durability.h). Before the loop sleeps again (ev_prepare) the writes are committed, and every
  * connection with output is flushed with one send. When a sequence number is reported durable
- * (ev_async), or the loop has synced itself, the blocks up to it hand their answers to the
- * connections. Everything except the inbox belongs to the loop's thread.
+ * (ev_async), or the loop has synced itself, the answers that waited for it are sent. Everything
+ * except the inbox belongs to the loop's thread.
  */
 #pragma once
 
@@ -15,35 +13,15 @@
 
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
+#include "native_protocol/durability.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 #include "native_protocol/work_queue.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
-/* BATCH_BYTES_MAX: a wake-up's batch that grows larger is committed at once. LATE_MAX: bytes that a
- * loop may have with the committer. */
-enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
 /* Steps of TLS handshakes in one wake-up, so that the other clients wait for at most two of
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
-
-/* An answer that may be sent when its block is durable. */
-struct np_ack {
-    struct np_conn *conn; /* referenced, counted in its in_flight */
-    size_t at, n;         /* in the block's bytes */
-    int16_t stream;
-    uint8_t version;
-    struct np_account account;
-};
-
-struct np_held {
-    struct np_held *next;
-    uint64_t seq;
-    struct buf bytes;
-    struct np_reply rest; /* further blocks behind bytes, for a call's answer, which has its held block for itself */
-    struct np_ack *acks;
-    size_t n_acks, cap_acks;
-};
 
 struct np_late; /* native_protocol/committer.h */
 struct np_logins; /* native_protocol/login.h */
@@ -111,7 +89,6 @@ struct np_loop {
     bool is_awake;
     ev_async wake;
     ev_timer tick, accept_again;
-    ev_idle quiet; /* fires when a sync is due and the loop is otherwise idle */
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
     /* wall clock: the end of the last request of this wake-up, or the beginning of its first one,
@@ -130,15 +107,7 @@ struct np_loop {
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct np_plain plain;
 
-    struct eng_batch *batch;
-    struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */
-    struct np_held *held, *held_tail;  /* by sequence */
-    struct np_held *held_spare;
-    size_t late_bytes;                 /* given to the committer and not back */
-    _Atomic bool waits;                /* held is not empty: a thread that syncs wakes the loop */
-    /* the loop still has to sync the newest blocks of held, or to wake the commit thread for
-     * them */
-    bool owes;
+    struct np_durability durability;
 
     pthread_mutex_t inbox_lock;
     struct np_call *inbox_calls, **inbox_calls_tail;
@@ -183,9 +152,3 @@ static inline void npi_loop_settle(const struct np_loop *l) {
 void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
-/* Takes n bytes off the end of from and holds them until this wake-up's batch is durable; then they
- * are sent and accounted. 0, or -1: no memory, and from is unchanged. */
-int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
-             const struct np_account *account) MUST_CHECK;
-/* The same for a call that was committed elsewhere: holds its out until seq is durable. */
-int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;

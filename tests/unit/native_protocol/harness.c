@@ -35,7 +35,7 @@ static void answer_when_durable(struct np_conn *c, const struct np_envelope *env
     struct buf *out = npi_conn_out(c);
     size_t before = out->n;
     answer(c, env, env->body);
-    assert_int_equal(npi_hold(c->loop, c, out, out->n - before, env, &(struct np_account){.opcode = env->opcode}), 0);
+    assert_int_equal(npi_hold(&c->loop->durability, c, out, out->n - before, env, &(struct np_account){.opcode = env->opcode}), 0);
 }
 
 static void to_worker(struct np_conn *c, const struct np_envelope *env) {
@@ -70,7 +70,7 @@ static void on_envelope(struct np_conn *c, const struct np_envelope *env) {
 
 static void finish(struct np_call *call) {
     struct np_conn *c = call->conn;
-    if (call->outcome == CQL_COMMIT) assert_int_equal(npi_hold_call(c->loop, call), 0);
+    if (call->outcome == CQL_COMMIT) assert_int_equal(npi_hold_call(&c->loop->durability, call), 0);
     else if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, &call->reply);
     c->offloaded--;
     npi_conn_answered(c);

@@ -103,7 +103,7 @@ static void test_a_loop_whose_clients_all_wait_syncs_by_itself(void **state) {
     assert_int_equal(atomic_load(&disk.here), 1);
     assert_int_equal(atomic_load(&disk.elsewhere), 0);
     assert_int_equal(eng_stat(w.h.options.eng, ENG_STAT_SYNCS_HERE), 1);
-    assert_false(w.h.loop.owes);
+    assert_false(w.h.loop.durability.owes);
     close_world(&w);
 }
 

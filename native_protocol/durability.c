@@ -1,0 +1,319 @@
+#include "native_protocol/durability.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "native_protocol/committer.h"
+#include "native_protocol/loop.h"
+
+static struct np_held *held_take(struct np_durability *d) {
+    struct np_held *h = d->spare;
+    if (!h) return calloc(1, sizeof(*h));
+    d->spare = NULL;
+    h->next = NULL;
+    return h;
+}
+
+static void held_free(struct np_held *h) {
+    if (!h) return;
+    np_reply_drop(&h->rest);
+    buf_fini(&h->bytes);
+    free(h->acks);
+    free(h);
+}
+
+static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env,
+                    const struct np_account *account) {
+    if (h->n_acks == h->cap_acks) {
+        size_t cap = h->cap_acks ? h->cap_acks * 2 : 64;
+        struct np_ack *acks = realloc(h->acks, cap * sizeof(*acks));
+        if (!acks) return -1;
+        h->acks = acks;
+        h->cap_acks = cap;
+    }
+    h->acks[h->n_acks++] = (struct np_ack){
+        .conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version, .account = *account};
+    npi_conn_ref(c);
+    c->in_flight++;
+    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
+    return 0;
+}
+
+int npi_hold(struct np_durability *d, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env,
+             const struct np_account *account) {
+    if (!d->now) {
+        d->now = held_take(d);
+        if (!d->now) return -1;
+        npi_spare_take(&d->loop->spare, &d->now->bytes);
+    }
+    struct np_held *h = d->now;
+    size_t start = h->bytes.n;
+    buf_put(&h->bytes, from->p + from->n - n, n);
+    if (buf_failed(&h->bytes) || held_add(h, c, n, env, account)) {
+        h->bytes.n = start;
+        h->bytes.failed = false;
+        return -1;
+    }
+    from->n -= n;
+    if (eng_batch_bytes(d->batch) > NP_BATCH_BYTES_MAX) npi_durability_commit(d);
+    return 0;
+}
+
+static void held_insert(struct np_durability *d, struct np_held *h) {
+    h->next = NULL;
+    if (!d->held) d->held = d->tail = h;
+    else if (d->tail->seq <= h->seq) d->tail = d->tail->next = h;
+    else {
+        struct np_held **at = &d->held;
+        while ((*at)->seq <= h->seq) at = &(*at)->next;
+        h->next = *at;
+        *at = h;
+    }
+}
+
+/* Sends and accounts the outcome, which is known now; it is accounted even when the connection has
+ * closed. */
+static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
+    struct np_conn *c = a->conn;
+    if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
+    else if (e) npi_send_error(c, a->version, a->stream, e);
+    else if (h->rest.share) {
+        assert(h->n_acks == 1); /* the block has only this answer */
+        npi_conn_append(c, &h->bytes, &h->rest);
+    }
+    else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
+    np_account(&c->loop->metrics, &a->account, e);
+    const struct np_options *o = c->loop->o;
+    if (!e && a->account.trace)
+        catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
+                           "event-loop");
+    if (e && o->ledger)
+        ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
+                         c->state != NP_CONN_CLOSED);
+    if (e && o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
+    ledger_claim_fini(&a->account.claim);
+    npi_conn_answered(c);
+    npi_conn_unref(c);
+}
+
+/* Sends the answers of the block; with e set, the error in their place. */
+static void held_release(struct np_durability *d, struct np_held *h, const struct err *e) {
+    for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
+    enum { ACKS_KEPT = 4096 };
+    if (d->spare || h->cap_acks > ACKS_KEPT) {
+        held_free(h);
+        return;
+    }
+    np_reply_drop(&h->rest);
+    h->rest = (struct np_reply){0};
+    npi_spare_give(&d->loop->spare, &h->bytes);
+    h->n_acks = 0;
+    d->spare = h;
+}
+
+void npi_durability_release(struct np_durability *d) {
+    struct err e = {0};
+    while (d->held) {
+        uint64_t seq = eng_durable_seq(d->loop->o->eng);
+        if (d->held->seq > seq && eng_failed(d->loop->o->eng)) {
+            err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
+        } else if (d->held->seq > seq) {
+            atomic_store(&d->waits, true);
+            /* else it became durable before the flag was set, and no thread wakes this loop for
+             * it */
+            if (!eng_failed(d->loop->o->eng) && d->held->seq > eng_durable_seq(d->loop->o->eng)) return;
+            continue;
+        }
+        struct np_held *h = d->held;
+        d->held = h->next;
+        if (!d->held) d->tail = NULL;
+        held_release(d, h, e.set ? &e : NULL);
+    }
+}
+
+static void want_durable(struct np_durability *d, uint64_t seq, size_t n) {
+    atomic_store(&d->waits, true);
+    eng_want_durable(d->loop->o->eng, seq, (uint32_t)n);
+    /* another loop's sync may have made it durable before the flag was set */
+    if (eng_failed(d->loop->o->eng) || eng_durable_seq(d->loop->o->eng) >= seq) npi_loop_wake(d->loop);
+}
+
+/* ---- a sync by the loop ---- */
+
+enum { OWN_WRITES_MAX = 16 };
+
+/* Whether every connection that sent bytes lately waits for a sync. Then no client waits for the
+ * loop while it syncs. */
+static bool all_wait(const struct np_loop *l) {
+    enum { CONNS_MAX = 64, QUIET_US = 2000000 };
+    unsigned conns = 0, writes = 0;
+    if (!TAILQ_EMPTY(&l->leaving)) return false;
+    for (const struct np_conn *c = l->conns; c; c = c->next) {
+        if (++conns > CONNS_MAX || c->offloaded) return false;
+        if (!c->in_flight && l->tick_us - c->heard_us < QUIET_US) return false;
+        writes += c->in_flight;
+        if (writes > OWN_WRITES_MAX) return false;
+    }
+    return true;
+}
+
+static void owe_nothing(struct np_durability *d) {
+    d->owes = false;
+    ev_idle_stop(d->loop->ev, &d->quiet);
+}
+
+/* Runs before the loop sleeps: syncs the gathered writes, or waits for more of them. */
+void npi_durability_sync(struct np_durability *d) {
+    npi_durability_release(d); /* sends what is synced already; it sets waits, so a later sync wakes the loop */
+    if (!d->held) {
+        owe_nothing(d);
+        return;
+    }
+    if (eng_gathers(d->loop->o->eng)) {
+        ev_idle_start(d->loop->ev, &d->quiet);
+        return;
+    }
+    owe_nothing(d);
+    atomic_store(&d->waits, false);
+    if (!all_wait(d->loop) || !eng_sync_here(d->loop->o->eng)) eng_wake_sync(d->loop->o->eng);
+    npi_durability_release(d);
+}
+
+static void on_quiet(struct ev_loop *ev, ev_idle *w, int revents) {
+    (void)ev, (void)revents;
+    struct np_durability *d = w->data;
+    owe_nothing(d);
+    eng_wake_sync(d->loop->o->eng);
+    npi_durability_release(d);
+}
+
+void npi_loop_durable(struct np_loop *l) {
+    if (atomic_exchange(&l->durability.waits, false)) npi_loop_wake(l);
+}
+
+int npi_hold_call(struct np_durability *d, struct np_call *call) {
+    struct np_held *h = held_take(d);
+    if (!h) return -1;
+    h->bytes = call->out;
+    if (held_add(h, call->conn, h->bytes.n, &call->env, &call->account)) {
+        h->bytes = (struct buf){0};
+        held_free(h);
+        return -1;
+    }
+    buf_init(&call->out, 0);
+    np_reply_move(&h->rest, &call->reply);
+    h->seq = call->seq;
+    held_insert(d, h);
+    want_durable(d, h->seq, 1);
+    return 0;
+}
+
+/* The batch is committed, or has failed. */
+static void committed(struct np_durability *d, struct np_held *h, int rc, uint64_t seq, const struct err *e) {
+    np_metric_add(&d->loop->metrics, NP_METRIC_COMMITS, 1);
+    if (!h) { /* no answer waits for this commit, but other requests read its rows already */
+        if (!rc) eng_want_durable(d->loop->o->eng, seq, 0);
+        return;
+    }
+    if (rc) {
+        held_release(d, h, e);
+        return;
+    }
+    h->seq = seq;
+    held_insert(d, h);
+    if (eng_durable_seq(d->loop->o->eng) >= seq) npi_durability_release(d);
+    else if (h->n_acks > OWN_WRITES_MAX) want_durable(d, seq, h->n_acks);
+    else { /* while further writes are expected, neither this loop nor the commit thread syncs these few */
+        eng_ask_durable(d->loop->o->eng, seq, (uint32_t)h->n_acks);
+        d->owes = true;
+    }
+}
+
+static void rows_are_free(void *arg) { npi_loop_wake(arg); }
+
+static struct eng_batch *batch_new(struct np_durability *d) {
+    struct eng_batch *b = eng_batch_new(d->loop->o->eng);
+    if (b) eng_batch_on_met(b, rows_are_free, d->loop);
+    return b;
+}
+
+/* Hands the batch to the committer, which waits for the store; the loop continues with a new
+ * batch. */
+static int commit_late(struct np_durability *d, struct np_held *h, struct err *e) {
+    assert(d->loop->committer);
+    struct np_late *late = calloc(1, sizeof(*late));
+    struct eng_batch *fresh = late ? batch_new(d) : NULL;
+    if (!fresh) {
+        free(late);
+        eng_batch_drop(d->batch);
+        return err_nomem(e);
+    }
+    late->loop = d->loop;
+    late->batch = d->batch;
+    late->held = h;
+    late->bytes = eng_batch_bytes(d->batch) + (h ? h->bytes.n : 0);
+    d->batch = fresh;
+    d->late_bytes += late->bytes;
+    npi_committer_submit(d->loop->committer, late);
+    return 0;
+}
+
+void npi_durability_commit(struct np_durability *d) {
+    struct np_held *h = d->now;
+    struct err e = {0};
+    uint64_t seq = 0;
+    if (!h && eng_batch_empty(d->batch)) return;
+    bool late = d->loop->committer && npi_committer_busy(d->loop->committer);
+    int rc = late ? ENG_BUSY : eng_batch_try_commit(d->batch, &seq, &e);
+    if (rc == ENG_MET) return; /* the rest is committed at a later wake-up (rows_are_free) */
+    d->now = NULL;
+    if (rc != ENG_BUSY) committed(d, h, rc, seq, &e);
+    else if (commit_late(d, h, &e)) committed(d, h, -1, 0, &e);
+}
+
+static void drop_held(struct np_held *h) {
+    for (struct np_held *next; h; h = next) {
+        next = h->next;
+        for (size_t i = 0; i < h->n_acks; i++) {
+            ledger_claim_fini(&h->acks[i].account.claim);
+            npi_conn_unref(h->acks[i].conn);
+        }
+        held_free(h);
+    }
+}
+
+/* ---- life ---- */
+
+int npi_durability_init(struct np_durability *d, struct np_loop *l, struct err *e) {
+    d->loop = l;
+    ev_idle_init(&d->quiet, on_quiet);
+    d->quiet.data = d;
+    d->batch = batch_new(d);
+    return d->batch ? 0 : err_nomem(e);
+}
+
+void npi_durability_take_late(struct np_durability *d, struct np_late *late) {
+    d->late_bytes -= late->bytes;
+    committed(d, late->held, late->rc, late->seq, &late->err);
+    eng_batch_free(late->batch);
+    free(late);
+}
+
+void npi_durability_drop_late(struct np_late *late) {
+    drop_held(late->held);
+    eng_batch_free(late->batch);
+    free(late);
+}
+
+void npi_durability_close(struct np_durability *d) {
+    drop_held(d->held);
+    drop_held(d->now);
+    d->held = d->now = NULL;
+    if (d->batch) eng_batch_free(d->batch);
+    d->batch = NULL;
+}
+
+void npi_durability_fini(struct np_durability *d) {
+    held_free(d->spare);
+    d->spare = NULL;
+}
