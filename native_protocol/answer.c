@@ -33,7 +33,8 @@ int npi_answer_deliver(struct np_call *call) {
     struct np_reply *r = &call->reply;
     bool waits = call->outcome == CQL_COMMIT && (!call->err.set || call->fault.applied);
     if (call->offloaded) {
-        if (waits && call->seq > eng_durable_seq(c->loop->o->eng)) return npi_hold_call(&c->loop->durability, call) ? -1 : 1;
+        if (waits && call->seq > eng_durable_seq(c->loop->o->eng))
+            return npi_hold_call(&c->loop->durability, call) ? -1 : 1;
         if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
         return 0;
     }
@@ -68,7 +69,7 @@ int npi_answer_encode(struct np_call *call) {
         .asked = call->options.wants_capacity || c->capacity_full,
         .charge = charge->total,
         .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
-        .scratch = &l->packed,
+        .scratch = &l->scratch.packed,
     };
     if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
         charge_json(&call->cost, charge, &json);

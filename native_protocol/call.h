@@ -9,6 +9,7 @@
 #pragma once
 
 #include "native_protocol/account.h"
+#include "native_protocol/inbox.h"
 #include "native_protocol/request.h"
 #include "native_protocol/rows.h"
 #include "native_protocol/work_queue.h"
@@ -58,6 +59,7 @@ struct np_call_fault {
 enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
 
 struct np_call {
+    struct np_errand errand; /* first: its way back from a worker */
     struct np_call *next;
     struct np_conn *conn; /* referenced */
     struct np_envelope env;

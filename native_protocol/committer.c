@@ -26,7 +26,7 @@ static void *work(void *arg) {
         if (!late) return NULL;
         late->rc = eng_batch_commit(late->batch, &late->seq, &late->err);
         atomic_fetch_sub(&c->n, 1);
-        npi_loop_give_late(late->loop, late);
+        npi_inbox_give(late->inbox, &late->errand);
     }
 }
 

@@ -4,20 +4,20 @@
  * Life of a batch here: a loop tries its commit and finds that the store wants writers to wait; the
  * loop hands the batch and its answers over and continues with another batch. While the committer
  * has any batch, all loops hand theirs over, so that no loop waits for a lock that a waiting commit
- * holds. A committed batch returns to its loop (npi_loop_give_late), which sends the answers once
+ * holds. A committed batch returns to its loop (inbox.h), which sends the answers once
  * they are durable. The bytes that a loop may have here are bounded (NP_LATE_MAX): above the bound
  * it stops reading its connections that wait for such answers.
  */
 #pragma once
 
-#include "native_protocol/loop.h"
+#include "engine/engine.h"
+#include "native_protocol/inbox.h"
 
 struct np_late {
+    struct np_errand errand; /* first: its way back, with the outcome */
+    struct np_inbox *inbox;  /* of its loop */
     struct np_late *next;
-    struct np_loop *loop;
     struct eng_batch *batch;
-    struct np_held *held;
-    size_t bytes; /* of the batch and the answers */
     int rc;
     uint64_t seq; /* when rc is 0 */
     struct err err;

@@ -155,7 +155,7 @@ void npi_conn_flush(struct np_conn *c) {
 
 void npi_conn_reply(struct np_conn *c, struct np_reply *r) {
     struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
-                                .scratch = &c->loop->packed};
+                                .scratch = &c->loop->scratch.packed};
     if (np_reply_end(r, &x)) {
         np_reply_cancel(r);
         npi_conn_close(c);
@@ -286,7 +286,7 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     struct np_segment seg;
     struct err e;
     err_clear(&e);
-    ssize_t n = np_segment_decode(in, c->compression == NP_COMPRESS_LZ4, &c->loop->segment, &seg, &e);
+    ssize_t n = np_segment_decode(in, c->compression == NP_COMPRESS_LZ4, &c->loop->scratch.segment, &seg, &e);
     if (n == NP_BAD) npi_conn_fail(c, 5, 0, &e);
     if (n <= 0) return n;
     if (!seg.self_contained) take_part(c, seg.payload);
@@ -309,7 +309,8 @@ static size_t consume(struct np_conn *c, struct slice in) {
     while (done < in.n && active(c)) {
         bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
-                    (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX); /* the store is behind: writers wait */
+                    /* the store is behind: writers wait */
+                    (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX);
         if (over && !c->loop->stopping) {
             pause_reading(c);
             break;
@@ -365,7 +366,7 @@ static void read_more(struct np_conn *c) {
         if (c->transport.wants_write) ev_io_start(l->ev, &c->write_io);
         return;
     }
-    uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->window;
+    uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->scratch.window;
     if (!to) {
         npi_conn_close(c);
         return;
@@ -386,9 +387,9 @@ static void read_more(struct np_conn *c) {
         consume_kept(c);
         return;
     }
-    size_t done = consume(c, slice_of(l->window, (size_t)n));
+    size_t done = consume(c, slice_of(l->scratch.window, (size_t)n));
     if (!active(c) || done == (size_t)n) return; /* an empty put would allocate */
-    buf_put(&c->in, l->window + done, (size_t)n - done);
+    buf_put(&c->in, l->scratch.window + done, (size_t)n - done);
     if (buf_failed(&c->in)) npi_conn_close(c);
 }
 

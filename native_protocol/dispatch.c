@@ -183,7 +183,7 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
         return;
     }
     if (env->flags & NP_FLAG_COMPRESSED && !npi_conn_framed(c)) {
-        struct buf *plain = &c->loop->body;
+        struct buf *plain = &c->loop->scratch.body;
         buf_clear(plain, NP_WINDOW);
         if (np_body_decompress(c->compression, body, c->loop->o->frame_max, plain, &e)) {
             answer_error(c, env, &e);

@@ -237,24 +237,53 @@ static struct eng_batch *batch_new(struct np_durability *d) {
     return b;
 }
 
+static void drop_held(struct np_held *h) {
+    for (struct np_held *next; h; h = next) {
+        next = h->next;
+        for (size_t i = 0; i < h->n_acks; i++) {
+            ledger_claim_fini(&h->acks[i].account.claim);
+            npi_conn_unref(h->acks[i].conn);
+        }
+        held_free(h);
+    }
+}
+
+/* A batch that is with the committer, and its answers. */
+struct late_batch {
+    struct np_late late; /* first */
+    struct np_durability *durability;
+    struct np_held *held;
+    size_t bytes; /* of the batch and the answers */
+};
+
+/* The batch has come back: its answers wait until it is durable. */
+static void late_done(struct np_errand *x, bool ended) {
+    struct late_batch *b = (struct late_batch *)x;
+    b->durability->late_bytes -= b->bytes;
+    if (ended) drop_held(b->held);
+    else committed(b->durability, b->held, b->late.rc, b->late.seq, &b->late.err);
+    eng_batch_free(b->late.batch);
+    free(b);
+}
+
 /* Hands the batch to the committer, which waits for the store; the loop continues with a new
  * batch. */
 static int commit_late(struct np_durability *d, struct np_held *h, struct err *e) {
     assert(d->loop->committer);
-    struct np_late *late = calloc(1, sizeof(*late));
-    struct eng_batch *fresh = late ? batch_new(d) : NULL;
+    struct late_batch *b = calloc(1, sizeof(*b));
+    struct eng_batch *fresh = b ? batch_new(d) : NULL;
     if (!fresh) {
-        free(late);
+        free(b);
         eng_batch_drop(d->batch);
         return err_nomem(e);
     }
-    late->loop = d->loop;
-    late->batch = d->batch;
-    late->held = h;
-    late->bytes = eng_batch_bytes(d->batch) + (h ? h->bytes.n : 0);
+    b->late = (struct np_late){.errand.done = late_done, .inbox = &d->loop->inbox, .batch = d->batch};
+    b->durability = d;
+    b->held = h;
+    b->bytes = eng_batch_bytes(d->batch) + (h ? h->bytes.n : 0);
     d->batch = fresh;
-    d->late_bytes += late->bytes;
-    npi_committer_submit(d->loop->committer, late);
+    d->late_bytes += b->bytes;
+    npi_committer_submit(d->loop->committer, &b->late);
     return 0;
 }
 
@@ -271,17 +300,6 @@ void npi_durability_commit(struct np_durability *d) {
     else if (commit_late(d, h, &e)) committed(d, h, -1, 0, &e);
 }
 
-static void drop_held(struct np_held *h) {
-    for (struct np_held *next; h; h = next) {
-        next = h->next;
-        for (size_t i = 0; i < h->n_acks; i++) {
-            ledger_claim_fini(&h->acks[i].account.claim);
-            npi_conn_unref(h->acks[i].conn);
-        }
-        held_free(h);
-    }
-}
-
 /* ---- life ---- */
 
 int npi_durability_init(struct np_durability *d, struct np_loop *l, struct err *e) {
@@ -290,19 +308,6 @@ int npi_durability_init(struct np_durability *d, struct np_loop *l, struct err *
     d->quiet.data = d;
     d->batch = batch_new(d);
     return d->batch ? 0 : err_nomem(e);
-}
-
-void npi_durability_take_late(struct np_durability *d, struct np_late *late) {
-    d->late_bytes -= late->bytes;
-    committed(d, late->held, late->rc, late->seq, &late->err);
-    eng_batch_free(late->batch);
-    free(late);
-}
-
-void npi_durability_drop_late(struct np_late *late) {
-    drop_held(late->held);
-    eng_batch_free(late->batch);
-    free(late);
 }
 
 void npi_durability_close(struct np_durability *d) {

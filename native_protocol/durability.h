@@ -39,7 +39,6 @@ struct np_held {
     size_t n_acks, cap_acks;
 };
 
-struct np_late; /* native_protocol/committer.h */
 struct np_loop;
 
 struct np_durability {
@@ -72,7 +71,3 @@ void npi_durability_commit(struct np_durability *d);
 void npi_durability_sync(struct np_durability *d);
 /* Sends the answers whose writes are durable; the error when the store can sync no more. */
 void npi_durability_release(struct np_durability *d);
-/* A batch has come back from the committer; frees it. */
-void npi_durability_take_late(struct np_durability *d, struct np_late *late);
-/* The same when the loop ends: no answer is sent. */
-void npi_durability_drop_late(struct np_late *late);

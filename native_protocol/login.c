@@ -109,7 +109,8 @@ static void login_free(struct login *l) {
     free(l);
 }
 
-static void login_done(struct np_errand *x) {
+static void login_done(struct np_errand *x, bool ended) {
+    (void)ended; /* then the connection is closed */
     struct login *l = (struct login *)x;
     struct np_conn *c = l->conn;
     c->login.pending = false;
@@ -138,7 +139,7 @@ static void *run_thread(void *arg) {
         if (!p->first) p->last = &p->first;
         pthread_mutex_unlock(&p->lock);
         l->right = password_verify(l->hash, l->password);
-        npi_loop_give_errand(l->loop, &l->errand);
+        npi_inbox_give(&l->loop->inbox, &l->errand);
         pthread_mutex_lock(&p->lock);
     }
     pthread_mutex_unlock(&p->lock);

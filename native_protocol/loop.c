@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "native_protocol/committer.h"
 #include "native_protocol/workers.h"
 
 enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
@@ -114,57 +113,17 @@ static void begin_stop(struct np_loop *l) {
     for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
 }
 
-static void run_errands(struct np_errand *x) {
-    for (struct np_errand *next; x; x = next) {
-        next = x->next;
-        x->done(x);
-    }
-}
-
 static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
-    pthread_mutex_lock(&l->inbox_lock);
-    struct np_call *calls = l->inbox_calls;
-    struct np_event_note *events = l->inbox_events;
-    struct np_late *lates = l->inbox_late;
-    struct np_errand *errands = l->inbox_errands;
-    l->inbox_calls = NULL;
-    l->inbox_calls_tail = &l->inbox_calls;
-    l->inbox_events = NULL;
-    l->inbox_events_tail = &l->inbox_events;
-    l->inbox_late = NULL;
-    l->inbox_late_tail = &l->inbox_late;
-    l->inbox_errands = NULL;
-    l->inbox_errands_tail = &l->inbox_errands;
-    bool stop = l->stop_asked;
-    pthread_mutex_unlock(&l->inbox_lock);
-    while (calls) {
-        struct np_call *c = calls;
-        calls = c->next;
-        l->ops->finish(c);
-    }
-    while (lates) {
-        struct np_late *late = lates;
-        lates = late->next;
-        npi_durability_take_late(&l->durability, late);
-    }
-    run_errands(errands);
-    while (events) {
-        struct np_event_note *n = events;
-        events = n->next;
-        for (struct np_conn *c = l->conns; c; c = c->next)
-            if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
-                np_event_schema(npi_conn_out(c), c->version, &n->change);
-        free(n);
-    }
+    npi_inbox_run(&l->inbox, false);
     npi_durability_release(&l->durability);
     if (atomic_exchange(&l->evicts, false))
         for (struct np_conn *c = l->conns, *next; c; c = next) {
             next = c->next;
             npi_conn_check_evicted(c);
         }
-    if (stop && !l->stopping) begin_stop(l);
+    if (atomic_load(&l->stop_asked) && !l->stopping) begin_stop(l);
 }
 
 void npi_loop_tick(struct np_loop *l) {
@@ -212,45 +171,47 @@ static void on_acceptable(struct ev_loop *ev, ev_io *w, int revents) {
 
 /* ---- other threads ---- */
 
-void npi_loop_wake(struct np_loop *l) { ev_async_send(l->ev, &l->wake); }
+void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
+
+static void call_done(struct np_errand *x, bool ended) {
+    struct np_call *c = (struct np_call *)x;
+    struct np_loop *l = c->conn->loop;
+    if (!ended) {
+        l->ops->finish(c);
+        return;
+    }
+    l->ops->forget(c);
+    np_reply_drop(&c->reply);
+    npi_conn_unref(c->conn);
+    call_free(c);
+}
 
 void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
     np_reply_made(&c->reply);
-    c->next = NULL;
-    pthread_mutex_lock(&l->inbox_lock);
-    *l->inbox_calls_tail = c;
-    l->inbox_calls_tail = &c->next;
-    pthread_mutex_unlock(&l->inbox_lock);
-    npi_loop_wake(l);
+    c->errand.done = call_done;
+    npi_inbox_give(&l->inbox, &c->errand);
 }
 
-void npi_loop_give_late(struct np_loop *l, struct np_late *late) {
-    late->next = NULL;
-    pthread_mutex_lock(&l->inbox_lock);
-    *l->inbox_late_tail = late;
-    l->inbox_late_tail = &late->next;
-    pthread_mutex_unlock(&l->inbox_lock);
-    npi_loop_wake(l);
-}
+/* A change of the schema that connections which registered for it are told. */
+struct schema_event {
+    struct np_errand errand; /* first */
+    struct np_loop *loop;
+    struct schema_change change;
+};
 
-void npi_loop_give_errand(struct np_loop *l, struct np_errand *x) {
-    x->next = NULL;
-    pthread_mutex_lock(&l->inbox_lock);
-    *l->inbox_errands_tail = x;
-    l->inbox_errands_tail = &x->next;
-    pthread_mutex_unlock(&l->inbox_lock);
-    npi_loop_wake(l);
+static void event_done(struct np_errand *x, bool ended) {
+    struct schema_event *event = (struct schema_event *)x;
+    for (struct np_conn *c = ended ? NULL : event->loop->conns; c; c = c->next)
+        if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
+            np_event_schema(npi_conn_out(c), c->version, &event->change);
+    free(event);
 }
 
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) {
-    struct np_event_note *n = malloc(sizeof(*n));
-    if (!n) return;
-    *n = (struct np_event_note){.change = *change};
-    pthread_mutex_lock(&l->inbox_lock);
-    *l->inbox_events_tail = n;
-    l->inbox_events_tail = &n->next;
-    pthread_mutex_unlock(&l->inbox_lock);
-    npi_loop_wake(l);
+    struct schema_event *event = malloc(sizeof(*event));
+    if (!event) return;
+    *event = (struct schema_event){.errand.done = event_done, .loop = l, .change = *change};
+    npi_inbox_give(&l->inbox, &event->errand);
 }
 
 void npi_loop_evict(void *owner) {
@@ -260,9 +221,7 @@ void npi_loop_evict(void *owner) {
 }
 
 void npi_loop_stop(struct np_loop *l) {
-    pthread_mutex_lock(&l->inbox_lock);
-    l->stop_asked = true;
-    pthread_mutex_unlock(&l->inbox_lock);
+    atomic_store(&l->stop_asked, true);
     npi_loop_wake(l);
 }
 
@@ -275,33 +234,28 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->bounds = bounds;
     l->tick_us = clock_machine_us(o->clock);
     atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
-    pthread_mutex_init(&l->inbox_lock, NULL);
+    npi_inbox_init(&l->inbox, on_wake, l);
     pthread_mutex_init(&l->awake, NULL);
     TAILQ_INIT(&l->leaving);
-    l->inbox_calls_tail = &l->inbox_calls;
-    l->inbox_events_tail = &l->inbox_events;
-    l->inbox_late_tail = &l->inbox_late;
-    l->inbox_errands_tail = &l->inbox_errands;
     for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
-    buf_init(&l->segment, 0);
-    buf_init(&l->body, 0);
-    buf_init(&l->packed, 0);
+    buf_init(&l->scratch.segment, 0);
+    buf_init(&l->scratch.body, 0);
+    buf_init(&l->scratch.packed, 0);
     l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (!l->ev) return err_set(e, ERR_SERVER, "cannot create an event loop");
-    l->window = malloc(NP_WINDOW);
-    if (!l->window) return err_nomem(e);
+    l->scratch.window = malloc(NP_WINDOW);
+    if (!l->scratch.window) return err_nomem(e);
     if (npi_durability_init(&l->durability, l, e)) return -1;
     ev_prepare_init(&l->prepare, on_prepare);
     ev_check_init(&l->check, on_check);
     ev_set_priority(&l->check, EV_MAXPRI);
     l->check.data = l;
-    ev_async_init(&l->wake, on_wake);
     ev_timer_init(&l->tick, on_tick, 1., 1.);
     ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
-    l->prepare.data = l->wake.data = l->tick.data = l->accept_again.data = l;
+    l->prepare.data = l->tick.data = l->accept_again.data = l;
     ev_prepare_start(l->ev, &l->prepare);
     ev_check_start(l->ev, &l->check);
-    ev_async_start(l->ev, &l->wake);
+    npi_inbox_start(&l->inbox, l->ev);
     ev_timer_start(l->ev, &l->tick);
     return 0;
 }
@@ -324,42 +278,25 @@ void npi_loop_close(struct np_loop *l) {
     npi_loop_settle(l);
     while (l->conns) npi_conn_close(l->conns);
     npi_durability_close(&l->durability);
-    for (struct np_late *late = l->inbox_late, *next; late; late = next) {
-        next = late->next;
-        npi_durability_drop_late(late);
-    }
-    run_errands(l->inbox_errands);
-    for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
-        next = c->next;
-        l->ops->forget(c);
-        np_reply_drop(&c->reply);
-        npi_conn_unref(c->conn);
-        call_free(c);
-    }
+    npi_inbox_run(&l->inbox, true);
     for (struct np_call *c = l->calls, *next; c; c = next) {
         next = c->next;
         call_free(c);
     }
-    l->inbox_late = NULL;
-    l->inbox_errands = NULL;
-    l->inbox_calls = l->calls = NULL;
+    l->calls = NULL;
     fall_asleep(l); /* for a loop that never ran on a thread, but was driven by a test */
 }
 
 void npi_loop_fini(struct np_loop *l) {
     npi_durability_fini(&l->durability);
-    for (struct np_event_note *n = l->inbox_events, *next; n; n = next) {
-        next = n->next;
-        free(n);
-    }
+    npi_inbox_fini(&l->inbox);
     for (int i = 0; i < NP_LISTENERS; i++)
         if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
     npi_spare_fini(&l->spare);
-    buf_fini(&l->segment);
-    buf_fini(&l->body);
-    buf_fini(&l->packed);
-    free(l->window);
+    buf_fini(&l->scratch.segment);
+    buf_fini(&l->scratch.body);
+    buf_fini(&l->scratch.packed);
+    free(l->scratch.window);
     if (l->ev) ev_loop_destroy(l->ev);
-    pthread_mutex_destroy(&l->inbox_lock);
     pthread_mutex_destroy(&l->awake);
 }

@@ -4,7 +4,7 @@
  * (durability.h). Before the loop sleeps again (ev_prepare) the writes are committed, and every
  * connection with output is flushed with one send. When a sequence number is reported durable
  * (ev_async), or the loop has synced itself, the answers that waited for it are sent. Everything
- * except the inbox belongs to the loop's thread.
+ * except the inbox (inbox.h) and the atomic fields belongs to the loop's thread.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/durability.h"
+#include "native_protocol/inbox.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 #include "native_protocol/work_queue.h"
@@ -23,19 +24,7 @@ enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSP
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 
-struct np_late; /* native_protocol/committer.h */
 struct np_logins; /* native_protocol/login.h */
-
-/* Something that another thread has done for a connection of the loop. */
-struct np_errand {
-    struct np_errand *next;
-    void (*done)(struct np_errand *x); /* on the loop's thread, also when the loop ends; frees it */
-};
-
-struct np_event_note {
-    struct np_event_note *next;
-    struct schema_change change;
-};
 
 struct np_listener {
     int fd; /* -1: none */
@@ -50,6 +39,14 @@ struct np_bounds {
     struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
     struct np_budget unread;     /* bytes of answers that were not sent yet */
     struct arena_pool work;      /* memory of requests that run or wait for workers */
+};
+
+/* Memory that one step uses at a time. */
+struct np_scratch {
+    uint8_t *window;    /* NP_WINDOW bytes that are read from a socket */
+    struct buf segment; /* unpacked */
+    struct buf body;    /* unpacked */
+    struct buf packed;  /* a body that is being compressed */
 };
 
 struct np_workers;
@@ -87,7 +84,6 @@ struct np_loop {
     ev_check check;
     pthread_mutex_t awake; /* held from a wake-up until its batch is committed: np_front_pause */
     bool is_awake;
-    ev_async wake;
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
@@ -99,8 +95,7 @@ struct np_loop {
     _Atomic bool evicts; /* a budget chose connections of this loop */
     unsigned handshakes; /* steps of TLS handshakes in this wake-up */
 
-    uint8_t *window;
-    struct buf segment, body, packed; /* scratch: an unpacked segment, an unpacked body, a body being compressed */
+    struct np_scratch scratch;
     struct np_spare spare;
     struct np_call *calls;
     unsigned n_calls;
@@ -109,12 +104,8 @@ struct np_loop {
 
     struct np_durability durability;
 
-    pthread_mutex_t inbox_lock;
-    struct np_call *inbox_calls, **inbox_calls_tail;
-    struct np_event_note *inbox_events, **inbox_events_tail;
-    struct np_late *inbox_late, **inbox_late_tail;
-    struct np_errand *inbox_errands, **inbox_errands_tail;
-    bool stop_asked; /* under inbox_lock */
+    struct np_inbox inbox;
+    _Atomic bool stop_asked;
     bool stopping;
     int64_t stop_us;
 };
@@ -131,9 +122,7 @@ void *npi_loop_run(void *arg);
 
 /* Any thread. */
 void npi_loop_give_call(struct np_loop *l, struct np_call *c);
-void npi_loop_give_late(struct np_loop *l, struct np_late *late);
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change);
-void npi_loop_give_errand(struct np_loop *l, struct np_errand *x);
 void npi_loop_wake(struct np_loop *l);
 /* The durable sequence has moved, or a sync failed. */
 void npi_loop_durable(struct np_loop *l);

@@ -35,7 +35,8 @@ static void answer_when_durable(struct np_conn *c, const struct np_envelope *env
     struct buf *out = npi_conn_out(c);
     size_t before = out->n;
     answer(c, env, env->body);
-    assert_int_equal(npi_hold(&c->loop->durability, c, out, out->n - before, env, &(struct np_account){.opcode = env->opcode}), 0);
+    struct np_account account = {.opcode = env->opcode};
+    assert_int_equal(npi_hold(&c->loop->durability, c, out, out->n - before, env, &account), 0);
 }
 
 static void to_worker(struct np_conn *c, const struct np_envelope *env) {

@@ -117,10 +117,10 @@ static enum np_work_part run(struct world *w, struct np_call *c) { return npi_of
 /* It came back to the loop, alone. */
 static void end(struct world *w, struct np_call *c, enum np_work_end why) {
     npi_offload_ops.ended(&c->work, why);
-    assert_ptr_equal(w->loop->inbox_calls, c);
-    assert_null(c->next);
-    w->loop->inbox_calls = NULL;
-    w->loop->inbox_calls_tail = &w->loop->inbox_calls;
+    assert_ptr_equal(w->loop->inbox.first, &c->errand);
+    assert_null(c->errand.next);
+    w->loop->inbox.first = NULL;
+    w->loop->inbox.tail = &w->loop->inbox.first;
 }
 
 static void call_free(struct world *w, struct np_call *c) {
