@@ -239,6 +239,7 @@ static void respond(struct control_plane *p, const struct http_request *q, const
         .o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
     int rc;
+    c.operation = asked.operation;
     c.region = signature_region(q, p->o.region, &arena);
     out->type = asked.protocol == PROTOCOL_QUERY  ? "text/xml"
                 : asked.protocol == PROTOCOL_CBOR ? "application/cbor"

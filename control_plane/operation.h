@@ -14,6 +14,7 @@ enum api_error {
 
 struct call {
     const struct control_plane_options *o;
+    const char *operation;       /* its name: UpdateTable */
     struct arena *arena;
     const char *region;          /* in the names of resources; see signature_region */
     const char *role;            /* the signer's role; NULL: the server asks for no signatures */

@@ -112,12 +112,7 @@ int tree_run(struct call *c, struct ast_stmt *s) {
                             .tree = s,
                             .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
     if (!s || c->make.failed) return call_nomem(c);
-    struct buf text; /* the statement in CQL, for reports and traces */
-    buf_init(&text, 1 << 20);
-    ast_print(s, &text);
-    r.query = s->source = buf_failed(&text) ? slice_of(NULL, 0) : arena_dup(c->arena, buf_slice(&text));
-    buf_fini(&text);
-    if (!r.query.p) return call_nomem(c);
+    r.query = s->source = slice_str(c->operation); /* for reports and traces */
     enum cql_outcome outcome = cql_run(&r);
     if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
     cql_request_fini(&r);

@@ -1,9 +1,8 @@
 /* The syntax trees that the grammar builds: statements as the user wrote them, names unresolved, in
  * the arena of the parse.
  *
- * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it;
- * ast_print writes it back as canonical CQL. Identifiers are lower-cased unless they were quoted.
- * The trees do not depend on the schema.
+ * Life: cql_parse makes one ast_stmt; analysis (select.c, modify.c, stmt_<name>.c) reads it.
+ * Identifiers are lower-cased unless they were quoted. The trees do not depend on the schema.
  */
 #pragma once
 
@@ -387,12 +386,8 @@ struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *
 /* The kind of statement that the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH;
  * STMT_KINDS: another. */
 enum stmt_kind cql_parse_kind(struct slice text);
-/* Canonical CQL: parses back to an equal tree. */
-void ast_print(const struct ast_stmt *s, struct buf *out);
-void ast_print_expr(const struct ast_expr *x, struct buf *out);
 /* A value as errors quote it: every marker is a ?. */
 void ast_quote_expr(const struct ast_expr *x, struct buf *out);
-void ast_print_prop(const struct ast_prop_value *v, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);

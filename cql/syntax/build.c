@@ -54,6 +54,15 @@ void cqli_reject(struct parse *p, struct token t) {
     p->offender = t;
 }
 
+void cqli_reject_by_table(struct parse *p, struct token t, const bool *can, uint16_t n) {
+    uint16_t found = 0, only = 0;
+    if (p->failed || p->rejected) return;
+    cqli_reject(p, t);
+    for (uint16_t code = 0; code < n; code++)
+        if (can[code]) found++, only = code;
+    p->expected = found == 1 ? token_name(only) : NULL;
+}
+
 static void fail_with(struct parse *p, enum err_code code, const char *fmt, va_list ap) {
     if (p->failed || p->rejected) return;
     char text[ERR_TEXT_MAX];

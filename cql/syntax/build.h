@@ -38,9 +38,10 @@ struct parse {
     struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
     struct naming *naming;  /* of the CREATE TABLE at hand; NULL: it is none */
     const char *noted;      /* a syntax error to report at the end; NULL: none so far */
-    bool failed;            /* err is set, or syntax_error below asks for it */
+    bool failed;            /* err is set */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
+    const char *expected;   /* with rejected: the only token that can be here; NULL: several can */
     /* tokens to come: what follows decides what JSON and DISTINCT mean */
     struct token_reader reader;
     struct token ahead;
@@ -63,6 +64,8 @@ void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const 
 
 /* Says that the token cannot be here. The first one stays. */
 void cqli_reject(struct parse *p, struct token t);
+/* The same from the grammar's tables; can says for each of the n codes whether it can be here. */
+void cqli_reject_by_table(struct parse *p, struct token t, const bool *can, uint16_t n);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
 /* Reads the most frequent statements by hand, in a third of the grammar's time: SELECT of columns
@@ -73,7 +76,7 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
 struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
 /* cql_parse by the grammar alone. */
 struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* Words the error of a rejected token, or of one before it that Cassandra would have stopped at. */
+/* Sets the error of the rejected token. */
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);

@@ -20,7 +20,14 @@
 #define NDEBUG 1 /* lemon's own trace and name tables */
 #endif
 }
-%syntax_error { cqli_reject(p, TOKEN); }
+%syntax_error {
+  /* what has an action in the parser's state, but for what falls back to IDENT */
+  bool can[YYNTOKEN];
+  int row = yy_shift_ofst[yypParser->yytos->stateno];
+  for (int code = 0; code < YYNTOKEN; code++)
+    can[code] = row + code >= 0 && row + code < YY_NLOOKAHEAD && yy_lookahead[row + code] == code;
+  cqli_reject_by_table(p, TOKEN, can, YYNTOKEN);
+}
 %stack_overflow { cqli_refuse(p, "The statement is nested too deeply"); }
 
 %fallback IDENT ACCESS AGGREGATE AGGREGATES ALL ANN AS CALLED CAST CIDRS CLUSTER CLUSTERING COMPACT

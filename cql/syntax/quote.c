@@ -2,6 +2,17 @@
  * bounded by ast_expr.depth. */
 #include "cql/syntax/ast.h"
 
+static void quote_subscript(const struct ast_expr *x, struct buf *out) {
+    ast_quote_expr(x->args[0], out);
+    buf_u8(out, '[');
+    if (x->args[1]) ast_quote_expr(x->args[1], out);
+    if (x->kind == EXPR_RANGE) {
+        buf_put_str(out, "..");
+        if (x->args[2]) ast_quote_expr(x->args[2], out);
+    }
+    buf_u8(out, ']');
+}
+
 static void quote_all(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {
     buf_put_str(out, open);
     for (uint32_t i = 0; i < x->n_args; i++) {
@@ -54,6 +65,15 @@ void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
         buf_printf(out, "system.\"_%s\"", names[x->kind]);
         quote_all("(", x, ")", out);
         break;
-    default: ast_print_expr(x, out);
+    case EXPR_NULL: buf_put_str(out, "NULL"); break;
+    case EXPR_NAME: ast_print_name(x->name, out); break;
+    case EXPR_STAR: buf_u8(out, '*'); break;
+    case EXPR_FIELD:
+        ast_quote_expr(x->args[0], out);
+        buf_u8(out, '.');
+        ast_print_name(x->name, out);
+        break;
+    case EXPR_ELEMENT:
+    case EXPR_RANGE: quote_subscript(x, out); break;
     }
 }

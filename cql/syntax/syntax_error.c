@@ -1,90 +1,70 @@
-/* Words a rejected token as Cassandra does: "line 1:9 mismatched input 'FORM' expecting K_FROM
- * (SELECT * [FORM]...)".
+/* The error of a token that the grammar cannot take: "line 1:15 mismatched input 'a' expecting K_BY
+ * (...FROM t ORDER [a]...)".
  *
- * Where it stands and what is wanted there is what walk.h finds. The text in parentheses runs from
- * ten tokens (blanks count) before the place where the decision went wrong to two behind it, as far
- * as Cassandra had read; the brackets hold that place, which is not always the offending token. */
+ * The parser's state names the token, and the one token that can stand there, if it is only one. The
+ * text in parentheses begins ten tokens before it; a run of blanks counts as one. */
 #include <stdio.h>
 
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
-#include "cql/syntax/walk.h"
 
-enum { BEFORE = 10, AFTER = 2 };
+enum { BEFORE = 10, SHOWN_MAX = 256 };
 
-/* Cassandra measures a string without its quotes. */
-static size_t shown_length(const struct token *t) {
-    if (t->code == T_STRING && t->text.p[0] == '$') return t->text.n - 4;
-    return (t->code == T_STRING || t->code == T_QNAME) && t->text.n >= 2 ? t->text.n - 2 : t->text.n;
+/* Where the shown text begins. */
+static const uint8_t *snippet_start(struct slice text, const uint8_t *offender) {
+    const uint8_t *starts[BEFORE], *end = text.p;
+    struct token_reader reader;
+    struct err ignored = {0};
+    size_t n = 0;
+    token_reader_init(&reader, text, &ignored);
+    for (struct token t = token_next(&reader); t.code && t.code != T_ERROR; t = token_next(&reader)) {
+        if (t.text.p > end) starts[n++ % BEFORE] = end;
+        if (t.text.p >= offender) break;
+        starts[n++ % BEFORE] = t.text.p;
+        end = t.text.p + t.text.n;
+    }
+    const uint8_t *start = n > BEFORE ? starts[n % BEFORE] : text.p;
+    if (offender - start > SHOWN_MAX) start = offender - SHOWN_MAX;
+    while ((*start & 0xc0) == 0x80) start++; /* the middle of a UTF-8 sequence */
+    return start;
 }
 
-struct writer {
-    char text[ERR_TEXT_MAX];
-    size_t n;
-};
-
-static void put(struct writer *w, const void *p, size_t n) {
-    const char *s = p;
-    for (size_t i = 0; i < n && w->n + 1 < sizeof(w->text); i++)
-        if (s[i] != '\n') w->text[w->n++] = s[i];
-    w->text[w->n] = 0;
+/* Its first bytes, without a part of a UTF-8 sequence at the end. */
+static struct slice shortened(struct slice s) {
+    if (s.n <= SHOWN_MAX) return s;
+    s.n = SHOWN_MAX;
+    while (s.n && (s.p[s.n] & 0xc0) == 0x80) s.n--;
+    return s;
 }
 
-static void put_snippet(struct writer *w, struct slice text, const struct walk_result *r) {
-    uint32_t last = r->n_items - 1, from_at = r->place > BEFORE ? r->place - BEFORE : 0,
-             to_at = r->place + AFTER < last ? r->place + AFTER : last;
-    const struct token *from = &r->items[from_at], *to = &r->items[to_at], *place = &r->items[r->place];
-    if (!from->code || !to->code || !place->code) return; /* Cassandra's end of text has no position */
-    const uint8_t *end = to->text.p + shown_length(to), *text_end = text.p + text.n;
-    const uint8_t *open = place->text.p, *close = open + shown_length(place);
+static void put_snippet(struct buf *out, struct slice text, struct slice offender) {
+    const uint8_t *start = snippet_start(text, offender.p), *end = offender.p + offender.n, *text_end = text.p + text.n;
+    size_t from = out->n;
     while (text_end > end && text_end[-1] == '\n') text_end--;
-    if (end < close) end = close;
-    put(w, " (", 2);
-    if (from->text.p != text.p) put(w, "...", 3);
-    put(w, from->text.p, (size_t)(open - from->text.p));
-    put(w, "[", 1);
-    put(w, open, (size_t)(close - open));
-    put(w, "]", 1);
-    put(w, close, (size_t)(end - close));
-    if (end != text_end) put(w, "...", 3);
-    put(w, ")", 1);
-}
-
-/* The token that nothing can be done with, and what is known of it. */
-static void say(struct parse *p, struct token seen, const char *want, const char *snippet) {
-    enum { SEEN_MAX = 512 };
-    char place[48], tail[64] = "";
-    struct token_place pl = token_place(p->text, seen.text.p);
-    if (!seen.code) snprintf(place, sizeof(place), "0:-1");
-    else snprintf(place, sizeof(place), "%u:%u", pl.line, pl.column);
-    if (want) snprintf(tail, sizeof(tail), " expecting %s", want);
-    struct slice text = !seen.code                  ? slice_str("<EOF>")
-                        : seen.code == T_EMPTY_NAME ? seen.text
-                                                    : cqli_token_text(p, seen);
-    if (text.n > SEEN_MAX) text.n = SEEN_MAX;
-    err_set(p->err, ERR_SYNTAX, "line %s %s input '%.*s'%s%s", place, want ? "mismatched" : "no viable alternative at",
-            SLICE_FMT(text), tail, snippet);
+    buf_put_str(out, start == text.p ? " (" : " (...");
+    buf_put(out, start, (size_t)(offender.p - start));
+    buf_u8(out, '[');
+    buf_put_slice(out, shortened(offender));
+    buf_put_str(out, end == text_end ? "])" : "]...)");
+    for (size_t i = from; i < out->n; i++)
+        if (out->p[i] == '\n') out->p[i] = ' ';
 }
 
 void cqli_syntax_error(struct parse *p) {
-    struct writer w = {0};
-    struct walk_result r;
+    struct token t = p->offender;
+    struct token_place at = token_place(p->text, t.text.p);
+    struct slice seen = !t.code ? slice_str("<EOF>") : t.code == T_EMPTY_NAME ? t.text : cqli_token_text(p, t);
+    struct buf b;
     p->failed = true;
-    struct arena_mark mark = arena_mark(p->arena);
-    cqli_walk(p->arena, p->text, &r);
-    switch (r.fault) {
-    case WALK_NONE: say(p, p->offender, NULL, ""); break;
-    case WALK_BAD_TOKEN: *p->err = r.why; break;
-    case WALK_MARKER: {
-        const char *of = strchr(r.want, '_');
-        err_set(p->err, ERR_SYNTAX, "Bind variables cannot be used for %.*s names", (int)(of - r.want), r.want);
-        break;
-    }
-    case WALK_NO_WAY:
-    case WALK_MISMATCH:
-        put_snippet(&w, p->text, &r);
-        say(p, r.items[r.seen], r.fault == WALK_MISMATCH ? r.want : NULL, w.text);
-        break;
-    }
-    arena_rewind(p->arena, mark);
+    buf_init(&b, 0);
+    if (t.code) buf_printf(&b, "line %u:%u ", at.line, at.column);
+    else buf_put_str(&b, "line 0:-1 "); /* Cassandra's end of text has no position */
+    buf_put_str(&b, p->expected ? "mismatched input '" : "no viable alternative at input '");
+    buf_put_slice(&b, shortened(seen));
+    buf_u8(&b, '\'');
+    if (p->expected) buf_printf(&b, " expecting %s", p->expected);
+    if (t.code) put_snippet(&b, p->text, t.text);
+    if (buf_failed(&b)) err_nomem(p->err);
+    else err_set(p->err, ERR_SYNTAX, "%.*s", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
 }

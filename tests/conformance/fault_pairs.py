@@ -82,7 +82,7 @@ def compare(addresses, statements, found):
     clients = [connect(address) for address in addresses]
     for statement, undo in statements:
         tally, cassandra = (answer(client, statement) for client in clients)
-        outcome = "passed" if tally == cassandra else "explained" if is_explained(statement, tally, cassandra) else "failed"
+        outcome = "passed" if syntax_mutants.same_answer(tally, cassandra) else "explained" if is_explained(statement, tally, cassandra) else "failed"
         found[outcome].append((statement, tally, cassandra))
         if "schema" in (tally, cassandra):
             for client in clients:

@@ -5,9 +5,10 @@ usage: syntax_mutants.py --tally HOST:PORT --cassandra HOST:PORT [--words] [--on
 
 Every statement of syntax_mutants.cql (or of FILE: one a line, # begins a comment) is cut off behind each of its tokens; each token is
 left out, doubled, and swapped with the next; and with --random N each token is replaced by, and each gap filled with, N of the words and
-signs of CQL. With --words the statements are those of syntax_words.cql, with every word of keyword.def in the place of %s. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
-made for it and dropped again. Answers are compared where either says that the syntax is wrong, with --all everywhere. Differences are
-printed by class: what the two said, with the words of the statement taken out. Where Cassandra's parser fails inside (a null pointer behind its
+signs of CQL. With --words the statements are those of syntax_words.cql, with every word of keyword.def in the place of %s. Statements
+are only prepared, so nothing changes. Both servers use a keyspace that is made for the run and dropped at its end. Answers are compared
+where either is a syntax error, with --all everywhere; of two rejected tokens only the code is compared. Differences are printed by class:
+the two answers, without the words of the statement. Where Cassandra's parser fails inside (a null pointer behind its
 own recovery, or any other of Java), or goes on reading behind a fault and tells first what it comes to there, or Tally does on purpose what it
 does, the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
 """
@@ -21,7 +22,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "cqlt"))
-from render import in_order  # noqa: E402
+from render import in_order, same_answer  # noqa: E402
 from wire import ERRORS, Client, Lost  # noqa: E402
 
 TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$.*?\$\$|[A-Za-z_]\w*|-?\d+(?:\.\d+)?|\+=|-=|<=|>=|!=|\.\.|\S""")
@@ -136,7 +137,7 @@ def compare(addresses, statements, everything, found):
         tally, cassandra = pair.answers(statement)
         if not everything and not any(a.startswith("SyntaxError") for a in (tally, cassandra)):
             continue
-        outcome = "passed" if tally == cassandra else "explained" if is_explained(tally, cassandra) else "failed"
+        outcome = "passed" if same_answer(tally, cassandra) else "explained" if is_explained(tally, cassandra) else "failed"
         found[outcome].append((statement, tally, cassandra))
     pair.close()
 

@@ -9,6 +9,14 @@ ADVICE = "`USE <keyspace>` with prepared statements"
 # Cassandra lists signatures as a hash table happens to hold them.
 SIGNATURES = re.compile(r"((?:known type|following) signatures: )(.*?)(\)(?:: use type casts to disambiguate)?)$")
 
+REJECTED_TOKEN = re.compile(r"SyntaxError: line \d+:-?\d+ (mismatched input|no viable alternative at input) ")
+
+
+def same_answer(a, b):
+    """Of a token that the grammar rejects only the code must be the same: Tally's words follow from its own parser's state."""
+    return a == b or bool(REJECTED_TOKEN.search(a) and REJECTED_TOKEN.search(b))
+
+
 
 class Page:
     """Keeps what was already said about the columns, so that the next page of a result repeats nothing."""

@@ -1,5 +1,5 @@
-/* Syntax errors are worded as Cassandra words them: line, column, offending text, what was
- * expected, and the text around it. */
+/* A syntax error names line, column and offending text, what was expected if only one token can
+ * stand there, and the text before it. */
 #include "tests/unit/cql/parse_support.h"
 
 static char *statement;
@@ -18,7 +18,7 @@ static void check_pair(char *line) {
     statement = NULL;
 }
 
-static void test_parse_error_texts_are_cassandras(void **state) {
+static void test_parse_error_texts(void **state) {
     (void)state;
     assert_true(each_line("syntax_errors.txt", check_pair) > 120);
     assert_null(statement);
@@ -97,7 +97,7 @@ static void test_parse_error_of_hostile_nesting(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse_error_texts_are_cassandras),
+        cmocka_unit_test(test_parse_error_texts),
         cmocka_unit_test(test_parse_notes_that_columns_and_values_do_not_match),
         cmocka_unit_test(test_parse_error_of_nested_property_maps),
         cmocka_unit_test(test_parse_error_of_terms_in_property_maps),
