@@ -2,7 +2,7 @@
  * works on the same catalogue as CQL. It also serves parts of two other services (service.def):
  * CloudWatch's metrics, and Application Auto Scaling's targets and policies.
  *
- * Life of a request: http/listener.h reads it. control_plane.c finds the protocol, the service
+ * Life of a request: server/http/listener.h reads it. control_plane.c finds the protocol, the service
  * and the operation: Smithy RPC v2 CBOR by its path, AWS JSON by X-Amz-Target, a form of the
  * query protocol by its Action. It checks the signature, when the server asks for logins
  * (signature.h), reads the body into a document and checks the document against the operation's

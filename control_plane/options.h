@@ -4,7 +4,7 @@
 #include "access/credentials.h"
 #include "control_plane/metric.h"
 #include "cql/cql.h"
-#include "http/origin.h"
+#include "server/http/origin.h"
 
 struct control_plane_options {
     struct cql_db *db;

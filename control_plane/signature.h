@@ -7,7 +7,7 @@
 
 #include "access/credentials.h"
 #include "control_plane/operation.h"
-#include "http/listener.h"
+#include "server/http/listener.h"
 
 /* The Region that the request is signed for, whether the signature is right or not. It is the
  * server's own one when the request has no signature, or one for a Region that AWS does not have.

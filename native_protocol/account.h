@@ -1,8 +1,8 @@
 /* The account of a request: its outcome and its units, counted once, when the outcome is known. */
 #pragma once
 
-#include "ledger/shard.h"
-#include "limits/limiter.h"
+#include "metering/ledger/shard.h"
+#include "metering/limits/limiter.h"
 #include "metering/charge.h"
 #include "native_protocol/metric.h"
 

@@ -28,8 +28,8 @@
 #include "native_protocol/peers.h"
 #include "native_protocol/work_queue.h"
 #include "cql/cql.h"
-#include "ledger/ledger.h"
-#include "limits/limiter.h"
+#include "metering/ledger/ledger.h"
+#include "metering/limits/limiter.h"
 
 struct np_loop;
 struct np_startup;

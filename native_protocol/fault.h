@@ -1,4 +1,4 @@
-/* Applies faults (faults/faults.h) to requests, in two steps of the sequence: before apply and
+/* Applies faults (native_protocol/faults/faults.h) to requests, in two steps of the sequence: before apply and
  * after it.
  *
  * A delayed call starts over on a worker, which puts it aside until its time, so that no thread and
@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "faults/faults.h"
+#include "native_protocol/faults/faults.h"
 #include "native_protocol/loop.h"
 
 /* Whether a fault could hit the call, or one has. */

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cql/cql.h"
-#include "ledger/ledger.h"
-#include "limits/limiter.h"
+#include "metering/ledger/ledger.h"
+#include "metering/limits/limiter.h"
 #include "native_protocol/tls.h"
 
 struct access_keys;
@@ -24,8 +24,8 @@ struct np_options { /* what it points to must outlive the front */
         void (*fn)(void *arg, const struct ledger_claim *claim, struct limit_took took);
         void *arg;
     } write_failed;
-    struct capture_recorder *capture; /* capture/recorder.h; NULL: there is none */
-    struct faults *faults; /* faults/faults.h: that hit requests; NULL: there are none */
+    struct capture_recorder *capture; /* metering/capture/recorder.h; NULL: there is none */
+    struct faults *faults; /* native_protocol/faults/faults.h: that hit requests; NULL: there are none */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */

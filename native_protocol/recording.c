@@ -1,6 +1,6 @@
 #include "native_protocol/recording.h"
 
-#include "capture/recorder.h"
+#include "metering/capture/recorder.h"
 #include "cql/fingerprint.h"
 #include "cql/prepared.h"
 #include "native_protocol/loop.h"

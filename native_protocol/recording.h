@@ -1,5 +1,5 @@
 /* Records a request whose outcome is known to the capture, when one is running
- * (capture/recorder.h): its body, its outcome and its charge. */
+ * (metering/capture/recorder.h): its body, its outcome and its charge. */
 #pragma once
 
 #include "native_protocol/call.h"

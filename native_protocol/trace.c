@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "cql/fingerprint.h"
 #include "cql/request/consistency.h"
-#include "faults/rule.h"
+#include "native_protocol/faults/rule.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 

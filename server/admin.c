@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "http/listener.h"
+#include "server/http/listener.h"
 #include "server/ledger_metrics.h"
 
 struct admin {

@@ -3,7 +3,7 @@
  * /metrics?per=table has the ledger's figures by table). */
 #pragma once
 
-#include "http/origin.h"
+#include "server/http/origin.h"
 #include "native_protocol/front.h"
 #include "server/system_metering.h"
 

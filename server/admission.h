@@ -12,8 +12,8 @@
 #pragma once
 
 #include "cql/request/request.h"
-#include "ledger/ledger.h"
-#include "limits/limiter.h"
+#include "metering/ledger/ledger.h"
+#include "metering/limits/limiter.h"
 
 struct admission;
 

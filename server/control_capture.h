@@ -1,4 +1,4 @@
-/* system_control.capture: starts, shows and stops captures (capture/recorder.h) of a running
+/* system_control.capture: starts, shows and stops captures (metering/capture/recorder.h) of a running
  * server. Like the whole keyspace it exists with --control on.
  *
  * INSERT INTO system_control.capture (name) VALUES ('incident') begins captures/incident.tcap in
@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "capture/recorder.h"
+#include "metering/capture/recorder.h"
 #include "system_schema/virtual.h"
 
 struct control_capture {

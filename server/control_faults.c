@@ -73,7 +73,7 @@ struct virtual_table control_faults_table(struct faults *f) {
 #define FAULT_BOOL(column) ", " #column " boolean"
 #define FAULT_TELLS FAULT_LONG
     static const char columns[] = "name text pk"
-#include "faults/column.def"
+#include "native_protocol/faults/column.def"
         ;
     return (struct virtual_table){.keyspace = "system_control",
                                   .name = "faults",

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/log.h"
-#include "capture/recorder.h"
-#include "http/origin.h"
-#include "limits/limiter.h"
+#include "metering/capture/recorder.h"
+#include "server/http/origin.h"
+#include "metering/limits/limiter.h"
 #include "native_protocol/options.h"
 #include "server/config.h"
 #include "server/memory.h"

@@ -5,7 +5,7 @@
 
 #include "cql/cql.h"
 #include "keyspaces/report.h"
-#include "ledger/ledger.h"
+#include "metering/ledger/ledger.h"
 #include "server/admission.h"
 #include "system_schema/catalog.h"
 #include "system_schema/row_out.h"

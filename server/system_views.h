@@ -3,7 +3,7 @@
  * (system_schema/virtual.h). */
 #pragma once
 
-#include "ledger/ledger.h"
+#include "metering/ledger/ledger.h"
 #include "server/config.h"
 #include "system_schema/virtual.h"
 

@@ -1,5 +1,5 @@
 /* Quotas of Amazon Keyspaces on provisioned capacity: the units of one table and of all tables
- * together, and how often capacity may change. limits/limit.def holds the quotas of units;
+ * together, and how often capacity may change. metering/limits/limit.def holds the quotas of units;
  * --limit-values sets others, as an account can have them raised. A table keeps the capacity
  * that it already has.
  *

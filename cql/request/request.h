@@ -15,7 +15,7 @@
 #include "types/value.h"
 
 struct cql_request;
-struct limit_connection; /* limits/limiter.h */
+struct limit_connection; /* metering/limits/limiter.h */
 struct limit_verdict;
 struct access_control;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/crc32c.h"
-#include "capture/digest.h"
-#include "capture/reader.h"
+#include "metering/capture/digest.h"
+#include "metering/capture/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

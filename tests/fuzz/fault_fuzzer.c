@@ -4,7 +4,7 @@
  * again. */
 #include <stdlib.h>
 
-#include "faults/faults.h"
+#include "native_protocol/faults/faults.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "ledger/journal.h"
-#include "ledger/roles.h"
-#include "ledger/shard.h"
+#include "metering/ledger/journal.h"
+#include "metering/ledger/roles.h"
+#include "metering/ledger/shard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

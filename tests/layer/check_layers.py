@@ -25,8 +25,8 @@ def room(name, *below):
 
 
 room("base")
-room("capture", "base")
-room("http", "base")
+room("metering/capture", "base")
+room("server/http", "base")
 room("keyspaces", "base")
 room("types", "base")
 room("metering/size", "+types")
@@ -45,21 +45,21 @@ room("cql/schema", "+cql/expr")
 room("cql/roles", "+cql/expr", "access")
 room("cql", "+cql/read", "+cql/write", "+cql/roles", "cql/schema", "cql/compat")
 room("metering", "+metering/size")
-room("ledger", "+metering")
-room("limits", "+metering")
+room("metering/ledger", "+metering")
+room("metering/limits", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
-room("faults", "+cql/request", "cql")
-room("native_protocol", "capture", "+system_schema", "access", "cql", "cql/request", "faults", "ledger", "limits", "metering")
-room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "http")
-room("server", "+native_protocol", "keyspaces", "capture", "http", "control_plane")
+room("native_protocol/faults", "+cql/request", "cql")
+room("native_protocol", "metering/capture", "+system_schema", "access", "cql", "cql/request", "native_protocol/faults", "metering/ledger", "metering/limits", "metering")
+room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "server/http")
+room("server", "+native_protocol", "keyspaces", "metering/capture", "server/http", "control_plane")
 room("tools/page", "base")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
-room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server",
-     "access", "ledger")
-room("tools/tally/capacity", "+tools/tally", "limits")
+room("tools/tally", "tools/client", "metering/capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "metering/limits", "native_protocol", "server",
+     "access", "metering/ledger")
+room("tools/tally/capacity", "+tools/tally", "metering/limits")
 room("tools/tally/cql", "+tools/tally")
-room("tools/tally/stress", "+tools/tally", "limits", "tools/page")
+room("tools/tally/stress", "+tools/tally", "metering/limits", "tools/page")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,
 # each for a reason; the other way round is the ordinary arrow. A pattern ends with *.

@@ -100,7 +100,7 @@ def functions():
 UNNAMED = {
     "connection": "`tests/integration/test_limits.py`: `test_a_connection_over_its_rate_pays_and_no_other`",
     "on-demand-write": "`tests/integration/test_limits.py`: `test_a_write_over_an_on_demand_tables_capacity`",
-    "on-demand-window": "`tests/unit/limits/test_limiter.c`: `test_on_demand_doubles_the_previous_peak_every_window`",
+    "on-demand-window": "`tests/unit/metering/limits/test_limiter.c`: `test_on_demand_doubles_the_previous_peak_every_window`",
 }
 
 
@@ -185,14 +185,13 @@ def page():
     out.append(table(["rule", "what it says", "source", "confidence", "test"],
                      [[f"`{n}`", text, linked(source), confidence, tests.get(n, "")] for _, n, _, text, source, confidence in charges]))
     missing += [r[1] for r in charges if r[1] not in tests]
-    limits = ROOT / "limits" / "limit.def"
-    if limits.exists():
-        found = rows(limits, "LIMIT")
-        tests = tests_of([r[1] for r in found], quoted=True)
-        out.append("## Limited\n")
-        out.append(table(["limit", "value", "what it says", "source", "confidence", "test"],
-                         [[f"`{n}`", f"{int(v):,} {unit}", what, linked(source), confidence, tests.get(n, "")] for _, n, v, unit, what, confidence, source in found]))
-        missing += [r[1] for r in found if r[1] not in tests]
+    limits = ROOT / "metering" / "limits" / "limit.def"
+    found = rows(limits, "LIMIT")
+    tests = tests_of([r[1] for r in found], quoted=True)
+    out.append("## Limited\n")
+    out.append(table(["limit", "value", "what it says", "source", "confidence", "test"],
+                     [[f"`{n}`", f"{int(v):,} {unit}", what, linked(source), confidence, tests.get(n, "")] for _, n, v, unit, what, confidence, source in found]))
+    missing += [r[1] for r in found if r[1] not in tests]
     return "\n".join(out), missing
 
 

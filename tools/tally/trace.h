@@ -2,8 +2,8 @@
  * the links between the pages of a result. */
 #pragma once
 
-#include "capture/digest.h"
-#include "capture/reader.h"
+#include "metering/capture/digest.h"
+#include "metering/capture/reader.h"
 #include "cql/cql.h"
 
 enum { TRACE_FILES = 2, TRACE_NONE = -1 };

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "access/role.h"
-#include "capture/format.h"
+#include "metering/capture/format.h"
 #include "engine/verify.h"
-#include "ledger/journal.h"
+#include "metering/ledger/journal.h"
 #include "system_schema/catalog_record.h"
 #include "system_schema/ddl_rule.h"
 #include "system_schema/named_ids.h"

@@ -1,5 +1,5 @@
 /* Simulates a day of a table: the units that its statements use in each second, and the refusals of
- * the limiter (limits/limiter.h) in each capacity mode.
+ * the limiter (metering/limits/limiter.h) in each capacity mode.
  *
  * Requests arrive at random at the rates of the workload, and each costs as much as one of its
  * samples (measure.h). For each capacity mode the server's own limiter and auto scaling run through
@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "limits/limiter.h"
+#include "metering/limits/limiter.h"
 #include "tools/tally/capacity/measure.h"
 
 enum { DAY_MINUTES = DAY_S / 60, HOT_SHOWN = 10, DAY_PAGES_A_SECOND = 20 };

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "limits/limit.h"
+#include "metering/limits/limit.h"
 #include "tools/tally/table.h"
 
 struct outcome_bounds outcome_bounds(void) {

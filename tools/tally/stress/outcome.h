@@ -4,7 +4,7 @@
 #include "tools/tally/stress/run.h"
 
 /* The limits of a partition a second: units on Amazon Keyspaces, entities in Azure's guidance
- * (limits/limit.def). */
+ * (metering/limits/limit.def). */
 struct outcome_bounds {
     double entities, read_units, write_units;
 };

@@ -2,7 +2,7 @@
  * engine. */
 #pragma once
 
-#include "limits/backoff.h"
+#include "metering/limits/backoff.h"
 #include "tools/client/load.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/stress/score.h"

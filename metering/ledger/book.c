@@ -1,0 +1,146 @@
+#include "metering/ledger/book.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void span_merge(struct span *to, const struct span *from) {
+    if (!from->n) return;
+    if (!to->n || from->min < to->min) to->min = from->min;
+    if (from->max > to->max) to->max = from->max;
+    to->n += from->n;
+}
+
+void cell_add(struct cell *to, const struct cell *from) {
+    figures_add(&to->f, &from->f);
+    for (int i = 0; i < SPANS; i++) span_merge(&to->spans[i], &from->spans[i]);
+}
+
+static void table_free(struct book_table *t) {
+    for (int i = 0; i < BOOK_MINUTES; i++) free(t->minutes[i]);
+    free(t->limits.p);
+    free(t);
+}
+
+void book_fini(struct book *b) {
+    for (uint32_t i = 0; i < b->tables.n; i++) table_free(book_at(b, i));
+    for (uint32_t i = 0; i < b->gone.n; i++) table_free(book_gone_at(b, i));
+    object_list_fini(&b->tables);
+    object_list_fini(&b->gone);
+    for (int i = 0; i < BOOK_SHARDS; i++) free(b->shards[i].p);
+    free(b->roles.p);
+    *b = (struct book){0};
+}
+
+struct book_table *book_find(const struct book *b, uint32_t object) { return object_list_find(&b->tables, object); }
+
+struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) {
+    struct book_table *t = book_find(b, object);
+    if (t) return t;
+    if (!(t = calloc(1, sizeof(*t)))) return NULL;
+    t->object = object;
+    snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
+    snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+    if (!object_list_add(&b->tables, t)) return t;
+    table_free(t);
+    return NULL;
+}
+
+/* The cell of a minute, emptied when its slot held an older minute. NULL: no memory, or the slot
+ * holds a newer minute. */
+static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
+    struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
+    if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
+    if ((*at)->minute > minute) return NULL;
+    t->overran = t->overran || ((*at)->minute != minute && (*at)->changed);
+    if ((*at)->minute != minute) **at = (struct book_minute){.minute = minute};
+    return *at;
+}
+
+int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
+    struct book_minute *m = minute_open(t, second / 60);
+    struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+    const struct figures *f = &cell->f;
+    t->changed = true;
+    figures_add(&t->total, f);
+    if (s->second < second) *s = (struct book_second){.second = second};
+    if (s->second == second) { /* else the slot holds a newer second */
+        s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
+        s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
+        s->entities += (uint32_t)f->n[FIGURE_ENTITIES];
+        for (int o = 0; o < OPERATIONS; o++)
+            s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
+    }
+    if (!m) return t->minutes[second / 60 % BOOK_MINUTES] ? 0 : -1;
+    cell_add(&m->cell, cell);
+    m->changed = true;
+    return 0;
+}
+
+static void take_back(uint64_t *left, uint64_t *from) {
+    uint64_t n = *left < *from ? *left : *from;
+    *from -= n;
+    *left -= n;
+}
+
+void book_take_back(struct book_table *t, uint32_t second, const struct figures *f) {
+    struct figures left = *f;
+    for (uint32_t minute = second / 60, i = 0; i < 2; i++) {
+        struct book_minute *m = t->minutes[(minute - i) % BOOK_MINUTES];
+        if (!m || m->minute != minute - i) continue;
+        for (int k = 0; k < FIGURES; k++) take_back(&left.n[k], &m->cell.f.n[k]);
+        for (int o = 0; o < OPERATIONS; o++)
+            for (int k = 0; k < OPERATION_FIGURES; k++) take_back(&left.of[o][k], &m->cell.f.of[o][k]);
+        m->changed = true;
+    }
+    struct figures taken = *f;
+    figures_sub(&taken, &left);
+    figures_sub(&t->total, &taken);
+    t->changed = true;
+}
+
+/* The file can repeat a minute while the book keeps it: the newer record replaces the older one. A
+ * minute too old to be kept is only added to the totals. */
+int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) {
+    struct book_minute *m = minute_open(t, minute);
+    if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;
+    if (m) figures_sub(&t->total, &m->cell.f);
+    figures_add(&t->total, &cell->f);
+    if (m) m->cell = *cell;
+    return 0;
+}
+
+static void forget_gone(struct book *b, uint32_t object) {
+    struct book_table *t = object_list_remove(&b->gone, object);
+    if (t) table_free(t);
+}
+
+void book_drop(struct book *b, uint32_t object) {
+    struct book_table *t = object_list_remove(&b->tables, object);
+    int i = 0; /* the first minute */
+    if (!t) return;
+    figures_add(&b->dropped, &t->total);
+    t->total = (struct figures){0};
+    forget_gone(b, object);
+    if (b->gone.n == BOOK_GONE) forget_gone(b, book_gone_at(b, 0)->object);
+    while (i < BOOK_MINUTES && !t->minutes[i]) i++;
+    if (i == BOOK_MINUTES || object_list_add(&b->gone, t)) table_free(t);
+}
+
+int book_memo_set(struct book_memo *m, struct slice bytes) {
+    if (slice_eq(book_memo_bytes(m), bytes)) return 0;
+    uint8_t *p = realloc(m->p, bytes.n + 1);
+    if (!p) return -1;
+    if (bytes.n) memcpy(p, bytes.p, bytes.n);
+    *m = (struct book_memo){.p = p, .n = (uint32_t)bytes.n, .changed = true};
+    return 0;
+}
+
+const struct book_second *book_second(const struct book_table *t, uint32_t second) {
+    const struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+    return s->second == second && second ? s : NULL;
+}
+
+const struct book_minute *book_minute(const struct book_table *t, uint32_t minute) {
+    const struct book_minute *m = t->minutes[minute % BOOK_MINUTES];
+    return m && m->minute == minute ? m : NULL;
+}

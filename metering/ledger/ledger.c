@@ -1,0 +1,653 @@
+#include "metering/ledger/ledger.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "metering/ledger/journal.h"
+
+struct ledger {
+    struct clock *clock;
+    unsigned n_shards;
+    uint32_t floor; /* the earliest second: the latest minute in the file */
+    _Atomic uint64_t next_connection;
+    pthread_mutex_t file_lock; /* of the journal; posting does not take it */
+    struct journal journal;
+    pthread_mutex_t lock; /* of the fields below; taken after a shard's lock and file_lock */
+    struct book book;
+    struct roles roles; /* of closed connections */
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool has_file, has_thread, stop;
+    pthread_mutex_t hook_lock; /* of hook, which takes the other locks */
+    void (*hook)(void *arg);
+    void *hook_arg;
+    struct shard shards[];
+};
+
+static uint32_t second_of(const struct ledger *l, const struct shard *s, int64_t now_us) {
+    uint32_t second = now_us > 0 ? (uint32_t)(now_us / 1000000) : 0;
+    if (second < l->floor) second = l->floor;
+    return second < s->second ? s->second : second;
+}
+
+/* Under the shard's lock. */
+static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
+    if (s->second == second) return;
+    if (s->n_actives) {
+        pthread_mutex_lock(&l->lock);
+        shard_drain(s, &l->book);
+        pthread_mutex_unlock(&l->lock);
+    }
+    s->second = second;
+}
+
+/* ---- posting ---- */
+
+/* NULL: the table is dropped, or there is no memory. A table with queued reads may be missing in
+ * the shard; the book has its names unless it is dropped. */
+static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
+    struct cell *cell = shard_cell(s, object, NULL, NULL);
+    if (LIKELY(cell)) return cell;
+    pthread_mutex_lock(&l->lock);
+    const struct book_table *t = book_find(&l->book, object);
+    cell = t ? shard_cell(s, object, t->keyspace, t->name) : NULL;
+    pthread_mutex_unlock(&l->lock);
+    return cell;
+}
+
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_batch *batch,
+                            const struct shard_segment *segments, const struct shard_key *keys) {
+    struct cell cell = {0};
+    shard_batch_post(s, second, batch, segments, keys, &cell);
+    pthread_mutex_lock(&l->lock);
+    figures_add(&l->book.dropped, &cell.f);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Under the shard's lock, its owner. */
+static void settle(struct ledger *l, struct shard *s) {
+    const struct shard_segment *segments = s->segments;
+    const struct shard_key *keys = s->keys;
+    assert(shard_reads_are_timed(s));
+    for (const struct shard_batch *batch = s->batches; batch < s->batches + s->n_batches; batch++) {
+        uint32_t second = second_of(l, s, batch->second_us);
+        turn_second(l, s, second);
+        struct cell *cell = cell_of(l, s, batch->object);
+        if (LIKELY(cell)) shard_batch_post(s, second, batch, segments, keys, cell);
+        else post_of_dropped(l, s, second, batch, segments, keys);
+        segments += batch->n_segments;
+        keys += batch->n_keys;
+    }
+    shard_reads_clear(s);
+}
+
+void ledger_settle(struct ledger *l, unsigned shard) {
+    struct shard *s = &l->shards[shard];
+    if (!s->n_batches) return;
+    pthread_mutex_lock(&s->lock);
+    settle(l, s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A thread that reads the ledger first settles its own queued reads. */
+static void settle_own(struct ledger *l) {
+    for (unsigned i = 0; i < l->n_shards; i++)
+        if (atomic_load_explicit(&l->shards[i].owner, memory_order_relaxed) == pthread_self()) ledger_settle(l, i);
+}
+
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+    struct shard *s = &l->shards[shard];
+    pthread_mutex_lock(&s->lock);
+    settle(l, s);
+    uint32_t second = second_of(l, s, q->now_us);
+    turn_second(l, s, second);
+    shard_post(s, second, q);
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                      const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+    if (UNLIKELY(!ledger_put_read(l, shard, c, statement_id, cost, now_us))) return false;
+    ledger_time_reads(l, shard, took_us);
+    return true;
+}
+
+/* Settles a queue that is more than half full, if all its reads are timed. */
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                              const struct op_cost *cost, int64_t now_us) {
+    struct shard *s = &l->shards[shard];
+    bool half_full = s->n_batches > SHARD_BATCHES / 2 || s->n_segments > SHARD_SEGMENTS / 2 ||
+                     s->n_keys > SHARD_KEYS / 2;
+    if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
+    return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
+}
+
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) {
+    shard_reads_time(&l->shards[shard], took_us);
+}
+
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+                      struct ledger_connection *c, bool open) {
+    struct shard *s = &l->shards[shard];
+    if (!claim->n) return;
+    pthread_mutex_lock(&s->lock);
+    settle(l, s);
+    uint32_t second = second_of(l, s, now_us);
+    turn_second(l, s, second);
+    pthread_mutex_lock(&l->lock);
+    shard_drain(s, &l->book);
+    shard_take_back(s, &l->book, second, claim, open ? &c->usage : &roles_open(&l->roles, c->role)->usage);
+    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table,
+                       uint64_t units) {
+    struct shard *s = &l->shards[0];
+    pthread_mutex_lock(&s->lock);
+    turn_second(l, s, second_of(l, s, now_us));
+    shard_ttl_delete(s, object, keyspace, table, units);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- connections ---- */
+
+void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
+    struct shard *s = &l->shards[shard];
+    c->id = atomic_fetch_add(&l->next_connection, 1) + 1;
+    pthread_mutex_lock(&s->lock);
+    c->prev = NULL;
+    c->next = s->connections;
+    if (c->next) c->next->prev = c;
+    s->connections = c;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
+    struct shard *s = &l->shards[shard];
+    pthread_mutex_lock(&s->lock);
+    settle(l, s);
+    if (c->prev) c->prev->next = c->next;
+    else s->connections = c->next;
+    if (c->next) c->next->prev = c->prev;
+    pthread_mutex_lock(&l->lock);
+    if (usage_all(&c->usage, USAGE_REQUESTS)) usage_merge(&roles_open(&l->roles, c->role)->usage, &c->usage, s->second);
+    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- together ---- */
+
+static void collect(struct ledger *l) {
+    settle_own(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        struct shard *s = &l->shards[i];
+        pthread_mutex_lock(&s->lock);
+        turn_second(l, s, second_of(l, s, clock_wall_us(l->clock)));
+        if (s->n_actives) {
+            pthread_mutex_lock(&l->lock);
+            shard_drain(s, &l->book);
+            pthread_mutex_unlock(&l->lock);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static uint32_t running_second(const struct ledger *l) {
+    uint32_t second = (uint32_t)(clock_wall_us(l->clock) / 1000000);
+    return second < l->floor ? l->floor : second;
+}
+
+static int each(struct ledger *l, const struct object_list *of, ledger_table_fn fn, void *arg) {
+    int rc = 0;
+    collect(l);
+    uint32_t second = running_second(l);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < of->n && !rc; i++) rc = fn(arg, of->items[i], second);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.tables, fn, arg); }
+int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.gone, fn, arg); }
+
+struct figures ledger_dropped(struct ledger *l) {
+    pthread_mutex_lock(&l->lock);
+    struct figures f = l->book.dropped;
+    pthread_mutex_unlock(&l->lock);
+    return f;
+}
+
+void ledger_drop(struct ledger *l, uint32_t object) {
+    collect(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        pthread_mutex_lock(&l->lock);
+        shard_drain(&l->shards[i], &l->book);
+        pthread_mutex_unlock(&l->lock);
+        shard_drop(&l->shards[i], object);
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    struct buf record;
+    buf_init(&record, 0);
+    pthread_mutex_lock(&l->file_lock);
+    pthread_mutex_lock(&l->lock);
+    journal_put_drop(&record, &l->book, object);
+    book_drop(&l->book, object);
+    pthread_mutex_unlock(&l->lock);
+    journal_append(&l->journal, &record);
+    pthread_mutex_unlock(&l->file_lock);
+    buf_fini(&record);
+}
+
+static void names_of(struct ledger *l, uint32_t object, char keyspace[BOOK_NAME], char table[BOOK_NAME]) {
+    const struct book_table *t = book_find(&l->book, object);
+    memcpy(keyspace, t ? t->keyspace : "", t ? BOOK_NAME : 1);
+    memcpy(table, t ? t->name : "", t ? BOOK_NAME : 1);
+}
+
+/* ---- the heaviest ---- */
+
+static struct ledger_partition *partition_of(struct ledger_partition *all, size_t n, const struct shard_partition *p) {
+    for (size_t i = 0; i < n; i++)
+        if (all[i].p.object == p->object && all[i].p.token == p->token) return &all[i];
+    return NULL;
+}
+
+static int heavier_partition(const void *a, const void *b) {
+    const struct ledger_partition *x = a, *y = b;
+    return (x->load < y->load) - (x->load > y->load);
+}
+
+static int heavier_statement(const void *a, const void *b) {
+    const struct ledger_statement *x = a, *y = b;
+    return (x->load < y->load) - (x->load > y->load);
+}
+
+/* Merges the partitions from all[before] on into those of the earlier shards. */
+static size_t join_partitions(struct ledger_partition *all, size_t before, size_t n, uint32_t second) {
+    size_t kept = before;
+    for (size_t i = before; i < n; i++) {
+        struct ledger_partition *to = partition_of(all, before, &all[i].p);
+        if (to) {
+            to->load += all[i].load;
+            to->error += all[i].error;
+            usage_merge(&to->p.usage, &all[i].p.usage, second);
+        } else {
+            if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
+            if (kept != i) all[kept] = all[i];
+            kept++;
+        }
+    }
+    return kept;
+}
+
+/* A partition that one shard keeps and another does not may have more load than is shown here, by
+ * up to K2's bound in the other shard (heavy.h). */
+struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
+    struct ledger_partition *all = calloc((size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*all));
+    uint64_t total = 0;
+    *n = 0;
+    if (!all) return NULL;
+    collect(l);
+    uint32_t second = running_second(l);
+    for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
+        size_t taken = *n;
+        pthread_mutex_lock(&s->lock); /* for the copying alone */
+        for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
+            struct heavy_item x = heavy_at(&s->partitions, i);
+            if (x.load)
+                all[taken++] = (struct ledger_partition){.p = s->partition_infos[i], .load = x.load, .error = x.error};
+        }
+        total += s->partitions.total;
+        pthread_mutex_unlock(&s->lock);
+        *n = join_partitions(all, *n, taken, second);
+    }
+    for (size_t k = 0; k < *n; k++) {
+        all[k].share = total ? (double)all[k].load / (double)total : 0;
+        all[k].pattern = ledger_pattern(l, all[k].p.object);
+    }
+    pthread_mutex_lock(&l->lock);
+    for (size_t k = 0; k < *n; k++) names_of(l, all[k].p.object, all[k].keyspace, all[k].table);
+    pthread_mutex_unlock(&l->lock);
+    qsort(all, *n, sizeof(*all), heavier_partition);
+    return all;
+}
+
+static struct ledger_statement *statement_of(struct ledger_statement *all, size_t n, uint64_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (all[i].id == id) return &all[i];
+    return NULL;
+}
+
+static size_t join_statements(struct ledger_statement *all, size_t before, size_t n, uint32_t second) {
+    size_t kept = before;
+    for (size_t i = before; i < n; i++) {
+        struct ledger_statement *to = statement_of(all, before, all[i].id);
+        if (to) {
+            to->load += all[i].load;
+            to->error += all[i].error;
+            to->s.rows_read += all[i].s.rows_read;
+            to->s.rows_returned += all[i].s.rows_returned;
+            usage_merge(&to->s.usage, &all[i].s.usage, second);
+        } else {
+            if (second > all[i].s.usage.second) usage_roll(&all[i].s.usage, second);
+            if (kept != i) all[kept] = all[i];
+            kept++;
+        }
+    }
+    return kept;
+}
+
+struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
+    struct ledger_statement *all = calloc((size_t)l->n_shards * SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*all));
+    *n = 0;
+    if (!all) return NULL;
+    collect(l);
+    uint32_t second = running_second(l);
+    for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
+        size_t taken = *n;
+        pthread_mutex_lock(&s->lock); /* for the copying alone */
+        for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
+            struct heavy_item x = heavy_at(&s->statements, i);
+            const struct shard_statement *from = &s->statement_infos[i];
+            if (!x.load) continue;
+            struct ledger_statement *to = &all[taken++];
+            *to = (struct ledger_statement){.id = x.key, .s = *from, .load = x.load, .error = x.error};
+            to->s.text = NULL; /* the shard's */
+            snprintf(to->text, sizeof(to->text), "%s", from->text ? from->text : "");
+        }
+        pthread_mutex_unlock(&s->lock);
+        *n = join_statements(all, *n, taken, second);
+    }
+    pthread_mutex_lock(&l->lock);
+    for (size_t k = 0; k < *n; k++) names_of(l, all[k].s.object, all[k].keyspace, all[k].table);
+    pthread_mutex_unlock(&l->lock);
+    qsort(all, *n, sizeof(*all), heavier_statement);
+    return all;
+}
+
+enum order_pattern ledger_pattern(struct ledger *l, uint32_t object) {
+    enum order_pattern found = ORDER_NONE;
+    for (unsigned i = 0; i < l->n_shards && found == ORDER_NONE; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        found = shard_pattern(&l->shards[i], object);
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    return found;
+}
+
+/* ---- connections and roles, read ---- */
+
+/* The length of the text after truncation to LEDGER_DRIVER_TEXT at a character boundary. */
+static size_t kept_bytes(struct slice text) {
+    size_t n = text.n < LEDGER_DRIVER_TEXT ? text.n : LEDGER_DRIVER_TEXT;
+    while (n && n < text.n && (text.p[n] & 0xC0) == 0x80) n--;
+    return n;
+}
+
+struct ledger_driver *ledger_driver_new(struct slice name, struct slice version) {
+    size_t n_name = kept_bytes(name), n_version = kept_bytes(version);
+    struct ledger_driver *d = n_name || n_version ? calloc(1, sizeof(*d) + n_name + n_version + 2) : NULL;
+    if (!d) return NULL;
+    atomic_init(&d->refs, 1);
+    if (n_name) memcpy(d->bytes, name.p, n_name);
+    if (n_version) memcpy(d->bytes + n_name + 1, version.p, n_version);
+    d->name = d->bytes;
+    d->version = d->bytes + n_name + 1;
+    return d;
+}
+
+void ledger_driver_unref(struct ledger_driver *d) {
+    if (d && atomic_fetch_sub(&d->refs, 1) == 1) free(d);
+}
+
+void ledger_connections_free(struct ledger_connection *all, size_t n) {
+    for (size_t i = 0; i < n; i++) ledger_driver_unref(all[i].client.driver);
+    free(all);
+}
+
+struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
+    struct ledger_connection *all = NULL;
+    *n = 0;
+    settle_own(l);
+    uint32_t second = running_second(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        struct shard *s = &l->shards[i];
+        pthread_mutex_lock(&s->lock);
+        size_t more = 1;
+        for (const struct ledger_connection *c = s->connections; c; c = c->next) more++;
+        struct ledger_connection *grown = realloc(all, (*n + more) * sizeof(*all));
+        if (grown) all = grown;
+        for (struct ledger_connection *c = grown ? s->connections : NULL; c; c = c->next) {
+            all[*n] = *c;
+            if (c->client.driver) atomic_fetch_add(&c->client.driver->refs, 1);
+            if (second > c->usage.second) usage_roll(&all[*n].usage, second);
+            (*n)++;
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    return all;
+}
+
+struct roles *ledger_roles(struct ledger *l) {
+    size_t n;
+    uint32_t second = running_second(l);
+    struct roles *roles = malloc(sizeof(*roles));
+    struct ledger_connection *connections = ledger_connections(l, &n);
+    if (roles) {
+        pthread_mutex_lock(&l->lock);
+        *roles = l->roles;
+        pthread_mutex_unlock(&l->lock);
+    }
+    for (size_t i = 0; roles && i < n; i++) {
+        struct ledger_role *r = roles_open(roles, connections[i].role);
+        usage_merge(&r->usage, &connections[i].usage, second);
+        r->connections++;
+    }
+    for (uint32_t i = 0; roles && i < roles->n; i++)
+        if (second > roles->list[i].usage.second) usage_roll(&roles->list[i].usage, second);
+    ledger_connections_free(connections, n);
+    return roles;
+}
+
+/* ---- what the limiter knows ---- */
+
+void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
+    pthread_mutex_lock(&l->hook_lock);
+    l->hook = fn;
+    l->hook_arg = arg;
+    pthread_mutex_unlock(&l->hook_lock);
+}
+
+/* The earlier memo stays. */
+static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
+
+void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table,
+                        struct slice state) {
+    pthread_mutex_lock(&l->lock);
+    struct book_table *t = book_open(&l->book, object, keyspace, table);
+    if (!t || book_memo_set(&t->limits, state)) say_no_memory();
+    pthread_mutex_unlock(&l->lock);
+}
+
+int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; !rc && i < l->book.tables.n; i++) {
+        const struct book_table *t = book_at(&l->book, i);
+        if (t->limits.n) rc = fn(arg, t, book_memo_bytes(&t->limits));
+    }
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/* ---- life ---- */
+
+static bool overran(const struct book *b) {
+    for (uint32_t i = 0; i < b->tables.n; i++)
+        if (book_at(b, i)->overran) return true;
+    return false;
+}
+
+/* Rewrites the file from the book. The caller holds file_lock. */
+static void write_whole(struct ledger *l) {
+    struct buf out;
+    buf_init(&out, 0);
+    pthread_mutex_lock(&l->lock);
+    journal_put_whole(&out, &l->book);
+    pthread_mutex_unlock(&l->lock);
+    journal_replace(&l->journal, &out);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < l->book.tables.n && !l->journal.failing; i++) book_at(&l->book, i)->overran = false;
+    pthread_mutex_unlock(&l->lock);
+    buf_fini(&out);
+}
+
+static void write_changes(struct ledger *l) {
+    struct buf out;
+    buf_init(&out, 0);
+    if (!l->has_file) return;
+    pthread_mutex_lock(&l->file_lock);
+    pthread_mutex_lock(&l->lock);
+    bool whole = journal_is_large(&l->journal) || overran(&l->book);
+    if (!whole) journal_put_changes(&out, &l->book, l->journal.failing);
+    pthread_mutex_unlock(&l->lock);
+    if (whole) write_whole(l);
+    else journal_append(&l->journal, &out);
+    pthread_mutex_unlock(&l->file_lock);
+    buf_fini(&out);
+}
+
+/* Puts the state without minutes into the book's memos: roles always, partitions and statements
+ * when heavy. */
+static void remember(struct ledger *l, bool heavy) {
+    struct buf bytes;
+    struct roles *roles = l->has_file ? ledger_roles(l) : NULL;
+    if (!l->has_file) return;
+    buf_init(&bytes, 0);
+    if (roles) roles_put(roles, &bytes);
+    pthread_mutex_lock(&l->lock);
+    if (!roles || buf_failed(&bytes) || book_memo_set(&l->book.roles, buf_slice(&bytes))) say_no_memory();
+    pthread_mutex_unlock(&l->lock);
+    for (unsigned i = 0; heavy && i < l->n_shards && i < BOOK_SHARDS; i++) {
+        bytes.n = 0;
+        pthread_mutex_lock(&l->shards[i].lock);
+        shard_put(&l->shards[i], &bytes);
+        pthread_mutex_unlock(&l->shards[i].lock);
+        pthread_mutex_lock(&l->lock);
+        if (buf_failed(&bytes) || book_memo_set(&l->book.shards[i], buf_slice(&bytes))) say_no_memory();
+        pthread_mutex_unlock(&l->lock);
+    }
+    buf_fini(&bytes);
+    free(roles);
+}
+
+/* Restores roles and shards from the memos. When the last run had more threads, its further shards
+ * are added to those of this one, and the file is rewritten at once with the merged memos, so that
+ * the next start does not add them again. */
+static int recall(struct ledger *l) {
+    bool joined = false;
+    roles_take(&l->roles, book_memo_bytes(&l->book.roles));
+    for (unsigned i = 0; i < BOOK_SHARDS; i++) {
+        struct book_memo *m = &l->book.shards[i];
+        if (!m->n) continue;
+        shard_take(&l->shards[i % l->n_shards], book_memo_bytes(m));
+        if (i < l->n_shards) continue;
+        joined = true;
+        if (book_memo_set(m, slice_of(NULL, 0))) return -1;
+    }
+    if (!joined) return 0;
+    remember(l, true);
+    write_whole(l);
+    return 0;
+}
+
+/* Sleeps for a second, or until the ledger is closed. Returns false when it is closed. Uses the
+ * system's monotonic clock, not the database's. */
+static bool sleep_a_second(struct ledger *l) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT) continue;
+    bool goes_on = !l->stop;
+    pthread_mutex_unlock(&l->lock);
+    return goes_on;
+}
+
+static void *keep(void *arg) {
+    enum { SYNC_EVERY = 60 };
+    struct ledger *l = arg;
+    for (unsigned turns = 1; sleep_a_second(l); turns++) {
+        collect(l);
+        remember(l, turns % SYNC_EVERY == 0);
+        pthread_mutex_lock(&l->hook_lock);
+        if (l->hook) l->hook(l->hook_arg);
+        pthread_mutex_unlock(&l->hook_lock);
+        write_changes(l);
+        if (turns % SYNC_EVERY == 0) {
+            pthread_mutex_lock(&l->file_lock);
+            journal_sync(&l->journal);
+            pthread_mutex_unlock(&l->file_lock);
+        }
+    }
+    return NULL;
+}
+
+static int start(struct ledger *l, const char *path, struct err *e) {
+    uint32_t latest;
+    if (!path) return 0;
+    if (journal_open(&l->journal, path, &l->book, &latest, e)) return -1;
+    l->floor = latest * 60;
+    l->has_file = true;
+    if (recall(l)) return err_nomem(e);
+    l->has_thread = !pthread_create(&l->thread, NULL, keep, l);
+    return l->has_thread ? 0 : err_set(e, ERR_SERVER, "cannot start the ledger's thread");
+}
+
+struct ledger *ledger_open(const struct ledger_options *o, struct err *e) {
+    struct ledger *l = calloc(1, sizeof(*l) + o->n_shards * sizeof(l->shards[0]));
+    pthread_condattr_t monotonic;
+    if (!l) return err_nomem(e), NULL;
+    l->clock = o->clock;
+    l->journal.fd = -1;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->file_lock, NULL);
+    pthread_mutex_init(&l->hook_lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    bool whole = true;
+    while (whole && l->n_shards < o->n_shards) whole = !shard_init(&l->shards[l->n_shards++]);
+    if (!whole) err_nomem(e);
+    if (whole && !start(l, o->path, e)) return l;
+    ledger_close(l);
+    return NULL;
+}
+
+void ledger_close(struct ledger *l) {
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    if (l->has_thread) pthread_join(l->thread, NULL);
+    for (unsigned i = 0; i < l->n_shards; i++) ledger_settle(l, i);
+    collect(l);
+    remember(l, true);
+    write_changes(l);
+    journal_close(&l->journal);
+    book_fini(&l->book);
+    for (unsigned i = 0; i < l->n_shards; i++) shard_fini(&l->shards[i]);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->file_lock);
+    pthread_mutex_destroy(&l->hook_lock);
+    free(l);
+}

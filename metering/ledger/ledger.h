@@ -1,0 +1,113 @@
+/* The ledger: the record of charges and refusals, by table, partition, statement, connection and
+ * role. It survives restarts.
+ *
+ * Every event loop has a shard, and posts each request there when its outcome is known. The loop
+ * settles before an answer leaves, so every request that was answered is in the ledger. No loop
+ * waits for another loop: a reader merges the shards when it reads, and the ledger's thread merges
+ * them once a second and writes the changes to the ledger's file (journal.h). A kill -9 loses the
+ * last second of charges, a power cut the last minute. Memory is bounded: a table has some
+ * kilobytes, partitions and statements are kept for the heaviest only (heavy.h), connections while
+ * they are open, and roles up to LEDGER_ROLES.
+ *
+ * The ledger's seconds never go back, even when the clock does.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "metering/ledger/roles.h"
+#include "metering/ledger/shard.h"
+
+struct ledger;
+struct ledger_options {
+    struct clock *clock;
+    unsigned n_shards;
+    const char *path; /* of its file; NULL: the ledger is in memory only, and has no thread */
+};
+
+/* NULL: e says why. */
+struct ledger *ledger_open(const struct ledger_options *o, struct err *e) MUST_CHECK;
+/* Writes and syncs all changes, and frees the ledger. */
+void ledger_close(struct ledger *l);
+
+/* These are called by one thread, the shard's owner. */
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
+/* ledger_post for the most frequent request: a successful SELECT by a prepared statement that is
+ * one read, of no system table, with nothing to record but its cost. The read may stay in a queue
+ * (shard.h) until the owner settles, which it does before other threads can see the answer. The
+ * owner sees its own posting at once. Returns false when the request does not qualify; call
+ * ledger_post then. */
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                      const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
+/* ledger_post_read in two steps, for reads that end together: ledger_put_read queues each of them,
+ * and ledger_time_reads sets the latency of all reads queued since the last call, before anything
+ * else is posted. ledger_put_read returns the shard, by which shard_read_again queues a further
+ * read, or NULL when the read does not qualify. */
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                              const struct op_cost *cost, int64_t now_us) MUST_CHECK;
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us);
+void ledger_settle(struct ledger *l, unsigned shard);
+/* Reverses a posted write whose commit failed: the write costs nothing and counts as a system
+ * error. Its charge is subtracted from every table, partition and statement that it was posted to,
+ * and from its connection, or from the connection's role when the connection is closed. */
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,
+                      struct ledger_connection *c, bool open);
+/* Posts the units of TTL deletes, which belong to no request. Any thread. */
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table,
+                       uint64_t units);
+/* The caller has set c->address, role and opened_us; ledger_connect sets c->id. */
+void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c);
+void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c);
+/* Removes a dropped table; its sums are added to the sum of dropped tables. */
+void ledger_drop(struct ledger *l, uint32_t object);
+
+/* ---- the limiter's state of tables, kept in the ledger's file ---- */
+
+/* Sets the function that the ledger's thread calls once a second, before it writes. fn NULL: none;
+ * no call is running any more when this returns. */
+void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg);
+/* Stores the limiter's state of a table. Any thread. Without memory the earlier state stays. */
+void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state);
+/* Calls fn, under the ledger's lock, for each table with stored state. A result of -1 from fn ends
+ * the loop and is returned. */
+typedef int (*ledger_limits_fn)(void *arg, const struct book_table *t, struct slice state);
+int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
+
+/* ---- reading; any thread ---- */
+
+/* Calls fn for every table, with all that is posted so far and the running second. fn runs under
+ * the ledger's lock, so it copies the data it wants. A result of -1 from fn ends the loop and is
+ * returned. */
+typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t second);
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
+/* ledger_tables for dropped tables, of which only the minutes are kept. */
+int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
+struct figures ledger_dropped(struct ledger *l);
+
+/* The kept partitions of all shards, merged, heaviest first. Free with free(). NULL and *n 0: there
+ * are none, or there is no memory. */
+struct ledger_partition {
+    struct shard_partition p;
+    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    /* in halves of read units, a write unit counting as six; load - error <= true load <= load */
+    uint64_t load, error;
+    double share;         /* of the load of all partitions, kept or not */
+    enum order_pattern pattern; /* of the keys that its table's writes go to */
+};
+struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n);
+
+struct ledger_statement {
+    struct shard_statement s; /* s.text is NULL */
+    uint64_t id, load, error;
+    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char text[SHARD_TEXT + 1];
+};
+struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);
+/* Free with ledger_connections_free. */
+struct ledger_connection *ledger_connections(struct ledger *l, size_t *n);
+void ledger_connections_free(struct ledger_connection *all, size_t n);
+
+/* NULL: no memory. */
+struct roles *ledger_roles(struct ledger *l);
+/* Append-only or prepend-only, if any shard's writes of the table are. */
+enum order_pattern ledger_pattern(struct ledger *l, uint32_t object);

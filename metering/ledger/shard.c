@@ -1,0 +1,355 @@
+#include "metering/ledger/shard.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int shard_init(struct shard *s) {
+    *s = (struct shard){0};
+    pthread_mutex_init(&s->lock, NULL);
+    if (heavy_init(&s->partitions, SHARD_PARTITION_SETS) || heavy_init(&s->statements, SHARD_STATEMENT_SETS)) return -1;
+    s->partition_infos = calloc(SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*s->partition_infos));
+    s->statement_infos = calloc(SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*s->statement_infos));
+    return s->partition_infos && s->statement_infos ? 0 : -1;
+}
+
+static void table_free(struct shard_table *t) {
+    if (t) order_fini(&t->order);
+    free(t);
+}
+
+void shard_fini(struct shard *s) {
+    for (uint32_t i = 0; i < s->cap_tables; i++) table_free(s->tables[i]);
+    free(s->tables);
+    for (int i = 0; s->statement_infos && i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) free(s->statement_infos[i].text);
+    free(s->partition_infos);
+    free(s->statement_infos);
+    heavy_fini(&s->partitions);
+    heavy_fini(&s->statements);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- tables ---- */
+
+static uint32_t place_of(const struct shard *s, uint32_t object) {
+    uint32_t at = object * UINT32_C(0x9E3779B1) & (s->cap_tables - 1);
+    while (s->tables[at] && s->tables[at]->object != object) at = (at + 1) & (s->cap_tables - 1);
+    return at;
+}
+
+static int rehash(struct shard *s, uint32_t cap) {
+    struct shard grown = {.cap_tables = cap, .tables = calloc(cap, sizeof(struct shard_table *))};
+    if (!grown.tables) return -1;
+    for (uint32_t i = 0; i < s->cap_tables; i++)
+        if (s->tables[i]) grown.tables[place_of(&grown, s->tables[i]->object)] = s->tables[i];
+    free(s->tables);
+    s->tables = grown.tables;
+    s->cap_tables = cap;
+    return 0;
+}
+
+static struct shard_table *table_add(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    if (2 * (s->n_tables + 1) > s->cap_tables && rehash(s, s->cap_tables ? 2 * s->cap_tables : 64)) return NULL;
+    struct shard_table *t = calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    t->object = object;
+    snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
+    snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+    s->tables[place_of(s, object)] = t;
+    s->n_tables++;
+    return t;
+}
+
+static struct shard_table *table_find(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    if (!t) t = table_add(s, object, keyspace, name);
+    if (!t) return NULL;
+    s->last = t;
+    if (t->active) return t;
+    t->active = true;
+    if (s->n_actives < ARRAY_LEN(s->actives)) s->actives[s->n_actives] = t;
+    s->n_actives++;
+    return t;
+}
+
+/* The table, marked active because the caller adds to its cell. NULL: no memory. */
+static inline struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    struct shard_table *t = s->last;
+    return LIKELY(t && t->object == object && t->active) ? t : table_find(s, object, keyspace, name);
+}
+
+struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table) {
+    bool there = s->cap_tables && s->tables[place_of(s, object)];
+    struct shard_table *t = there || keyspace ? table_open(s, object, keyspace, table) : NULL;
+    return t ? &t->cell : NULL;
+}
+
+static void drain(struct shard *s, struct shard_table *t, struct book *b) {
+    struct book_table *to = book_open(b, t->object, t->keyspace, t->name);
+    if (to && book_add(to, s->second, &t->cell)) to = NULL;
+    (void)to; /* without memory these counts are lost, and nothing else */
+    t->cell = (struct cell){0};
+    t->active = false;
+}
+
+void shard_drain(struct shard *s, struct book *b) {
+    bool all = s->n_actives > ARRAY_LEN(s->actives);
+    for (uint32_t i = 0; !all && i < s->n_actives; i++) drain(s, s->actives[i], b);
+    for (uint32_t i = 0; all && i < s->cap_tables; i++)
+        if (s->tables[i] && s->tables[i]->active) drain(s, s->tables[i], b);
+    s->n_actives = 0;
+}
+
+void shard_drop(struct shard *s, uint32_t object) {
+    if (!s->cap_tables) return;
+    uint32_t at = place_of(s, object);
+    if (!s->tables[at]) return;
+    if (s->last == s->tables[at]) s->last = NULL;
+    table_free(s->tables[at]);
+    s->tables[at] = NULL;
+    s->n_tables--;
+    /* backward-shift deletion: re-insert the entries that follow in the probe sequence */
+    for (at = (at + 1) & (s->cap_tables - 1); s->tables[at]; at = (at + 1) & (s->cap_tables - 1)) {
+        struct shard_table *t = s->tables[at];
+        s->tables[at] = NULL;
+        s->tables[place_of(s, t->object)] = t;
+    }
+}
+
+enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
+    const struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    return t ? order_pattern(&t->order) : ORDER_NONE;
+}
+
+/* ---- posting ---- */
+
+static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
+
+/* The usage of one part of the request, counted as a request of its own. A request that is not
+ * charged counts only as a request, and as a throttle. */
+static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units,
+                                   uint64_t entities) {
+    struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_THROTTLES] = q->throttled}};
+    if (UNLIKELY(!is_charged(q))) return u;
+    u.n[USAGE_READ_HALVES] = read_halves;
+    u.n[USAGE_WRITE_UNITS] = write_units;
+    u.n[USAGE_ENTITIES] = (uint32_t)entities;
+    return u;
+}
+
+/* Adds a part's units and entities to the sums of the whole request. */
+static void join_part(struct usage_window *all, const struct usage_window *u) {
+    all->n[USAGE_READ_HALVES] += u->n[USAGE_READ_HALVES];
+    all->n[USAGE_WRITE_UNITS] += u->n[USAGE_WRITE_UNITS];
+    all->n[USAGE_ENTITIES] += u->n[USAGE_ENTITIES];
+}
+
+/* At least 1, so that subjects whose requests are all throttled are found, too. */
+static uint64_t load_of(const struct usage_window *u) {
+    uint64_t load = usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]);
+    return load ? load : 1;
+}
+
+void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
+                         const struct usage_window *u) {
+    bool fresh;
+    uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
+    if (at == HEAVY_NONE) return;
+    struct shard_partition *p = &s->partition_infos[at];
+    if (fresh) {
+        *p = (struct shard_partition){.object = object, .token = token, .key_n = (uint32_t)key.n};
+        if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
+    }
+    usage_add(&p->usage, second, u);
+}
+
+static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r,
+                     struct usage_window *all) {
+    struct usage_window u = part_of(q, r->halves, 0, op_read_entities(r));
+    struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
+    join_part(all, &u);
+    if (t) {
+        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
+        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
+    }
+    if (r->one_partition) shard_partition_add(s, second, r->object, r->token, r->key, &u);
+}
+
+static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w,
+                      struct usage_window *all) {
+    struct usage_window u = part_of(q, w->read_halves, w->write_units + w->static_units, op_write_entities(w));
+    struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
+    join_part(all, &u);
+    if (t && is_charged(q)) {
+        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
+        t->cell.f.n[FIGURE_WRITE_UNITS] += u.n[USAGE_WRITE_UNITS];
+        t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
+        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
+        t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
+        /* a batch belongs to no single table, so each of its writes is a sample of its own table */
+        if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
+        order_add(&t->order, w->key_types, w->n_key_types, w->key);
+    }
+    shard_partition_add(s, second, w->object, w->token, w->key, &u);
+}
+
+static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
+    uint64_t *of = c->f.of[q->operation];
+    of[OF_REQUESTS]++;
+    of[OF_LATENCY] += (uint64_t)q->took_us;
+    span_add(&c->spans[SPAN_LATENCY + q->operation], (uint64_t)q->took_us);
+    if (q->cost->reads) {
+        of[OF_RETURNED] += q->cost->rows_returned;
+        span_add(&c->spans[SPAN_RETURNED + q->operation], q->cost->rows_returned);
+        span_add(&c->spans[SPAN_READ_UNITS], all->n[USAGE_READ_HALVES]);
+        int class = (int)q->cost->query_class;
+        c->f.n[FIGURE_BYTES_READ] += q->cost->bytes_read;
+        c->f.n[FIGURE_POINT_READS + class]++;
+        c->f.n[FIGURE_POINT_SCANNED + class] += q->cost->rows_read;
+        c->f.n[FIGURE_POINT_RETURNED + class] += q->cost->rows_returned;
+    }
+    if (q->cost->writes && q->operation != OPERATION_BATCH)
+        span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
+}
+
+static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
+    uint64_t *of = c->f.of[q->operation];
+    if (UNLIKELY(q->throttled)) {
+        of[OF_READ_THROTTLES] += q->read_throttled;
+        of[OF_WRITE_THROTTLES] += !q->read_throttled;
+        of[OF_CONNECTION_THROTTLES] += q->by_connection;
+        of[OF_PARTITION_THROTTLES] += q->by_partition;
+    }
+    c->f.n[FIGURE_GUIDANCE] += q->guidance;
+    if (LIKELY(q->outcome == LEDGER_OK)) add_success(c, q, all);
+    of[OF_USER_ERRORS] += q->outcome == LEDGER_USER_ERROR;
+    of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
+}
+
+/* The same statement often comes several times in a row, so heavy_again is tried first. */
+static uint32_t add_load(struct heavy *statements, uint64_t id, uint64_t load, bool *fresh) {
+    uint32_t at = heavy_again(statements, id, load);
+    *fresh = false;
+    return at != HEAVY_NONE ? at : heavy_add(statements, id, load, fresh);
+}
+
+struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load) {
+    bool fresh;
+    uint32_t at = add_load(&s->statements, id, load, &fresh);
+    assert(at != HEAVY_NONE && !fresh);
+    return &s->statement_infos[at];
+}
+
+static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q,
+                          const struct usage_window *u) {
+    bool fresh;
+    uint32_t at = add_load(&s->statements, q->statement_id, load_of(u), &fresh);
+    if (at == HEAVY_NONE) return;
+    struct shard_statement *st = &s->statement_infos[at];
+    if (fresh) {
+        free(st->text);
+        *st = (struct shard_statement){.object = q->cost->object,
+                                       .text = strndup((const char *)q->text.p,
+                                                       q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
+    }
+    usage_add(&st->usage, second, u);
+    if (q->outcome != LEDGER_OK) return;
+    st->class = q->cost->query_class;
+    st->rows_read += q->cost->rows_read;
+    st->rows_returned += q->cost->rows_returned;
+}
+
+void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
+    struct shard_table *t = table_open(s, object, keyspace, table);
+    if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
+}
+
+/* A request to system tables is posted to its connection alone. */
+void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
+    struct usage_window all = part_of(q, 0, 0, 0);
+    bool nothing = q->operation == OPERATION_OTHER && q->outcome == LEDGER_OK;
+    if (!q->cost->is_system && !nothing) {
+        for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, &all);
+        for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, &all);
+        bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
+        struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace,
+                                           no_table ? "" : q->cost->table);
+        if (t) add_outcome(&t->cell, q, &all);
+        if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, &all);
+    }
+    if (!q->connection) return;
+    all.n[USAGE_REQUESTS] = q->statements;
+    usage_add(&q->connection->usage, second, &all);
+}
+
+/* ---- taking back ---- */
+
+static struct ledger_claim_part claim_part(const struct op_write *w) {
+    return (struct ledger_claim_part){.object = w->object,
+                                      .token = w->token,
+                                      .read_halves = w->read_halves,
+                                      .write_units = w->write_units,
+                                      .static_units = w->static_units,
+                                      .entities = (uint32_t)op_write_entities(w),
+                                      .condition_failed = w->conditional && !w->applied};
+}
+
+struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
+    struct ledger_claim c = {.operation = operation, .statement_id = statement_id};
+    const struct op_write *first = cost->writes;
+    uint32_t n = 0;
+    if (!first) return c;
+    c.first = claim_part(first);
+    for (const struct op_write *w = first->next; w; w = w->next) n++;
+    if (n) c.others = malloc(n * sizeof(*c.others));
+    c.n = 1 + (c.others ? n : 0);
+    n = 0;
+    for (const struct op_write *w = first->next; c.others && w; w = w->next) c.others[n++] = claim_part(w);
+    return c;
+}
+
+void ledger_claim_fini(struct ledger_claim *c) {
+    free(c->others);
+    *c = (struct ledger_claim){0};
+}
+
+static void take_back_part(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim_part *p,
+                           struct usage_sums *all) {
+    struct book_table *t = book_find(b, p->object);
+    struct figures units = {0};
+    units.n[FIGURE_READ_UNITS] = p->read_halves;
+    units.n[FIGURE_WRITE_UNITS] = p->write_units + p->static_units;
+    units.n[FIGURE_STATIC_WRITE_UNITS] = p->static_units;
+    units.n[FIGURE_ENTITIES] = p->entities;
+    units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
+    if (t) book_take_back(t, second, &units);
+    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves,
+                                       [USAGE_WRITE_UNITS] = p->write_units + p->static_units,
+                                       [USAGE_ENTITIES] = p->entities}};
+    uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token),
+                              usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
+    if (at != HEAVY_NONE) usage_take_back(&s->partition_infos[at].usage, second, &u);
+    usage_sums_add(all, &u);
+}
+
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+                     struct usage *of) {
+    struct usage_sums all = {0};
+    take_back_part(s, b, second, &claim->first, &all);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) take_back_part(s, b, second, &claim->others[i], &all);
+    if (claim->statement_id) {
+        uint64_t load = usage_load(all.n[USAGE_READ_HALVES], all.n[USAGE_WRITE_UNITS]);
+        uint32_t at = heavy_doubt(&s->statements, claim->statement_id, load);
+        if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, &all);
+    }
+    /* the table's request (a batch belongs to no table) was a success and becomes a failure */
+    struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
+    if (t) {
+        struct figures request = {0};
+        request.of[claim->operation][OF_REQUESTS] = 1;
+        book_take_back(t, second, &request);
+        struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
+        if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
+    }
+    usage_take_back(of, second, &all);
+}

@@ -1,0 +1,220 @@
+/* One event loop's part of the ledger: the counts of its requests since the running second began,
+ * its connections, its heaviest partitions and statements.
+ *
+ * The owner, the loop's thread, writes the shard; any thread reads it. Both hold the shard's lock,
+ * and readers hold it only briefly. Posting a request takes about a dozen additions. Counts of
+ * tables go to the book when their second is over (book.h).
+ *
+ * Nearly all requests are reads by a prepared statement, many of them in sequence on their
+ * connection. These reads go to a queue, without the lock, and are posted together, with the code
+ * and the cells still in the processor's cache. Posting happens when the queue is full, when the
+ * owner settles (before an answer leaves), when a request of another kind is posted, and when the
+ * owner reads the ledger.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/ip_address.h"
+#include "metering/ledger/book.h"
+#include "metering/ledger/heavy.h"
+#include "metering/ledger/order.h"
+#include "metering/ledger/usage.h"
+#include "metering/size/op_cost.h"
+
+enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
+
+/* A client's description of its driver, shared by its connection and the copies that
+ * ledger_connections makes. Texts; "": not given. */
+struct ledger_driver {
+    atomic_uint refs;
+    const char *name, *version;
+    char bytes[];
+};
+
+/* Keeps LEDGER_DRIVER_TEXT bytes of each text at most. NULL: both are empty, or there is no
+ * memory. */
+enum { LEDGER_DRIVER_TEXT = 1024 };
+struct ledger_driver *ledger_driver_new(struct slice name, struct slice version);
+void ledger_driver_unref(struct ledger_driver *d);
+
+/* A client connection. Its memory is the owner's; the shard lists it between ledger_connect and
+ * ledger_disconnect. */
+struct ledger_connection {
+    struct ledger_connection *next, *prev;
+    uint64_t id;
+    char address[IP_ADDRESS_TEXT]; /* numeric */
+    char role[64];
+    int64_t opened_us;
+    struct { /* from the STARTUP message; version 0: none yet */
+        uint8_t version; /* of the protocol */
+        uint16_t port;
+        char compression[8];
+        struct ledger_driver *driver; /* NULL: STARTUP did not name its driver */
+        char cipher[64], tls[16]; /* empty: not encrypted */
+    } client;
+    struct usage usage; /* each subquery of an IN is a request */
+};
+
+/* A request whose outcome is known. */
+struct ledger_request {
+    const struct op_cost *cost;  /* with the charges that charge_compute has set in its parts */
+    enum operation operation;    /* OTHER: counted only when it failed */
+    enum ledger_outcome outcome;
+    bool stands;                 /* its writes took effect and are charged, although it failed afterwards */
+    /* The limits that throttled the request, or that would throttle it in enforce mode. */
+    bool throttled, read_throttled, by_connection, by_partition;
+    bool guidance;               /* the partition guidance finds fault with it */
+    uint32_t statements;         /* number of requests it counts as on its connection: subqueries of an IN, else 1 */
+    int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
+    struct ledger_connection *connection;
+    uint64_t statement_id;       /* a hash; 0: there is none */
+    struct slice text;           /* of the statement */
+};
+
+/* The record by which a posted write is reversed when its commit fails: its charges, write by
+ * write, with tables and partitions. */
+struct ledger_claim_part {
+    uint32_t object;
+    int64_t token;
+    uint32_t read_halves, write_units, static_units, entities;
+    bool condition_failed;
+};
+struct ledger_claim {
+    enum operation operation;
+    uint64_t statement_id; /* as posted */
+    uint32_t n;            /* 0: it is no write */
+    struct ledger_claim_part first, *others; /* others: n - 1, on the heap */
+};
+/* The claim of a successful request, made when it is posted. Without memory it covers the first
+ * write only. */
+struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id);
+/* Copies share the heap memory: call this for one of them. */
+void ledger_claim_fini(struct ledger_claim *c);
+
+struct shard_table {
+    uint32_t object;
+    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    bool active; /* cell is not empty */
+    struct cell cell;
+    struct order order; /* of the partition keys of its writes */
+};
+
+enum { SHARD_BATCHES = 64, SHARD_SEGMENTS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
+
+/* The data of a partition that heavy.h keeps, since it was first kept. */
+struct shard_partition {
+    uint32_t object, key_n;
+    int64_t token;
+    uint8_t key[SHARD_KEY]; /* its first bytes */
+    struct usage usage;
+};
+struct shard_statement {
+    struct usage usage;
+    uint64_t rows_read, rows_returned;
+    uint32_t object;
+    enum query_class class;
+    char *text;
+};
+
+/* A batch: queued reads, one behind the other, that differ only in connection, duration, bytes read
+ * and partition. */
+struct shard_batch {
+    uint64_t statement_id; /* a statement that the shard keeps */
+    int64_t second_us;     /* when their second began */
+    uint32_t object, halves;
+    uint64_t rows_read /* entities, too */, rows_returned;
+    uint8_t class;
+    bool one_partition;
+    /* n: the reads of the batch; the first n_timed of them have a duration */
+    uint32_t n, n_timed, n_segments, n_keys;
+    uint64_t bytes_read, took_us;
+    struct span latency; /* without their number */
+};
+/* The connection of a batch's reads from the from-th on, up to the next segment's first. */
+struct shard_segment {
+    struct ledger_connection *connection;
+    uint32_t from;
+};
+/* The partition of a queued read that may be heavy. Reads of light partitions are counted in the
+ * cells of heavy.h already. */
+struct shard_key {
+    int64_t token;
+    uint32_t n, at; /* length of the key; position of its first bytes in key_bytes */
+};
+
+enum { SHARD_PARTITION_SETS = 64, SHARD_STATEMENT_SETS = 32, SHARD_TEXT = 1000 };
+
+struct shard {
+    pthread_mutex_t lock;
+    uint32_t second; /* of the cells */
+    uint32_t n_tables, cap_tables; /* cap: a power of two, or 0 */
+    struct shard_table **tables;   /* by hash of the object */
+    struct shard_table *last;      /* found last; NULL: none */
+    struct shard_table *actives[64]; /* tables whose cells are not empty; if there are more, all tables are checked */
+    uint32_t n_actives;
+    struct heavy partitions, statements;
+    struct shard_partition *partition_infos;
+    struct shard_statement *statement_infos;
+    struct ledger_connection *connections;
+    _Atomic pthread_t owner; /* the thread that queued last */
+    /* accessed by the owner only */
+    uint32_t n_batches, n_segments, n_keys, n_key_bytes;
+    struct shard_batch *batch; /* the last one; NULL: none */
+    struct shard_batch batches[SHARD_BATCHES];
+    struct shard_segment segments[SHARD_SEGMENTS];
+    struct shard_key keys[SHARD_KEYS];
+    uint8_t key_bytes[SHARD_KEYS * SHARD_KEY];
+};
+
+static inline uint64_t shard_partition_id(uint32_t object, int64_t token) { return (uint64_t)token * 31 + object; }
+
+int shard_init(struct shard *s) MUST_CHECK;
+void shard_fini(struct shard *s);
+/* Posts a request. The caller holds the lock. Without memory the request is not counted. */
+void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
+/* Queues a read (shard_queue.c). Called by the owner without the lock, for a request that is one
+ * read and nothing else, whose entities are its rows_read (op_cost_count_rows). Returns false when
+ * the read is not queued; post it then. */
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
+                    int64_t now_us) MUST_CHECK;
+/* Queues another read with the connection, the statement and the second of the last shard_read_put.
+ * The queue must not have been posted or cleared since. */
+bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
+/* Sets the duration of each read queued since the last call. Every read gets one before it is
+ * posted. */
+void shard_reads_time(struct shard *s, int64_t took_us);
+static inline bool shard_reads_are_timed(const struct shard *s) {
+    return !s->batch || s->batch->n_timed == s->batch->n;
+}
+/* Posts a batch, given with the first of its segments and of its keys, and its table's cell. Called by
+ * the owner, under the lock. */
+void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch *batch,
+                      const struct shard_segment *segments, const struct shard_key *keys, struct cell *cell);
+/* Empties the queue, after posting or to discard it. Called by the owner. */
+static inline void shard_reads_clear(struct shard *s) {
+    s->n_batches = s->n_segments = s->n_keys = s->n_key_bytes = 0;
+    s->batch = NULL;
+}
+/* The table's cell, for posting a batch; called under the lock. NULL: the shard does not have the
+ * table and keyspace is NULL, or there is no memory. */
+struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
+void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
+                         const struct usage_window *u);
+/* Adds load to a statement that the shard keeps. */
+struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);
+/* Adds units of TTL deletes, which belong to no request. */
+void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units);
+/* Moves the cells' counts to the book. The caller holds the shard's lock and the book's. */
+void shard_drain(struct shard *s, struct book *b);
+void shard_drop(struct shard *s, uint32_t object);
+/* Reverses a claim. The caller holds the shard's lock and the book's, and has called shard_drain.
+ * of: the usage of the connection, or of its role when the connection is closed. */
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim,
+                     struct usage *of);
+/* shard_put writes partitions and statements as bytes (shard_state.c); shard_take adds such bytes
+ * to the shard, up to the first damaged item. The caller holds the lock. */
+void shard_put(const struct shard *s, struct buf *out);
+void shard_take(struct shard *s, struct slice bytes);
+enum order_pattern shard_pattern(const struct shard *s, uint32_t object);

@@ -1,0 +1,154 @@
+/* The limiter decides whether a request may run now, under the configured limits. It is pure: no
+ * clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
+ *
+ * Life of a request: its cost is computed; limiter_ask checks every bucket that the request draws
+ * from (connection, account, table, partitions) and takes from all of them. When one is short, it
+ * takes only from the connection's bucket, because a refused statement was sent all the same. The
+ * verdict names the limit, its rate, and when there will be enough. A batch is one request: it is
+ * refused as a whole.
+ *
+ * Writes are prepaid: a bucket must hold their cost, or be full when the cost is larger than the
+ * bucket. Reads are postpaid, because their cost is known only after they have run: a read is
+ * admitted when none of its buckets is in debt, and then its whole cost is taken, into debt if
+ * necessary. Later reads wait until that debt is refilled.
+ *
+ * The partition guidance is a second, independent meter of entities. It is checked after the
+ * limits; when it refuses, their buckets get their units back.
+ *
+ * The caller sets the limiter's time before any other call (limiter_set_time); all calls use this
+ * time until it is set again.
+ *
+ *   T2  the limiter's time, by which buckets are filled (T1, bucket.h), never goes back: an older
+ *       reading of the clock is ignored
+ *   T3  a bucket is never ahead of the limiter's time: a restored bucket is moved to it
+ *       (limit_table.restored)
+ */
+#pragma once
+
+#include "base/slice.h"
+#include "metering/limits/limit.h"
+#include "metering/limits/limit_table.h"
+#include "metering/limits/partition_buckets.h"
+
+/* The limiter's state of a connection, initially all zeros. */
+struct limit_connection {
+    struct bucket statements;
+    uint32_t refused_in_row; /* by the guidance, since a statement was let through */
+};
+
+/* The cost of a request on one partition, or on a range of them; parts of one partition stand
+ * together. */
+struct limit_part {
+    uint32_t object;
+    const char *keyspace, *table;
+    bool one_partition;
+    int64_t token;
+    int64_t read_halves, write_units, entities;
+};
+
+/* A reading of both clocks. Buckets fill by now_us, a monotonic clock. Minutes and windows follow
+ * wall_us. When that clock is set back, the current minute ends, and counting continues in the
+ * earlier one. */
+struct limit_time {
+    int64_t now_us, wall_us;
+};
+
+struct limit_ask {
+    struct limit_connection *connection;
+    int64_t statements;
+    uint32_t n_parts;
+    /* parts of a table are adjacent, and each partition is one part, so a bucket is checked once,
+     * for the sum */
+    const struct limit_part *parts;
+    /* The input of the group rules, for a batch that writes one partition; group_operations 0: the
+     * rules are not checked. */
+    int64_t group_operations, group_bytes, group_same_row;
+};
+
+/* A limit that a request exceeds; limit is LIMITS when there is none. */
+struct limit_over {
+    enum limit_id limit;
+    bool enforced;     /* else it was only counted: shadow, or a warning */
+    uint32_t object;   /* the table's; 0: of none */
+    char keyspace[64], table[64];
+    int64_t rate;      /* of the limit: units a second, or its maximum */
+    double asked;      /* 0: a read that has not run */
+    int64_t retry_us;  /* from now; 0: a retry cannot succeed */
+};
+struct limit_verdict {
+    struct limit_over over;     /* of the limits */
+    struct limit_over guidance;
+};
+static inline bool limit_refuses(const struct limit_verdict *v) {
+    return (v->over.limit != LIMITS && v->over.enforced) || (v->guidance.limit != LIMITS && v->guidance.enforced);
+}
+
+enum guidance_mode { GUIDANCE_OFF, GUIDANCE_WARN, GUIDANCE_ENFORCE };
+
+struct limiter_options {
+    enum limit_mode mode; /* of account and connections, and of tables that no rule names */
+    enum guidance_mode guidance;
+    bool scales;          /* auto scaling is simulated */
+    struct limit_values values;
+    struct limit_rules rules;
+    uint64_t seed;        /* of the jitter of back-off hints */
+};
+
+struct limiter;
+struct limiter *limiter_new(const struct limiter_options *o) MUST_CHECK;
+void limiter_free(struct limiter *l);
+
+/* Sets the capacity of a table from its definition, of which provisioned, units, warm and scaling
+ * count. -1: no memory. */
+int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table,
+                   const struct capacity *read, const struct capacity *write) MUST_CHECK;
+void limiter_drop(struct limiter *l, uint32_t object);
+
+/* A thread that shares the limiter reads the clock under the same lock under which it calls this
+ * function. A reading older than the newest one is ignored. */
+void limiter_set_time(struct limiter *l, struct limit_time at);
+
+void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
+
+/* Records from which meters an admitted request has taken, and when (wall time of its admission). A
+ * meter that the request exceeded, and that let it pass, was not drawn from. v NULL: no limit was
+ * exceeded. */
+struct limit_took {
+    bool of_limits, of_guidance;
+    int64_t at_us;
+};
+static inline struct limit_took limit_took(const struct limit_verdict *v, int64_t asked_us) {
+    return (struct limit_took){.of_limits = !v || v->over.limit == LIMITS,
+                               .of_guidance = !v || v->guidance.limit == LIMITS,
+                               .at_us = asked_us};
+}
+/* Gives back the units of a part of an admitted request that has failed and is free. Peaks and auto
+ * scaling forget its counts, unless the minute of the request is over. The statement still counts
+ * for its connection. A bucket then holds as much as without the request, or more: units that would
+ * have overflowed meanwhile may remain, up to the amount given back. */
+void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
+
+/* Checks a read of the table before it runs. False: the account or the table is in debt, so
+ * limiter_ask would refuse the read whatever it costs. Then *out is the refusal, and it is counted,
+ * as one statement of the connection. Only enforced limits are checked. */
+bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
+                      struct limit_verdict *out) MUST_CHECK;
+
+/* Lists the tables, ordered by object, with their capacity as of now. Index 0 holds the state of
+ * the account; NULL at the end. Valid until the next call that changes the limiter. */
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
+/* The state of one table; NULL: the table is not defined. */
+const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
+const struct limiter_options *limiter_options(const struct limiter *l);
+
+/* The state that is kept across restarts (limit_state.h). limiter_save calls fn for each table that
+ * has changed since the last call; limiter_restore takes those bytes before the table is defined.
+ * -1: no memory. */
+typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
+int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
+int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;
+
+/* The text of a refusal, and the JSON of its payload. */
+struct buf;
+void limit_over_text(const struct limit_over *o, struct buf *out);
+void limit_over_json(const struct limit_over *o, struct buf *out);

@@ -1,0 +1,171 @@
+#include "native_protocol/faults/faults.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "cql/prepared.h"
+
+struct faults {
+    pthread_mutex_t lock;
+    _Atomic unsigned n;
+    struct fault_rule *all[FAULTS_MAX]; /* by name */
+};
+
+struct faults *faults_new(struct err *e) {
+    struct faults *f = calloc(1, sizeof(*f));
+    if (!f) return err_nomem(e), NULL;
+    pthread_mutex_init(&f->lock, NULL);
+    return f;
+}
+
+void faults_free(struct faults *f) {
+    if (!f) return;
+    for (unsigned i = 0; i < f->n; i++) free(f->all[i]);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+unsigned faults_count(const struct faults *f) { return atomic_load_explicit(&f->n, memory_order_relaxed); }
+
+/* ---- the list; under its lock ---- */
+
+static unsigned place_of(const struct faults *f, const char *name) {
+    unsigned i = 0;
+    while (i < f->n && strcmp(f->all[i]->name, name) < 0) i++;
+    return i;
+}
+
+static bool is_at(const struct faults *f, unsigned i, const char *name) {
+    return i < f->n && !strcmp(f->all[i]->name, name);
+}
+
+bool faults_find(struct faults *f, const char *name, struct fault_rule *out) {
+    pthread_mutex_lock(&f->lock);
+    unsigned at = place_of(f, name);
+    bool found = is_at(f, at, name);
+    if (found) *out = *f->all[at];
+    pthread_mutex_unlock(&f->lock);
+    return found;
+}
+
+int faults_put(struct faults *f, const struct fault_rule *rule, struct err *e) {
+    struct fault_rule *copy;
+    int rc = 0;
+    pthread_mutex_lock(&f->lock);
+    unsigned at = place_of(f, rule->name);
+    if (is_at(f, at, rule->name)) {
+        *f->all[at] = *rule;
+    } else if (f->n == FAULTS_MAX) {
+        rc = err_invalid(e, "There are %d faults already, which is the most there may be", FAULTS_MAX);
+    } else if (!(copy = malloc(sizeof(*copy)))) {
+        rc = err_nomem(e);
+    } else {
+        *copy = *rule;
+        memmove(f->all + at + 1, f->all + at, (f->n - at) * sizeof(f->all[0]));
+        f->all[at] = copy;
+        f->n++;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return rc;
+}
+
+void faults_remove(struct faults *f, const char *name) {
+    pthread_mutex_lock(&f->lock);
+    unsigned at = place_of(f, name);
+    if (is_at(f, at, name)) {
+        free(f->all[at]);
+        f->n--;
+        memmove(f->all + at, f->all + at + 1, (f->n - at) * sizeof(f->all[0]));
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *rule), void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&f->lock);
+    for (unsigned i = 0; i < f->n && !rc; i++) rc = fn(arg, f->all[i]);
+    pthread_mutex_unlock(&f->lock);
+    return rc;
+}
+
+/* ---- does a rule match a request? ---- */
+
+static const struct catalog_change *change_of(const struct cql_request *q) {
+    switch (q->stmt_kind) {
+    case STMT_CREATE_KEYSPACE: case STMT_ALTER_KEYSPACE: case STMT_DROP_KEYSPACE:
+    case STMT_CREATE_TABLE: case STMT_ALTER_TABLE: case STMT_DROP_TABLE: case STMT_TRUNCATE: case STMT_RESTORE_TABLE:
+    case STMT_CREATE_TYPE: case STMT_ALTER_TYPE: case STMT_DROP_TYPE: return q->compiled ? q->compiled->plan : NULL;
+    default: return NULL;
+    }
+}
+
+/* The tables of a request, compared with a rule. any: there is a table or keyspace at all;
+ * meant: one of them is the rule's. */
+struct places {
+    bool system, control, any, meant;
+};
+
+/* name NULL: only a keyspace is known. */
+static void look_at(struct places *p, const struct fault_rule *r, const char *keyspace, const char *name, bool system) {
+    bool same_keyspace = !*r->keyspace_name || !strcmp(r->keyspace_name, keyspace);
+    bool same_table = !*r->table_name || (name && !strcmp(r->table_name, name));
+    p->any = true;
+    p->system = p->system || system;
+    p->control = p->control || !strcmp(keyspace, "system_control");
+    p->meant = p->meant || (same_keyspace && same_table);
+}
+
+static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
+    struct places p = {0};
+    const struct catalog_change *change = change_of(q);
+    /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
+    const struct table_use *tables = NULL;
+    if (q->result.kind == RESULT_PREPARED) tables = prepared_statement(q->result.prepared)->tables;
+    else if (q->compiled && q->kind != REQUEST_BATCH) tables = q->compiled->tables;
+    for (const struct table_use *t = tables; t; t = t->next)
+        look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
+    for (const struct op_write *w = q->cost->writes; w; w = w->next)
+        look_at(&p, r, w->keyspace, w->table, q->cost->is_system);
+    if (q->cost->table) look_at(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
+    if (change && change->keyspace) look_at(&p, r, change->keyspace, change->name, false);
+    if (p.control || (p.system && !*r->keyspace_name)) return false;
+    return p.any ? p.meant : !*r->keyspace_name;
+}
+
+/* An unlogged batch without conditions, over several partitions. */
+static bool may_be_applied_partly(const struct cql_request *q) {
+    const struct op_write *first = q->cost->writes;
+    bool several = false;
+    if (q->stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
+    if (!first || first->conditional) return false;
+    for (const struct op_write *w = first->next; w && !several; w = w->next)
+        several = w->object != first->object || w->token != first->token || !slice_eq(w->key, first->key);
+    return several;
+}
+
+static bool matches(const struct fault_rule *r, const struct cql_request *q, uint64_t connection) {
+    if (r->kind < 0 ? q->kind == REQUEST_PREPARE : r->kind != (int)q->kind) return false;
+    if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->stmt_kind) return false;
+    if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
+    if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
+    /* A driver can handle UNPREPARED only for a request that names a prepared statement. */
+    if (r->fails && r->code == ERR_UNPREPARED && !q->statement && !q->n_item_statements) return false;
+    if (r->partly && !may_be_applied_partly(q)) return false;
+    return is_where(r, q);
+}
+
+const struct fault_rule *faults_hit(struct faults *f, const struct cql_request *q, uint64_t connection) {
+    const struct fault_rule *found = NULL;
+    pthread_mutex_lock(&f->lock);
+    for (unsigned i = 0; i < f->n && !found; i++) {
+        struct fault_rule *r = f->all[i];
+        if (!matches(r, q, connection) || !fault_rule_hits(r, ++r->matched)) continue;
+        r->hits++;
+        found = r;
+    }
+    struct fault_rule *copy = found ? arena_alloc(q->arena, sizeof(*copy)) : NULL;
+    if (copy) *copy = *found;
+    pthread_mutex_unlock(&f->lock);
+    if (found && !copy) err_nomem(q->err);
+    return copy;
+}

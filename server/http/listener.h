@@ -1,0 +1,66 @@
+/* A port that answers HTTP. libmicrohttpd's thread reads a request whole and hands it to one
+ * function; a second thread closes connections that take too long.
+ *
+ * Life of a request: the listener reads its body up to a bound. It refuses a request that a browser
+ * sends for a foreign web page (server/http/origin.h). For any other request the function fills the
+ * answer, and the listener sends it. A body above the bound is answered 413.
+ *
+ * A connection is closed when the body of its request is not complete after request_s seconds,
+ * after request_s seconds without a byte, and when the next request has not ended 2 * request_s
+ * seconds after the one before. When too many connections are open, the listener closes the oldest,
+ * so that idle connections cannot lock out new ones.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "server/http/origin.h"
+
+struct http_listener;
+
+struct http_request {
+    const char *method, *path;
+    struct slice body;
+    void *connection; /* libmicrohttpd's */
+};
+/* The value of a header, or NULL. */
+const char *http_header(const struct http_request *q, const char *name);
+const char *http_argument(const struct http_request *q, const char *name); /* of the query string */
+/* Calls take for each argument of the query string, with its escapes decoded; value may be "". */
+void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
+                        void *arg);
+
+enum { HTTP_HEADERS = 4 };
+struct http_answer {
+    unsigned status;
+    const char *type; /* of the content; a literal */
+    struct buf body;  /* empty at first; the listener frees it */
+    uint32_t n_headers;
+    struct {
+        const char *name, *value; /* literals */
+    } headers[HTTP_HEADERS];
+};
+
+/* Fills the answer: its status and, unless it is "text/plain", its type. Before the call the
+ * body is empty and there are no headers. On the listener's thread. */
+typedef void (*http_handler_fn)(void *arg, const struct http_request *q, struct http_answer *out);
+
+struct http_options {
+    uint16_t port; /* of 127.0.0.1; 0: any free one */
+    const char *what; /* the port's name in errors: "the admin port" */
+    size_t body_max;  /* bytes; 0: requests with a body are refused */
+    int request_s;    /* see above; 0: ten, which is also the most */
+    const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
+    struct http_hosts hosts;        /* its texts must outlive the listener */
+    http_handler_fn handle;
+    /* Fills the answer to a request that is refused for its origin; its status is 403 already.
+     * NULL: the answer is the words as plain text. */
+    void (*refuse)(void *arg, const struct http_request *q, const char *words, struct http_answer *out);
+    void *arg;
+};
+int http_start(struct http_listener **out, const struct http_options *o, struct err *e) MUST_CHECK;
+void http_stop(struct http_listener *l);
+/* Reads the certificate's files again; new connections use the result. -1: the files cannot be read
+ * or do not fit, and the current certificate stays. Without TLS it returns 0. */
+int http_reload_certificate(struct http_listener *l, struct err *e) MUST_CHECK;
+uint16_t http_port(const struct http_listener *l);
