@@ -1,27 +1,24 @@
-/* GetMetricData of CloudWatch, for the namespace AWS/Cassandra: metrics and expressions
- * (metric_math.h)
+/* GetMetricData of CloudWatch, for the namespace AWS/Cassandra: metrics, no expressions
  * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html). */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "control_plane/metric_math.h"
 #include "control_plane/metric_series.h"
 
-enum { QUERIES = 500 };
+enum { QUERIES = 500, DATAPOINTS = 100800 };
 
 struct query {
     const struct doc *d;
     const char *id, *label;
     bool returned;
-    /* An expression that names itself, directly or through others, finds itself UNDER_WAY. */
-    enum { WAITING, UNDER_WAY, READ } state;
-    struct math_series series;
+    enum metric_statistic of;
+    struct metric_series series;
 };
 
 struct request {
     struct call *c;
     struct metric_span span; /* its period is not set */
-    uint32_t n, depth; /* depth: of expressions that name each other */
+    uint32_t n;
     struct query *queries;
 };
 
@@ -57,7 +54,11 @@ static int take_query(struct request *r, const struct doc *d, uint32_t i) {
             return call_fail(r->c, API_ValidationError,
                              "The values for parameter id in MetricDataQueries are not unique.");
     if (!stat == !doc_get(d, "Expression")) return invalid(r->c, i, " must have either MetricStat or Expression.");
-    return stat ? check_metric(r->c, stat) : 0;
+    if (!stat)
+        return call_fail(r->c, API_ValidationError,
+                         "Error in expression '%s': Tally evaluates no metric math; query the metrics themselves.",
+                         q->id);
+    return check_metric(r->c, stat);
 }
 
 static int take_queries(struct request *r) {
@@ -78,81 +79,31 @@ static int take_queries(struct request *r) {
 
 /* ---- series ---- */
 
-static int read_metric(struct request *r, struct query *q, const struct doc *stat) {
+static int read_metric(struct request *r, struct query *q) {
+    const struct doc *stat = doc_get(q->d, "MetricStat");
     const struct doc *account = doc_get(q->d, "AccountId");
     struct metric_span span = {.start = r->span.start, .end = r->span.end, .period = doc_get(stat, "Period")->whole};
-    enum metric_statistic of = metric_statistic_find(doc_get(stat, "Stat")->text);
     struct metric_name name;
-    struct metric_series series;
     if (metric_name_take(r->c, doc_get(stat, "Metric"), &name)) return -1;
     name.known = name.known && (!account || slice_is(account->text, catalog_node(r->c->o->catalog)->account));
-    if (metric_series_read(r->c, &name, &span, doc_get(stat, "Unit"), &series)) return -1;
-    q->series = (struct math_series){.period = span.period,
-                                     .points = ARENA_ARRAY(r->c->arena, series.n + 1, struct math_point)};
-    if (!q->series.points) return call_nomem(r->c);
-    for (uint32_t i = 0; i < series.n; i++)
-        q->series.points[q->series.n++] = (struct math_point){.at = series.points[i].at,
-                                                              .value = metric_statistic_of(&series.points[i], of)};
+    q->of = metric_statistic_find(doc_get(stat, "Stat")->text);
+    if (metric_series_read(r->c, &name, &span, doc_get(stat, "Unit"), &q->series)) return -1;
     if (!q->label) q->label = name.name ? name.name : q->id;
-    return 0;
-}
-
-static int read_query(struct request *r, struct query *q);
-
-static const struct math_series *find(void *arg, struct slice id, struct err *e) {
-    struct request *r = arg;
-    for (uint32_t i = 0; i < r->n; i++) {
-        struct query *q = &r->queries[i];
-        if (!slice_is(id, q->id)) continue;
-        if (q->state != UNDER_WAY) return read_query(r, q) ? NULL : &q->series;
-        return err_invalid(e, "%s needs itself", q->id), NULL;
-    }
-    return err_invalid(e, "no query has the Id %.*s", (int)(id.n < 64 ? id.n : 64), (const char *)id.p), NULL;
-}
-
-static const struct math_series *metric(void *arg, uint32_t i) {
-    const struct request *r = arg;
-    for (uint32_t k = 0; k < r->n; k++)
-        if (doc_get(r->queries[k].d, "MetricStat") && i-- == 0) return &r->queries[k].series;
-    return NULL;
-}
-
-static int read_expression(struct request *r, struct query *q) {
-    const struct math_scope scope = {
-        .arg = r, .find = find, .metric = metric, .start = r->span.start, .end = r->span.end};
-    struct err why = {0};
-    r->c->error = API_ValidationError;
-    if (!q->label) q->label = q->id;
-    if (!math_eval(r->c->arena, doc_get(q->d, "Expression")->text, &scope, &q->series, &why)) return 0;
-    if (r->c->err->set) return -1; /* the error of another query that this one names */
-    if (why.no_memory) return call_nomem(r->c);
-    return call_fail(r->c, API_ValidationError, "Error in expression '%s': %s", q->id, why.text);
-}
-
-static int read_query(struct request *r, struct query *q) {
-    const struct doc *stat = doc_get(q->d, "MetricStat");
-    if (q->state == READ) return 0;
-    if (r->depth == MATH_DEPTH)
-        return call_fail(r->c, API_ValidationError, "Expressions need each other over more than %d steps.", MATH_DEPTH);
-    q->state = UNDER_WAY;
-    r->depth++;
-    if (stat ? read_metric(r, q, stat) : read_expression(r, q)) return -1;
-    q->state = READ;
-    r->depth--;
     return 0;
 }
 
 /* ---- the answer: a page of datapoints; a token says how many were before it ---- */
 
-static void put_points(struct call *c, struct doc *d, const struct math_series *s, uint64_t from, uint64_t n) {
+static void put_points(struct call *c, struct doc *d, const struct query *q, uint64_t from, uint64_t n) {
+    const struct metric_series *s = &q->series;
     const struct doc *scan = doc_get(c->in, "ScanBy");
     bool ascending = scan && slice_is(scan->text, "TimestampAscending");
     struct doc *times = doc_put(&c->make, d, "Timestamps", DOC_LIST),
                *values = doc_put(&c->make, d, "Values", DOC_LIST);
     for (uint64_t i = from; i < from + n; i++) {
-        const struct math_point *p = &s->points[ascending ? i : s->n - 1 - i];
-        doc_put_moment(&c->make, times, NULL, p->at * 1000);
-        doc_put_real(&c->make, values, NULL, p->value);
+        const uint64_t at = ascending ? i : s->n - 1 - i;
+        doc_put_moment(&c->make, times, NULL, s->points[at].at * 1000);
+        doc_put_real(&c->make, values, NULL, metric_statistic_of(&s->points[at], q->of));
     }
 }
 
@@ -169,7 +120,7 @@ static int answer(struct request *r, uint64_t skip, uint64_t room) {
         struct doc *d = doc_put(&c->make, results, NULL, DOC_MAP);
         doc_put_text(&c->make, d, "Id", q->id);
         doc_put_text(&c->make, d, "Label", q->label);
-        put_points(c, d, &q->series, from, to > from ? to - from : 0);
+        put_points(c, d, q, from, to > from ? to - from : 0);
         doc_put_text(&c->make, d, "StatusCode", end > last ? "PartialData" : "Complete");
         before = end;
     }
@@ -186,14 +137,11 @@ int op_get_metric_data(struct call *c) {
         return -1;
     uint64_t skip = strtoull(page.after, &end, 10);
     if (*end) return call_fail(c, API_InvalidNextToken, "The NextToken is not one that this service gave.");
-    if (most && (most->whole < 1 || most->whole > MATH_POINTS))
+    if (most && (most->whole < 1 || most->whole > DATAPOINTS))
         return call_fail(c, API_ValidationError,
                          "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole,
-                         MATH_POINTS);
-    /* Metrics come before expressions, because METRICS() needs all metrics. */
-    for (int expressions = false; expressions <= true; expressions++)
-        for (uint32_t i = 0; i < r.n; i++)
-            if ((doc_get(r.queries[i].d, "MetricStat") == NULL) == expressions && read_query(&r, &r.queries[i]))
-                return -1;
-    return answer(&r, skip, most ? (uint64_t)most->whole : MATH_POINTS);
+                         DATAPOINTS);
+    for (uint32_t i = 0; i < r.n; i++)
+        if (read_metric(&r, &r.queries[i])) return -1;
+    return answer(&r, skip, most ? (uint64_t)most->whole : DATAPOINTS);
 }
