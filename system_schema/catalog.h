@@ -127,7 +127,6 @@ struct catalog_column {
     const struct cql_type *type;
     enum schema_column_kind kind;
     bool desc;
-    const struct schema_mask *mask; /* NULL: none */
 };
 
 /* The two checks of one column that ALTER TABLE adds. The first refuses a taken name and a
@@ -159,7 +158,6 @@ struct catalog_change {
     uint32_t n_drops; /* columns of a table */
     const char *const *drops;
     int64_t drop_us; /* the write time of the drop; ENG_NO_TS: now */
-    const char *unmask; /* the column that loses its mask; NULL: none */
     uint32_t n_renames;
     const char *const *rename_from, *const *rename_to;
     uint32_t n_options; /* tables: options to set (a map option replaces all its entries); keyspaces: tags */

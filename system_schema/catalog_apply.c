@@ -511,7 +511,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
         int64_t id = apply_column_id(a, t, col, parts);
         if (id < 0) return -1;
         parts->columns[parts->n_columns++] = (struct schema_column){
-            .name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id, .mask = col->mask};
+            .name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id};
     }
     return 0;
 }
@@ -526,7 +526,6 @@ static int alter_table(struct apply *a) {
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
     if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
-    apply_unmask_column(a, &parts);
     if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     drop_pointless(a->change, &parts);
     if (stamp_settings(a, t, &parts) || apply_note_capacity(a, t, &parts)) return -1;

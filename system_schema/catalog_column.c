@@ -1,4 +1,4 @@
-/* ALTER TABLE: dropping, re-adding and renaming columns, and removing their masks. Error texts
+/* ALTER TABLE: dropping, re-adding and renaming columns. Error texts
  * are Cassandra's (AlterTableStatement). */
 #include <stdlib.h>
 
@@ -187,10 +187,4 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
         find(parts, from)->name = to;
     }
     return 0;
-}
-
-/* A column that does not exist has no mask, and that is no error. */
-void apply_unmask_column(struct apply *a, struct table_parts *parts) {
-    struct schema_column *col = a->change->unmask ? find(parts, a->change->unmask) : NULL;
-    if (col) col->mask = NULL;
 }

@@ -288,7 +288,6 @@ int apply_refuse_taken(struct apply *a, const struct catalog_column *col);
 /* On entry parts holds the table's present columns. */
 int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
-void apply_unmask_column(struct apply *a, struct table_parts *parts);
 
 /* ---- catalog_truncate.c ---- */
 

@@ -1,13 +1,11 @@
-/* Tables. The form has version 3 if a column is masked, else version 2 if columns were dropped, else
- * version 1:
+/* Tables. The form has version 2 if columns were dropped, else version 1. Version 3, with masks of
+ * columns, is read, too: its masks are left out.
  *
  *   version u8 | id 16 | created_ms u64 | ids given uvarint |
  *   columns uvarint, each: name | type as CQL | kind u8 | position uvarint | desc u8 | id uvarint |
  *   options |
  *   from version 2: dropped columns uvarint, by id, each:
  *       name | type as CQL | kind u8 | id uvarint | dropped_us u64 |
- *   version 3: masks uvarint, by column, each: index of the column uvarint | function |
- *       arguments uvarint, each: type as CQL | value | literal
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
@@ -16,9 +14,7 @@ enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2, FORM_WITH_MASKS = 3 };
 
 static void encode(const void *definition, struct buf *out) {
     const struct schema_table *t = definition;
-    uint32_t n_masks = 0;
-    for (uint32_t i = 0; i < t->n_columns; i++) n_masks += t->columns[i].mask != NULL;
-    buf_u8(out, n_masks ? FORM_WITH_MASKS : t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
+    buf_u8(out, t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
     buf_put(out, t->id, sizeof t->id);
     buf_u64(out, (uint64_t)t->created_ms);
     buf_uvarint(out, t->n_column_ids);
@@ -33,7 +29,7 @@ static void encode(const void *definition, struct buf *out) {
         buf_uvarint(out, col->id);
     }
     form_put_options(out, t->n_options, t->options);
-    if (t->n_dropped || n_masks) buf_uvarint(out, t->n_dropped);
+    if (t->n_dropped) buf_uvarint(out, t->n_dropped);
     for (uint32_t i = 0; i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];
         form_put_text(out, d->name);
@@ -41,19 +37,6 @@ static void encode(const void *definition, struct buf *out) {
         buf_u8(out, (uint8_t)d->kind);
         buf_uvarint(out, d->id);
         buf_u64(out, (uint64_t)d->dropped_us);
-    }
-    if (n_masks) buf_uvarint(out, n_masks);
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        const struct schema_mask *m = t->columns[i].mask;
-        if (!m) continue;
-        buf_uvarint(out, i);
-        form_put_text(out, m->function);
-        buf_uvarint(out, m->n_arguments);
-        for (uint32_t k = 0; k < m->n_arguments; k++) {
-            form_put_text(out, m->arguments[k].type);
-            form_put_text(out, m->arguments[k].value);
-            form_put_text(out, m->arguments[k].literal);
-        }
     }
 }
 
@@ -81,30 +64,14 @@ static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts
     return 0;
 }
 
-static int get_masks(struct rd *rd, struct arena *a, struct table_parts *parts, struct err *e) {
-    uint64_t n = rd_uvarint(rd), next = 0;
-    if (n == 0) rd->bad = true;
-    for (uint64_t i = 0; i < n && !rd->bad; i++) {
-        uint64_t at = rd_uvarint(rd);
-        if (at < next || at >= parts->n_columns) rd->bad = true;
-        if (rd->bad) break;
-        next = at + 1;
-        struct schema_mask *m = ARENA_NEW(a, struct schema_mask);
-        struct schema_mask_argument *all = ARENA_ARRAY(a, DEFINITION_MASK_ARGUMENTS_MAX, struct schema_mask_argument);
-        if (!m || !all) return err_nomem(e);
-        m->function = form_get_text(rd, a, e);
-        uint64_t arguments = rd_uvarint(rd);
-        if (arguments > DEFINITION_MASK_ARGUMENTS_MAX) rd->bad = true;
-        for (uint64_t k = 0; k < arguments && !rd->bad; k++) {
-            all[k].type = form_get_text(rd, a, e);
-            all[k].value = form_get_text(rd, a, e);
-            all[k].literal = form_get_text(rd, a, e);
-        }
-        m->n_arguments = (uint32_t)arguments;
-        m->arguments = all;
-        parts->columns[at].mask = m;
+/* Version 3 ends with the masks of columns: by column, its index, the function, and arguments of
+ * three texts. */
+static void skip_masks(struct rd *rd) {
+    for (uint64_t n = rd_uvarint(rd); n > 0 && !rd->bad; n--) {
+        rd_uvarint(rd);
+        rd_bytes(rd, rd_uvarint(rd));
+        for (uint64_t texts = 3 * rd_uvarint(rd); texts > 0 && !rd->bad; texts--) rd_bytes(rd, rd_uvarint(rd));
     }
-    return e->set ? -1 : 0;
 }
 
 static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col,
@@ -159,7 +126,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     parts.options = form_get_options(&rd, a, &parts.n_options, e);
     if (version >= FORM_WITH_DROPPED && !rd.bad && get_dropped(&rd, a, &parts, e)) return -1;
     if (version == FORM_WITH_DROPPED && parts.n_dropped == 0) rd.bad = true;
-    if (version == FORM_WITH_MASKS && !rd.bad && get_masks(&rd, a, &parts, e)) return -1;
+    if (version == FORM_WITH_MASKS) skip_masks(&rd);
     if (rd.bad || rd_left(&rd)) goto damaged;
     if (table_assemble(a, &parts, t, e)) return -1;
     if (is_sound(t)) return 0;
@@ -178,7 +145,6 @@ static void *decode(struct slice form, const struct object_place *at, struct are
 
 static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
-    size_t masks = 0;
     if (t->n_column_ids > DEFINITION_COLUMNS_MAX)
         return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
     if (t->n_options > DEFINITION_OPTIONS_MAX)
@@ -188,14 +154,8 @@ static int check(const void *definition, struct err *e) {
         if (n > DEFINITION_NAME_MAX)
             return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)",
                                DEFINITION_NAME_MAX, n);
-        const struct schema_mask *m = t->columns[i].mask;
-        for (uint32_t k = 0; m && k < m->n_arguments; k++)
-            masks += strlen(m->arguments[k].type) + strlen(m->arguments[k].value) + strlen(m->arguments[k].literal);
     }
-    if (masks <= DEFINITION_MASK_BYTES_MAX) return 0;
-    return err_invalid(e,
-                       "The arguments of a table's masks must not be more than %d bytes long together (got %zu bytes)",
-                       DEFINITION_MASK_BYTES_MAX, masks);
+    return 0;
 }
 
 static int depend(const void *definition, object_need_fn need, void *arg) {

@@ -63,9 +63,6 @@ struct object_kind {
 enum {
     DEFINITION_COLUMNS_MAX = 32768, /* counted over the life of a table; a statement has at most 65,535 bind markers */
     DEFINITION_OPTIONS_MAX = 32768,
-    DEFINITION_MASK_ARGUMENTS_MAX = 3,
-    /* arguments of all masks of a table, with their types, as system_schema shows them */
-    DEFINITION_MASK_BYTES_MAX = 65535,
     DEFINITION_NAME_MAX = 65535, /* bytes of a column's name: [string] in the protocol */
 };
 

@@ -27,19 +27,6 @@ static inline bool schema_status_is_listed(enum schema_status s) {
 
 enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
 
-/* MASKED WITH. The server shows masks but does not apply them: Cassandra applies them only when
- * a setting that is off by default says so. */
-struct schema_mask_argument {
-    /* type as CQL; value: its text (AbstractType.getString), empty for null; literal: as written
-     * in CQL */
-    const char *type, *value, *literal;
-};
-struct schema_mask {
-    const char *function; /* a native function, without "system." */
-    uint32_t n_arguments; /* after the column's value */
-    const struct schema_mask_argument *arguments;
-};
-
 struct schema_column {
     const char *name;
     const struct cql_type *type;
@@ -48,7 +35,6 @@ struct schema_column {
     bool desc;         /* clustering order */
     uint32_t id;       /* of its cells; never reused within the table */
     uint32_t ordinal;  /* index in schema_table.columns */
-    const struct schema_mask *mask; /* NULL: none */
 };
 
 struct schema_option {

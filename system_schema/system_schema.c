@@ -142,39 +142,6 @@ static int emit_all_columns(struct row_out *ro, const struct schema_space *space
     return 0;
 }
 
-static int emit_mask(struct row_out *ro, const struct schema_table *t, const struct schema_column *col) {
-    const struct schema_mask *m = col->mask;
-    const char *types[DEFINITION_MASK_ARGUMENTS_MAX], *values[DEFINITION_MASK_ARGUMENTS_MAX];
-    bool nulls[DEFINITION_MASK_ARGUMENTS_MAX];
-    for (uint32_t i = 0; i < m->n_arguments; i++) {
-        types[i] = m->arguments[i].type;
-        values[i] = m->arguments[i].value;
-        nulls[i] = strcmp(m->arguments[i].literal, "null") == 0;
-    }
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
-    row_text(ro, "column_name", col->name);
-    row_bools(ro, "function_argument_nulls", m->n_arguments, nulls);
-    row_texts(ro, "function_argument_types", m->n_arguments, types);
-    row_texts(ro, "function_argument_values", m->n_arguments, values);
-    row_text(ro, "function_keyspace", "system");
-    row_text(ro, "function_name", m->function);
-    return row_out_emit(ro);
-}
-
-static int emit_all_masks(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = tables_from(ro, space);
-    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
-        if (!schema_status_is_listed(t->status)) continue;
-        const struct schema_column **sorted = columns_by_name(ro, t);
-        if (!sorted) return -1;
-        for (uint32_t i = 0; i < t->n_columns; i++)
-            if (sorted[i]->mask && emit_mask(ro, t, sorted[i])) return -1;
-    }
-    return 0;
-}
-
 int put_type(struct row_out *ro, const struct schema_type *t) {
     const struct cql_type *type = t->type;
     const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
@@ -246,7 +213,7 @@ static int emit_virtual_tables(struct row_out *ro, const struct schema_space *sp
 YIELD_EACH(schema_keyspaces, false, emit_keyspace)
 YIELD_EACH(schema_tables, false, emit_tables)
 YIELD_EACH(schema_columns, false, emit_all_columns)
-YIELD_EACH(schema_column_masks, false, emit_all_masks)
+YIELDS(schema_column_masks) { return (void)ctx, (void)table, (void)row, (void)arg, 0; } /* no column has one */
 YIELD_EACH(schema_types, false, emit_types)
 YIELD_EACH(schema_dropped_columns, false, emit_all_dropped)
 YIELD_EACH(virtual_keyspaces, true, emit_keyspace)

@@ -35,7 +35,7 @@ static bool names_mask(const struct ast_stmt *ast) {
     const struct ast_column *columns = create ? ast->create_table.columns : ast->alter_table.columns;
     bool mask = !create && (ast->alter_table.op == ALTER_TABLE_MASK || ast->alter_table.op == ALTER_TABLE_DROP_MASK);
     for (uint32_t i = 0; i < (create ? ast->create_table.n_columns : ast->alter_table.n_columns); i++)
-        mask = mask || columns[i].mask;
+        mask = mask || columns[i].masked;
     return mask;
 }
 

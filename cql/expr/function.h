@@ -101,7 +101,6 @@ int function_resolve_vector(struct compile *c, const char *name, const struct fu
 /* function_mask.c: likewise, those that mask values; to: as of function_resolve. */
 int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args,
                           const struct receiver *to, const struct function **out) MUST_CHECK;
-bool function_masks(const struct function *f);
 
 /* function_number.c */
 int function_cast_number(const struct function_in *in, struct buf *out);

@@ -223,12 +223,6 @@ static const struct mask {
     {"mask_hash", "any, [text]", 1, 2, {ANY, TEXT}, call_hash},
 };
 
-bool function_masks(const struct function *f) {
-    for (size_t i = 0; i < ARRAY_LEN(masks); i++)
-        if (f->call == masks[i].call) return true;
-    return false;
-}
-
 static int refuse_argument(struct compile *c, const struct mask *mask, const char *wants, struct slice text,
                            const struct cql_type *t) {
     struct buf name;

@@ -96,13 +96,6 @@ static void put_definition(struct buf *out, const struct schema_column *col) {
     buf_u8(out, ' ');
     cql_type_print(col->type, out);
     if (col->kind == COLUMN_STATIC) buf_put_str(out, " static");
-    if (!col->mask) return;
-    buf_printf(out, " MASKED WITH system.%s(", col->mask->function);
-    for (uint32_t i = 0; i < col->mask->n_arguments; i++) {
-        if (i) buf_put_str(out, ", ");
-        buf_put_str(out, col->mask->arguments[i].literal);
-    }
-    buf_u8(out, ')');
 }
 
 static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {

@@ -1,4 +1,3 @@
-#include "cql/expr/column_mask.h"
 #include "cql/expr/term.h"
 #include "cql/schema/ddl.h"
 
@@ -11,19 +10,6 @@ static struct option_list *list_new(struct compile *c) {
     l->arena = c->arena;
     l->err = c->err;
     return l;
-}
-
-/* Cassandra checks whether masks are switched on for existing columns, but not for columns that are
- * added. */
-static int mask(struct compile *c, const struct catalog_change *change, const struct ast_column_mask *m,
-                struct catalog_column *col) {
-    struct receiver column = {.keyspace = change->keyspace,
-                              .table = change->name,
-                              .name = col->name,
-                              .type = col->type};
-    if (!m) return 0;
-    col->mask = column_mask_compile(c, &column, m);
-    return col->mask ? 0 : -1;
 }
 
 /* ALTER TABLE ADD reports faults column by column. */
@@ -42,9 +28,8 @@ static int add(struct compile *c, const struct ast_alter_table *a, const struct 
     change->columns = columns;
     change->column_conditional = a->column_if_not_exists;
     for (uint32_t i = 0; i < a->n_columns; i++) {
-        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) ||
-            mask(c, change, a->columns[i].mask, &columns[i]))
-            return -1;
+        if (a->columns[i].masked) return ddl_refuse_mask(c);
+        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i])) return -1;
         if (check_added(c, a, table, &columns[i])) return -1;
     }
     return 0;
@@ -113,13 +98,6 @@ static int drop(struct compile *c, const struct ast_alter_table *a, struct catal
     return 0;
 }
 
-static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
-                     struct catalog_change *change) {
-    change->unmask = a->columns[0].name;
-    if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
-    return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
-}
-
 /* These faults are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_alter_table *a) {
     if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
@@ -151,7 +129,10 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     case ALTER_TABLE_DROP_COMPACT_STORAGE:
         return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
     case ALTER_TABLE_MASK: break;
-    case ALTER_TABLE_DROP_MASK: return drop_mask(c, a, table, change);
+    case ALTER_TABLE_DROP_MASK: /* no column has one */
+        if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
+        return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name,
+                           table->name);
     }
     return 0;
 }

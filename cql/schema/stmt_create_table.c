@@ -196,7 +196,7 @@ static int add_rest(struct create *t) {
 static int check_first(struct compile *c, const struct ast_create_table *a) {
     if (table_props_kinds(c, &a->props)) return -1;
     for (uint32_t i = 0; i < a->n_columns; i++)
-        if (a->columns[i].mask) return ddl_refuse_mask(c);
+        if (a->columns[i].masked) return ddl_refuse_mask(c);
     return 0;
 }
 

@@ -250,17 +250,11 @@ struct ast_keyspace { /* CREATE, ALTER, DROP */
     struct ast_prop_value *tags;
 };
 
-struct ast_column_mask { /* 5.0: MASKED WITH f(args) */
-    struct ast_name function;
-    uint32_t n_args;
-    struct ast_expr **args;
-};
-
 struct ast_column {
     const char *name;
     struct ast_type *type;
     bool is_static, primary_key;
-    struct ast_column_mask *mask;
+    bool masked; /* 5.0: MASKED WITH f(args) */
 };
 
 /* The column, and the table as the statement names it. */

@@ -185,7 +185,6 @@ struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table
 struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering);
 /* The text of a string that names an MBean, or (plural) several by a pattern: what is none is refused. */
 struct slice cqli_object_name(struct parse *p, struct token t, bool plural);
-struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq *args);
 struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op,
                                     struct seq *columns);
 /* A sequence a, b, a, b ... of names to two arrays; the length of each. */

@@ -229,13 +229,6 @@ struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct
     return t;
 }
 
-struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq *args) {
-    struct ast_column_mask *m = NEW(p, struct ast_column_mask);
-    m->function = f;
-    if (args) m->n_args = args->n, m->args = args->p;
-    return m;
-}
-
 struct slice cqli_object_name(struct parse *p, struct token t, bool plural) {
     struct slice s = cqli_token_text(p, t);
     bool pattern;

@@ -95,8 +95,7 @@ clustering(A) ::= name(B) DESC. { A = (struct ast_ordering){.column = B, .desc =
 %type plain_columns {struct seq *}
 %type is_static {bool}
 %type is_primary {bool}
-%type mask_opt {struct ast_column_mask *}
-%type mask {struct ast_column_mask *}
+%type mask_opt {bool}
 %type create_table {struct ast_stmt *}
 create_table(A) ::= CREATE(T) COLUMNFAMILY if_not_exists(I) table(N). { A = cqli_create_table(p, T, N, I); }
 ddl(A) ::= create_table(B) LP table_items(C) RP table_props_opt(P). {
@@ -113,7 +112,7 @@ table_items(A) ::= table_items(B) COMMA key_columns(C). { A = cqli_table_key(p, 
 column(A) ::= plain_column(B) is_primary(P). { A = B; A->primary_key = P; }
 plain_column(A) ::= name(B) type(C) is_static(S) mask_opt(M). {
     A = NEW(p, struct ast_column);
-    *A = (struct ast_column){.name = B, .type = C, .is_static = S, .mask = M};
+    *A = (struct ast_column){.name = B, .type = C, .is_static = S, .masked = M};
 }
 plain_columns(A) ::= plain_column(B). { A = cqli_push(p, SEQ(p, struct ast_column), B); }
 plain_columns(A) ::= plain_columns(B) COMMA plain_column(C). { A = cqli_push(p, B, C); }
@@ -121,11 +120,11 @@ is_static(A) ::= . { A = false; }
 is_static(A) ::= STATIC. { A = true; }
 is_primary(A) ::= . { A = false; }
 is_primary(A) ::= PRIMARY KEY. { A = true; }
-mask_opt(A) ::= . { A = NULL; }
-mask_opt(A) ::= mask(B). { A = B; }
-mask(A) ::= MASKED WITH DEFAULT. { A = cqli_mask(p, cqli_name(NULL, "mask_default"), NULL); }
-mask(A) ::= MASKED WITH DEFAULT(F) LP terms_opt(B) RP. { A = cqli_mask(p, cqli_name(NULL, cqli_ident(p, F)), B); }
-mask(A) ::= MASKED WITH function_name(F) LP terms_opt(B) RP. { A = cqli_mask(p, F, B); }
+mask_opt(A) ::= . { A = false; }
+mask_opt(A) ::= mask. { A = true; }
+mask ::= MASKED WITH DEFAULT.
+mask ::= MASKED WITH DEFAULT LP terms_opt RP.
+mask ::= MASKED WITH function_name LP terms_opt RP.
 key_columns(A) ::= PRIMARY KEY LP partition_key(B) clustering_key(C) RP. { A = cqli_key(p, B, C); }
 %type partition_key {struct seq *}
 %type clustering_key {struct seq *}
@@ -176,8 +175,8 @@ ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) TYPE(W) type(D). {
     A = cqli_alter_columns(p, B, ALTER_TABLE_ALTER_TYPE, cqli_push(p, SEQ(p, struct ast_column), &c));
     if (I) cqli_reject(p, W); /* IF EXISTS is for masks */
 }
-ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) mask(M). {
-    struct ast_column c = {.name = C, .mask = M};
+ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) mask. {
+    struct ast_column c = {.name = C, .masked = true};
     A = cqli_alter_columns(p, B, ALTER_TABLE_MASK, cqli_push(p, SEQ(p, struct ast_column), &c));
     A->alter_table.column_if_exists = I;
 }

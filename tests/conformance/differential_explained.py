@@ -212,10 +212,3 @@ def json_of_a_list_with_null_decimals(table, statement, tally, cassandra):
 def aggregate_of_a_mask(table, statement, tally, cassandra):
     found = re.search(r"\b(\w+)\(mask_replace\(\w+, '", statement)
     return bool(found) and f"Ambiguous call to function {found.group(1)}:" in cassandra.error and "Unable to" in tally.error
-
-
-@explains("Cassandra leaves the masks of a dropped table in system_schema.column_masks")
-def masks_of_a_dropped_table(table, statement, tally, cassandra):
-    if "FROM system_schema.column_masks" not in statement or not table.created_again or not answered(tally, cassandra):
-        return False
-    return set(rows(tally)) < set(rows(cassandra))

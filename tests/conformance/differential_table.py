@@ -590,8 +590,7 @@ class Table:
         if kind < 0.6 and not self.counters and (self.dropped or self.regular):
             return self.drop_or_add()
         self.added += 1
-        mask = self.rng.choice([" MASKED WITH DEFAULT", " MASKED WITH mask_null()", " MASKED WITH mask_replace(null)"]) if self.chance(0.2) else ""
-        return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}{mask}"
+        return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
 
     def description(self, rng):
         """A statement that tells what the table and its types are."""
@@ -599,8 +598,7 @@ class Table:
         where = f"WHERE keyspace_name = '{keyspace}' AND"
         return rng.choice([f"DESCRIBE TABLE {self.name}", f"DESCRIBE TYPE {keyspace}.{rng.choice(list(self.values.user_types))}",
                            f"SELECT * FROM system_schema.columns {where} table_name = '{name}'", f"SELECT * FROM system_schema.types {where} type_name = '{self.types.outer}'",
-                           f"SELECT column_name, kind, type FROM system_schema.dropped_columns {where} table_name = '{name}'",
-                           f"SELECT * FROM system_schema.column_masks {where} table_name = '{name}'"])
+                           f"SELECT column_name, kind, type FROM system_schema.dropped_columns {where} table_name = '{name}'"])
 
     def truncate(self):
         return f"TRUNCATE {self.rng.choice(['', 'TABLE '])}{self.name}"
