@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/hash_order.h"
 #include "base/name_tree.h"
 #include "cql/schema/ddl.h"
 
@@ -65,20 +64,15 @@ static int check_existence(const struct create *t) {
     return -1;
 }
 
-/* Resolves the types of the columns, in Cassandra's order. */
+/* Resolves the types of the columns. */
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
-    struct err *e = t->c->err;
     t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
-    const char **names = ARENA_ARRAY(t->c->arena, a->n_columns, const char *);
-    if (!t->declared || !t->ordered || !t->used || !names) return err_nomem(e);
-    for (uint32_t i = 0; i < a->n_columns; i++) names[i] = a->columns[i].name;
-    const uint32_t *order = hash_order(t->c->arena, names, a->n_columns);
-    if (!order) return err_nomem(e);
+    if (!t->declared || !t->ordered || !t->used) return err_nomem(t->c->err);
     for (uint32_t i = 0; i < a->n_columns; i++)
-        if (ddl_column(t->c, t->keyspace, &a->columns[order[i]], &t->declared[order[i]])) return -1;
+        if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
     return 0;
 }
 

@@ -61,7 +61,6 @@ struct modify_plan {
     const struct where_plan *where; /* UPDATE, DELETE */
     const struct term *json;  /* INSERT JSON: keys and operations take their values from it */
     bool json_unset;          /* DEFAULT UNSET */
-    const uint32_t *json_order; /* ordinals of all columns, in the order of their checks */
     bool repeats;             /* two operations on one column */
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
@@ -143,9 +142,6 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts);
  * without reading them. */
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
-/* modify_json.c: the columns in the order in which Cassandra reads them, that of a hash table: with
- * several wrong values it reports the first. NULL: no memory. */
-const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Values by ordinal of the table's columns. */
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
 

@@ -209,7 +209,6 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     b->plan->json_unset = ast->json_default_unset;
     if (!b->plan->json) return -1;
     b->c->binds->worked_on = true;
-    if (!(b->plan->json_order = modify_json_order(t, b->c->arena))) return err_nomem(b->c->err);
     /* A literal is decoded at prepare, so its faults are reported before those of bound values. */
     struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
     const struct value *values;

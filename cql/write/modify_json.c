@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/hash_order.h"
 #include "types/json_text.h"
 
 struct scan {
@@ -153,8 +152,7 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
     return rc < 0 ? -1 : 0;
 }
 
-/* object: a JSON object that check_object verified. Columns are decoded in Cassandra's order, so that
- * with several faults the same one is reported. */
+/* object: a JSON object that check_object verified. */
 static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
     struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
     if (!m.json) return err_nomem(r->err);
@@ -169,35 +167,10 @@ static int decode(struct cql_request *r, const struct modify_plan *p, struct sli
         else if (!take(&s, ',')) return -1;
     }
     for (uint32_t i = 0; i < p->table->n_columns; i++) {
-        const struct schema_column *col = &p->table->columns[p->json_order[i]];
+        const struct schema_column *col = &p->table->columns[i];
         if (m.json[col->ordinal].p && set_column(r, col, m.json[col->ordinal], values)) return -1;
     }
     return m.unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", m.unknown) : 0;
-}
-
-/* ---- the order of columns ---- */
-
-static bool before(const struct schema_column *a, const struct schema_column *b) {
-    bool key = schema_column_is_key(a), other = schema_column_is_key(b);
-    if (key || other) return key && (!other || a->ordinal < b->ordinal);
-    return strcmp(a->name, b->name) < 0;
-}
-
-const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) {
-    const char **names = ARENA_ARRAY(a, t->n_columns, const char *);
-    uint32_t *created = ARENA_ARRAY(a, t->n_columns, uint32_t), *order = ARENA_ARRAY(a, t->n_columns, uint32_t);
-    if (!names || !created || !order) return NULL;
-    /* Keys first, then all others by name, as Cassandra fills its map from a table. Static and
-     * regular columns each stand by name in t; this merges them. */
-    uint32_t x = 0, y = t->n_partition_key + t->n_clustering + t->n_static, statics_end = y;
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        bool first = y == t->n_columns || (x < statics_end && before(&t->columns[x], &t->columns[y]));
-        created[i] = first ? x++ : y++;
-    }
-    for (uint32_t i = 0; i < t->n_columns; i++) names[i] = t->columns[created[i]].name;
-    const uint32_t *held = hash_order(a, names, t->n_columns);
-    for (uint32_t i = 0; held && i < t->n_columns; i++) order[i] = created[held[i]];
-    return held ? order : NULL;
 }
 
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {

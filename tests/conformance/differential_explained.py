@@ -106,6 +106,11 @@ def batch_refused_by_another_statement(table, statement, tally, cassandra):
     return bool(statement.startswith("BEGIN") and applied and tally.error and statement.count("; ") > 1)
 
 
+@explains("of several wrong values of an INSERT JSON Cassandra reports the first in the order of a hash table, Tally the first in the table's order")
+def json_values_in_hash_order(table, statement, tally, cassandra):
+    return all((a.error or "").startswith("Error decoding JSON value for ") for a in (tally, cassandra))
+
+
 @explains("Cassandra looks at the conditions of a row in the order of a hash table of their addresses: where one does not hold and another is wrong, chance decides")
 def conditions_in_hash_order(table, statement, tally, cassandra):
     wrong = [re.search(r"Invalid 'unset' value in condition|Invalid comparison with|Invalid negative list index", answer.error) for answer in (tally, cassandra)]
