@@ -247,20 +247,8 @@ static bool takes_number(const struct cql_type *t, yajl_val j) {
     }
 }
 
-static int refuse_blob(yajl_val j, struct err *e) {
-    char after[300];
-    const char *class = java_class(j), *package = class[0] == 'A' || strcmp(class, "LinkedHashMap") == 0 ? "java.util"
-                                                  : strcmp(class, "BigInteger") == 0                     ? "java.math"
-                                                                                                         : "java.lang";
-    snprintf(after, sizeof after,
-             "' is not a valid blob representation: class %s.%s cannot be cast to class java.lang.String (%s.%s and "
-             "java.lang.String are in module java.base of loader 'bootstrap')",
-             package, class, package, class);
-    return refuse("Value '", after, j, e);
-}
-
 static int read_blob(yajl_val j, struct buf *out, struct err *e) {
-    if (!YAJL_IS_STRING(j)) return refuse_blob(j, e);
+    if (!YAJL_IS_STRING(j)) return refuse("Value '", "' is not a valid blob representation: it is no string", j, e);
     struct slice s = slice_str(YAJL_GET_STRING(j));
     if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
         return err_invalid(
@@ -500,10 +488,7 @@ static int read_in_string(const struct cql_type *t, struct slice text, int64_t n
     struct err inner = {0};
     yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
     if (!j && inner.no_memory) return err_nomem(e);
-    if (!j) {
-        const char *message = strstr(inner.text, ": ");
-        return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
-    }
+    if (!j) return err_invalid(e, "Error decoding JSON string: %s", inner.text);
     int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, now_us, out, e);
     yajl_tree_free(j);
     return rc;

@@ -1,5 +1,4 @@
-/* Checks whether a text is JSON. Errors have the words of Cassandra's JSON reader (Jackson 2.15),
- * which clients see. */
+/* Checks whether a text is JSON. An error names the line and the column. */
 #pragma once
 
 #include "base/err.h"
@@ -9,9 +8,6 @@
 enum { JSON_DEPTH_MAX = 256, JSON_TEXT_MAX = 1 << 24, JSON_VALUES_MAX = 1 << 19 };
 
 /* Finds the value that text begins with, without the space around it. Text after the value is
- * ignored. -1, ERR_INVALID: the text is the class of the exception, ": " and its message; also past
- * JSON_DEPTH_MAX or JSON_VALUES_MAX. Strings are UTF-8. */
+ * ignored. -1, ERR_INVALID: the text is not JSON, or is past JSON_DEPTH_MAX or JSON_VALUES_MAX.
+ * Strings are UTF-8. */
 int cql_json_check(struct slice text, struct slice *value, struct err *e) MUST_CHECK;
-/* Prints the position of a value that cql_json_check found, as errors of the JSON reader name it:
- * "[Source ...; line: 1, column: N]". */
-void cql_json_place(struct slice text, struct slice value, char out[160]);

@@ -12,10 +12,17 @@ SIGNATURES = re.compile(r"((?:known type|following) signatures: )(.*?)(\)(?:: us
 REJECTED_TOKEN = re.compile(r"SyntaxError: line \d+:-?\d+ (mismatched input|no viable alternative at input) ")
 
 
-def same_answer(a, b):
-    """Of a token that the grammar rejects only the code must be the same: Tally's words follow from its own parser's state."""
-    return a == b or bool(REJECTED_TOKEN.search(a) and REJECTED_TOKEN.search(b))
+# Behind it stand the words of Cassandra's JSON reader, with the names of Java's classes.
+REJECTED_JSON = re.compile(r".*?(Could not decode JSON string( as a map| '.*?')|Error decoding JSON string|is not a valid blob representation): ", re.DOTALL)
 
+
+def same_answer(a, b):
+    """Of a token that the grammar rejects, and of what is wrong in a JSON text, only what stands before the details must be the same: the words
+    for the details are Tally's own."""
+    if REJECTED_TOKEN.search(a) and REJECTED_TOKEN.search(b):
+        return True
+    json = [REJECTED_JSON.match(x) for x in (a, b)]
+    return a == b or bool(all(json) and json[0][0] == json[1][0])
 
 
 class Page:

@@ -1,4 +1,4 @@
-/* JSON texts as Jackson reads and refuses them. */
+/* Which texts are JSON, and what the errors say. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,8 +8,6 @@
 #include <cmocka.h>
 
 #include "types/json_text.h"
-
-#define AT "\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: "
 
 /* The text lies at the end of a block of its own, so that a read behind it is seen. */
 static int check(const char *text, size_t n, struct slice *value, struct err *e) {
@@ -40,14 +38,15 @@ static void test_text_is_taken_up_to_the_end_of_its_value(void **state) {
 static void test_refusals_name_the_place(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"[1,\n  x]", "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'x': was expecting (JSON "
-                      "String, Number, Array, Object or token 'null', 'true' or 'false')" AT "2, column: 4]"},
-        {"",
-         "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to end-of-input" AT "1]"},
-        {"01", "com.fasterxml.jackson.core.JsonParseException: Invalid numeric value: Leading zeroes not allowed" AT
-               "1, column: 2]"},
-        {"{\"\xC3\xA9\" 1}", "com.fasterxml.jackson.core.JsonParseException: Unexpected character ('1' (code 49)): was "
-                             "expecting a colon to separate field name and value" AT "1, column: 6]"},
+        {"[1,\n  x]", "expected a value at line 2, column 3"},
+        {"", "the text ends too early at line 1, column 1"},
+        {"01", "a number must not begin with further zeroes at line 1, column 2"},
+        {"1x", "expected a space behind the number at line 1, column 2"},
+        {"{\"\xC3\xA9\" 1}", "expected a colon at line 1, column 6"},
+        {"{\"a\": tru}", "expected a value at line 1, column 7"},
+        {"[\"\\x\"]", "unknown escape sequence at line 1, column 4"},
+        {"[1 2]", "expected a comma or ] at line 1, column 4"},
+        {"[1,]", "expected a value at line 1, column 4"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct err e = {0};
