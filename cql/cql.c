@@ -247,7 +247,7 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     /* Cassandra checks the statements of a batch only after it has read them all. */
     for (uint32_t i = 0; i < r->n_items; i++) {
         enum stmt_kind kind = items[i].statement->kind;
-        if (kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE) continue;
+        if (stmt_category(kind) == STMT_IS_DML && kind != STMT_BATCH) continue;
         err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
         return CQL_FAILED;
     }

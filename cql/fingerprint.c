@@ -77,9 +77,7 @@ struct slice cql_without_literals(struct arena *a, struct slice text) {
 
 bool cql_holds_password(enum stmt_kind kind, struct slice text) {
     static const char word[] = "password";
-    bool is_data = kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE ||
-                   kind == STMT_BATCH;
-    if (!text.p || is_data) return false;
+    if (!text.p || stmt_is_data(kind)) return false;
     for (size_t i = 0; i + sizeof(word) - 1 <= text.n; i++)
         if (!strncasecmp((const char *)text.p + i, word, sizeof(word) - 1)) return true;
     return false;

@@ -14,6 +14,16 @@ static size_t bytes_of(const struct value *values, uint32_t n) {
     return bytes;
 }
 
+static enum cql_work_class work_of(enum stmt_kind kind) {
+    static const enum cql_work_class classes[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        WORK_DDL, /* STMT_KINDS */
+    };
+    return classes[kind];
+}
+
 bool loop_share_exceeded(struct cql_request *r) {
     if (r->blocking) return false;
     if (r->kind == REQUEST_BATCH) {
@@ -26,14 +36,7 @@ bool loop_share_exceeded(struct cql_request *r) {
         return exceeded && leave(r, WORK_UPDATE);
     }
     if (r->query.n <= TEXT_MAX) return false;
-    switch (cql_parse_kind(r->query)) { /* only parsing would say what it needs besides */
-    case STMT_SELECT: return leave(r, WORK_SCAN);
-    case STMT_INSERT:
-    case STMT_UPDATE:
-    case STMT_DELETE:
-    case STMT_BATCH: return leave(r, WORK_UPDATE);
-    default: return leave(r, WORK_DDL);
-    }
+    return leave(r, work_of(cql_parse_kind(r->query))); /* only parsing would say what it needs besides */
 }
 
 bool loop_share_exceeded_by_values(struct cql_request *r, const struct cql_statement *s) {

@@ -15,10 +15,6 @@ struct permit_need {
     struct resource on;
 };
 
-static struct resource table_of(const struct schema_table *t) {
-    return (struct resource){RESOURCE_OF_TABLE, t->keyspace->name, t->name};
-}
-
 /* Tables that every driver and tool reads. */
 static bool is_readable_by_all(const struct schema_table *t) {
     static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces",
@@ -36,46 +32,33 @@ static bool is_readable_by_all(const struct schema_table *t) {
  * states that it restores). */
 static bool is_control(const char *keyspace) { return !strcmp(keyspace, "system_control"); }
 
-static struct permit_need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
-    const struct catalog_change *c = s->plan;
-    bool control = c->keyspace && is_control(c->keyspace);
-    return (struct permit_need){.permissions = 1u << p, .superuser = control, .on = {kind, c->keyspace, c->name}};
-}
-
 static struct permit_need need_of(const struct cql_statement *s) {
-    uint32_t bits = 1u << MAY_MODIFY;
-    switch (s->kind) {
-    case STMT_SELECT:
-        if (is_readable_by_all(s->table)) return (struct permit_need){0};
-        return (struct permit_need){.permissions = 1u << MAY_SELECT, .on = table_of(s->table)};
-    case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: /* a condition reveals stored data, so it reads, too */
-        bits |= ((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0;
-        return (struct permit_need){
-            .permissions = bits, .superuser = is_control(s->table->keyspace->name), .on = table_of(s->table)};
-    case STMT_CREATE_KEYSPACE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_KEYSPACES, s);
-    case STMT_ALTER_KEYSPACE: return of_ddl(MAY_ALTER, RESOURCE_OF_KEYSPACE, s);
-    case STMT_DROP_KEYSPACE: return of_ddl(MAY_DROP, RESOURCE_OF_KEYSPACE, s);
-    case STMT_CREATE_TABLE: case STMT_CREATE_TYPE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_ALTER_TABLE: return of_ddl(MAY_ALTER, RESOURCE_OF_TABLE, s);
-    case STMT_DROP_TABLE: return of_ddl(MAY_DROP, RESOURCE_OF_TABLE, s);
-    case STMT_TRUNCATE: return of_ddl(MAY_MODIFY, RESOURCE_OF_TABLE, s);
-    case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE:
-        return (struct permit_need){.permissions = 1u << MAY_CREATE, .on = {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN,
-            .keyspace = s->plan}};
-    case STMT_DROP_FUNCTION:
-    case STMT_DROP_AGGREGATE:
-    case STMT_DROP_INDEX:
-    case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
-    case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
-    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
-    case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return (struct permit_need){0};
-    default: /* until it has a line here */
-        return (struct permit_need){
-            .permissions = PERMISSIONS_ALL, .superuser = true, .on = {.kind = RESOURCE_OF_ALL_KEYSPACES}};
+    static const struct {
+        uint32_t permissions;
+        enum resource_kind resource;
+    } rows[STMT_KINDS] = {
+#define NEEDS(p) (1u << MAY_##p)
+#define STMT(id, words, functions, permission, resource, ...) [STMT_##id] = {permission, RESOURCE_OF_##resource},
+#include "cql/syntax/stmt.def"
+#undef STMT
+#undef NEEDS
+    };
+    enum stmt_category category = stmt_category(s->kind);
+    struct permit_need need = {.permissions = rows[s->kind].permissions,
+                               .on = {.kind = rows[s->kind].resource, .keyspace = s->keyspace}};
+    if (s->change) {
+        need.on.keyspace = s->change->keyspace;
+        need.on.name = s->change->name;
+    } else if (s->table) {
+        need.on.keyspace = s->table->keyspace->name;
+        need.on.name = s->table->name;
     }
+    if (category == STMT_IS_QUERY && is_readable_by_all(s->table)) need.permissions = 0;
+    /* a condition reveals stored data, so it reads, too */
+    if (category == STMT_IS_DML && ((const struct modify_plan *)s->plan)->conditional)
+        need.permissions |= 1u << MAY_SELECT;
+    need.superuser = category != STMT_IS_QUERY && need.on.keyspace && is_control(need.on.keyspace);
+    return need;
 }
 
 /* ---- asking ---- */
@@ -115,9 +98,8 @@ static int ask(struct cql_request *r, const struct cql_statement *s) {
     if (need.permissions && ask_roles(r, s, &need)) return -1;
     if (s->kind != STMT_RESTORE_TABLE) return 0;
     /* RESTORE TABLE reads the source table, so it needs SELECT on that table. */
-    const struct catalog_change *c = s->plan;
     need = (struct permit_need){.permissions = 1u << MAY_SELECT,
-                                .on = {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
+                                .on = {RESOURCE_OF_TABLE, s->change->from_keyspace, s->change->from_name}};
     return ask_roles(r, s, &need);
 }
 
@@ -159,7 +141,6 @@ int cql_permit_creator(struct cql_request *r) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || r->result.kind != RESULT_SCHEMA_CHANGE || !r->session->role) return 0;
     if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
-    const struct catalog_change *c = s->plan;
     return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
-                                           c->keyspace, c->name});
+                                           s->change->keyspace, s->change->name});
 }

@@ -219,15 +219,9 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
 /* ---- compiling ---- */
 
 static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct err *e) {
-    const char *qualified = NULL;
+    const struct ast_name *table = ast_table(ast);
+    const char *qualified = table ? table->keyspace : NULL;
     struct buf b;
-    switch (ast->kind) {
-    case STMT_SELECT: qualified = ast->select.table.keyspace; break;
-    case STMT_INSERT: qualified = ast->insert.table.keyspace; break;
-    case STMT_UPDATE: qualified = ast->update.table.keyspace; break;
-    case STMT_DELETE: qualified = ast->delete_.table.keyspace; break;
-    default: break;
-    }
     buf_init(&b, 0);
     if (p->keyspace && !qualified) buf_put_str(&b, p->keyspace);
     buf_put_slice(&b, p->query);

@@ -58,25 +58,13 @@ int np_audit_parse(const char *text, unsigned *out, struct err *e) {
 }
 
 static enum np_audit_category category_of(enum stmt_kind kind) {
-    switch (kind) {
-    case STMT_SELECT: return NP_AUDIT_QUERY;
-    case STMT_INSERT:
-    case STMT_UPDATE:
-    case STMT_DELETE:
-    case STMT_BATCH: return NP_AUDIT_DML;
-    case STMT_USE:
-    case STMT_DESCRIBE:
-    case STMT_KINDS: return NP_AUDIT_OTHER;
-    case STMT_CREATE_ROLE:
-    case STMT_ALTER_ROLE:
-    case STMT_DROP_ROLE:
-    case STMT_GRANT:
-    case STMT_REVOKE:
-    case STMT_LIST:
-    case STMT_ADD_IDENTITY:
-    case STMT_DROP_IDENTITY: return NP_AUDIT_DCL;
-    default: return NP_AUDIT_DDL;
-    }
+    static const enum np_audit_category categories[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, ...) NP_AUDIT_##category,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        NP_AUDIT_OTHER, /* STMT_KINDS */
+    };
+    return categories[kind];
 }
 
 /* ---- lines ---- */

@@ -6,11 +6,10 @@ static int64_t now_us(const struct np_call *call) { return clock_machine_us(call
 
 static bool start_over(struct np_call *call, int64_t until_us) {
     struct cql_request *r = &call->r;
-    bool reads = r->stmt_kind == STMT_SELECT, writes = r->stmt_kind == STMT_INSERT || r->stmt_kind == STMT_UPDATE ||
-                                                       r->stmt_kind == STMT_DELETE || r->stmt_kind == STMT_BATCH;
+    enum stmt_category category = stmt_category(r->stmt_kind);
     npi_call_unplan(call);
     call->fault.until_us = until_us;
-    r->work_class = reads ? WORK_READ : writes ? WORK_UPDATE : WORK_DDL;
+    r->work_class = category == STMT_IS_QUERY ? WORK_READ : category == STMT_IS_DML ? WORK_UPDATE : WORK_DDL;
     call->outcome = CQL_OFFLOAD;
     return true;
 }

@@ -6,14 +6,13 @@
 #include "native_protocol/loop.h"
 
 enum operation npi_operation_of(enum stmt_kind kind) {
-    switch (kind) {
-    case STMT_SELECT: return OPERATION_SELECT;
-    case STMT_INSERT: return OPERATION_INSERT;
-    case STMT_UPDATE: return OPERATION_UPDATE;
-    case STMT_DELETE: return OPERATION_DELETE;
-    case STMT_BATCH: return OPERATION_BATCH;
-    default: return OPERATION_OTHER;
-    }
+    static const enum operation operations[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) OPERATION_##operation,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        OPERATION_OTHER, /* STMT_KINDS */
+    };
+    return operations[kind];
 }
 
 static bool is_posted(const struct np_call *call) {

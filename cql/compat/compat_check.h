@@ -20,13 +20,21 @@ int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct er
 
 /* ---- inside this room ---- */
 
-/* A statement under examination; t is its table, or NULL. */
-int compat_check_select(struct compile *c, const struct ast_select *ast, const struct schema_table *t) MUST_CHECK;
-int compat_check_insert(struct compile *c, const struct ast_insert *ast, const struct schema_table *t) MUST_CHECK;
-int compat_check_update(struct compile *c, const struct ast_update *ast, const struct schema_table *t) MUST_CHECK;
-int compat_check_delete(struct compile *c, const struct ast_delete *ast, const struct schema_table *t) MUST_CHECK;
-int compat_check_create_table(struct compile *c, const struct ast_create_table *ast) MUST_CHECK;
-int compat_check_alter_table(struct compile *c, const struct ast_alter_table *ast) MUST_CHECK;
+/* The table that a statement names, which errors and notes are about from now on. */
+const struct schema_table *compat_table(struct compile *c, const struct ast_name *name);
+
+/* The functions that the rows of cql/syntax/stmt.def name. */
+int compat_check_nothing(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_select(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_insert(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_update(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_delete(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_batch(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_create_keyspace(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_create_table(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_alter_table(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_restore_table(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
+int compat_check_create_type(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
 
 /* Functions and types of an expression, which may be NULL. */
 int compat_check_expr(struct compile *c, const struct ast_expr *x) MUST_CHECK;

@@ -40,12 +40,14 @@ static int check_in(struct compile *c, const struct ast_where *where, const stru
     return ask(c, in && token, REFUSE_TOKEN_IN) || ask(c, clustering_in && range, REFUSE_IN_SLICE) ? -1 : 0;
 }
 
-int compat_check_select(struct compile *c, const struct ast_select *ast, const struct schema_table *t) {
-    if (ask(c, ast->distinct, REFUSE_DISTINCT) || ask(c, ast->n_group_by, REFUSE_GROUP_BY)) return -1;
-    if (ask(c, ast->per_partition_limit, REFUSE_PER_PARTITION_LIMIT)) return -1;
-    for (uint32_t i = 0; i < ast->n_selectors; i++)
-        if (compat_check_expr(c, ast->selectors[i].expr) || check_selector(c, ast->selectors[i].expr, t)) return -1;
-    if (compat_check_relations(c, ast->where.relations, ast->where.n, t) || compat_check_restrictions(c, &ast->where))
+int compat_check_select(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_select *x = &ast->select;
+    const struct schema_table *t = compat_table(c, &x->table);
+    if (ask(c, x->distinct, REFUSE_DISTINCT) || ask(c, x->n_group_by, REFUSE_GROUP_BY)) return -1;
+    if (ask(c, x->per_partition_limit, REFUSE_PER_PARTITION_LIMIT)) return -1;
+    for (uint32_t i = 0; i < x->n_selectors; i++)
+        if (compat_check_expr(c, x->selectors[i].expr) || check_selector(c, x->selectors[i].expr, t)) return -1;
+    if (compat_check_relations(c, x->where.relations, x->where.n, t) || compat_check_restrictions(c, &x->where))
         return -1;
-    return check_in(c, &ast->where, t) || compat_check_expr(c, ast->limit) ? -1 : 0;
+    return check_in(c, &x->where, t) || compat_check_expr(c, x->limit) ? -1 : 0;
 }

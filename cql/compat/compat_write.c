@@ -37,32 +37,38 @@ static int check_columns(struct compile *c, const struct schema_table *t, uint32
     return n > (uint32_t)most ? compat_refuse(&c->compat, REFUSE_COLUMNS, c->err, (int)n, most) : 0;
 }
 
-int compat_check_insert(struct compile *c, const struct ast_insert *ast, const struct schema_table *t) {
-    uint32_t n = ast->json && t ? t->n_regular : 0;
-    if (check_using(c, &ast->using, t)) return -1;
-    for (uint32_t i = 0; i < ast->n_columns; i++) {
-        n += t && is_regular(t, ast->columns[i]);
-        if (compat_check_expr(c, ast->values[i])) return -1;
+int compat_check_insert(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_insert *x = &ast->insert;
+    const struct schema_table *t = compat_table(c, &x->table);
+    uint32_t n = x->json && t ? t->n_regular : 0;
+    if (check_using(c, &x->using, t)) return -1;
+    for (uint32_t i = 0; i < x->n_columns; i++) {
+        n += t && is_regular(t, x->columns[i]);
+        if (compat_check_expr(c, x->values[i])) return -1;
     }
-    return check_columns(c, t, n) || check_conditions(c, &ast->conditions, t, "INSERT") ? -1 : 0;
+    return check_columns(c, t, n) || check_conditions(c, &x->conditions, t, "INSERT") ? -1 : 0;
 }
 
-int compat_check_update(struct compile *c, const struct ast_update *ast, const struct schema_table *t) {
+int compat_check_update(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_update *x = &ast->update;
+    const struct schema_table *t = compat_table(c, &x->table);
     uint32_t n = 0;
-    if (check_using(c, &ast->using, t)) return -1;
-    for (uint32_t i = 0; i < ast->n_assignments; i++) {
-        const struct ast_assignment *a = &ast->assignments[i];
+    if (check_using(c, &x->using, t)) return -1;
+    for (uint32_t i = 0; i < x->n_assignments; i++) {
+        const struct ast_assignment *a = &x->assignments[i];
         bool before = false;
         for (uint32_t k = 0; k < i && k <= QUOTA_WRITTEN_COLUMNS && !before; k++)
-            before = strcmp(ast->assignments[k].column, a->column) == 0;
+            before = strcmp(x->assignments[k].column, a->column) == 0;
         n += t && is_regular(t, a->column) && !before;
         if (compat_check_expr(c, a->element) || compat_check_expr(c, a->value)) return -1;
     }
-    if (check_columns(c, t, n) || check_where(c, &ast->where, t, "UPDATE")) return -1;
-    return check_conditions(c, &ast->conditions, t, "UPDATE");
+    if (check_columns(c, t, n) || check_where(c, &x->where, t, "UPDATE")) return -1;
+    return check_conditions(c, &x->conditions, t, "UPDATE");
 }
 
-int compat_check_delete(struct compile *c, const struct ast_delete *ast, const struct schema_table *t) {
-    if (check_using(c, &ast->using, t) || check_where(c, &ast->where, t, "DELETE")) return -1;
-    return check_conditions(c, &ast->conditions, t, "DELETE");
+int compat_check_delete(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_delete *x = &ast->delete_;
+    const struct schema_table *t = compat_table(c, &x->table);
+    if (check_using(c, &x->using, t) || check_where(c, &x->where, t, "DELETE")) return -1;
+    return check_conditions(c, &x->conditions, t, "DELETE");
 }

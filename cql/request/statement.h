@@ -1,7 +1,7 @@
 /* A compiled statement: what PREPARE keeps and QUERY makes for one run. Inside cql only.
  *
- * Each kind of statement that runs has one row of functions (statement.c): compile, once per text
- * and schema generation, and run, per execution. compile fills the parts of cql_statement it owns
+ * Each kind of statement has one row (cql/syntax/stmt.def), which names its functions: compile, once
+ * per text and schema generation, and run, per execution. compile fills the parts of cql_statement it owns
  * and keeps its plan behind plan; everything lives in the statement's arena and points into the
  * tables that it uses, which it holds. run is const on it: many threads may run one prepared
  * statement at a time.
@@ -19,6 +19,8 @@ struct cql_statement {
     const struct ast_stmt *ast;
     const struct schema *schema;       /* that it was compiled in; the compiling caller holds the reference */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
+    const struct catalog_change *change; /* that it makes to the schema; NULL: none */
+    const char *keyspace; /* of the object that it names, where neither table nor change tells */
     /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     const struct table_use *tables;
     struct bind_specs binds;

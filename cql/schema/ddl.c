@@ -15,6 +15,7 @@ struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, str
     change->durable_writes = -1;
     change->compat = &out->compat;
     out->plan = change;
+    out->change = change;
     return change;
 }
 

@@ -91,4 +91,4 @@ int ddl_column(struct compile *c, const char *keyspace, const struct ast_column 
 extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops,
     alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
 extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops,
-    create_aggregate_ops, drop_function_ops, drop_thing_ops;
+    create_aggregate_ops, drop_function_ops, drop_absent_ops;

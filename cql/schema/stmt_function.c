@@ -16,9 +16,8 @@ static const char *keyspace_of(struct compile *c, const struct ast_name *name) {
     return NULL;
 }
 
-/* The plan is the keyspace's name. */
 static int may_create(struct compile *c, const char *keyspace, struct cql_statement *out) {
-    out->plan = (void *)keyspace;
+    out->keyspace = keyspace;
     return ddl_permit(c, out);
 }
 
@@ -114,7 +113,7 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     return rc;
 }
 
-static int compile_drop_thing(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+static int compile_drop_absent(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     bool trigger = ast->kind == STMT_DROP_TRIGGER, index = ast->kind == STMT_DROP_INDEX;
     const struct ast_name *name = trigger ? &ast->other->trigger.table : &ast->drop.name;
     const char *keyspace = keyspace_of(c, name);
@@ -148,4 +147,4 @@ static int check(struct compile *c, const struct ast_stmt *ast) {
 const struct statement_ops create_function_ops = {compile_create_function, run_nothing, NULL, check};
 const struct statement_ops create_aggregate_ops = {compile_create_aggregate, run_nothing, NULL, check};
 const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL, check};
-const struct statement_ops drop_thing_ops = {compile_drop_thing, run_nothing, NULL, check};
+const struct statement_ops drop_absent_ops = {compile_drop_absent, run_nothing, NULL, check};

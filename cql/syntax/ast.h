@@ -12,7 +12,7 @@
 #include "types/type.h"
 
 enum stmt_kind {
-#define STMT(id, words, state, feature) STMT_##id,
+#define STMT(id, ...) STMT_##id,
 #include "cql/syntax/stmt.def"
 #undef STMT
     STMT_KINDS
@@ -385,4 +385,16 @@ void ast_quote_expr(const struct ast_expr *x, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);
+/* The table that a SELECT, INSERT, UPDATE or DELETE names; NULL: another statement. */
+const struct ast_name *ast_table(const struct ast_stmt *s);
+/* WHERE and IF of a statement; NULL where its kind has none. */
+const struct ast_where *ast_where(const struct ast_stmt *s);
+const struct ast_conditions *ast_conditions(const struct ast_stmt *s);
+
+/* What the rows of stmt.def say. */
+enum stmt_category { STMT_IS_QUERY, STMT_IS_DML, STMT_IS_DDL, STMT_IS_DCL, STMT_IS_OTHER };
 const char *stmt_words(enum stmt_kind kind);
+/* STMT_KINDS is of STMT_IS_OTHER. */
+enum stmt_category stmt_category(enum stmt_kind kind);
+/* It reads or writes rows: SELECT, INSERT, UPDATE, DELETE, BATCH. */
+static inline bool stmt_is_data(enum stmt_kind kind) { return stmt_category(kind) <= STMT_IS_DML; }

@@ -90,15 +90,6 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
 
 /* ---- does a rule match a request? ---- */
 
-static const struct catalog_change *change_of(const struct cql_request *q) {
-    switch (q->stmt_kind) {
-    case STMT_CREATE_KEYSPACE: case STMT_ALTER_KEYSPACE: case STMT_DROP_KEYSPACE:
-    case STMT_CREATE_TABLE: case STMT_ALTER_TABLE: case STMT_DROP_TABLE: case STMT_TRUNCATE: case STMT_RESTORE_TABLE:
-    case STMT_CREATE_TYPE: case STMT_ALTER_TYPE: case STMT_DROP_TYPE: return q->compiled ? q->compiled->plan : NULL;
-    default: return NULL;
-    }
-}
-
 /* The tables of a request, compared with a rule. any: there is a table or keyspace at all;
  * meant: one of them is the rule's. */
 struct places {
@@ -117,7 +108,7 @@ static void look_at(struct places *p, const struct fault_rule *r, const char *ke
 
 static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
     struct places p = {0};
-    const struct catalog_change *change = change_of(q);
+    const struct catalog_change *change = q->compiled ? q->compiled->change : NULL;
     /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
     const struct table_use *tables = NULL;
     if (q->result.kind == RESULT_PREPARED) tables = prepared_statement(q->result.prepared)->tables;

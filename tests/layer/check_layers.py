@@ -49,7 +49,8 @@ room("metering/ledger", "+metering")
 room("metering/limits", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
 room("native_protocol/faults", "+cql/request", "cql")
-room("native_protocol", "metering/capture", "+system_schema", "access", "cql", "cql/request", "native_protocol/faults", "metering/ledger", "metering/limits", "metering")
+# cql/syntax: the rows of stmt.def say how the audit log and the ledger class a statement.
+room("native_protocol", "metering/capture", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "native_protocol/faults", "metering/ledger", "metering/limits", "metering")
 room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "server/http")
 room("server", "+native_protocol", "keyspaces", "metering/capture", "server/http", "control_plane")
 room("tools/page", "base")

@@ -40,8 +40,7 @@ static void check_one(struct world *strict, struct world *lenient, struct findin
     struct err e = {0}, other = {0};
     f->statements++;
     bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
-    bool defines = !wrong && ignored.kind != STMT_SELECT && ignored.kind != STMT_INSERT &&
-                   ignored.kind != STMT_UPDATE && ignored.kind != STMT_DELETE && ignored.kind != STMT_BATCH;
+    bool defines = !wrong && !stmt_is_data(ignored.kind);
     if (!world_run(strict, &q, &ignored, &e)) return;
     note(f, s, at, &e, wrong && !strcmp(e.text, other.text));
     if (defines && world_define(strict, &q, &e)) note(f, s, at, &e, true);

@@ -4,25 +4,6 @@
 
 #include "cql/syntax/token.h"
 
-static const struct ast_where *where_of(const struct ast_stmt *s) {
-    switch (s->kind) {
-    case STMT_SELECT: return &s->select.where;
-    case STMT_UPDATE: return &s->update.where;
-    case STMT_DELETE: return &s->delete_.where;
-    default: return NULL;
-    }
-}
-
-struct ast_name markers_table(const struct ast_stmt *s) {
-    switch (s->kind) {
-    case STMT_SELECT: return s->select.table;
-    case STMT_INSERT: return s->insert.table;
-    case STMT_UPDATE: return s->update.table;
-    case STMT_DELETE: return s->delete_.table;
-    default: return (struct ast_name){0};
-    }
-}
-
 static void find_lists(const struct ast_where *w, struct markers *k) {
     for (uint32_t i = 0; w && i < w->n; i++) {
         const struct ast_relation *r = w->relations[i];
@@ -58,7 +39,7 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
         k->statements[i] = batch ? tree->batch.stmts[i] : tree;
         for (uint32_t m = 0; m < k->n; m++)
             if (k->list[m].at.p > k->statements[i]->source.p) k->list[m].statement = i;
-        find_lists(where_of(k->statements[i]), k);
+        find_lists(ast_where(k->statements[i]), k);
     }
     return 0;
 }

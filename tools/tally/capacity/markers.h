@@ -26,8 +26,6 @@ struct markers {
 /* Finds the markers of s->text; k->prepared holds that text prepared. -1: ERR_CONFIG with file and
  * line. */
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
-/* The table that a SELECT, INSERT, UPDATE or DELETE names. */
-struct ast_name markers_table(const struct ast_stmt *s);
 /* Whether the statement reads or writes static data of the table: it names a static column or all
  * columns, inserts JSON, or deletes a partition. */
 bool markers_use_statics(const struct workload_statement *s, const struct markers *k, const struct schema_table *t);

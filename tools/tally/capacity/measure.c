@@ -272,7 +272,8 @@ static int put_part(const struct workload_statement *s, const struct plan_table 
 /* The keyspace comes from the statement, its markers or its result columns; else it is the first
  * one with such a table. */
 static const struct schema_table *table_of(const struct measure *m, const struct plan *p, uint32_t statement) {
-    const struct ast_name named = markers_table(p->k.statements[statement]);
+    const struct ast_name *written = ast_table(p->k.statements[statement]);
+    const struct ast_name named = written ? *written : (struct ast_name){0};
     const struct result_meta *result = &cql_prepared_info(p->k.prepared)->result;
     if (named.keyspace) return measure_table(m, named.keyspace, named.name);
     for (uint32_t i = 0; i < p->k.n; i++)
