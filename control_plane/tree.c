@@ -100,22 +100,23 @@ int tree_run(struct call *c, struct ast_stmt *s) {
     struct row_sink sink = {no_rows, no_row, no_restart, no_bytes};
     struct cql_session session = {.protocol_version = 4, .role = c->role};
     struct op_cost cost = {.arena = c->arena, .size_model = c->o->size_model};
-    struct cql_request r = {.kind = REQUEST_QUERY,
-                            .db = c->o->db,
-                            .session = &session,
-                            .arena = c->arena,
-                            .err = c->err,
-                            .cost = &cost,
-                            .sink = &sink,
-                            .now_us = clock_wall_us(c->o->clock),
-                            .blocking = true,
-                            .tree = s,
-                            .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
+    struct cql_request request = {.kind = REQUEST_QUERY,
+                                  .tree = s,
+                                  .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
+    struct cql_run r = {.in = &request,
+                        .db = c->o->db,
+                        .session = &session,
+                        .arena = c->arena,
+                        .err = c->err,
+                        .cost = &cost,
+                        .sink = &sink,
+                        .now_us = clock_wall_us(c->o->clock),
+                        .blocking = true};
     if (!s || c->make.failed) return call_nomem(c);
-    r.query = s->source = slice_str(c->operation); /* for reports and traces */
+    request.query = s->source = slice_str(c->operation); /* for reports and traces */
     enum cql_outcome outcome = cql_run(&r);
     if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
-    cql_request_fini(&r);
+    cql_run_fini(&r);
     if (outcome != CQL_FAILED) return 0;
     c->error = error_of(c->err);
     return -1;

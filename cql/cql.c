@@ -51,9 +51,9 @@ void cql_db_free(struct cql_db *db) {
     free(db);
 }
 
-void cql_keep_half(struct cql_request *r) { write_keep_half(r); }
+void cql_keep_half(struct cql_run *r) { write_keep_half(r); }
 
-void cql_abandon(struct cql_request *r) {
+void cql_abandon(struct cql_run *r) {
     if (r->running_fini) r->running_fini(r);
     r->running_fini = NULL;
     r->running = NULL;
@@ -62,14 +62,14 @@ void cql_abandon(struct cql_request *r) {
 
 /* Drops the schema that the request's statements are compiled for, and the statements of its
  * batch. */
-static void drop_schema(struct cql_request *r) {
+static void drop_schema(struct cql_run *r) {
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;
     if (r->schema) schema_unref(r->schema);
     r->schema = NULL;
 }
 
-void cql_request_fini(struct cql_request *r) {
+void cql_run_fini(struct cql_run *r) {
     cql_abandon(r);
     r->compiled = NULL;
     if (r->statement) cql_prepared_unref(r->statement);
@@ -80,8 +80,8 @@ void cql_request_fini(struct cql_request *r) {
 /* ---- values ---- */
 
 /* By-name values take the places of their markers; of values of one name the first counts. */
-static int order_values(struct cql_request *r, const struct bind_specs *binds) {
-    struct cql_params *p = &r->params;
+static int order_values(struct cql_run *r, const struct bind_specs *binds) {
+    const struct cql_params *p = &r->in->params;
     struct value *values = ARENA_ARRAY(r->arena, binds->n + 1, struct value);
     struct name_tree named = {.arena = r->arena};
     if (!values) return err_nomem(r->err);
@@ -93,26 +93,25 @@ static int order_values(struct cql_request *r, const struct bind_specs *binds) {
         if (!at) return err_invalid(r->err, "Invalid amount of bind variables");
         values[i] = p->values[*at];
     }
-    p->values = values;
-    p->n_values = binds->n;
-    p->names = NULL;
+    r->eval.values = values;
+    r->eval.n_values = binds->n;
     return 0;
 }
 
-static int check_values(struct cql_request *r, const struct bind_specs *binds) {
-    if (r->params.names && order_values(r, binds)) return -1;
-    if (r->params.n_values == binds->n) return 0;
-    if (r->kind == REQUEST_QUERY) return err_invalid(r->err, "Invalid amount of bind variables");
-    return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->params.n_values);
+static int check_values(struct cql_run *r, const struct bind_specs *binds) {
+    if (r->in->params.names && order_values(r, binds)) return -1;
+    if (r->eval.n_values == binds->n) return 0;
+    if (r->in->kind == REQUEST_QUERY) return err_invalid(r->err, "Invalid amount of bind variables");
+    return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->eval.n_values);
 }
 
 /* ---- kinds of request ---- */
 
 /* The keyspace for unqualified names: the request's (v5), or the session's; NULL: none. */
-static int default_keyspace(struct cql_request *r, const char **out) {
+static int default_keyspace(struct cql_run *r, const char **out) {
     *out = r->session && *r->session->keyspace ? r->session->keyspace : NULL;
-    if (!r->params.keyspace.p) return 0;
-    *out = (const char *)arena_dup(r->arena, r->params.keyspace).p;
+    if (!r->in->params.keyspace.p) return 0;
+    *out = (const char *)arena_dup(r->arena, r->in->params.keyspace).p;
     if (!*out) return err_nomem(r->err);
     const struct schema *schema = catalog_schema(r->db->options.catalog);
     bool known = schema_keyspace_find(schema, *out);
@@ -121,15 +120,15 @@ static int default_keyspace(struct cql_request *r, const char **out) {
 }
 
 /* Compiles a text for one run, in the request's arena. */
-static struct cql_statement *compile_once(struct cql_request *r, struct slice query, const char *keyspace) {
+static struct cql_statement *compile_once(struct cql_run *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
     if (!binds) {
         err_nomem(r->err);
         return NULL;
     }
-    struct ast_stmt *ast = r->tree ? r->tree : cql_parse(r->arena, query, r->err);
+    struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
-    r->stmt_kind = ast->kind;
+    r->answer.stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena,
                         .schema = r->schema,
                         .keyspace = keyspace,
@@ -150,7 +149,7 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     return s;
 }
 
-static enum cql_outcome run_text(struct cql_request *r, struct slice query, const char *keyspace) {
+static enum cql_outcome run_text(struct cql_run *r, struct slice query, const char *keyspace) {
     r->schema = catalog_schema(r->db->options.catalog);
     struct cql_statement *s = compile_once(r, query, keyspace);
     if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
@@ -158,30 +157,31 @@ static enum cql_outcome run_text(struct cql_request *r, struct slice query, cons
     return statement_run(r, s);
 }
 
-static enum cql_outcome run_prepare(struct cql_request *r) {
+static enum cql_outcome run_prepare(struct cql_run *r) {
     const char *keyspace;
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
-    struct cql_prepared *p = prepared_make(r->db, r->query, keyspace, r->err);
+    struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->err);
     if (!p) return CQL_FAILED;
-    r->stmt_kind = prepared_statement(p)->kind;
-    r->result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
+    r->answer.stmt_kind = prepared_statement(p)->kind;
+    r->answer.result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
     return CQL_DONE;
 }
 
-static void again(struct cql_request *r, const struct cql_statement *s) {
+static void again(struct cql_run *r, const struct cql_statement *s) {
     struct compat k = compat_in(r, &s->compat);
     compat_again(&k);
 }
 
-static enum cql_outcome run_execute(struct cql_request *r) {
-    r->statement = prepared_get(r->db, r->prepared_id, r->err);
+static enum cql_outcome run_execute(struct cql_run *r) {
+    r->statement = prepared_get(r->db, r->in->prepared_id, r->err);
     if (!r->statement) return CQL_FAILED;
     const struct cql_statement *s = prepared_statement(r->statement);
-    r->stmt_kind = s->kind;
-    r->fingerprint = prepared_shown(r->statement);
+    r->answer.stmt_kind = s->kind;
+    r->answer.fingerprint = prepared_shown(r->statement);
     if (UNLIKELY(s->late)) return run_text(r, prepared_query(r->statement), prepared_keyspace(r->statement));
     if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
-    if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
+    bool as_bound = r->eval.n_values == s->binds.n && !r->in->params.names;
+    if (UNLIKELY(!as_bound) && check_values(r, &s->binds)) return CQL_FAILED;
     if (cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     if (UNLIKELY(r->notes != NULL)) again(r, s);
@@ -190,15 +190,15 @@ static enum cql_outcome run_execute(struct cql_request *r) {
 
 /* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are
  * described each time. */
-static void compare_metadata(struct cql_request *r) {
-    struct slice known = r->params.result_metadata_id;
-    if (!r->statement || r->result.kind != RESULT_ROWS || !known.p) return;
+static void compare_metadata(struct cql_run *r) {
+    struct slice known = r->in->params.result_metadata_id;
+    if (!r->statement || r->answer.result.kind != RESULT_ROWS || !known.p) return;
     const struct cql_statement *s = prepared_statement(r->statement);
-    r->result.meta_changed = s->result.n && !slice_eq(known, slice_of(s->result.id, 16));
+    r->answer.result.meta_changed = s->result.n && !slice_eq(known, slice_of(s->result.id, 16));
 }
 
 /* Statements of a batch are numbered apart: each has markers and values of its own. */
-static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace,
+static int batch_statement(struct cql_run *r, const struct cql_batch_item *item, const char *keyspace,
                            struct write_item *out) {
     if (item->query.p) {
         out->statement = compile_once(r, item->query, keyspace);
@@ -215,15 +215,15 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
                        item->n_values);
 }
 
-static int compile_items_once(struct cql_request *r, const char *keyspace, struct write_item *items) {
+static int compile_items_once(struct cql_run *r, const char *keyspace, struct write_item *items) {
     r->schema = catalog_schema(r->db->options.catalog);
-    for (uint32_t i = 0; i < r->n_items; i++)
-        if (batch_statement(r, &r->items[i], keyspace, &items[i])) return -1;
+    for (uint32_t i = 0; i < r->in->n_items; i++)
+        if (batch_statement(r, &r->in->items[i], keyspace, &items[i])) return -1;
     return 0;
 }
 
 /* All for one snapshot of the schema: while it changes, two of them could be compiled for two versions of a table. */
-static int compile_items(struct cql_request *r, const char *keyspace, struct write_item *items) {
+static int compile_items(struct cql_run *r, const char *keyspace, struct write_item *items) {
     if (compile_items_once(r, keyspace, items)) return -1;
     while (UNLIKELY(catalog_generation(r->db->options.catalog) != r->schema->generation)) {
         drop_schema(r);
@@ -232,41 +232,42 @@ static int compile_items(struct cql_request *r, const char *keyspace, struct wri
     return 0;
 }
 
-static enum cql_outcome run_batch(struct cql_request *r) {
+static enum cql_outcome run_batch(struct cql_run *r) {
     const char *keyspace;
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
-    struct write_item *items = ARENA_ARRAY(r->arena, r->n_items + 1, struct write_item);
-    r->item_statements = ARENA_ARRAY(r->arena, r->n_items + 1, struct cql_prepared *);
+    struct write_item *items = ARENA_ARRAY(r->arena, r->in->n_items + 1, struct write_item);
+    r->item_statements = ARENA_ARRAY(r->arena, r->in->n_items + 1, struct cql_prepared *);
     if (!items || !r->item_statements) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
     int rc = compile_items(r, keyspace, items);
-    r->stmt_kind = STMT_BATCH;
+    r->answer.stmt_kind = STMT_BATCH;
     if (rc) return CQL_FAILED;
     /* Cassandra checks the statements of a batch only after it has read them all. */
-    for (uint32_t i = 0; i < r->n_items; i++) {
+    for (uint32_t i = 0; i < r->in->n_items; i++) {
         enum stmt_kind kind = items[i].statement->kind;
         if (stmt_category(kind) == STMT_IS_DML && kind != STMT_BATCH) continue;
         err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
         return CQL_FAILED;
     }
-    for (uint32_t i = 0; i < r->n_items; i++)
+    for (uint32_t i = 0; i < r->in->n_items; i++)
         if (cql_permit(r, items[i].statement)) return CQL_FAILED;
-    const struct write_batch batch = {.kind = r->batch_kind};
-    return batch_run(r, &batch, items, r->n_items);
+    const struct write_batch batch = {.kind = r->in->batch_kind};
+    return batch_run(r, &batch, items, r->in->n_items);
 }
 
 /* Rows that a failed sync has disowned can still be read: the response carries a warning. */
-static enum cql_outcome say_disowned(struct cql_request *r, enum cql_outcome outcome) {
-    if (LIKELY(outcome != CQL_DONE || r->result.kind != RESULT_ROWS || !eng_failed(r->db->options.eng))) return outcome;
+static enum cql_outcome say_disowned(struct cql_run *r, enum cql_outcome outcome) {
+    bool rows = outcome == CQL_DONE && r->answer.result.kind == RESULT_ROWS;
+    if (LIKELY(!rows || !eng_failed(r->db->options.eng))) return outcome;
     return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED
                                                                                                         : outcome;
 }
 
-enum cql_outcome cql_run_more(struct cql_request *r) {
+enum cql_outcome cql_run_more(struct cql_run *r) {
     assert(r->blocking && r->compiled && r->compiled->ops->more);
-    r->again_us = 0;
+    r->answer.again_us = 0;
     enum cql_outcome outcome = r->compiled->ops->more(r, r->compiled);
     compare_metadata(r);
     return say_disowned(r, outcome);
@@ -274,7 +275,7 @@ enum cql_outcome cql_run_more(struct cql_request *r) {
 
 bool cql_admits(const struct cql_db *db) { return db->options.admission.admit != NULL; }
 
-int cql_admit(struct cql_request *r) {
+int cql_admit(struct cql_run *r) {
     const struct cql_admission *a = &r->db->options.admission;
     if (r->admitted || !a->admit) return 0;
     if (a->admit(a->arg, r, r->err)) return -1;
@@ -282,20 +283,20 @@ int cql_admit(struct cql_request *r) {
     return 0;
 }
 
-enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
-    enum cql_outcome (*apply)(struct cql_request *) = r->apply;
+enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
+    enum cql_outcome (*apply)(struct cql_run *) = r->apply;
     r->apply = NULL;
     outcome = apply ? apply(r) : outcome;
     return outcome != CQL_FAILED && cql_permit_creator(r) ? CQL_FAILED : outcome;
 }
 
-static enum cql_outcome run(struct cql_request *r) {
+static enum cql_outcome run(struct cql_run *r) {
     enum cql_outcome outcome;
     const char *keyspace;
     if (loop_share_exceeded(r)) return CQL_OFFLOAD;
-    switch (r->kind) {
+    switch (r->in->kind) {
     case REQUEST_QUERY:
-        return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->query, keyspace));
+        return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->in->query, keyspace));
     case REQUEST_PREPARE: return run_prepare(r);
     case REQUEST_EXECUTE:
         outcome = run_execute(r);
@@ -307,15 +308,23 @@ static enum cql_outcome run(struct cql_request *r) {
     return CQL_FAILED;
 }
 
-enum cql_outcome cql_run(struct cql_request *r) {
-    cql_request_fini(r); /* of a run that ended in OFFLOAD */
+enum cql_outcome cql_run(struct cql_run *r) {
+    cql_run_fini(r); /* of a run that ended in OFFLOAD */
     r->admitted = false;
-    r->verdict = NULL;
-    r->commit_seq = 0;
-    r->result = (struct cql_result){.kind = RESULT_VOID};
-    r->n_warnings = 0;
-    r->stmt_kind = STMT_KINDS;
-    r->fingerprint = (struct slice){0};
+    r->answer.verdict = NULL;
+    r->answer.commit_seq = 0;
+    r->eval = (struct evaluation){
+        .arena = r->arena,
+        .err = r->err,
+        .n_values = r->in->params.n_values,
+        .values = r->in->params.values,
+        .now_us = r->now_us,
+        .now_s = r->in->params.has_now ? r->in->params.now_seconds : r->now_us / 1000000,
+    };
+    r->answer.result = (struct cql_result){.kind = RESULT_VOID};
+    r->answer.n_warnings = 0;
+    r->answer.stmt_kind = STMT_KINDS;
+    r->answer.fingerprint = (struct slice){0};
     if (LIKELY(r->db->options.compat.mode != COMPAT_REPORT)) return run(r);
     struct compat_notes notes = {.arena = r->arena};
     r->notes = &notes;

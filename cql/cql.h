@@ -1,8 +1,8 @@
 /* CQL from text or a prepared id to rows, without knowing the protocol.
  *
- * Life of a request: native_protocol fills a cql_request (arena, clock reading, session, options, a
- * row sink) and calls cql_run on a loop with blocking false. The answer is one of: DONE, the result
- * is in the request; COMMIT, the same, but it may be sent only when what it writes is durable;
+ * Life of a run: native_protocol decodes a cql_request, fills a cql_run (arena, clock reading,
+ * session, a row sink) and calls cql_run on a loop with blocking false. The outcome is one of: DONE,
+ * the result is in the run's answer; COMMIT, the same, but it may be sent only when what it writes is durable;
  * OFFLOAD, nothing was done: call again on a blocking thread with blocking true (cold data, DDL,
  * LWT), which thread work_class says; FAILED, with the reason in err. On a blocking thread a long
  * read answers AGAIN after every bounded part, so that other requests get their turn; cql_run_more
@@ -32,24 +32,24 @@ int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, con
  * time of that call, in microseconds since 1970; 0: no call yet. */
 int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
-enum cql_outcome cql_run(struct cql_request *r);
+enum cql_outcome cql_run(struct cql_run *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
-enum cql_outcome cql_run_more(struct cql_request *r);
+enum cql_outcome cql_run_more(struct cql_run *r);
 /* True when cql_db_options names an admission. */
 bool cql_admits(const struct cql_db *db);
 /* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
-int cql_admit(struct cql_request *r) MUST_CHECK;
+int cql_admit(struct cql_run *r) MUST_CHECK;
 /* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch
  * (nothing on FAILED); on a thread that may block it is committed. outcome is cql_run's; returned
  * is it, FAILED, or AGAIN (a change of the schema that takes its time). */
-enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome);
+enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome);
 /* A planned unlogged batch over several partitions is cut to the first half of its partitions, in the
  * order of their tokens, and op_cost to what that costs. Before cql_admit. */
-void cql_keep_half(struct cql_request *r);
+void cql_keep_half(struct cql_run *r);
 /* Drops what was planned; its locks are given back. */
-void cql_abandon(struct cql_request *r);
+void cql_abandon(struct cql_run *r);
 /* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
-void cql_request_fini(struct cql_request *r);
+void cql_run_fini(struct cql_run *r);
 
 /* A client's connection. The moment at which it was opened bounds which result columns its client may
  * remember (cql/known_meta.h). The memory is the caller's, from open to close. Any thread. With db NULL

@@ -10,6 +10,6 @@
 
 /* Checks a QUERY, PREPARE or BATCH before any work is done. True: a worker must run it, and
  * work_class says which. */
-bool loop_share_exceeded(struct cql_request *r);
+bool loop_share_exceeded(struct cql_run *r);
 /* Checks an EXECUTE when its statement is known. */
-bool loop_share_exceeded_by_values(struct cql_request *r, const struct cql_statement *s);
+bool loop_share_exceeded_by_values(struct cql_run *r, const struct cql_statement *s);

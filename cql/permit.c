@@ -70,7 +70,7 @@ static bool is_remembered(const struct cql_session *s, uint64_t generation, cons
            !memcmp(s->permitted.table, of->table->id, sizeof(s->permitted.table));
 }
 
-static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct permit_need *need) {
+static int ask_roles(struct cql_run *r, const struct cql_statement *s, const struct permit_need *need) {
     struct access_control *access = r->db->options.access;
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER,  MAY_DROP,
                                                MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
@@ -93,7 +93,7 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
     return rc;
 }
 
-static int ask(struct cql_request *r, const struct cql_statement *s) {
+static int ask(struct cql_run *r, const struct cql_statement *s) {
     struct permit_need need = need_of(s);
     if (need.permissions && ask_roles(r, s, &need)) return -1;
     if (s->kind != STMT_RESTORE_TABLE) return 0;
@@ -103,7 +103,7 @@ static int ask(struct cql_request *r, const struct cql_statement *s) {
     return ask_roles(r, s, &need);
 }
 
-int cql_permit(struct cql_request *r, const struct cql_statement *s) {
+int cql_permit(struct cql_run *r, const struct cql_statement *s) {
     uint32_t n = 0;
     if (LIKELY(!r->db->options.access)) return 0;
     if (s->kind != STMT_BATCH) return ask(r, s);
@@ -117,7 +117,7 @@ int cql_permit(struct cql_request *r, const struct cql_statement *s) {
 
 /* Grants nothing when the object that the statement made is gone already: its name may be another
  * object's (A3 of access.h). */
-static int grant_all(struct cql_request *r, const struct resource *on) {
+static int grant_all(struct cql_run *r, const struct resource *on) {
     struct access_control *access = r->db->options.access;
     struct buf text;
     struct role next;
@@ -125,7 +125,7 @@ static int grant_all(struct cql_request *r, const struct resource *on) {
     resource_text(on, &text);
     buf_u8(&text, 0);
     const struct role_set *roles = access_begin(access);
-    bool there = catalog_has_object(r->db->options.catalog, r->result.change.object);
+    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change.object);
     const struct role *role = there ? role_find(roles, r->session->role) : NULL;
     int rc = 0;
     if (buf_failed(&text) ||
@@ -137,9 +137,10 @@ static int grant_all(struct cql_request *r, const struct resource *on) {
     return rc;
 }
 
-int cql_permit_creator(struct cql_request *r) {
+int cql_permit_creator(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
-    if (LIKELY(!r->db->options.access) || !s || r->result.kind != RESULT_SCHEMA_CHANGE || !r->session->role) return 0;
+    if (LIKELY(!r->db->options.access) || !s || !r->session->role) return 0;
+    if (r->answer.result.kind != RESULT_SCHEMA_CHANGE) return 0;
     if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
     return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
                                            s->change->keyspace, s->change->name});

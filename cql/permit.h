@@ -5,7 +5,7 @@
 #include "cql/request/statement.h"
 
 /* -1: refused, r->err says why. */
-int cql_permit(struct cql_request *r, const struct cql_statement *s) MUST_CHECK;
+int cql_permit(struct cql_run *r, const struct cql_statement *s) MUST_CHECK;
 /* Runs after the request was applied: grants the creator of a keyspace or table all permissions on
  * it. */
-int cql_permit_creator(struct cql_request *r) MUST_CHECK;
+int cql_permit_creator(struct cql_run *r) MUST_CHECK;

@@ -50,14 +50,14 @@ static int use_compile(struct compile *c, const struct ast_stmt *ast, struct cql
     return err_invalid(c->err, "Keyspace '%s' does not exist", ast->use.keyspace);
 }
 
-static enum cql_outcome use_apply(struct cql_request *r) {
+static enum cql_outcome use_apply(struct cql_run *r) {
     const char *name = r->compiled->ast->use.keyspace;
     memcpy(r->session->keyspace, name, strlen(name) + 1);
-    r->result = (struct cql_result){.kind = RESULT_SET_KEYSPACE, .keyspace = r->session->keyspace};
+    r->answer.result = (struct cql_result){.kind = RESULT_SET_KEYSPACE, .keyspace = r->session->keyspace};
     return CQL_DONE;
 }
 
-static enum cql_outcome use_run(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome use_run(struct cql_run *r, const struct cql_statement *s) {
     const char *name = s->ast->use.keyspace;
     if (strlen(name) >= sizeof(r->session->keyspace)) {
         err_invalid(r->err, "Keyspace '%s' does not exist", name);

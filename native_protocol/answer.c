@@ -4,7 +4,7 @@
 #include "native_protocol/trace.h"
 
 static void put_result(struct np_call *call) {
-    const struct cql_result *res = &call->r.result;
+    const struct cql_result *res = &call->r.answer.result;
     struct buf *out = call->reply.out;
     uint8_t version = call->env.version;
     switch (res->kind) {
@@ -40,9 +40,9 @@ int npi_answer_deliver(struct np_call *call) {
     }
     if (!waits) return np_output_append_rest(&c->output, r);
     if (r->more.n && np_reply_gather(r)) return -1;
-    if (!call->r.commit_seq)
+    if (!call->r.answer.commit_seq)
         return npi_hold(&c->loop->durability, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
-    call->seq = call->r.commit_seq;
+    call->seq = call->r.answer.commit_seq;
     buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
     r->out->n = r->start;
     return buf_failed(&call->out) || npi_hold_call(&c->loop->durability, call) ? -1 : 1;
@@ -64,8 +64,8 @@ int npi_answer_encode(struct np_call *call) {
     buf_init(&json, 0);
     buf_init(&throttle, 0);
     struct np_reply_extras x = {
-        .n_warnings = call->r.n_warnings,
-        .warnings = call->r.warnings,
+        .n_warnings = call->r.answer.n_warnings,
+        .warnings = call->r.answer.warnings,
         .asked = call->options.wants_capacity || c->capacity_full,
         .charge = charge->total,
         .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
@@ -75,9 +75,9 @@ int npi_answer_encode(struct np_call *call) {
         charge_json(&call->cost, charge, &json);
         x.capacity = buf_slice(&json);
     }
-    if (UNLIKELY(call->reply.has_charge && call->r.verdict)) {
+    if (UNLIKELY(call->reply.has_charge && call->r.answer.verdict)) {
         /* the limit that refused the request, else one that would have */
-        const struct limit_verdict *v = call->r.verdict;
+        const struct limit_verdict *v = call->r.answer.verdict;
         bool by_limit = v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced);
         limit_over_json(by_limit ? &v->over : &v->guidance, &throttle);
         x.throttle = buf_slice(&throttle);

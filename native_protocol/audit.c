@@ -148,27 +148,29 @@ static bool wanted(const struct np_audit *a, enum np_audit_category c, const str
 }
 
 static struct slice statement_of(struct np_call *call) {
-    const struct cql_request *r = &call->r;
-    if (r->kind == REQUEST_EXECUTE)
-        return r->fingerprint.p ? cql_without_literals(&call->arena, r->fingerprint) : r->fingerprint;
-    if (r->kind == REQUEST_BATCH) {
-        const char *text = arena_printf(&call->arena, "BATCH of %u", r->n_items);
-        return text ? slice_str(text) : (struct slice){0};
+    const struct cql_run *r = &call->r;
+    struct slice text = r->answer.fingerprint;
+    if (r->in->kind == REQUEST_EXECUTE)
+        return text.p ? cql_without_literals(&call->arena, text) : text;
+    if (r->in->kind == REQUEST_BATCH) {
+        const char *batch = arena_printf(&call->arena, "BATCH of %u", r->in->n_items);
+        return batch ? slice_str(batch) : (struct slice){0};
     }
-    return r->query.p ? cql_fingerprint(&call->arena, r->query) : (struct slice){0};
+    return r->in->query.p ? cql_fingerprint(&call->arena, r->in->query) : (struct slice){0};
 }
 
 void npi_audit_call(struct np_call *call) {
     const struct np_conn *c = call->conn;
     struct np_audit *a = c->loop->o->audit;
     bool prepares = call->env.opcode == NP_PREPARE;
+    enum stmt_kind kind = call->r.answer.stmt_kind;
     /* the driver prepares the statement again; that retry is audited */
     if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
-    enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(call->r.stmt_kind);
+    enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(kind);
     if (!wanted(a, category, &call->err)) return;
     const struct entry x = {
         .category = category,
-        .type = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode),
+        .type = kind < STMT_KINDS ? stmt_words(kind) : np_opcode_name(call->env.opcode),
         .role = c->session.role,
         .keyspace = call->cost.keyspace ? call->cost.keyspace : c->session.keyspace,
         .table = call->cost.table,

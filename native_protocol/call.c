@@ -1,10 +1,10 @@
 #include "native_protocol/call.h"
 
 void npi_call_forget(struct np_call *call) {
-    struct cql_result *res = &call->r.result;
+    struct cql_result *res = &call->r.answer.result;
     if (res->kind == RESULT_PREPARED && res->prepared) cql_prepared_unref(res->prepared);
     res->prepared = NULL;
-    cql_request_fini(&call->r);
+    cql_run_fini(&call->r);
 }
 
 void npi_call_unplan(struct np_call *call) {

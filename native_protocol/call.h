@@ -70,7 +70,8 @@ struct np_call {
     struct op_cost cost;
     struct charge charge; /* for it, once it was sized; nothing when it failed */
     struct np_account account;
-    struct cql_request r;
+    struct cql_request request;
+    struct cql_run r; /* of request */
     struct np_query_options options;
     struct np_reply reply;
     struct np_rows rows;

@@ -5,11 +5,11 @@
 static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
 
 static bool start_over(struct np_call *call, int64_t until_us) {
-    struct cql_request *r = &call->r;
-    enum stmt_category category = stmt_category(r->stmt_kind);
+    struct cql_run *r = &call->r;
+    enum stmt_category category = stmt_category(r->answer.stmt_kind);
     npi_call_unplan(call);
     call->fault.until_us = until_us;
-    r->work_class = category == STMT_IS_QUERY ? WORK_READ : category == STMT_IS_DML ? WORK_UPDATE : WORK_DDL;
+    r->answer.work_class = category == STMT_IS_QUERY ? WORK_READ : category == STMT_IS_DML ? WORK_UPDATE : WORK_DDL;
     call->outcome = CQL_OFFLOAD;
     return true;
 }

@@ -22,16 +22,17 @@ static void set_deadline(struct np_call *call, enum cql_work_class class) {
 static void keep_request(struct np_call *call) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
-    const struct cql_request *ran = &call->r;
-    call->work = (struct np_work){.client = &c->work, .class = ran->work_class, .cancelled = &c->gone};
-    set_deadline(call, ran->work_class);
-    call->r = (struct cql_request){
+    const struct cql_run *ran = &call->r;
+    call->work = (struct np_work){.client = &c->work, .class = ran->answer.work_class, .cancelled = &c->gone};
+    set_deadline(call, ran->answer.work_class);
+    call->request = (struct cql_request){.params.consistency = call->request.params.consistency};
+    call->r = (struct cql_run){
+        .in = &call->request,
         .db = o->db,
         .err = &call->err,
-        .stmt_kind = STMT_KINDS,
-        .work_class = ran->work_class,
-        .write_type = ran->write_type,
-        .params.consistency = ran->params.consistency,
+        .answer = {.stmt_kind = STMT_KINDS,
+                   .work_class = ran->answer.work_class,
+                   .write_type = ran->answer.write_type},
         .cancelled = call->work.cancelled,
         .deadline_us = call->work.deadline_us,
     };
@@ -48,7 +49,7 @@ void npi_offload(struct np_call *call) {
     };
     struct np_conn *c = call->conn;
     np_reply_cancel(&call->reply);
-    cql_request_fini(&call->r);
+    cql_run_fini(&call->r);
     keep_request(call);
     call->body = arena_dup(&call->arena, call->body); /* must outlive the loop's window */
     call->session = c->session;
@@ -138,11 +139,11 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     else npi_call_run(call, batch);
     if (call->outcome == CQL_AGAIN) {
         w->bytes = held_bytes(call);
-        if (call->r.deadline_per_part) {
-            set_deadline(call, call->r.work_class);
+        if (call->r.answer.deadline_per_part) {
+            set_deadline(call, call->r.answer.work_class);
             call->r.deadline_us = w->deadline_us;
         }
-        w->not_before_us = call->r.again_us;
+        w->not_before_us = call->r.answer.again_us;
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
     if (UNLIKELY(npi_fault_delays(call))) {

@@ -42,18 +42,19 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
 bool npi_plain_answer(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     struct np_plain *p = &l->plain;
-    const struct cql_request *r = &call->r;
+    const struct cql_run *r = &call->r;
     const struct np_reply *reply = &call->reply;
     /* the rows are in the answer, and only the charge is missing */
-    bool read = call->outcome == CQL_DONE && r->stmt_kind == STMT_SELECT && r->result.kind == RESULT_ROWS && !r->apply;
-    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->n_warnings;
+    const struct cql_answer *a = &r->answer;
+    bool read = call->outcome == CQL_DONE && a->stmt_kind == STMT_SELECT && a->result.kind == RESULT_ROWS && !r->apply;
+    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->answer.n_warnings;
     bool plain = read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
     if (UNLIKELY(!plain)) return false;
     if (!p->n) {
         p->conn = call->conn;
         p->in = NULL;
         p->began_us = call->r.now_us;
-        p->statement_id = call->r.fingerprint.p ? load_u64(call->r.prepared_id.p) : 0;
+        p->statement_id = call->r.answer.fingerprint.p ? load_u64(call->r.in->prepared_id.p) : 0;
         memcpy(p->id, call->body.p, sizeof(p->id));
     }
     assert(p->began_us == call->r.now_us); /* Q1 */

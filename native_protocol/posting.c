@@ -16,26 +16,26 @@ enum operation npi_operation_of(enum stmt_kind kind) {
 }
 
 static bool is_posted(const struct np_call *call) {
-    return call->conn->loop->o->ledger && (call->r.kind != REQUEST_PREPARE || call->err.set);
+    return call->conn->loop->o->ledger && (call->r.in->kind != REQUEST_PREPARE || call->err.set);
 }
 
 /* A prepared statement is named by its id, any other by a hash of its text without literals. */
 void npi_post_name(struct np_call *call) {
-    const struct cql_request *r = &call->r;
+    const struct cql_run *r = &call->r;
     struct slice text = {0};
     call->statement_id = 0;
-    if (LIKELY(r->kind == REQUEST_EXECUTE)) {
-        call->statement_text = r->fingerprint;
-        if (r->fingerprint.p) call->statement_id = load_u64(r->prepared_id.p);
+    if (LIKELY(r->in->kind == REQUEST_EXECUTE)) {
+        call->statement_text = r->answer.fingerprint;
+        if (r->answer.fingerprint.p) call->statement_id = load_u64(r->in->prepared_id.p);
         return;
     }
     if (!is_posted(call)) return;
-    if (r->kind == REQUEST_BATCH && call->cost.table) {
-        const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace,
+    if (r->in->kind == REQUEST_BATCH && call->cost.table) {
+        const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->in->n_items, call->cost.keyspace,
                                          call->cost.table);
         if (batch) text = slice_str(batch);
-    } else if (r->kind == REQUEST_QUERY && npi_operation_of(r->stmt_kind) != OPERATION_OTHER && !call->cost.is_system) {
-        text = cql_fingerprint(&call->arena, r->query);
+    } else if (r->in->kind == REQUEST_QUERY && stmt_is_data(r->answer.stmt_kind) && !call->cost.is_system) {
+        text = cql_fingerprint(&call->arena, r->in->query);
     }
     call->statement_text = text;
     if (text.p) call->statement_id = murmur3_hash(text);
@@ -45,10 +45,10 @@ void npi_post_name(struct np_call *call) {
  * contain a password is not shown at all. */
 static void tell_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
-    const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind)
+    const char *kind = call->r.answer.stmt_kind < STMT_KINDS ? stmt_words(call->r.answer.stmt_kind)
                                                       : np_opcode_name(call->env.opcode);
     struct slice text = call->statement_text;
-    if (text.p && call->r.kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
+    if (text.p && call->r.in->kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
     log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s",
              (double)took_us / 1000, c->read_units, c->write_units, c->static_write_units,
              call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
@@ -57,7 +57,7 @@ static void tell_slow(struct np_call *call, int64_t took_us) {
 
 static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
-    const struct limit_verdict *v = call->r.verdict;
+    const struct limit_verdict *v = call->r.answer.verdict;
     enum ledger_outcome outcome = LEDGER_OK;
     if (call->err.set && v && limit_refuses(v)) outcome = LEDGER_THROTTLED;
     else if (call->err.set)
@@ -66,13 +66,13 @@ static void post(struct np_call *call, int64_t took_us) {
     for (const struct op_read *r = call->cost.reads; r; r = r->next) statements++;
     struct ledger_request q = {
         .cost = &call->cost,
-        .operation = npi_operation_of(call->r.stmt_kind),
+        .operation = npi_operation_of(call->r.answer.stmt_kind),
         .outcome = outcome,
         .stands = call->fault.applied,
         .statements = statements,
         .now_us = call->r.now_us,
         .took_us = took_us,
-        .connection = call->r.kind == REQUEST_PREPARE ? NULL : &c->account,
+        .connection = call->r.in->kind == REQUEST_PREPARE ? NULL : &c->account,
         .statement_id = call->statement_id,
         .text = call->statement_text,
     };
@@ -104,8 +104,9 @@ void npi_post(struct np_call *call) {
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
     /* A prepared SELECT of one read that succeeded, with nothing else to post. */
-    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) |
-                (call->r.kind != REQUEST_EXECUTE);
+    const struct cql_answer *a = &call->r.answer;
+    bool more = call->err.set | call->fault.applied | (a->verdict != NULL) | (a->stmt_kind != STMT_SELECT) |
+                (call->r.in->kind != REQUEST_EXECUTE);
     bool plain = call->charge.one_read & !more & (call->statement_id != 0);
     bool posted = LIKELY(plain) && ledger_post_read(l->o->ledger, l->number, &call->conn->account,
                                                                   call->statement_id, &call->cost, begun_us, took_us);

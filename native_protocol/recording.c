@@ -19,7 +19,7 @@ static struct capture_statement statement_of(struct np_call *call, const struct 
 
 /* In the call's arena. */
 static const struct capture_statement *statements_of(struct np_call *call, bool hashed, size_t *n) {
-    const struct cql_request *r = &call->r;
+    const struct cql_run *r = &call->r;
     struct capture_statement *list = arena_alloc(&call->arena, (r->n_item_statements + 1) * sizeof(*list));
     *n = 0;
     if (!list) return NULL;
@@ -36,22 +36,22 @@ static void put_values(struct buf *out, const struct capture_key *k, uint32_t n,
 }
 
 static void put_digest(struct np_call *call, const struct capture_key *k, struct buf *out) {
-    const struct cql_request *r = &call->r;
-    bool batch = r->kind == REQUEST_BATCH;
-    const struct capture_digest d = {.consistency = r->params.consistency,
-                                     .page_size = r->params.page_size,
-                                     .paging = r->params.paging_state.p != NULL,
-                                     .batch_kind = (uint8_t)r->batch_kind,
-                                     .n_statements = batch ? (uint16_t)r->n_items : 1};
+    const struct cql_run *r = &call->r;
+    bool batch = r->in->kind == REQUEST_BATCH;
+    const struct capture_digest d = {.consistency = r->in->params.consistency,
+                                     .page_size = r->in->params.page_size,
+                                     .paging = r->in->params.paging_state.p != NULL,
+                                     .batch_kind = (uint8_t)r->in->batch_kind,
+                                     .n_statements = batch ? (uint16_t)r->in->n_items : 1};
     capture_put_digest(out, &d);
     if (!batch) {
-        struct slice text = r->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, r->query);
-        capture_put_digest_statement(out, r->prepared_id, text, (uint16_t)r->params.n_values);
-        put_values(out, k, r->params.n_values, r->params.values);
+        struct slice text = r->in->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, r->in->query);
+        capture_put_digest_statement(out, r->in->prepared_id, text, (uint16_t)r->in->params.n_values);
+        put_values(out, k, r->in->params.n_values, r->in->params.values);
         return;
     }
-    for (uint32_t i = 0; i < r->n_items; i++) {
-        const struct cql_batch_item *item = &r->items[i];
+    for (uint32_t i = 0; i < r->in->n_items; i++) {
+        const struct cql_batch_item *item = &r->in->items[i];
         struct slice text = item->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, item->query);
         capture_put_digest_statement(out, item->prepared_id, text, (uint16_t)item->n_values);
         put_values(out, k, item->n_values, item->values);
@@ -68,7 +68,7 @@ static void record(struct np_call *call, struct capture_recorder *to) {
     int64_t now = c->loop->now_us;
     size_t n;
     const struct capture_statement *statements = statements_of(call, capture_is_hashed(is), &n);
-    bool digested = capture_is_hashed(is) || cql_holds_password(call->r.stmt_kind, call->r.query);
+    bool digested = capture_is_hashed(is) || cql_holds_password(call->r.answer.stmt_kind, call->r.in->query);
     struct capture_request q = {
         .began_us = call->r.now_us,
         .took_us = now > call->r.now_us ? (uint64_t)(now - call->r.now_us) : 0,
@@ -76,7 +76,7 @@ static void record(struct np_call *call, struct capture_recorder *to) {
         .version = call->env.version,
         .flags = digested ? 0 : call->env.flags & NP_FLAG_PAYLOAD,
         .opcode = call->env.opcode,
-        .marks = (uint8_t)((call->r.verdict && limit_refuses(call->r.verdict) ? CAPTURE_THROTTLED : 0) |
+        .marks = (uint8_t)((call->r.answer.verdict && limit_refuses(call->r.answer.verdict) ? CAPTURE_THROTTLED : 0) |
                            (digested ? CAPTURE_DIGEST : 0)),
         .outcome = outcome_of(&call->err),
         .keyspace = slice_str(call->r.session->keyspace),

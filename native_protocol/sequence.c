@@ -21,7 +21,9 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
                                   .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
     call->charge = (struct charge){0};
-    call->r = (struct cql_request){
+    call->request = (struct cql_request){0};
+    call->r = (struct cql_run){
+        .in = &call->request,
         .db = o->db,
         .session = blocking ? &call->session : &c->session,
         .arena = &call->arena,
@@ -33,14 +35,15 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
         .blocking = blocking,
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
-        .stmt_kind = STMT_KINDS,
+        .answer.stmt_kind = STMT_KINDS,
         .noted = call->fault.rule != NULL || call->crowded_out,
     };
     err_clear(&call->err);
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
                    NP_RESULT, o->capacity_payload != NP_CAPACITY_OFF);
     call->reply.share = &c->output.share;
-    if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return CQL_FAILED;
+    if (np_query_decode(&call->env, call->body, &call->arena, &call->request, &call->options, &call->err))
+        return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
     return cql_run(&call->r);
 }
@@ -48,7 +51,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
 /* ---- size, admit, apply ---- */
 
 enum charge_consistency npi_call_consistency(const struct np_call *call) {
-    uint16_t level = call->r.params.consistency;
+    uint16_t level = call->r.in->params.consistency;
     return level == CL_ONE || level == CL_LOCAL_ONE ? CHARGE_EVENTUAL : CHARGE_STRONG;
 }
 
@@ -57,22 +60,24 @@ void npi_call_size(struct np_call *call) {
     charge_compute(&call->cost, npi_call_consistency(call), &call->charge);
 }
 
-static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.admitted_us); }
+static struct limit_took took(const struct np_call *call) {
+    return limit_took(call->r.answer.verdict, call->r.answer.admitted_us);
+}
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
 static void go_on(struct np_call *call, enum cql_outcome planned) {
-    if (UNLIKELY(planned == CQL_FAILED) && call->reply.no_room && call->r.stmt_kind == STMT_SELECT) {
+    if (UNLIKELY(planned == CQL_FAILED) && call->reply.no_room && call->r.answer.stmt_kind == STMT_SELECT) {
         /* There is no room for a small answer: the read starts over on a worker once there is room,
          * and holds no memory meanwhile. */
         npi_call_unplan(call);
         err_clear(&call->err);
         call->crowded_out = true;
-        call->r.work_class = WORK_READ;
+        call->r.answer.work_class = WORK_READ;
         planned = CQL_OFFLOAD;
     }
     call->outcome = planned;
-    if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.work_class);
+    if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.answer.work_class);
     if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
     if (!is_planned(planned)) return;
     npi_trace_step(call, NP_TRACE_PLANNED, 0);
@@ -90,11 +95,11 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     }
     npi_trace_step(call, NP_TRACE_ADMITTED, 0);
     call->outcome = cql_apply(&call->r, planned);
-    call->seq = call->r.commit_seq;
+    call->seq = call->r.answer.commit_seq;
     if (call->outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
     const struct np_options *o = call->conn->loop->o;
     if (UNLIKELY(call->outcome == CQL_FAILED) && o->write_failed.fn) { /* the limits get its units back */
-        struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), 0);
+        struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.answer.stmt_kind), 0);
         o->write_failed.fn(o->write_failed.arg, &claim, took(call));
         ledger_claim_fini(&claim);
     }
@@ -121,13 +126,14 @@ void npi_call_more(struct np_call *call, struct eng_batch *batch) {
  * then. False: the connection cannot be answered, or must not be. */
 static bool acknowledge_and_account(struct np_call *call) {
     call->account = np_account_of(call->env.opcode, &call->charge);
-    call->account.throttled = call->r.verdict && limit_refuses(call->r.verdict);
-    call->account.prepared = call->r.result.kind == RESULT_PREPARED;
-    call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
+    call->account.throttled = call->r.answer.verdict && limit_refuses(call->r.answer.verdict);
+    call->account.prepared = call->r.answer.result.kind == RESULT_PREPARED;
+    call->account.schema_changed = call->r.answer.result.kind == RESULT_SCHEMA_CHANGE;
     call->account.failed = call->fault.applied && call->err.set;
     if (call->account.failed) call->account.failure = call->err.code;
     if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger) {
-        call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), call->statement_id);
+        enum operation operation = npi_operation_of(call->r.answer.stmt_kind);
+        call->account.claim = ledger_claim_of(&call->cost, operation, call->statement_id);
         call->account.took = took(call);
     }
     if (UNLIKELY(npi_fault_hangs_up(call))) {
@@ -158,7 +164,7 @@ static void answer(struct np_call *call) {
         struct np_metrics *m = &call->conn->loop->metrics;
         np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);
         np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
-        if (!call->err.set && call->r.result.kind == RESULT_SET_KEYSPACE)
+        if (!call->err.set && call->r.answer.result.kind == RESULT_SET_KEYSPACE)
             memcpy(call->conn->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
     }
     npi_post_name(call);

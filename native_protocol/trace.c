@@ -24,12 +24,13 @@ static int make_timeuuid(int64_t wall_us, uint8_t id[16]) {
 }
 
 static const char *query_text(struct np_call *call) {
-    if (call->r.query.p) return (const char *)cql_shown(&call->arena, call->r.stmt_kind, call->r.query).p;
-    return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
+    struct slice query = call->request.query;
+    if (query.p) return (const char *)cql_shown(&call->arena, call->r.answer.stmt_kind, query).p;
+    return call->r.answer.fingerprint.p ? (const char *)call->r.answer.fingerprint.p : "";
 }
 
 static uint32_t parameters(struct np_call *call, struct schema_option *out) {
-    const struct cql_params *p = &call->r.params;
+    const struct cql_params *p = &call->r.in->params;
     uint32_t n = 0;
     out[n++] = (struct schema_option){"consistency_level", consistency_name(p->consistency)};
     if (p->page_size > 0)
@@ -102,11 +103,11 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
         out[n++] = (struct trace_event){t->steps[i].at_us - call->started_us, step_text(call, i), thread};
     }
     if (call->err.set) { /* the text of an error may quote the statement */
-        bool secret = cql_holds_password(call->r.stmt_kind, call->r.query);
+        bool secret = cql_holds_password(call->r.answer.stmt_kind, call->r.in->query);
         const char *text = secret ? err_title(call->err.code) : call->err.text;
         out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", text), loop};
     }
-    if (call->r.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};
+    if (call->r.answer.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (out[i].activity) out[kept++] = out[i];
@@ -127,7 +128,7 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
         .machine_us = call->started_us,
         .duration_us = took,
         .command = "QUERY",
-        .request = titles[call->r.kind],
+        .request = titles[call->r.in->kind],
         .client = slice_of(call->conn->peer.bytes, call->conn->peer.n),
         .parameters = par,
         .events = ev,

@@ -176,9 +176,9 @@ static int64_t same_row(struct arena *arena, const struct op_cost *c, uint32_t n
     return most;
 }
 
-static int put_group(struct limit_ask *ask, const struct cql_request *r, uint32_t n_writes, struct err *e) {
+static int put_group(struct limit_ask *ask, const struct cql_run *r, uint32_t n_writes, struct err *e) {
     const struct op_cost *c = r->cost;
-    bool one_partition = r->stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_parts == 1 && !c->reads;
+    bool one_partition = r->answer.stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_parts == 1 && !c->reads;
     if (!one_partition) return 0;
     ask->group_operations = n_writes;
     ask->group_same_row = same_row(r->arena, c, n_writes);
@@ -192,7 +192,7 @@ static int put_group(struct limit_ask *ask, const struct cql_request *r, uint32_
 /* ---- the answer ---- */
 
 /* The error of a write says 0 of 2 responses at LOCAL_QUORUM, as that of Amazon Keyspaces does. */
-static int refuse(const struct cql_request *r, const struct limit_over *o, struct err *e) {
+static int refuse(const struct cql_run *r, const struct limit_over *o, struct err *e) {
     bool write = r->cost->writes && !limit_is_of_reads(o->limit);
     struct buf why;
     buf_init(&why, 0);
@@ -205,10 +205,10 @@ static int refuse(const struct cql_request *r, const struct limit_over *o, struc
     buf_put_str(&why, "Operation timed out - received only 0 responses. ");
     limit_over_text(o, &why);
     int rc = err_set_buf(e, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, &why);
-    uint16_t consistency = write ? CL_LOCAL_QUORUM : r->params.consistency;
+    uint16_t consistency = write ? CL_LOCAL_QUORUM : r->in->params.consistency;
     bool one = consistency == CL_ONE || consistency == CL_LOCAL_ONE;
     const char *type = write && r->cost->writes->conditional ? "CAS"
-                       : r->stmt_kind != STMT_BATCH          ? "SIMPLE"
+                       : r->answer.stmt_kind != STMT_BATCH          ? "SIMPLE"
                        : r->cost->is_logged_batch            ? "BATCH"
                                                              : "UNLOGGED_BATCH";
     e->detail = (struct err_detail){.consistency = consistency, .required = one ? 1 : 2};
@@ -216,7 +216,7 @@ static int refuse(const struct cql_request *r, const struct limit_over *o, struc
     return rc;
 }
 
-static int warn(struct cql_request *r, const struct limit_over *o) {
+static int warn(struct cql_run *r, const struct limit_over *o) {
     struct buf text;
     buf_init(&text, 0);
     limit_over_text(o, &text);
@@ -225,22 +225,22 @@ static int warn(struct cql_request *r, const struct limit_over *o) {
     return rc;
 }
 
-static int answer(struct cql_request *r, const struct limit_verdict *v, struct err *e) {
+static int answer(struct cql_run *r, const struct limit_verdict *v, struct err *e) {
     if (LIKELY(v->over.limit == LIMITS && v->guidance.limit == LIMITS)) return 0;
     struct limit_verdict *copy = ARENA_NEW(r->arena, struct limit_verdict);
     if (!copy) return err_nomem(e);
     *copy = *v;
-    r->verdict = copy;
+    r->answer.verdict = copy;
     if (v->over.limit != LIMITS && v->over.enforced) return refuse(r, &v->over, e);
     if (v->guidance.limit == LIMITS) return 0;
     return v->guidance.enforced ? refuse(r, &v->guidance, e) : warn(r, &v->guidance);
 }
 
-static int admit(void *arg, struct cql_request *r, struct err *e) {
+static int admit(void *arg, struct cql_run *r, struct err *e) {
     struct admission *a = arg;
     const struct op_cost *c = r->cost;
     struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
-    if (r->kind == REQUEST_PREPARE || !r->session->limit) return 0;
+    if (r->in->kind == REQUEST_PREPARE || !r->session->limit) return 0;
     uint32_t n_reads = 0, n_writes = 0;
     for (const struct op_read *x = c->is_system ? NULL : c->reads; x; x = x->next) n_reads++;
     for (const struct op_write *w = c->is_system ? NULL : c->writes; w; w = w->next) n_writes++;
@@ -255,14 +255,14 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     limiter_set_time(a->limiter, now);
     limiter_ask(a->limiter, &ask, &v);
     pthread_mutex_unlock(&a->lock);
-    r->admitted_us = now.wall_us;
+    r->answer.admitted_us = now.wall_us;
     return answer(r, &v, e);
 }
 
 /* Before a read runs: refuses it when the table has no capacity left. A read's cost is known
  * only afterwards; a read that would then be refused would have used the server's time for
  * nothing. */
-static int begin(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e) {
+static int begin(void *arg, struct cql_run *r, const struct schema_table *t, struct err *e) {
     struct admission *a = arg;
     struct limit_verdict v;
     pthread_mutex_lock(&a->lock);

@@ -50,23 +50,23 @@ static bool has_empty_values(const struct cql_type *t) {
     }
 }
 
-int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args,
+int function_call(const struct function *f, struct evaluation *ev, const struct value *args, uint32_t n_args,
                   struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
         bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]);
         if (value_is_unset(args[i]))
-            return err_invalid(r->err, "Invalid unset value for argument in call to function %s", f->name);
+            return err_invalid(ev->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;
     }
-    struct function_in in = {.f = f, .r = r, .args = args, .n_args = n_args};
+    struct function_in in = {.f = f, .ev = ev, .args = args, .n_args = n_args};
     struct buf b;
     buf_init(&b, 16 << 20);
     int rc = f->call(&in, &b);
-    if (rc == 0 && buf_failed(&b)) rc = err_nomem(r->err);
+    if (rc == 0 && buf_failed(&b)) rc = err_nomem(ev->err);
     if (rc == 0) {
-        struct slice copy = arena_dup(r->arena, buf_slice(&b));
-        if (!copy.p) rc = err_nomem(r->err);
+        struct slice copy = arena_dup(ev->arena, buf_slice(&b));
+        if (!copy.p) rc = err_nomem(ev->err);
         *out = value_of_slice(copy);
     }
     buf_fini(&b);

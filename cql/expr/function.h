@@ -13,7 +13,7 @@ enum { FUNCTION_ARGS_MAX = 32 };
 
 struct function_in {
     const struct function *f;
-    struct cql_request *r; /* arena, err, now_us */
+    struct evaluation *ev; /* arena, err, now_us */
     const struct value *args;
     uint32_t n_args;
 };
@@ -37,7 +37,7 @@ struct function {
 struct function *function_new(struct compile *c, const char *name, const struct cql_type *result,
                               const struct cql_type *const *args, uint32_t n_args, function_fn call) MUST_CHECK;
 /* args: at most FUNCTION_ARGS_MAX. */
-int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args,
+int function_call(const struct function *f, struct evaluation *ev, const struct value *args, uint32_t n_args,
                   struct value *out) MUST_CHECK;
 
 /* Whether a value of type from may be stored unchanged as type to

@@ -21,7 +21,7 @@ static const struct {
 
 static int open_argument(const struct function_in *in, struct cql_elems *it) {
     if (cql_elems_open(in->f->args[0], value_slice(in->args[0]), it) == 0) return 0;
-    return err_invalid(in->r->err, "Not enough bytes to read a collection");
+    return err_invalid(in->ev->err, "Not enough bytes to read a collection");
 }
 
 static int put_half_of_map(const struct function_in *in, bool keys, struct buf *out) {
@@ -52,8 +52,8 @@ static int call_aggregate(const struct function_in *in, struct buf *out) {
     if (open_argument(in, &it) < 0) return -1;
     aggregate_init(&a);
     int rc = 0;
-    while (rc == 0 && cql_elems_next(&it, &item)) rc = aggregate_add(&a, op, t, item, in->r->err);
-    if (rc == 0) rc = aggregate_result(&a, op, t, out, in->r->err);
+    while (rc == 0 && cql_elems_next(&it, &item)) rc = aggregate_add(&a, op, t, item, in->ev->err);
+    if (rc == 0) rc = aggregate_result(&a, op, t, out, in->ev->err);
     aggregate_fini(&a);
     return rc;
 }

@@ -103,7 +103,7 @@ static int read_padding(const struct function_in *in, struct slice *out) {
     int64_t n = count_chars(*out);
     if (n != 1)
         return err_invalid(
-            in->r->err,
+            in->ev->err,
             "The padding argument for function system.%s should be single-character, but '%.*s' has %lld characters.",
             in->f->name, SLICE_FMT(*out), (long long)n);
     if (in->f->result->id == CQL_ASCII && out->p[0] & 0x80) *out = slice_str("?");
@@ -194,7 +194,7 @@ static int call_hash(const struct function_in *in, struct buf *out) {
     bool md2 = is_named(name, "MD2");
     if (name.n > 4 && strncasecmp((const char *)name.p, "OID.", 4) == 0) name = slice_of(name.p + 4, name.n - 4);
     const EVP_MD *md = digest_named(name);
-    if (!md && !md2) return err_invalid(in->r->err, "Hash algorithm not found: %.*s", SLICE_FMT(asked));
+    if (!md && !md2) return err_invalid(in->ev->err, "Hash algorithm not found: %.*s", SLICE_FMT(asked));
     if (value_is_null(in->args[0])) return 1;
     if (md2) {
         md2_digest(v, digest);
@@ -202,7 +202,7 @@ static int call_hash(const struct function_in *in, struct buf *out) {
         return 0;
     }
     if (EVP_Digest(v.p, v.n, digest, &n, md, NULL) != 1)
-        return err_set(in->r->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
+        return err_set(in->ev->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
     buf_put(out, digest, n);
     return 0;
 }

@@ -19,7 +19,7 @@ static void put_timeuuid(int64_t ticks, uint64_t low, struct buf *out) {
 
 int function_uuid(const struct function_in *in, struct buf *out) {
     uint8_t v[16];
-    if (random_uuid(v, in->r->err)) return -1;
+    if (random_uuid(v, in->ev->err)) return -1;
     buf_put(out, v, sizeof v);
     return 0;
 }
@@ -28,9 +28,9 @@ int function_uuid(const struct function_in *in, struct buf *out) {
  * calls differ. */
 int function_now(const struct function_in *in, struct buf *out) {
     uint64_t low;
-    if (random_bytes(&low, sizeof low, in->r->err)) return -1;
+    if (random_bytes(&low, sizeof low, in->ev->err)) return -1;
     low = (low & 0x3FFFFFFFFFFFFFFFu) | 0x8000010000000000u;
-    put_timeuuid(in->r->now_us * 10 - gregorian_ms * 10000, low, out);
+    put_timeuuid(in->ev->now_us * 10 - gregorian_ms * 10000, low, out);
     return 0;
 }
 
@@ -39,17 +39,17 @@ static void put_date(int64_t ms, struct buf *out) {
 }
 
 int function_current_timestamp(const struct function_in *in, struct buf *out) {
-    buf_u64(out, (uint64_t)floor_div(in->r->now_us, 1000));
+    buf_u64(out, (uint64_t)floor_div(in->ev->now_us, 1000));
     return 0;
 }
 
 int function_current_date(const struct function_in *in, struct buf *out) {
-    put_date(floor_div(in->r->now_us, 1000), out);
+    put_date(floor_div(in->ev->now_us, 1000), out);
     return 0;
 }
 
 int function_current_time(const struct function_in *in, struct buf *out) {
-    int64_t ms = floor_div(in->r->now_us, 1000);
+    int64_t ms = floor_div(in->ev->now_us, 1000);
     buf_u64(out, (uint64_t)(ms - floor_div(ms, DAY_MS) * DAY_MS) * 1000000);
     return 0;
 }
@@ -103,7 +103,7 @@ int function_from_blob(const struct function_in *in, struct buf *out) {
         buf_put_str(&text, " is not a valid binary representation for type ");
         cql_type_print(in->f->result, &text);
         struct slice s = buf_slice(&text);
-        err_invalid(in->r->err, "In call to function system.%s, value %.*s", in->f->name, SLICE_FMT(s));
+        err_invalid(in->ev->err, "In call to function system.%s, value %.*s", in->f->name, SLICE_FMT(s));
         buf_fini(&text);
         return -1;
     }
@@ -120,7 +120,7 @@ int function_token(const struct function_in *in, struct buf *out) {
         buf_put_slice(&key, v);
         if (in->n_args > 1) buf_u8(&key, 0);
     }
-    int rc = buf_failed(&key) ? err_nomem(in->r->err) : 0;
+    int rc = buf_failed(&key) ? err_nomem(in->ev->err) : 0;
     if (rc == 0) buf_u64(out, (uint64_t)murmur3_token(buf_slice(&key)));
     buf_fini(&key);
     return rc;
@@ -140,17 +140,17 @@ int function_to_json(const struct function_in *in, struct buf *out) {
         cql_value_json(t, in->args[0], out);
         return 0;
     }
-    return err_set(in->r->err, ERR_SERVER, "java.lang.UnsupportedOperationException");
+    return err_set(in->ev->err, ERR_SERVER, "java.lang.UnsupportedOperationException");
 }
 
 int function_from_json(const struct function_in *in, struct buf *out) {
     struct err e = {0};
-    int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), in->r->now_us, out, &e);
+    int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), in->ev->now_us, out, &e);
     if (rc >= 0) return rc;
     bool decode = strncmp(e.text, "Could not decode", 16) == 0;
     if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0)
-        return err_set(in->r->err, e.code, "%s", e.text);
-    return err_set(in->r->err, ERR_FUNCTION_FAILURE,
+        return err_set(in->ev->err, e.code, "%s", e.text);
+    return err_set(in->ev->err, ERR_FUNCTION_FAILURE,
                    decode ? "execution of 'system.from_json[text]' failed: %s"
                           : "org.apache.cassandra.serializers.MarshalException: %s",
                    e.text);
@@ -176,7 +176,7 @@ static int fail_precision(const struct function_in *in, const char *what, const 
     buf_init(&text, 256);
     cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
     struct slice s = buf_slice(&text);
-    err_set(in->r->err, ERR_FUNCTION_FAILURE,
+    err_set(in->ev->err, ERR_FUNCTION_FAILURE,
             "the operation '%s %c duration' failed: The duration must have a %s precision. Was: %.*s", what,
             in->f->op == EXPR_ADD ? '+' : '-', precision, SLICE_FMT(s));
     buf_fini(&text);
@@ -188,7 +188,7 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     bool date = in->f->args[0]->id == CQL_DATE;
     int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1;
     if (cql_duration_read(value_slice(in->args[1]), &d) < 0)
-        return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+        return err_invalid(in->ev->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
     if (date && d.ns) return fail_precision(in, "date", "day");
     if (d.ns % 1000000) return fail_precision(in, "timestamp", "millisecond");
     if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
@@ -206,7 +206,7 @@ int function_move_time(const struct function_in *in, struct buf *out) {
 
 static int read_step(const struct function_in *in, struct cql_duration *d) {
     if (cql_duration_read(value_slice(in->args[1]), d) < 0)
-        return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+        return err_invalid(in->ev->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
     return 0;
 }
 
@@ -215,7 +215,7 @@ static int refuse_step(const struct function_in *in, const char *which, const ch
     buf_init(&text, 256);
     cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
     struct slice s = buf_slice(&text);
-    err_invalid(in->r->err, "The floor %scannot be computed for the %.*s duration as precision is below 1 %s", which,
+    err_invalid(in->ev->err, "The floor %scannot be computed for the %.*s duration as precision is below 1 %s", which,
                 SLICE_FMT(s), precision);
     buf_fini(&text);
     return -1;
@@ -223,7 +223,7 @@ static int refuse_step(const struct function_in *in, const char *which, const ch
 
 static int refuse_negative(const struct function_in *in, const struct cql_duration *d) {
     bool negative = d->months < 0 || d->days < 0 || d->ns < 0;
-    return negative ? err_invalid(in->r->err, "Negative durations are not supported by the floor function") : 0;
+    return negative ? err_invalid(in->ev->err, "Negative durations are not supported by the floor function") : 0;
 }
 
 /* The number of steps is estimated from the calendar months between, then lowered while the days
@@ -249,7 +249,7 @@ int function_floor_time(const struct function_in *in, struct buf *out) {
     if (date && d.ns) return refuse_step(in, "on date values ", "day");
     if (d.ns % 1000000) return refuse_step(in, "", "millisecond");
     if (start > ms)
-        return err_invalid(in->r->err, "The floor function starting time is greater than the provided time");
+        return err_invalid(in->ev->err, "The floor function starting time is greater than the provided time");
     if (refuse_negative(in, &d)) return -1;
     int64_t step = d.days * (int64_t)DAY_MS + d.ns / 1000000;
     if (d.months) ms = floor_months(ms, start, &d);
@@ -264,7 +264,7 @@ int function_floor_time_of_day(const struct function_in *in, struct buf *out) {
     int64_t ns = (int64_t)load_u64(in->args[0].p);
     if (read_step(in, &d) || refuse_negative(in, &d)) return -1;
     if (d.months || d.days || d.ns > DAY_MS * INT64_C(1000000))
-        return err_invalid(in->r->err,
+        return err_invalid(in->ev->err,
                            "For time values, the floor can only be computed for durations smaller that a day");
     buf_u64(out, (uint64_t)(d.ns ? ns - ns % d.ns : ns));
     return 0;

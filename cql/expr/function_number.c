@@ -51,11 +51,11 @@ int function_cast_number(const struct function_in *in, struct buf *out) {
     bool capped = in->f->result->id == CQL_VARINT && (v.form == REAL || in->f->args[0]->id == CQL_DECIMAL);
     struct buf whole;
     buf_init(&whole, 8);
-    int rc = number_store(capped ? cql_type_scalar(CQL_BIGINT) : in->f->result, &v, capped ? &whole : out, in->r->err);
+    int rc = number_store(capped ? cql_type_scalar(CQL_BIGINT) : in->f->result, &v, capped ? &whole : out, in->ev->err);
     if (rc == 0 && capped) {
         v.form = WHOLE;
         v.i = buf_failed(&whole) ? 0 : (int64_t)load_u64(whole.p);
-        rc = number_store(in->f->result, &v, out, in->r->err);
+        rc = number_store(in->f->result, &v, out, in->ev->err);
     }
     buf_fini(&whole);
     number_fini(&v);
@@ -73,7 +73,8 @@ static int fail(const struct function_in *in, const char *why) {
     cql_type_print(in->f->args[0], &a);
     cql_type_print(in->f->args[1], &b);
     struct slice x = buf_slice(&a), y = buf_slice(&b);
-    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x), signs[in->f->op],
+    err_set(in->ev->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x),
+            signs[in->f->op],
             SLICE_FMT(y), why);
     buf_fini(&a);
     buf_fini(&b);
@@ -211,7 +212,7 @@ static bool is_finite(const struct number *v) { return v->form != REAL || isfini
 
 static int big_result(const struct function_in *in, struct number *a, struct number *b) {
     bool whole = in->f->result->id == CQL_VARINT;
-    struct err *e = in->r->err;
+    struct err *e = in->ev->err;
     if (!whole) {
         through_real(a);
         through_real(b);
@@ -253,7 +254,7 @@ int function_arithmetic(const struct function_in *in, struct buf *out) {
     number_load(in->f->args[1], in->args[1], &b);
     if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
         rc = big_result(in, &a, &b);
-        if (rc == 0) rc = number_store(t, &a, out, in->r->err);
+        if (rc == 0) rc = number_store(t, &a, out, in->ev->err);
     } else if (is_real(t->id)) {
         number_put_real(t->id, real_result(in->f->op, number_to_real(&a), number_to_real(&b)), out);
     } else {
@@ -272,7 +273,7 @@ int function_negate(const struct function_in *in, struct buf *out) {
     v.i = (int64_t)(0 - (uint64_t)v.i);
     v.d = -v.d;
     mpz_neg(v.n, v.n);
-    int rc = number_store(in->f->result, &v, out, in->r->err);
+    int rc = number_store(in->f->result, &v, out, in->ev->err);
     number_fini(&v);
     return rc;
 }
@@ -322,8 +323,8 @@ static int apply_math(const char *name, const struct cql_type *type, struct numb
 int function_math(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    int rc = apply_math(in->f->name, in->f->args[0], &v, in->r->err);
-    if (rc == 0) rc = number_store(in->f->result, &v, out, in->r->err);
+    int rc = apply_math(in->f->name, in->f->args[0], &v, in->ev->err);
+    if (rc == 0) rc = number_store(in->f->result, &v, out, in->ev->err);
     number_fini(&v);
     return rc;
 }

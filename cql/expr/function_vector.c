@@ -19,7 +19,7 @@ static int add_up(const struct function_in *in, struct sums *s) {
     *s = (struct sums){0};
     for (int i = 0; i < 2; i++)
         if (in->args[i].n != (int64_t)n * 4)
-            return err_invalid(in->r->err, "A vector of %u floats has %u bytes", n, n * 4);
+            return err_invalid(in->ev->err, "A vector of %u floats has %u bytes", n, n * 4);
     for (uint32_t i = 0; i < n; i++) {
         float a = load_float(in->args[0].p + 4 * (size_t)i), b = load_float(in->args[1].p + 4 * (size_t)i), d = a - b;
         s->dot += a * b;
@@ -41,7 +41,7 @@ static int call_cosine(const struct function_in *in, struct buf *out) {
     struct sums s;
     if (add_up(in, &s)) return -1;
     if (s.a2 == 0 || s.b2 == 0)
-        return err_invalid(in->r->err, "Function system.similarity_cosine doesn't support all-zero vectors.");
+        return err_invalid(in->ev->err, "Function system.similarity_cosine doesn't support all-zero vectors.");
     return put((1 + (float)(s.dot / sqrt((double)s.a2 * (double)s.b2))) / 2, out);
 }
 

@@ -27,9 +27,12 @@ struct term *cqli_term_fold(struct compile *c, struct term *t) {
     for (uint32_t i = 0; i < t->n_args; i++)
         if (t->args[i] && t->args[i]->kind != TERM_CONSTANT) return t;
     struct err failure = {0};
-    struct cql_request r = {.arena = c->arena, .now_us = c->now_us, .err = t->kind == TERM_CALL ? &failure : c->err};
+    struct evaluation ev = {.arena = c->arena,
+                            .err = t->kind == TERM_CALL ? &failure : c->err,
+                            .now_us = c->now_us,
+                            .now_s = c->now_us / 1000000};
     struct value v;
-    if (term_eval(t, &r, &v) < 0) return t->kind == TERM_CALL ? t : NULL;
+    if (term_eval(t, &ev, &v) < 0) return t->kind == TERM_CALL ? t : NULL;
     t->kind = TERM_CONSTANT;
     t->value = v;
     return t;

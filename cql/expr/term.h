@@ -4,7 +4,7 @@
  * compiled against a receiver (a column and its type), and the select list, whose terms also read a
  * row (compile.scope, selector.h). A prepared statement keeps the tree in its arena; term_eval
  * returns a bound value or a column's in place (no copy, no allocation) or builds one in the
- * request's arena. Bind markers record their receiver, which becomes the metadata of PREPARED.
+ * evaluation's arena. Bind markers record their receiver, which becomes the metadata of PREPARED.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct aggregate;
 struct aggregate_op;
-struct cql_request;
+struct evaluation;
 struct function;
 struct row_view;
 
@@ -61,9 +61,9 @@ struct term {
     };
 };
 
-/* The inputs of an evaluation; all but r may be NULL when there is no row. */
+/* The inputs of an evaluation; all but ev may be NULL when there is no row. */
 struct term_context {
-    struct cql_request *r;
+    struct evaluation *ev;
     const struct row_view *view;
     const struct value *values;   /* by ordinal: the view's, or those of a group's first row */
     struct aggregate *aggregates; /* by slot; NULL except at the end of a group */
@@ -80,9 +80,9 @@ const struct cql_type *compile_type(struct compile *c, const struct ast_type *t)
 /* User types are of that keyspace; NULL: of the session's. */
 const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) MUST_CHECK;
 
-/* 0, or -1 with the request's err. out may be null or unset; its bytes live until the request ends.
+/* 0, or -1 with ev->err. out may be null or unset; its bytes live until the request ends.
  * The bytes of bound values are checked against the type. */
-int term_eval(const struct term *t, struct cql_request *r, struct value *out) MUST_CHECK;
+int term_eval(const struct term *t, struct evaluation *ev, struct value *out) MUST_CHECK;
 /* On a row. */
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) MUST_CHECK;
 MUST_CHECK static inline int term_eval_in(const struct term *t, const struct term_context *c, struct value *out) {
@@ -95,9 +95,9 @@ bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
 
-/* Checks the keys of m[key] and m[from..to] with the request's values, whether or not there is a
- * row. -1 with the request's err: a key is null or invalid. An unset bound counts as open. */
-int term_check_subscripts(const struct term *subscripts, struct cql_request *r) MUST_CHECK;
+/* Checks the keys of m[key] and m[from..to] with the values of ev, whether or not there is a
+ * row. -1 with ev->err: a key is null or invalid. An unset bound counts as open. */
+int term_check_subscripts(const struct term *subscripts, struct evaluation *ev) MUST_CHECK;
 
 /* ---- groups: values of rows that are no longer available when a term is evaluated ---- */
 

@@ -8,10 +8,10 @@
 #include "types/vector.h"
 
 /* Copies the buffer's bytes to the request's arena. */
-static int keep(struct cql_request *r, const struct buf *b, struct value *out) {
-    struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(b));
+static int keep(struct evaluation *ev, const struct buf *b, struct value *out) {
+    struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(b));
     *out = value_of_slice(copy);
-    return copy.p ? 0 : err_nomem(r->err);
+    return copy.p ? 0 : err_nomem(ev->err);
 }
 
 static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
@@ -25,20 +25,20 @@ static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value 
 
 /* ---- values of the statement ---- */
 
-static int eval_bind(const struct term *t, struct cql_request *r, struct value *out) {
-    if (UNLIKELY((uint32_t)t->bind >= r->params.n_values))
-        return err_invalid(r->err, "Invalid amount of bind variables");
-    struct value v = r->params.values[t->bind];
+static int eval_bind(const struct term *t, struct evaluation *ev, struct value *out) {
+    if (UNLIKELY((uint32_t)t->bind >= ev->n_values))
+        return err_invalid(ev->err, "Invalid amount of bind variables");
+    struct value v = ev->values[t->bind];
     *out = v;
     if (v.n < 0) return 0;
-    if (cql_value_validate(t->type, value_slice(v), r->err) < 0) return -1;
-    return term_settles(t->type) ? term_settle(t->type, r, out) : 0;
+    if (cql_value_validate(t->type, value_slice(v), ev->err) < 0) return -1;
+    return term_settles(t->type) ? term_settle(t->type, ev, out) : 0;
 }
 
 static int put_items(const struct term *t, const struct term_context *c, struct buf *out) {
     bool collection = cql_type_is_collection(t->type), vector = t->type->id == CQL_VECTOR;
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
-    struct err *e = c->r->err;
+    struct err *e = c->ev->err;
     if (collection) cql_collection_begin(t->type->id == CQL_MAP ? t->n_args / 2 : t->n_args, out);
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct value item = value_null();
@@ -57,39 +57,39 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
         else
             cql_elem_put(item, out);
     }
-    return buf_failed(out) ? err_nomem(c->r->err) : 0;
+    return buf_failed(out) ? err_nomem(c->ev->err) : 0;
 }
 
 static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 64 << 20);
     int rc = put_items(t, c, &b);
-    if (rc == 0) rc = keep(c->r, &b, out);
+    if (rc == 0) rc = keep(c->ev, &b, out);
     buf_fini(&b);
     bool sorts = t->type->id == CQL_SET || t->type->id == CQL_MAP;
-    if (rc == 0 && sorts) rc = term_sort(t->type, c->r, out);
+    if (rc == 0 && sorts) rc = term_sort(t->type, c->ev, out);
     /* Cassandra takes the type of a set's elements from the first element; a descending clustering
      * column makes the set descending. */
     bool descends = t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
                     t->args[0]->column->desc;
-    return rc == 0 && descends ? term_turn(t->type, c->r, out) : rc;
+    return rc == 0 && descends ? term_turn(t->type, c->ev, out) : rc;
 }
 
 static int eval_call(const struct term *t, const struct term_context *c, struct value *out) {
     struct value args[FUNCTION_ARGS_MAX];
     for (uint32_t i = 0; i < t->n_args; i++)
         if (term_eval_in(t->args[i], c, &args[i])) return -1;
-    return function_call(t->function, c->r, args, t->n_args, out);
+    return function_call(t->function, c->ev, args, t->n_args, out);
 }
 
 /* ---- parts of values ---- */
 
 static int damaged(const struct term_context *c) {
-    return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged");
+    return err_set(c->ev->err, ERR_SERVER, "A stored collection is damaged");
 }
 
 static int refuse_key(const char *is, const char *what, const char *of, const struct term_context *c) {
-    return err_invalid(c->r->err, "Invalid %s value for %s selection on %s", is, what, of);
+    return err_invalid(c->ev->err, "Invalid %s value for %s selection on %s", is, what, of);
 }
 
 /* Evaluates one key of the collection named of. */
@@ -109,8 +109,8 @@ static int eval_bound(const struct term *bound, const struct term_context *c, co
     return 0;
 }
 
-int term_check_subscripts(const struct term *subscripts, struct cql_request *r) {
-    const struct term_context statement = {.r = r};
+int term_check_subscripts(const struct term *subscripts, struct evaluation *ev) {
+    const struct term_context statement = {.ev = ev};
     struct value key;
     for (const struct term *t = subscripts; t; t = t->next_subscript) {
         if (t->kind == TERM_ELEMENT) {
@@ -171,7 +171,7 @@ static int eval_slice(const struct term *t, const struct term_context *c, struct
     buf_u32(&b, 0);
     uint32_t n = put_slice(t->type, &it, &from, &to, &b);
     if (!buf_failed(&b)) buf_patch_u32(&b, 0, n);
-    int rc = n || buf_failed(&b) || !cql_type_is_multicell(t->type) ? keep(c->r, &b, out) : 0;
+    int rc = n || buf_failed(&b) || !cql_type_is_multicell(t->type) ? keep(c->ev, &b, out) : 0;
     buf_fini(&b);
     return rc;
 }
@@ -183,17 +183,13 @@ static int eval_field(const struct term *t, const struct term_context *c, struct
     if (term_eval_in(t->args[0], c, &of)) return -1;
     if (value_is_null(of)) return 0;
     if (cql_elems_open(t->args[0]->type, value_slice(of), &it))
-        return err_set(c->r->err, ERR_SERVER, "A stored user type value is damaged");
+        return err_set(c->ev->err, ERR_SERVER, "A stored user type value is damaged");
     for (uint32_t i = 0; i <= t->field; i++)
         if (!cql_elems_next(&it, out)) *out = value_null();
     return 0;
 }
 
 /* ---- times of a row ---- */
-
-static int64_t now_seconds(const struct cql_request *r) {
-    return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
-}
 
 static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
     return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
@@ -233,10 +229,10 @@ static int part_open(const struct term *t, const struct term_context *c, struct 
     out->has_from = !value_is_null(out->from);
     out->has_to = !value_is_null(out->to);
     const struct cql_type *keys = type->args[0];
-    struct err *e = c->r->err;
+    struct err *e = c->ev->err;
     if (out->has_from && cql_key_encode(keys, false, value_slice(out->from), &out->first, &exact, e)) return -1;
     if (out->has_to && cql_key_encode(keys, false, value_slice(out->to), &out->last, &exact, e)) return -1;
-    return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->r->err) : 0;
+    return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->ev->err) : 0;
 }
 
 static bool part_has(const struct part *p, const struct eng_cell *cell) {
@@ -272,7 +268,7 @@ static void put_time_element(const struct term *t, const struct term_context *c,
     uint8_t bytes[8] = {0};
     struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
     if (!time->present || (t->kind == TERM_TTL && !time->ttl)) v = value_null();
-    else if (t->kind == TERM_TTL) store_u32(bytes, (uint32_t)ttl_left(time, now_seconds(c->r)));
+    else if (t->kind == TERM_TTL) store_u32(bytes, (uint32_t)ttl_left(time, c->ev->now_s));
     else store_u64(bytes, (uint64_t)time->ts);
     cql_elem_put(v, out);
 }
@@ -289,7 +285,7 @@ static int compute_time_fields(const struct term *t, const struct term_context *
         live += time.present;
         put_time_element(t, c, &time, &b);
     }
-    int rc = live ? keep(c->r, &b, out) : 0;
+    int rc = live ? keep(c->ev, &b, out) : 0;
     buf_fini(&b);
     return rc;
 }
@@ -310,7 +306,7 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
         live++;
     }
     if (!buf_failed(&b)) buf_patch_u32(&b, 0, live);
-    int rc = live ? keep(c->r, &b, out) : 0;
+    int rc = live ? keep(c->ev, &b, out) : 0;
     buf_fini(&b);
     return rc;
 }
@@ -340,9 +336,9 @@ static int put_time(const struct term *t, const struct term_context *c, const st
     struct value field = value_of("", 0);
     if (time.present && t->field_value && term_eval_in(t->field_value, c, &field)) return -1;
     if (!time.present || value_is_null(field)) return 0;
-    if (t->kind != TERM_TTL) return number_out(c->r->arena, (uint64_t)time.ts, 8, out, c->r->err);
-    int32_t left = ttl_left(&time, now_seconds(c->r));
-    return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
+    if (t->kind != TERM_TTL) return number_out(c->ev->arena, (uint64_t)time.ts, 8, out, c->ev->err);
+    int32_t left = ttl_left(&time, c->ev->now_s);
+    return left < 0 ? 0 : number_out(c->ev->arena, (uint32_t)left, 4, out, c->ev->err);
 }
 
 static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
@@ -367,15 +363,15 @@ int term_latch_all(const struct term *latches, const struct term_context *c, str
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) {
     struct value v = value_of("", 0); /* a row, where rows are counted */
     if (t->n_args && term_eval_in(t->args[0], c, &v)) return -1;
-    return aggregate_add(&all[t->slot], t->aggregate, t->n_args ? t->args[0]->type : NULL, v, c->r->err);
+    return aggregate_add(&all[t->slot], t->aggregate, t->n_args ? t->args[0]->type : NULL, v, c->ev->err);
 }
 
 static int eval_aggregate(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 0);
     *out = value_null();
-    int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->r->err);
-    if (rc == 0) rc = keep(c->r, &b, out);
+    int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->ev->err);
+    if (rc == 0) rc = keep(c->ev, &b, out);
     buf_fini(&b);
     return rc < 0 ? -1 : 0;
 }
@@ -385,7 +381,7 @@ static int eval_aggregate(const struct term *t, const struct term_context *c, st
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) {
     switch (t->kind) {
     case TERM_CONSTANT: *out = t->value; return 0;
-    case TERM_BIND: return eval_bind(t, c->r, out);
+    case TERM_BIND: return eval_bind(t, c->ev, out);
     case TERM_ITEMS: return eval_items(t, c, out);
     case TERM_CALL: return eval_call(t, c, out);
     case TERM_ELEMENT: return eval_element(t, c, out);
@@ -403,8 +399,8 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
     return -1;
 }
 
-int term_eval(const struct term *t, struct cql_request *r, struct value *out) {
-    const struct term_context statement = {.r = r};
+int term_eval(const struct term *t, struct evaluation *ev, struct value *out) {
+    const struct term_context statement = {.ev = ev};
     return term_eval_in(t, &statement, out);
 }
 

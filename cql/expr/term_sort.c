@@ -33,14 +33,14 @@ static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
     return sorted;
 }
 
-static int keep(struct cql_request *r, struct buf *made, struct value *v) {
-    struct slice copy = buf_failed(made) ? (struct slice){0} : arena_dup(r->arena, buf_slice(made));
+static int keep(struct evaluation *ev, struct buf *made, struct value *v) {
+    struct slice copy = buf_failed(made) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(made));
     buf_fini(made);
     if (copy.p) *v = value_of_slice(copy);
-    return copy.p ? 0 : err_nomem(r->err);
+    return copy.p ? 0 : err_nomem(ev->err);
 }
 
-static int write_all(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n,
+static int write_all(const struct cql_type *t, struct evaluation *ev, const struct entry *all, uint32_t n,
                      struct value *v) {
     struct buf out;
     uint32_t kept = 0;
@@ -57,7 +57,7 @@ static int write_all(const struct cql_type *t, struct cql_request *r, const stru
         if (map) cql_elem_put(all[next - 1].value, &out);
     }
     if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);
-    return keep(r, &out, v);
+    return keep(ev, &out, v);
 }
 
 /* Whether settling may change elements. Tuples and user types are kept as sent. */
@@ -74,61 +74,61 @@ bool term_settles(const struct cql_type *t) {
     return cql_type_is_collection(t) && (t->id != CQL_LIST || changes_inside(t));
 }
 
-int term_settle_item(const struct cql_type *t, struct cql_request *r, struct value *v) {
+int term_settle_item(const struct cql_type *t, struct evaluation *ev, struct value *v) {
     struct buf out;
-    if (term_settles(t)) return term_settle(t, r, v);
+    if (term_settles(t)) return term_settle(t, ev, v);
     if (t->id == CQL_VECTOR && changes_inside(t)) {
         struct rd rd = rd_of(value_slice(*v));
         struct slice element;
         buf_init(&out, 0);
         for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &rd, &element) == 0; i++) {
             struct value item = value_of_slice(element);
-            if (term_settle_item(t->args[0], r, &item)) {
+            if (term_settle_item(t->args[0], ev, &item)) {
                 buf_fini(&out);
                 return -1;
             }
             cql_vector_put(t, value_slice(item), &out);
         }
-        return keep(r, &out, v);
+        return keep(ev, &out, v);
     }
     if (!cql_type_has_forms(t) || cql_value_is_canonical(t, value_slice(*v))) return 0;
     buf_init(&out, 0);
     cql_value_canonical(t, value_slice(*v), &out);
-    return keep(r, &out, v);
+    return keep(ev, &out, v);
 }
 
-static int by_order(const struct cql_type *t, struct cql_request *r, struct value *v, bool inside) {
+static int by_order(const struct cql_type *t, struct evaluation *ev, struct value *v, bool inside) {
     uint32_t n;
     struct cql_elems it;
     bool stays = is_sorted(t, value_slice(*v), &n);
     if (stays && (!inside || !n)) return 0;
-    struct entry *all = ARENA_ARRAY(r->arena, n, struct entry);
-    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
+    struct entry *all = ARENA_ARRAY(ev->arena, n, struct entry);
+    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(ev->err);
     for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) {
         const struct entry came = all[i];
         all[i].at = i;
-        if (inside && term_settle_item(t->args[0], r, &all[i].key)) return -1;
-        if (inside && t->id == CQL_MAP && term_settle_item(t->args[1], r, &all[i].value)) return -1;
+        if (inside && term_settle_item(t->args[0], ev, &all[i].key)) return -1;
+        if (inside && t->id == CQL_MAP && term_settle_item(t->args[1], ev, &all[i].value)) return -1;
         stays = stays && came.key.p == all[i].key.p && came.value.p == all[i].value.p;
     }
     if (stays) return 0;
     if (t->id != CQL_LIST) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
-    return write_all(t, r, all, n, v);
+    return write_all(t, ev, all, n, v);
 }
 
-int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, false); }
+int term_sort(const struct cql_type *t, struct evaluation *ev, struct value *v) { return by_order(t, ev, v, false); }
 
-int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) {
+int term_turn(const struct cql_type *t, struct evaluation *ev, struct value *v) {
     struct cql_elems it;
     uint32_t n = 0;
     if (cql_elems_open(t, value_slice(*v), &it) < 0) return 0;
     for (struct entry e; read_entry(t, &it, &e);) n++;
-    struct entry *all = ARENA_ARRAY(r->arena, n + 1, struct entry);
-    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
+    struct entry *all = ARENA_ARRAY(ev->arena, n + 1, struct entry);
+    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(ev->err);
     for (uint32_t i = n; i > 0 && read_entry(t, &it, &all[i - 1]);) i--;
-    return write_all(t, r, all, n, v);
+    return write_all(t, ev, all, n, v);
 }
 
-int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) {
-    return by_order(t, r, v, changes_inside(t));
+int term_settle(const struct cql_type *t, struct evaluation *ev, struct value *v) {
+    return by_order(t, ev, v, changes_inside(t));
 }

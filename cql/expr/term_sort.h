@@ -9,11 +9,11 @@
 bool term_settles(const struct cql_type *t);
 /* Sorts a set's or map's wire form by element or key and drops repeated ones (the last value
  * wins). */
-int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
+int term_sort(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;
 /* Reverses a sorted set. */
-int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
+int term_turn(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;
 /* As term_sort, and brings elements to their canonical form, also within nested collections and
  * vectors. v stays as it is when nothing changes. */
-int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
+int term_settle(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;
 /* The same for one element of a bound collection, of any type. */
-int term_settle_item(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
+int term_settle_item(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;

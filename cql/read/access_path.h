@@ -24,7 +24,7 @@ struct access_path;
 
 /* The parameters that one execution of a SELECT sets for its source. */
 struct read_spec {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct select_plan *plan;
     bool as_keyspaces;        /* pages end by what is read, and before the row that does not fit (cql/read/meter.h) */
     bool paged;               /* pages end by what is read */

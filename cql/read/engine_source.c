@@ -18,10 +18,6 @@ enum { GO_ON = 2 };
 
 static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE; }
 
-static int64_t now_seconds(const struct cql_request *r) {
-    return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
-}
-
 static inline int keep(struct kept_key *k, struct slice bytes, struct err *e) {
     return LIKELY(!kept_key_put(k, bytes)) ? 0 : err_nomem(e);
 }
@@ -135,11 +131,11 @@ struct point {
 
 /* Row and static values as they were at one moment. */
 static int get_pair(struct engine_source *s, struct point *out) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     const struct piece *p = &s->piece;
     struct eng_pair *pair = ARENA_NEW(r->arena, struct eng_pair);
     if (!pair) return err_nomem(r->err);
-    int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
+    int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, r->eval.now_s, r->arena, pair, r->cost, r->err);
     if (rc < 0) return rc;
     bool dead = pair->expired || (s->view.layout->has_timestamps && pair->row.n_deletions);
     *out = (struct point){.visible = pair->has_row,
@@ -151,13 +147,13 @@ static int get_pair(struct engine_source *s, struct point *out) {
 }
 
 static int get_row(struct engine_source *s, struct point *out) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     struct eng *eng = r->db->options.eng;
     const struct piece *p = &s->piece;
     uint64_t dead = r->cost->tombstones;
     struct eng_row *row = ARENA_NEW(r->arena, struct eng_row);
     if (!row) return err_nomem(r->err);
-    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, row, r->cost, r->err);
+    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, r->eval.now_s, r->arena, row, r->cost, r->err);
     if (rc < 0) return rc;
     *out = (struct point){.visible = rc > 0,
                           .n_markers = s->view.layout->has_timestamps ? row->n_markers : 0,
@@ -189,7 +185,7 @@ SELDOM static int read_point(struct engine_source *s, struct read_row *out) {
 /* ---- scans ---- */
 
 static int open_scan(struct engine_source *s) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     s->passed = 0;
     s->scan = eng_scan_open(r->db->options.eng, tier(s), &s->scan_spec, r->cost, r->err);
     if (s->scan && r->blocking) eng_scan_allow(s->scan, PART_ROWS, PART_BYTES);
@@ -215,7 +211,7 @@ static int start_scan(struct engine_source *s) {
                                           .rows = true,
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
-                                          .now = now_seconds(s->spec.r),
+                                          .now = s->spec.r->eval.now_s,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
         s->scan_spec.resume_key = resume->key;
@@ -347,7 +343,7 @@ enum read_pull engine_source_stream(struct read_source *source, uint64_t most, u
 
 /* The first of the rows that match an excluded bound is read, and not returned. */
 SELDOM static int read_bound(struct engine_source *s) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     close_scan(s);
     s->state = AT_NEXT_PIECE;
     if (!s->piece.bound) return GO_ON;
@@ -357,7 +353,7 @@ SELDOM static int read_bound(struct engine_source *s) {
                                  .n_slices = 1,
                                  .rows = true,
                                  .expired = true,
-                                 .now = now_seconds(r)};
+                                 .now = r->eval.now_s};
     s->scan = eng_scan_open(r->db->options.eng, tier(s), &spec, r->cost, r->err);
     if (!s->scan) return READ_FAILED;
     s->item.kind = ENG_ITEM_PARTITION;
@@ -416,7 +412,7 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn,
                                       void *keys) {
-    struct cql_request *r = spec->r;
+    struct cql_run *r = spec->r;
     struct engine_source *s = ARENA_NEW(r->arena, struct engine_source);
     if (!s) return err_nomem(r->err), NULL;
     s->base = (struct read_source){.op = {next}, .path = path, .partition_limit = spec->partition_limit};
@@ -437,7 +433,7 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
 }
 
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     struct eng_scan_spec spec = {.table = s->spec.plan->table->storage,
                                  .token_from = from,
                                  .token_to = to,
@@ -445,7 +441,7 @@ int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {
                                  .rows = true,
                                  .expired = true,
                                  .deletions = s->view.layout->has_timestamps,
-                                 .now = now_seconds(r)};
+                                 .now = r->eval.now_s};
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, tier(s), &spec, NULL, r->err);
     struct eng_item item;
     if (!scan) return READ_FAILED;

@@ -43,7 +43,7 @@ static int put_key(struct row_group *g) {
     buf_clear(&g->next_key, KEY_KEEP);
     for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->row.values[i], &g->next_key);
     if (p->group_function) {
-        struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+        struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
         struct value last;
         if (term_eval_in(p->group_function, &c, &last)) return -1;
         cql_elem_put(last, &g->next_key);
@@ -54,7 +54,7 @@ static int put_key(struct row_group *g) {
 /* 1: the row is in the open group now; 0: no further group of its partition is wanted. */
 static int start_group(struct row_group *g) {
     const struct select_plan *p = g->plan;
-    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
     if (g->source->given >= g->partition_limit) {
         g->source->skip_partition = true;
         return 0;
@@ -91,7 +91,7 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
         if (g->pending) return close_group(g, out);
         int in = other ? start_group(g) : 1;
         if (in < 0) return READ_FAILED;
-        struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+        struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
         for (uint32_t i = 0; in && i < g->plan->n_aggregates; i++)
             if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return READ_FAILED;
     }
@@ -100,7 +100,7 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
     return nothing ? READ_END : close_group(g, out);
 }
 
-int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r,
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_run *r,
                    const struct select_plan *plan) {
     *g = (struct row_group){
         .op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};

@@ -14,7 +14,7 @@ struct row_group {
     struct read_op op;
     struct read_op *below;
     struct read_source *source;
-    struct cql_request *r;
+    struct cql_run *r;
     const struct select_plan *plan;
     uint64_t partition_limit;    /* groups wanted of a partition; UINT64_MAX: all */
     struct aggregate *aggregates;
@@ -26,6 +26,6 @@ struct row_group {
     bool open, pending, ended;
 };
 
-int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r,
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_run *r,
                    const struct select_plan *plan) MUST_CHECK;
 void row_group_fini(struct row_group *g);

@@ -87,7 +87,7 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
     return READ_ROW;
 }
 
-void row_order_init(struct row_order *o, struct read_op *below, struct cql_request *r, const struct select_plan *plan) {
+void row_order_init(struct row_order *o, struct read_op *below, struct cql_run *r, const struct select_plan *plan) {
     *o = (struct row_order){.op = {next}, .below = below, .r = r, .plan = plan};
     arena_init_in(&o->keep, r->arena->share, KEEP_CHUNK, KEEP_MAX);
 }

@@ -13,7 +13,7 @@ struct sorted_row;
 struct row_order {
     struct read_op op;
     struct read_op *below;
-    struct cql_request *r;
+    struct cql_run *r;
     const struct select_plan *plan;
     struct arena keep;
     struct sorted_row *rows;
@@ -21,5 +21,5 @@ struct row_order {
     bool sorted;
 };
 
-void row_order_init(struct row_order *o, struct read_op *below, struct cql_request *r, const struct select_plan *plan);
+void row_order_init(struct row_order *o, struct read_op *below, struct cql_run *r, const struct select_plan *plan);
 void row_order_fini(struct row_order *o);

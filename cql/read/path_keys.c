@@ -13,7 +13,7 @@ struct keys {
 
 static int eval(const struct read_spec *spec, void **out, bool *none) {
     const struct where_plan *w = spec->plan->where;
-    struct cql_request *r = spec->r;
+    struct cql_run *r = spec->r;
     struct keys *k = ARENA_NEW(r->arena, struct keys);
     if (!k) return err_nomem(r->err);
     *out = k;
@@ -21,15 +21,15 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
         k->parts = &k->part;
         k->rows = &k->row;
         k->n_parts = k->n_rows = 1;
-        return where_row(w, r, false, &k->part, &k->row);
+        return where_row(w, &r->eval, false, &k->part, &k->row);
     }
     struct where_keys keys;
-    if (where_key_values(w, r, &keys)) return -1;
-    if (w->rows == WHERE_ROW_KEYS && where_row_keys(w, r, &k->rows, &k->n_rows)) return -1;
-    if (w->rows != WHERE_ALL_ROWS && k->n_rows != 1 && where_slices(w, r, &k->slices, &k->n_slices)) return -1;
+    if (where_key_values(w, &r->eval, &keys)) return -1;
+    if (w->rows == WHERE_ROW_KEYS && where_row_keys(w, &r->eval, &k->rows, &k->n_rows)) return -1;
+    if (w->rows != WHERE_ALL_ROWS && k->n_rows != 1 && where_slices(w, &r->eval, &k->slices, &k->n_slices)) return -1;
     *none = w->rows != WHERE_ALL_ROWS && k->n_rows == 0 && k->n_slices == 0;
     if (*none) return 0;
-    if (where_parts(w, r, &keys, true, &k->parts, &k->n_parts)) return -1;
+    if (where_parts(w, &r->eval, &keys, true, &k->parts, &k->n_parts)) return -1;
     *none = k->n_parts == 0;
     return 0;
 }

@@ -17,7 +17,7 @@ struct keys {
 
 static int eval(const struct read_spec *spec, void **out, bool *none) {
     const struct where_plan *w = spec->plan->where;
-    struct cql_request *r = spec->r;
+    struct cql_run *r = spec->r;
     struct keys *k = ARENA_NEW(r->arena, struct keys);
     if (!k) return err_nomem(r->err);
     *out = k;
@@ -27,11 +27,12 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
         k->each = &k->row;
         k->n_parts = 1;
         k->row.is_row = true;
-        return where_row(w, r, true, &k->part, &k->row.key);
+        return where_row(w, &r->eval, true, &k->part, &k->row.key);
     }
     struct where_keys keys;
-    if (where_key_values(w, r, &keys) || where_parts(w, r, &keys, false, &k->parts, &k->n_parts)) return -1;
-    if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, r, &k->each, &k->n_each)) return -1;
+    if (where_key_values(w, &r->eval, &keys)) return -1;
+    if (where_parts(w, &r->eval, &keys, false, &k->parts, &k->n_parts)) return -1;
+    if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, &r->eval, &k->each, &k->n_each)) return -1;
     *none = k->n_parts == 0;
     uint64_t n = (uint64_t)k->n_parts * k->n_each;
     struct compat compat = compat_in(r, &r->compiled->compat);
@@ -74,7 +75,7 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
 
 static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct keys *k = keys;
-    struct cql_request *r = spec->r;
+    struct cql_run *r = spec->r;
     k->resume = spec->resume;
     k->first = k->at = spec->resume ? spec->resume->partition : 0;
     k->total = (uint64_t)k->n_parts * k->n_each;

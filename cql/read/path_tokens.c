@@ -14,7 +14,7 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (!k) return err_nomem(spec->r->err);
     *out = k;
     *none = false;
-    int some = where_tokens(spec->plan->where, spec->r, &k->from, &k->to);
+    int some = where_tokens(spec->plan->where, &spec->r->eval, &k->from, &k->to);
     k->any = some > 0;
     return some < 0 ? -1 : 0;
 }

@@ -50,7 +50,7 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
         const struct where_step *s = spec->plan->where->partition_steps[i];
         if (!s || s->kind != STEP_EQ) return 0;
-        if (term_eval(s->term, spec->r, &key[i])) return -1;
+        if (term_eval(s->term, &spec->r->eval, &key[i])) return -1;
     }
     *out = key;
     return 0;
@@ -151,7 +151,7 @@ static int take_row(void *arg, const struct value *values) {
 
 /* Loads the rows behind those loaded before, as many as the source takes at once. */
 static int load(struct virtual_source *s) {
-    struct cql_request *r = s->spec.r;
+    struct cql_run *r = s->spec.r;
     const struct schema_table *t = s->spec.plan->table;
     if (t->virt->blocks && !r->blocking) return READ_INCOMPLETE;
     if (s->n) {

@@ -37,8 +37,11 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
         row->out = p->out;
         return READ_ROW;
     }
-    struct term_context c = {
-        .r = p->r, .view = row->view, .values = row->values, .aggregates = row->aggregates, .latched = row->latched};
+    struct term_context c = {.ev = &p->r->eval,
+                             .view = row->view,
+                             .values = row->values,
+                             .aggregates = row->aggregates,
+                             .latched = row->latched};
     for (uint32_t i = 0; i < plan->n_selectors; i++)
         if (term_eval_in(plan->selectors[i], &c, &p->out[i])) return READ_FAILED;
     row->out = p->out;
@@ -47,7 +50,7 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
     return make_json(p) ? READ_FAILED : READ_ROW;
 }
 
-int row_project_init(struct row_project *p, struct read_op *below, struct cql_request *r,
+int row_project_init(struct row_project *p, struct read_op *below, struct cql_run *r,
                      const struct select_plan *plan) {
     *p = (struct row_project){.op = {next}, .below = below, .r = r, .plan = plan};
     p->out = ARENA_ARRAY(r->arena, plan->n_selectors + 1, struct value);

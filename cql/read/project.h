@@ -8,10 +8,10 @@ struct select_plan;
 struct row_project {
     struct read_op op;
     struct read_op *below;
-    struct cql_request *r;
+    struct cql_run *r;
     const struct select_plan *plan;
     struct value *out, json;
 };
 
-int row_project_init(struct row_project *p, struct read_op *below, struct cql_request *r,
+int row_project_init(struct row_project *p, struct read_op *below, struct cql_run *r,
                      const struct select_plan *plan) MUST_CHECK;

@@ -24,11 +24,11 @@ struct select_run {
 
 /* ---- the parameters of a request ---- */
 
-static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out) {
+static int eval_limit(struct cql_run *r, const struct term *t, uint64_t *out) {
     struct value v;
     *out = UINT64_MAX;
     if (!t) return 0;
-    if (term_eval(t, r, &v)) return -1;
+    if (term_eval(t, &r->eval, &v)) return -1;
     if (value_is_unset(v)) return 0;
     if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of limit");
     if (v.n != 4 || (int32_t)load_u32(v.p) <= 0) return err_invalid(r->err, "LIMIT must be strictly positive");
@@ -36,15 +36,15 @@ static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out
     return 0;
 }
 
-static int make_spec(struct cql_request *r, const struct select_plan *p, struct read_spec *out) {
-    bool rows = !p->n_aggregates && !p->grouped, asked = r->params.page_size > 0;
+static int make_spec(struct cql_run *r, const struct select_plan *p, struct read_spec *out) {
+    bool rows = !p->n_aggregates && !p->grouped, asked = r->in->params.page_size > 0;
     *out = (struct read_spec){.r = r, .plan = p};
     if (eval_limit(r, p->limit, &out->limit) || eval_limit(r, p->partition_limit, &out->partition_limit)) return -1;
     if (p->group_fault) return err_invalid(r->err, "%s", p->group_fault);
-    if (term_check_subscripts(p->subscripts, r)) return -1;
+    if (term_check_subscripts(p->subscripts, &r->eval)) return -1;
     out->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
     out->paged = rows && (out->as_keyspaces || asked) && !p->table->virt;
-    out->page_rows = asked && (rows || (p->grouped && !p->distinct)) ? (uint64_t)r->params.page_size : UINT64_MAX;
+    out->page_rows = asked && (rows || (p->grouped && !p->distinct)) ? (uint64_t)r->in->params.page_size : UINT64_MAX;
     out->count_read_rows = out->as_keyspaces && rows && !p->distinct && !p->partition_limit;
     out->may_unread = p->grouped && out->page_rows != UINT64_MAX;
     return 0;
@@ -56,7 +56,7 @@ static int check_order(const struct read_spec *spec, bool empty) {
     const struct select_plan *p = spec->plan;
     if (empty && !p->n_aggregates && !p->grouped) return 0;
     if (!p->ordered || !p->several_partitions) return 0;
-    if (spec->r->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
+    if (spec->r->in->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
     return err_invalid(
         spec->r->err,
         "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
@@ -71,7 +71,7 @@ static struct read_op *add_filter(struct select_run *run, struct read_op *below,
     row_filter_init(&run->filter, below, run->source);
     run->filter.counts = !p->n_aggregates && !p->grouped;
     run->filter.first_only = p->distinct;
-    if (p->where->n_filters && !(run->filter.filters = where_filters_bind(p->where, spec->r))) return NULL;
+    if (p->where->n_filters && !(run->filter.filters = where_filters_bind(p->where, &spec->r->eval))) return NULL;
     return &run->filter.op;
 }
 
@@ -115,7 +115,7 @@ static int build(struct select_run *run, const struct access_path *path, const s
     return 0;
 }
 
-static void fini(struct cql_request *r) {
+static void fini(struct cql_run *r) {
     struct select_run *run = r->running;
     if (run->grouped) row_group_fini(&run->group);
     if (run->ordered) row_order_fini(&run->order);
@@ -126,13 +126,13 @@ static void fini(struct cql_request *r) {
 
 /* ---- the run ---- */
 
-static int send(struct cql_request *r, const struct value *values) {
+static int send(struct cql_run *r, const struct value *values) {
     r->cost->rows_returned++;
     if (r->sink->row(r->sink, values) == 0) return 0;
     return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
 }
 
-static enum read_pull stream(struct cql_request *r, struct select_run *run) {
+static enum read_pull stream(struct cql_run *r, struct select_run *run) {
     uint32_t n = 0;
     uint64_t most = run->streams ? result_page_room(&run->page) : 0;
     if (!most) return READ_ROW;
@@ -142,20 +142,20 @@ static enum read_pull stream(struct cql_request *r, struct select_run *run) {
     return got;
 }
 
-static int finish(struct cql_request *r, struct select_run *run) {
+static int finish(struct cql_run *r, struct select_run *run) {
     const struct select_plan *p = run->statement->plan;
     struct paging_state state;
     if (run->source->path->end) run->source->path->end(run->source);
     op_cost_count_rows(r->cost);
-    r->result.kind = RESULT_ROWS;
-    r->result.meta = &run->statement->result;
+    r->answer.result.kind = RESULT_ROWS;
+    r->answer.result.meta = &run->statement->result;
     return result_page_next(&run->page, &state)
-               ? paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err)
+               ? paging_encode(&state, p->salt, r->arena, &r->answer.result.paging_state, r->err)
                : 0;
 }
 
 /* One bounded part. */
-static enum cql_outcome pull(struct cql_request *r) {
+static enum cql_outcome pull(struct cql_run *r) {
     struct select_run *run = r->running;
     struct read_row row;
     enum read_pull got;
@@ -165,9 +165,9 @@ static enum cql_outcome pull(struct cql_request *r) {
     enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
     /* A serial read must not report data that a crash could still lose: its answer waits until all
      * it may have seen is durable. */
-    bool serial = r->params.consistency == CL_SERIAL || r->params.consistency == CL_LOCAL_SERIAL;
+    bool serial = r->in->params.consistency == CL_SERIAL || r->in->params.consistency == CL_LOCAL_SERIAL;
     if (outcome == CQL_DONE && serial && !r->cost->is_system) {
-        r->commit_seq = eng_barrier_seq(r->db->options.eng);
+        r->answer.commit_seq = eng_barrier_seq(r->db->options.eng);
         outcome = CQL_COMMIT;
     }
     fini(r);
@@ -181,7 +181,7 @@ static enum cql_outcome pull(struct cql_request *r) {
     return CQL_OFFLOAD;
 }
 
-static enum cql_outcome more(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome more(struct cql_run *r, const struct cql_statement *s) {
     struct select_run *run = r->running;
     assert(run->statement == s);
     if (cql_check_running(r)) {
@@ -192,13 +192,13 @@ static enum cql_outcome more(struct cql_request *r, const struct cql_statement *
     return pull(r);
 }
 
-static int start(struct cql_request *r, struct select_run *run, const struct access_path *path,
+static int start(struct cql_run *r, struct select_run *run, const struct access_path *path,
                  struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
     void *keys = NULL;
     bool empty = false;
-    if (r->params.paging_state.p) {
-        if (paging_decode(r->params.paging_state, p->salt, &run->resume, r->err)) return -1;
+    if (r->in->params.paging_state.p) {
+        if (paging_decode(r->in->params.paging_state, p->salt, &run->resume, r->err)) return -1;
         spec->resume = &run->resume;
         spec->limit = run->resume.has_limit ? run->resume.limit_left : UINT64_MAX;
     }
@@ -214,11 +214,11 @@ static int start(struct cql_request *r, struct select_run *run, const struct acc
     return 0;
 }
 
-static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     const struct select_plan *p = s->plan;
     struct read_spec spec;
-    r->work_class = p->path->work_class;
-    r->deadline_per_part = p->n_aggregates || p->grouped;
+    r->answer.work_class = p->path->work_class;
+    r->answer.deadline_per_part = p->n_aggregates || p->grouped;
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
     if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in))
         return CQL_OFFLOAD;

@@ -34,7 +34,7 @@ struct table_use {
 
 struct term_scope;
 struct term_search;
-struct cql_request;
+struct cql_run;
 struct cql_statement;
 
 struct compile {
@@ -56,6 +56,6 @@ struct compile {
     /* Checks that the client's role may change the schema so. The statement's compile calls it
      * before any error that would reveal which objects exist; NULL: the check is done when the
      * statement runs. */
-    int (*permit)(struct cql_request *r, const struct cql_statement *s);
-    struct cql_request *asked_by;
+    int (*permit)(struct cql_run *r, const struct cql_statement *s);
+    struct cql_run *asked_by;
 };

@@ -23,10 +23,10 @@ static const char *class_of(const struct schema_table *t) {
 
 static bool is_simple(const struct schema_table *t) { return strstr(class_of(t), "SimpleStrategy") != NULL; }
 
-int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t,
+int consistency_check(const struct cql_run *r, enum consistency_use use, const struct schema_table *t,
                       const struct compat *k) {
-    uint16_t level = r->params.consistency;
-    uint16_t serial = r->params.serial_consistency;
+    uint16_t level = r->in->params.consistency;
+    uint16_t serial = r->in->params.serial_consistency;
     if (use == CONSISTENCY_CONDITION && serial != CL_SERIAL && serial != CL_LOCAL_SERIAL)
         return err_invalid(r->err, "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
     bool read = use == CONSISTENCY_READ, one = level == CL_ONE || level == CL_LOCAL_ONE;
@@ -47,13 +47,14 @@ int consistency_check(const struct cql_request *r, enum consistency_use use, con
     return 0;
 }
 
-int consistency_reach(const struct cql_request *r, const struct schema_keyspace *ks) {
-    int needed = r->params.consistency < ARRAY_LEN(levels) ? levels[r->params.consistency].replicas : 0;
+int consistency_reach(const struct cql_run *r, const struct schema_keyspace *ks) {
+    uint16_t level = r->in->params.consistency;
+    int needed = level < ARRAY_LEN(levels) ? levels[level].replicas : 0;
     if (needed <= 1 || r->db->options.mode != MODE_CASSANDRA) return 0;
     int alive = 0;
     for (uint32_t i = 1; i < ks->n_replication; i++) alive += atoi(ks->replication[i].value);
     if (alive >= needed) return 0;
-    err_set(r->err, ERR_UNAVAILABLE, "Cannot achieve consistency level %s", consistency_name(r->params.consistency));
-    r->err->detail = (struct err_detail){.consistency = r->params.consistency, .required = needed, .received = alive};
+    err_set(r->err, ERR_UNAVAILABLE, "Cannot achieve consistency level %s", consistency_name(level));
+    r->err->detail = (struct err_detail){.consistency = level, .required = needed, .received = alive};
     return -1;
 }

@@ -19,8 +19,8 @@ enum consistency_use {
 };
 
 /* k: the statement's. ERR_INVALID: the level, or the serial consistency of a condition, is none for this. */
-int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t,
+int consistency_check(const struct cql_run *r, enum consistency_use use, const struct schema_table *t,
                       const struct compat *k) MUST_CHECK;
 /* ERR_UNAVAILABLE: the keyspace has fewer replicas than the level asks for. */
-int consistency_reach(const struct cql_request *r, const struct schema_keyspace *ks) MUST_CHECK;
+int consistency_reach(const struct cql_run *r, const struct schema_keyspace *ks) MUST_CHECK;
 const char *consistency_name(uint16_t level);

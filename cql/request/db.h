@@ -16,4 +16,4 @@ struct cql_db {
 };
 
 /* The context for the functions of system tables, for one request. */
-struct virtual_context db_virtual_context(struct cql_request *r);
+struct virtual_context db_virtual_context(struct cql_run *r);

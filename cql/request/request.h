@@ -1,6 +1,7 @@
 /* Requests, sessions and results as the folders of cql see them; cql/cql.h passes them down.
  *
- * The caller fills a cql_request; the statement that runs fills its result and hands rows to its sink as it finds them.
+ * The caller fills a cql_request, which stays as it is, and a cql_run; the statement that runs hands rows to its sink
+ * as it finds them, and leaves all else in the cql_answer.
  */
 #pragma once
 
@@ -14,19 +15,19 @@
 #include "system_schema/catalog.h"
 #include "types/value.h"
 
-struct cql_request;
+struct cql_run;
 struct limit_connection; /* metering/limits/limiter.h */
 struct limit_verdict;
 struct access_control;
 
-/* admit is called once for every request, when its cost (r->cost) is known and before it writes: 0,
+/* admit is called once in a run, when its cost (r->cost) is known and before it writes: 0,
  * or -1 with the error that refuses the request. admit NULL allows all. It runs on the request's
  * thread. */
 struct cql_admission {
     /* Called before a SELECT reads a table, on every thread that runs it: -1 when it would be
      * refused at any cost. NULL: none is refused so. */
-    int (*begin)(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e);
-    int (*admit)(void *arg, struct cql_request *r, struct err *e);
+    int (*begin)(void *arg, struct cql_run *r, const struct schema_table *t, struct err *e);
+    int (*admit)(void *arg, struct cql_run *r, struct err *e);
     void *arg;
 };
 
@@ -165,9 +166,53 @@ enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
 
 struct cql_statement;
 
+/* What a client asks, as decoded. Nothing changes it while it runs. */
 struct cql_request {
-    /* set by the caller */
     enum cql_request_kind kind;
+    struct cql_params params;
+    struct slice query;       /* QUERY, PREPARE */
+    /* QUERY: a statement made without a text, and query is how reports name it; NULL: query is parsed */
+    struct ast_stmt *tree;
+    struct slice prepared_id; /* EXECUTE */
+    enum ast_batch_kind batch_kind;
+    uint32_t n_items;
+    const struct cql_batch_item *items;
+};
+
+/* What terms are evaluated with: the values of the statement's markers, in their order, and the
+ * moment; arena and err take what an evaluation makes. */
+struct evaluation {
+    struct arena *arena;
+    struct err *err;
+    uint32_t n_values;
+    const struct value *values;
+    int64_t now_us;
+    int64_t now_s; /* of TTL and expiry: the client's (v5) or now_us */
+};
+
+/* What a run leaves for its caller. */
+struct cql_answer {
+    struct cql_result result;
+    uint32_t n_warnings;
+    const char **warnings;    /* in the arena; cql_warn appends */
+    uint64_t commit_seq;      /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
+    enum stmt_kind stmt_kind; /* STMT_KINDS when nothing was parsed */
+    /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
+    struct slice fingerprint;
+    enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
+    /* for WORK_UPDATE, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a
+     * literal */
+    const char *write_type;
+    /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
+    bool deadline_per_part;
+    int64_t again_us;    /* with CQL_AGAIN: machine time before which there is nothing to do; 0: more at once */
+    int64_t admitted_us; /* wall time at which the admission asked the limiter; 0: it did not */
+    const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL: none */
+};
+
+/* One run of a request. The caller sets the first part; cql keeps its state in the rest. */
+struct cql_run {
+    const struct cql_request *in;
     struct cql_db *db;
     struct cql_session *session;
     struct arena *arena;
@@ -176,66 +221,45 @@ struct cql_request {
     struct row_sink *sink;
     /* where writes go; on a loop the caller commits it, on a thread that may block it is empty before and after */
     struct eng_batch *batch;
-    int64_t now_us;          /* the request's one clock reading */
+    int64_t now_us;          /* the run's one clock reading */
     bool blocking;           /* on a thread that may block */
-    bool noted;              /* it runs anew, and has given its notes */
+    bool noted;              /* the request runs anew, and has given its notes */
     const _Atomic bool *cancelled; /* true: the client no longer waits for the answer; NULL: never */
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
-    struct cql_params params;
-    struct slice query;       /* QUERY, PREPARE */
-    /* QUERY: a statement made without a text, and query is how CQL would write it; NULL: query is
-     * parsed */
-    struct ast_stmt *tree;
-    struct slice prepared_id; /* EXECUTE */
-    enum ast_batch_kind batch_kind;
-    uint32_t n_items;
-    const struct cql_batch_item *items;
-    /* filled by cql */
+
+    struct cql_answer answer;
+
+    /* of cql */
+    struct evaluation eval; /* of the statement that runs; of a batch, of one after the other */
     /* Carries out the planned writes or the planned change of the schema; cql_apply calls it once.
      * NULL: nothing is planned. */
-    enum cql_outcome (*apply)(struct cql_request *r);
+    enum cql_outcome (*apply)(struct cql_run *r);
     bool admitted;       /* cql_admit has said yes */
-    int64_t admitted_us; /* wall time at which the admission asked the limiter; 0: it did not */
-    const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL: none */
-    uint64_t commit_seq; /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
-    struct cql_result result;
-    uint32_t n_warnings;
-    const char **warnings; /* in the arena; cql_warn appends */
     /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
     const struct schema *schema;
     struct compat_notes *notes;  /* --compatibility report; else NULL */
     struct cql_prepared *statement; /* referenced while the request runs */
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;
-    enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
-    /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
-    struct slice fingerprint;
-    enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
-    /* for WORK_UPDATE, the write type that ERR_WRITE_TIMEOUT reports: SIMPLE, BATCH, CAS, ...; a
-     * literal */
-    const char *write_type;
-    /* A request between two parts. running is the statement's own, in the request's arena.
-     * running_fini, when set, gives back what the arena does not hold; cql_request_fini calls it
-     * once, on any thread, whether the request came to its end or was dropped half-way. */
-    /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
-    bool deadline_per_part;
-    int64_t again_us; /* with CQL_AGAIN: there is nothing to do before this moment of machine time; 0: more at once */
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
+    /* A request between two parts. running is the statement's own, in the request's arena.
+     * running_fini, when set, gives back what the arena does not hold; cql_run_fini calls it
+     * once, on any thread, whether the request came to its end or was dropped half-way. */
     void *running;
-    void (*running_fini)(struct cql_request *r);
+    void (*running_fini)(struct cql_run *r);
 };
 
 /* Called between two parts, and wherever a request has waited: -1 with an error when the request is
  * cancelled (ERR_SERVER) or its deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; for a
  * PREPARE ERR_OVERLOADED). A write that has begun to commit does not call it. */
-int cql_check_running(struct cql_request *r) MUST_CHECK;
+int cql_check_running(struct cql_run *r) MUST_CHECK;
 
 /* The refusals' context for a running statement: a copy with the request's notes. */
-static inline struct compat compat_in(const struct cql_request *r, const struct compat *of) {
+static inline struct compat compat_in(const struct cql_run *r, const struct compat *of) {
     struct compat k = *of;
     k.notes = r->notes;
     return k;
 }
 
 /* Adds a warning to the response. */
-int cql_warn(struct cql_request *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int cql_warn(struct cql_run *r, const char *fmt, ...) PRINTF_LIKE(2, 3);

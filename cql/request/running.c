@@ -5,35 +5,35 @@
 #include "cql/request/db.h"
 #include "cql/request/request.h"
 
-int cql_check_running(struct cql_request *r) {
+int cql_check_running(struct cql_run *r) {
     if (r->cancelled && atomic_load_explicit(r->cancelled, memory_order_relaxed))
         return err_set(r->err, ERR_SERVER, "The client is gone");
     if (!r->deadline_us || clock_machine_us(r->db->options.clock) < r->deadline_us) return 0;
     /* A PREPARE reads and writes no data that an answer could be missing of: it waited too long
      * (Cassandra's Dispatcher). */
-    if (r->kind == REQUEST_PREPARE) return err_set(r->err, ERR_OVERLOADED, "Query timed out before it could start");
+    if (r->in->kind == REQUEST_PREPARE) return err_set(r->err, ERR_OVERLOADED, "Query timed out before it could start");
     /* One node holds the data: the request waited for one answer, and none came (v5 specification,
      * section 9, 0x1100 and 0x1200). */
-    bool write = r->work_class == WORK_UPDATE;
+    bool write = r->answer.work_class == WORK_UPDATE;
     err_set(r->err, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, "Operation timed out - received only 0 responses.");
-    r->err->detail = (struct err_detail){.consistency = r->params.consistency, .required = 1};
+    r->err->detail = (struct err_detail){.consistency = r->in->params.consistency, .required = 1};
     if (write)
         snprintf(r->err->detail.write_type, sizeof(r->err->detail.write_type), "%s",
-                 r->write_type ? r->write_type : "SIMPLE");
+                 r->answer.write_type ? r->answer.write_type : "SIMPLE");
     return -1;
 }
 
-int cql_warn(struct cql_request *r, const char *fmt, ...) {
+int cql_warn(struct cql_run *r, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    const char **all = ARENA_ARRAY(r->arena, r->n_warnings + 1, const char *);
+    const char **all = ARENA_ARRAY(r->arena, r->answer.n_warnings + 1, const char *);
     char *copy = all ? arena_strdup(r->arena, text) : NULL;
     if (!copy) return err_nomem(r->err);
-    if (r->n_warnings) memcpy(all, r->warnings, r->n_warnings * sizeof(*all));
-    all[r->n_warnings++] = copy;
-    r->warnings = all;
+    if (r->answer.n_warnings) memcpy(all, r->answer.warnings, r->answer.n_warnings * sizeof(*all));
+    all[r->answer.n_warnings++] = copy;
+    r->answer.warnings = all;
     return 0;
 }

@@ -51,7 +51,7 @@ const struct schema_table *statement_table(struct compile *c, const struct ast_n
     return t;
 }
 
-enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s) {
+enum cql_outcome statement_run(struct cql_run *r, const struct cql_statement *s) {
     const struct schema_table *t = s->table;
     if (t && r->cost) {
         r->cost->keyspace = t->keyspace->name;

@@ -38,10 +38,10 @@ struct cql_statement {
 struct statement_ops {
     /* c->arena, c->schema and c->binds are set. -1 with c->err. */
     int (*compile)(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out);
-    /* Bound values are r->params.values, complete and in marker order, wire-checked by term_eval. */
-    enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
+    /* Bound values are r->eval.values, complete and in marker order, wire-checked by term_eval. */
+    enum cql_outcome (*run)(struct cql_run *r, const struct cql_statement *s);
     /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
-    enum cql_outcome (*more)(struct cql_request *r, const struct cql_statement *s);
+    enum cql_outcome (*more)(struct cql_run *r, const struct cql_statement *s);
     /* PREPARE's check, for statements that Cassandra otherwise checks when they run; NULL: PREPARE
      * compiles the statement. */
     int (*check)(struct compile *c, const struct ast_stmt *ast);
@@ -53,5 +53,5 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
 /* Finds the table a statement names, with the session's keyspace as default; fills the error
  * ("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"). */
 const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* Runs a compiled statement whose values are in r->params. */
-enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s);
+/* Runs a compiled statement whose values are in r->eval. */
+enum cql_outcome statement_run(struct cql_run *r, const struct cql_statement *s);

@@ -75,7 +75,7 @@ static int change_permissions(const struct principal *a, const struct grant_plan
 
 /* ---- run ---- */
 
-static enum cql_outcome apply_change(struct cql_request *r) {
+static enum cql_outcome apply_change(struct cql_run *r) {
     const struct grant_plan *p = r->compiled->plan;
     struct access_control *access = r->db->options.access;
     struct principal a;
@@ -87,9 +87,9 @@ static enum cql_outcome apply_change(struct cql_request *r) {
     return rc ? CQL_FAILED : CQL_DONE;
 }
 
-static enum cql_outcome run_change(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run_change(struct cql_run *r, const struct cql_statement *s) {
     (void)s;
-    r->work_class = WORK_DDL;
+    r->answer.work_class = WORK_DDL;
     if (!r->blocking) return CQL_OFFLOAD;
     r->apply = apply_change;
     return CQL_DONE;

@@ -46,7 +46,7 @@ static int drop(const struct principal *a, const struct identity_plan *p) {
     return p->ast->if_exists ? 0 : err_invalid(a->r->err, "identity '%s' doesn't exist", p->identity);
 }
 
-static enum cql_outcome apply(struct cql_request *r) {
+static enum cql_outcome apply(struct cql_run *r) {
     struct access_control *access = r->db->options.access;
     const struct cql_statement *s = r->compiled;
     struct principal a;
@@ -58,9 +58,9 @@ static enum cql_outcome apply(struct cql_request *r) {
     return rc ? CQL_FAILED : CQL_DONE;
 }
 
-static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     (void)s;
-    r->work_class = WORK_DDL;
+    r->answer.work_class = WORK_DDL;
     if (!r->blocking) return CQL_OFFLOAD;
     r->apply = apply;
     return CQL_DONE;

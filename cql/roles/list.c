@@ -160,7 +160,7 @@ static int list_permissions(struct listing *l) {
 
 /* ---- run ---- */
 
-static int list(struct cql_request *r, const struct cql_statement *s, const struct role_set *roles) {
+static int list(struct cql_run *r, const struct cql_statement *s, const struct role_set *roles) {
     struct principal a;
     if (principal_init(&a, r, roles)) return -1;
     struct listing *l = ARENA_NEW(r->arena, struct listing);
@@ -170,7 +170,7 @@ static int list(struct cql_request *r, const struct cql_statement *s, const stru
     return l->plan->ast->kind == LIST_PERMISSIONS ? list_permissions(l) : list_roles(l);
 }
 
-static enum cql_outcome run_list(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run_list(struct cql_run *r, const struct cql_statement *s) {
     struct access_control *access = r->db->options.access;
     const struct role_set *roles = access ? access_roles(access) : NULL;
     int rc = list(r, s, roles);
@@ -181,8 +181,8 @@ static enum cql_outcome run_list(struct cql_request *r, const struct cql_stateme
         r->sink->restart(r->sink);
         return CQL_DONE;
     }
-    r->result.kind = RESULT_ROWS;
-    r->result.meta = &s->result;
+    r->answer.result.kind = RESULT_ROWS;
+    r->answer.result.meta = &s->result;
     return CQL_DONE;
 }
 

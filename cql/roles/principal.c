@@ -2,7 +2,7 @@
 
 #include "cql/expr/term.h"
 
-int principal_init(struct principal *a, struct cql_request *r, const struct role_set *roles) {
+int principal_init(struct principal *a, struct cql_run *r, const struct role_set *roles) {
     *a = (struct principal){.r = r, .roles = roles, .role = r->session->role};
     if (!r->db->options.access || !a->role)
         return err_set(r->err, ERR_UNAUTHORIZED, "You have to be logged in and not anonymous to perform this request");

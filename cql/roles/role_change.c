@@ -37,7 +37,7 @@ typedef int (*change_fn)(struct principal *a, const struct ast_role *role, const
 
 /* The hash of the password that a statement gives, made before the roles are locked: it is slow.
  * *hash stays NULL when it gives none. */
-static int hash_given(struct cql_request *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX],
+static int hash_given(struct cql_run *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX],
                       const char **hash) {
     *hash = NULL;
     if (!(o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))) return 0;
@@ -63,7 +63,7 @@ static int create(struct principal *a, const struct ast_role *role, const char *
 static int alter(struct principal *a, const struct ast_role *role, const char *hash);
 
 /* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
-static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
+static enum cql_outcome refuse_anonymous(struct cql_run *r, change_fn change, const struct ast_role_options *o) {
     struct principal nobody;
     if (check_options(o, r->err)) return CQL_FAILED;
     if (change == alter && o->given & ROLE_SUPERUSER)
@@ -74,7 +74,7 @@ static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change
     return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 
-static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
+static enum cql_outcome change_roles(struct cql_run *r, change_fn change) {
     const struct ast_role *role = r->compiled->plan;
     struct access_control *access = r->db->options.access;
     struct principal a;
@@ -186,10 +186,10 @@ static int drop(struct principal *a, const struct ast_role *role, const char *ha
 /* ---- run ---- */
 
 #define CHANGE(name)                                                                                   \
-    static enum cql_outcome name##_apply(struct cql_request *r) { return change_roles(r, name); }      \
-    static enum cql_outcome name##_run(struct cql_request *r, const struct cql_statement *s) {         \
+    static enum cql_outcome name##_apply(struct cql_run *r) { return change_roles(r, name); }      \
+    static enum cql_outcome name##_run(struct cql_run *r, const struct cql_statement *s) {         \
         (void)s;                                                                                       \
-        r->work_class = WORK_DDL;                                                                      \
+        r->answer.work_class = WORK_DDL;                                                                      \
         if (!r->blocking) return CQL_OFFLOAD;                                                          \
         r->apply = name##_apply;                                                                       \
         return CQL_DONE;                                                                               \

@@ -17,14 +17,14 @@ extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops
 
 /* The role that makes a request, as a set of roles describes it. */
 struct principal {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct role_set *roles;
     const char *role;
     bool superuser;
 };
 
 /* -1 and ERR_UNAUTHORIZED when the connection has not logged in. */
-int principal_init(struct principal *a, struct cql_request *r, const struct role_set *roles) MUST_CHECK;
+int principal_init(struct principal *a, struct cql_run *r, const struct role_set *roles) MUST_CHECK;
 /* -1 and ERR_UNAUTHORIZED: the role does not have the permission on the resource. */
 int principal_require(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
 /* As principal_require, but the error names the permission and the resource, roles too. */

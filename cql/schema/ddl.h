@@ -10,9 +10,9 @@
 
 /* The plan, zeroed, with what is common. NULL: no memory. */
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;
-enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s);
+enum cql_outcome ddl_run(struct cql_run *r, const struct cql_statement *s);
 /* In cassandra mode a change is answered when it is visible. */
-enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s);
+enum cql_outcome ddl_more(struct cql_run *r, const struct cql_statement *s);
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
 /* -1: the client's role may not do it. Called as soon as the plan names its object, as Cassandra

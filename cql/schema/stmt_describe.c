@@ -15,7 +15,7 @@ struct describe {
 enum { MAX_STATEMENT = 1 << 20 };
 
 struct answer {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct cql_statement *s;
     const struct describe *d;
     const struct schema *schema;
@@ -271,7 +271,7 @@ static int emit_answer(struct answer *a) {
     return 0;
 }
 
-static enum cql_outcome run_describe(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run_describe(struct cql_run *r, const struct cql_statement *s) {
     struct answer a = {r, s, s->plan, s->schema};
     r->cost->is_system = true;
     if (r->sink->begin(r->sink, &s->result)) {
@@ -279,8 +279,8 @@ static enum cql_outcome run_describe(struct cql_request *r, const struct cql_sta
         return CQL_FAILED;
     }
     if (emit_answer(&a)) return CQL_FAILED;
-    r->result.kind = RESULT_ROWS;
-    r->result.meta = &s->result;
+    r->answer.result.kind = RESULT_ROWS;
+    r->answer.result.meta = &s->result;
     return CQL_DONE;
 }
 

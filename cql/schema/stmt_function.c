@@ -127,7 +127,7 @@ static int compile_drop_absent(struct compile *c, const struct ast_stmt *ast, st
                  : err_invalid(c->err, "Materialized view '%s.%s' doesn't exist", keyspace, name->name);
 }
 
-static enum cql_outcome run_nothing(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run_nothing(struct cql_run *r, const struct cql_statement *s) {
     (void)r;
     (void)s;
     return CQL_DONE;

@@ -20,14 +20,14 @@ static int compile_truncate(struct compile *c, const struct ast_stmt *ast, struc
                : 0;
 }
 
-static enum cql_outcome erase(struct cql_request *r) {
+static enum cql_outcome erase(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
     const struct virtual_change change = {.kind = VIRTUAL_TRUNCATE};
     struct virtual_context ctx = db_virtual_context(r);
     return s->table->virt->write(&ctx, s->table, &change) ? CQL_FAILED : CQL_DONE;
 }
 
-static enum cql_outcome run_truncate(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome run_truncate(struct cql_run *r, const struct cql_statement *s) {
     enum cql_outcome outcome = ddl_run(r, s);
     if (outcome == CQL_DONE && s->table) r->apply = erase; /* a system table's rows are not the engine's */
     return outcome;

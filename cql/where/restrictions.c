@@ -17,96 +17,96 @@ struct product {
     struct value *values;    /* n x width */
 };
 
-static int check_value(struct cql_request *r, const struct schema_column *c, struct value v) {
-    if (value_is_unset(v)) return err_invalid(r->err, "Invalid unset value for column %s", c->name);
-    if (value_is_null(v)) return err_invalid(r->err, "Invalid null value in condition for column %s", c->name);
+static int check_value(struct evaluation *ev, const struct schema_column *c, struct value v) {
+    if (value_is_unset(v)) return err_invalid(ev->err, "Invalid unset value for column %s", c->name);
+    if (value_is_null(v)) return err_invalid(ev->err, "Invalid null value in condition for column %s", c->name);
     return 0;
 }
 
 /* An error that names all columns of a tuple: "Invalid unset value for tuple (c,d)". */
-static int refuse_columns(struct cql_request *r, const struct where_step *s, const char *words, const char *separator,
+static int refuse_columns(struct evaluation *ev, const struct where_step *s, const char *words, const char *separator,
                           const char *end) {
     struct buf text;
     buf_init(&text, 1 << 20);
     buf_put_str(&text, words);
     for (uint32_t i = 0; i < s->n_columns; i++) buf_printf(&text, "%s%s", i ? separator : "", s->columns[i]->name);
     buf_put_str(&text, end);
-    return err_set_buf(r->err, ERR_INVALID, &text);
+    return err_set_buf(ev->err, ERR_INVALID, &text);
 }
 
 /* Values of a tuple, one per column; missing values are null. */
-static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n,
+static int split_tuple(struct evaluation *ev, const struct where_step *s, struct value tuple, uint32_t n,
                        struct value *out) {
     for (uint32_t i = 0; i < n; i++) out[i] = value_null();
-    if (value_is_unset(tuple)) return refuse_columns(r, s, "Invalid unset value for tuple (", ",", ")");
-    if (value_is_null(tuple)) return check_value(r, s->columns[0], tuple);
+    if (value_is_unset(tuple)) return refuse_columns(ev, s, "Invalid unset value for tuple (", ",", ")");
+    if (value_is_null(tuple)) return check_value(ev, s->columns[0], tuple);
     struct rd rd = rd_of(value_slice(tuple));
     for (uint32_t i = 0; i < n && rd_left(&rd); i++) {
         int32_t len = (int32_t)rd_u32(&rd);
         if (len >= 0) out[i] = value_of_slice(rd_bytes(&rd, (size_t)len));
-        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a tuple of %u elements", n);
+        if (rd.bad) return err_invalid(ev->err, "Not enough bytes to read a tuple of %u elements", n);
     }
     return 0;
 }
 
 /* Values of = or of one value of IN: n_columns of them in out. */
-static int split_value(struct cql_request *r, const struct where_step *s, struct value v, struct value *out) {
+static int split_value(struct evaluation *ev, const struct where_step *s, struct value v, struct value *out) {
     if (!s->tuple) {
         out[0] = v;
-        return check_value(r, s->columns[0], v);
+        return check_value(ev, s->columns[0], v);
     }
-    if (split_tuple(r, s, v, s->n_columns, out)) return -1;
+    if (split_tuple(ev, s, v, s->n_columns, out)) return -1;
     bool of_several = s->kind == STEP_IN && (s->list || s->n_values > 1);
     for (uint32_t i = 0; i < s->n_columns; i++) {
         if (!value_is_null(out[i])) continue;
-        if (of_several) return refuse_columns(r, s, "Invalid null value in condition for columns: [", ", ", "]");
-        return err_invalid(r->err, "Invalid null value for column %s", s->columns[i]->name);
+        if (of_several) return refuse_columns(ev, s, "Invalid null value in condition for columns: [", ", ", "]");
+        return err_invalid(ev->err, "Invalid null value for column %s", s->columns[i]->name);
     }
     return 0;
 }
 
 /* The values of the bound list, taken as sent: the error for a null names the column, so this
  * function validates the elements instead of term_eval. */
-static int list_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
+static int list_values(struct evaluation *ev, const struct where_step *s, struct value **out, uint32_t *n) {
     struct value list;
     int32_t bind = term_bind_index(s->list);
     const char *name = s->columns[0]->name;
-    if (bind >= 0 && !s->tuple) list = r->params.values[bind];
-    else if (term_eval(s->list, r, &list)) return -1;
-    if (s->tuple && value_is_unset(list)) return refuse_columns(r, s, "Invalid unset value for in(", ",", ")");
-    if (s->tuple && value_is_null(list)) return err_invalid(r->err, "Invalid null value for IN restriction");
-    if (value_is_unset(list)) return err_invalid(r->err, "Invalid unset value for column %s", name);
-    if (value_is_null(list)) return err_invalid(r->err, "Invalid null value for column %s", name);
-    if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    if (bind >= 0 && !s->tuple) list = ev->values[bind];
+    else if (term_eval(s->list, ev, &list)) return -1;
+    if (s->tuple && value_is_unset(list)) return refuse_columns(ev, s, "Invalid unset value for in(", ",", ")");
+    if (s->tuple && value_is_null(list)) return err_invalid(ev->err, "Invalid null value for IN restriction");
+    if (value_is_unset(list)) return err_invalid(ev->err, "Invalid unset value for column %s", name);
+    if (value_is_null(list)) return err_invalid(ev->err, "Invalid null value for column %s", name);
+    if (list.n < 4) return err_invalid(ev->err, "Not enough bytes to read a list");
     struct rd rd = rd_of(value_slice(list));
     *n = rd_u32(&rd);
-    if (*n > rd_left(&rd) / 4) return err_invalid(r->err, "Not enough bytes to read a list");
-    if (*n > WHERE_KEYS_MAX) return err_invalid(r->err, "Too many values in IN (%u, at most %d)", *n, WHERE_KEYS_MAX);
-    *out = ARENA_ARRAY(r->arena, *n + 1, struct value);
-    if (!*out) return err_nomem(r->err);
+    if (*n > rd_left(&rd) / 4) return err_invalid(ev->err, "Not enough bytes to read a list");
+    if (*n > WHERE_KEYS_MAX) return err_invalid(ev->err, "Too many values in IN (%u, at most %d)", *n, WHERE_KEYS_MAX);
+    *out = ARENA_ARRAY(ev->arena, *n + 1, struct value);
+    if (!*out) return err_nomem(ev->err);
     for (uint32_t i = 0; i < *n; i++) {
         int32_t len = (int32_t)rd_u32(&rd);
         struct value *v = &(*out)[i];
         *v = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
-        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a list");
+        if (rd.bad) return err_invalid(ev->err, "Not enough bytes to read a list");
         if (len < 0 || s->tuple) continue;
-        if (cql_value_validate(s->columns[0]->type, value_slice(*v), r->err) ||
-            term_settle_item(s->columns[0]->type, r, v))
+        if (cql_value_validate(s->columns[0]->type, value_slice(*v), ev->err) ||
+            term_settle_item(s->columns[0]->type, ev, v))
             return -1;
     }
     return 0;
 }
 
-static int product_init(struct product *p, struct cql_request *r, uint32_t width) {
+static int product_init(struct product *p, struct evaluation *ev, uint32_t width) {
     *p = (struct product){.n = 1, .width = width};
-    p->values = ARENA_ARRAY(r->arena, width + 1, struct value);
-    return p->values ? 0 : err_nomem(r->err);
+    p->values = ARENA_ARRAY(ev->arena, width + 1, struct value);
+    return p->values ? 0 : err_nomem(ev->err);
 }
 
-static int product_step(struct product *p, struct cql_request *r, const struct where_step *s) {
+static int product_step(struct product *p, struct evaluation *ev, const struct where_step *s) {
     if (s->kind == STEP_EQ && p->n == 1) { /* in place: the fast path of point reads */
         struct value v;
-        if (term_eval(s->term, r, &v) || split_value(r, s, v, p->values + p->used)) return -1;
+        if (term_eval(s->term, ev, &v) || split_value(ev, s, v, p->values + p->used)) return -1;
         p->used += s->n_columns;
         return 0;
     }
@@ -114,23 +114,23 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
     struct value *list = NULL;
     uint32_t n = s->kind == STEP_IN ? s->n_values : 1;
     if (s->kind == STEP_IN && s->list) {
-        if (list_values(r, s, &list, &n)) return -1;
+        if (list_values(ev, s, &list, &n)) return -1;
     } else {
-        list = ARENA_ARRAY(r->arena, n + 1, struct value);
-        if (!list) return err_nomem(r->err);
+        list = ARENA_ARRAY(ev->arena, n + 1, struct value);
+        if (!list) return err_nomem(ev->err);
         for (uint32_t i = 0; i < n; i++)
-            if (term_eval(s->kind == STEP_IN ? s->values[i] : s->term, r, &list[i])) return -1;
+            if (term_eval(s->kind == STEP_IN ? s->values[i] : s->term, ev, &list[i])) return -1;
     }
     if ((uint64_t)n * p->n > WHERE_KEYS_MAX)
-        return err_invalid(r->err, "The product of the IN lists has more than %d elements", WHERE_KEYS_MAX);
+        return err_invalid(ev->err, "The product of the IN lists has more than %d elements", WHERE_KEYS_MAX);
     struct product next = {.n = n * p->n, .width = p->width, .used = p->used + s->n_columns};
-    next.values = ARENA_ARRAY(r->arena, (size_t)next.n * p->width + 1, struct value);
-    if (!next.values) return err_nomem(r->err);
+    next.values = ARENA_ARRAY(ev->arena, (size_t)next.n * p->width + 1, struct value);
+    if (!next.values) return err_nomem(ev->err);
     for (uint32_t i = 0; i < p->n; i++) {
         for (uint32_t k = 0; k < n; k++) {
             struct value *to = next.values + ((size_t)i * n + k) * p->width;
             memcpy(to, p->values + (size_t)i * p->width, p->used * sizeof(*to));
-            if (split_value(r, s, list[k], to + p->used)) return -1;
+            if (split_value(ev, s, list[k], to + p->used)) return -1;
         }
     }
     *p = next;
@@ -141,7 +141,7 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
 
 /* The range of tokens, both bounds inclusive. wraps: it begins behind its end. among_keys: it
  * selects among given keys; else it is scanned. 1: a range, 0: it is empty, -1. */
-static int token_range(const struct where_plan *w, struct cql_request *r, bool among_keys, int64_t *from, int64_t *to,
+static int token_range(const struct where_plan *w, struct evaluation *ev, bool among_keys, int64_t *from, int64_t *to,
                        bool *wraps) {
     const struct where_step *s = w->token;
     int64_t given[2] = {INT64_MIN, INT64_MAX};
@@ -154,8 +154,8 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
     for (int i = 0; i < 2; i++) {
         struct value v;
         if (!bounds[i]->term) continue;
-        if (term_eval(bounds[i]->term, r, &v)) return -1;
-        if (v.n != 8) return err_invalid(r->err, "Invalid null token value");
+        if (term_eval(bounds[i]->term, ev, &v)) return -1;
+        if (v.n != 8) return err_invalid(ev->err, "Invalid null token value");
         int64_t token = (int64_t)load_u64(v.p);
         /* No key has the minimum token (Murmur3Partitioner): as the upper bound of a scan it means
          * the end of the ring, but no given key lies below it. */
@@ -176,9 +176,9 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
     return *from <= *to;
 }
 
-int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) {
+int where_tokens(const struct where_plan *w, struct evaluation *ev, int64_t *from, int64_t *to) {
     bool wraps;
-    return token_range(w, r, false, from, to, &wraps);
+    return token_range(w, ev, false, from, to, &wraps);
 }
 
 struct key_order {
@@ -203,11 +203,11 @@ static int compare_keys(const void *pa, const void *pb, void *arg) {
     return c ? c : (a > b) - (a < b);
 }
 
-int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) {
+int where_key_values(const struct where_plan *w, struct evaluation *ev, struct where_keys *out) {
     struct product p;
-    if (product_init(&p, r, w->table->n_partition_key)) return -1;
+    if (product_init(&p, ev, w->table->n_partition_key)) return -1;
     for (uint32_t i = 0; i < w->table->n_partition_key; i++)
-        if (product_step(&p, r, w->partition_steps[i])) return -1;
+        if (product_step(&p, ev, w->partition_steps[i])) return -1;
     *out = (struct where_keys){.n = p.n, .values = p.values};
     return 0;
 }
@@ -218,20 +218,20 @@ static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
     return wraps ? low && high : low || high;
 }
 
-int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted,
+int where_parts(const struct where_plan *w, struct evaluation *ev, const struct where_keys *keys, bool sorted,
                 struct eng_part **parts, uint32_t *n) {
     uint32_t width = w->table->n_partition_key;
     int64_t from, to;
     bool wraps; /* a range of tokens that selects among keys may wrap around the ring, as in Cassandra (TokenFilter) */
-    int some = token_range(w, r, true, &from, &to, &wraps);
+    int some = token_range(w, ev, true, &from, &to, &wraps);
     if (some < 0) return -1;
-    uint32_t *order = ARENA_ARRAY(r->arena, keys->n + 1, uint32_t);
-    *parts = ARENA_ARRAY(r->arena, keys->n + 1, struct eng_part);
-    if (!order || !*parts) return err_nomem(r->err);
+    uint32_t *order = ARENA_ARRAY(ev->arena, keys->n + 1, uint32_t);
+    *parts = ARENA_ARRAY(ev->arena, keys->n + 1, struct eng_part);
+    if (!order || !*parts) return err_nomem(ev->err);
     for (uint32_t i = 0; i < keys->n; i++) order[i] = i;
     struct key_order by = {.w = w, .values = keys->values};
-    bool *repeated = ARENA_ARRAY(r->arena, keys->n + 1, bool);
-    if (!repeated) return err_nomem(r->err);
+    bool *repeated = ARENA_ARRAY(ev->arena, keys->n + 1, bool);
+    if (!repeated) return err_nomem(ev->err);
     memset(repeated, 0, keys->n + 1);
     if (keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
     /* Equal values may differ in bytes, as 1.0 and 1.00: the first is read. */
@@ -245,7 +245,7 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
         /* row_key_partition refuses an empty key; outside the range of tokens it is skipped
          * instead. */
         if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue;
-        if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
+        if (row_key_partition(w->table, values, ev->arena, part, ev->err)) return -1;
         *n += !is_outside(part->token, from, to, wraps);
     }
     return 0;
@@ -258,24 +258,24 @@ static int compare_row_keys(const void *a, const void *b) {
 }
 
 /* The columns before a range: one key prefix per combination, in the order of the IN lists. */
-static int combinations(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
+static int combinations(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) {
     struct product p;
-    if (product_init(&p, r, w->table->n_clustering)) return -1;
+    if (product_init(&p, ev, w->table->n_clustering)) return -1;
     for (uint32_t i = 0; i < w->n_clustering_steps && w->clustering_steps[i]->kind != STEP_RANGE; i++)
-        if (product_step(&p, r, w->clustering_steps[i])) return -1;
+        if (product_step(&p, ev, w->clustering_steps[i])) return -1;
     *n = p.n;
-    *keys = ARENA_ARRAY(r->arena, p.n + 1, struct row_key);
-    if (!*keys) return err_nomem(r->err);
+    *keys = ARENA_ARRAY(ev->arena, p.n + 1, struct row_key);
+    if (!*keys) return err_nomem(ev->err);
     for (uint32_t i = 0; i < p.n; i++)
-        if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, r->arena, &(*keys)[i], r->err))
+        if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, ev->arena, &(*keys)[i], ev->err))
             return -1;
     return 0;
 }
 
 /* As combinations, in table order and each once. */
-int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
+int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) {
     uint32_t all;
-    if (combinations(w, r, keys, &all)) return -1;
+    if (combinations(w, ev, keys, &all)) return -1;
     if (all > 1) qsort(*keys, all, sizeof(**keys), compare_row_keys);
     *n = 0;
     for (uint32_t i = 0; i < all; i++)
@@ -285,24 +285,24 @@ int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row
 
 /* ---- one row ---- */
 
-static int equal_values(struct cql_request *r, struct where_step *const *steps, uint32_t n, struct value *out) {
+static int equal_values(struct evaluation *ev, struct where_step *const *steps, uint32_t n, struct value *out) {
     for (uint32_t i = 0; i < n; i++)
-        if (term_eval(steps[i]->term, r, &out[i]) || check_value(r, steps[i]->columns[0], out[i])) return -1;
+        if (term_eval(steps[i]->term, ev, &out[i]) || check_value(ev, steps[i]->columns[0], out[i])) return -1;
     return 0;
 }
 
-int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part,
+int where_row(const struct where_plan *w, struct evaluation *ev, bool partition_first, struct eng_part *part,
               struct row_key *key) {
     const struct schema_table *t = w->table;
-    struct value *of_partition = arena_alloc(r->arena, (t->n_partition_key + t->n_clustering) * sizeof(struct value));
-    if (!of_partition) return err_nomem(r->err);
+    struct value *of_partition = arena_alloc(ev->arena, (t->n_partition_key + t->n_clustering) * sizeof(struct value));
+    if (!of_partition) return err_nomem(ev->err);
     struct value *of_row = of_partition + t->n_partition_key;
-    if (equal_values(r, w->partition_steps, t->n_partition_key, of_partition)) return -1;
-    if (partition_first && row_key_partition(t, of_partition, r->arena, part, r->err)) return -1;
-    if (equal_values(r, w->clustering_steps, t->n_clustering, of_row) ||
-        row_key_clustering(t, of_row, t->n_clustering, r->arena, key, r->err))
+    if (equal_values(ev, w->partition_steps, t->n_partition_key, of_partition)) return -1;
+    if (partition_first && row_key_partition(t, of_partition, ev->arena, part, ev->err)) return -1;
+    if (equal_values(ev, w->clustering_steps, t->n_clustering, of_row) ||
+        row_key_clustering(t, of_row, t->n_clustering, ev->arena, key, ev->err))
         return -1;
-    return partition_first ? 0 : row_key_partition(t, of_partition, r->arena, part, r->err);
+    return partition_first ? 0 : row_key_partition(t, of_partition, ev->arena, part, ev->err);
 }
 
 /* ---- ranges ---- */
@@ -316,27 +316,27 @@ struct range_bound {
     struct value *values;
 };
 
-static int eval_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, bool lower,
+static int eval_bound(struct evaluation *ev, const struct where_step *s, const struct where_bound *b, bool lower,
                       struct range_bound *out) {
     *out = (struct range_bound){.step = s, .lower = lower, .open = !b->term, .inclusive = b->inclusive, .n = b->n};
     if (!b->term) return 0;
     struct value v;
-    out->values = ARENA_ARRAY(r->arena, b->n + 1, struct value);
-    if (!out->values) return err_nomem(r->err);
-    if (term_eval(b->term, r, &v)) return -1;
-    if (value_is_unset(v)) return check_value(r, s->columns[0], v);
+    out->values = ARENA_ARRAY(ev->arena, b->n + 1, struct value);
+    if (!out->values) return err_nomem(ev->err);
+    if (term_eval(b->term, ev, &v)) return -1;
+    if (value_is_unset(v)) return check_value(ev, s->columns[0], v);
     if (!b->tuple) out->values[0] = v;
-    else if (split_tuple(r, s, v, b->n, out->values)) return -1;
+    else if (split_tuple(ev, s, v, b->n, out->values)) return -1;
     if (!b->tuple) {
         out->open = value_is_null(v); /* Cassandra 5.0 ignores a null bound */
         return 0;
     }
     for (uint32_t i = 0; i < b->n; i++)
-        if (check_value(r, s->columns[i], out->values[i])) return -1;
+        if (check_value(ev, s->columns[i], out->values[i])) return -1;
     return 0;
 }
 
-static int extend_key(struct cql_request *r, struct slice prefix, const struct where_step *s,
+static int extend_key(struct evaluation *ev, struct slice prefix, const struct where_step *s,
                       const struct value *values, uint32_t n, struct slice *out) {
     struct buf b;
     buf_init(&b, 0);
@@ -344,9 +344,9 @@ static int extend_key(struct cql_request *r, struct slice prefix, const struct w
     bool exact = true;
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = cql_key_encode(s->columns[i]->type, s->columns[i]->desc, value_slice(values[i]), &b, &exact, r->err);
-    if (rc == 0) *out = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));
-    if (rc == 0 && !out->p) rc = err_nomem(r->err);
+        rc = cql_key_encode(s->columns[i]->type, s->columns[i]->desc, value_slice(values[i]), &b, &exact, ev->err);
+    if (rc == 0) *out = buf_failed(&b) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(&b));
+    if (rc == 0 && !out->p) rc = err_nomem(ev->err);
     buf_fini(&b);
     return rc;
 }
@@ -357,10 +357,10 @@ static struct eng_slice all_of(struct slice prefix) {
 
 /* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when
  * inclusive). */
-static int beyond(struct cql_request *r, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive,
+static int beyond(struct evaluation *ev, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive,
                   struct eng_slice *out) {
     struct slice same, key;
-    if (extend_key(r, prefix, b->step, b->values, i, &same) || extend_key(r, prefix, b->step, b->values, i + 1, &key))
+    if (extend_key(ev, prefix, b->step, b->values, i, &same) || extend_key(ev, prefix, b->step, b->values, i + 1, &key))
         return -1;
     *out = all_of(same);
     if (b->lower != b->step->columns[i]->desc) out->from = (struct eng_bound){.key = key, .after = !inclusive};
@@ -370,7 +370,7 @@ static int beyond(struct cql_request *r, const struct range_bound *b, struct sli
 
 /* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for
  * bound->n. */
-static int bound_slices(struct cql_request *r, const struct range_bound *b, struct slice prefix, struct eng_slice *out,
+static int bound_slices(struct evaluation *ev, const struct range_bound *b, struct slice prefix, struct eng_slice *out,
                         uint32_t *n) {
     *n = 1;
     if (b->open) {
@@ -381,7 +381,7 @@ static int bound_slices(struct cql_request *r, const struct range_bound *b, stru
     for (uint32_t i = 1; i < b->n; i++) mixed = mixed || b->step->columns[i]->desc != b->step->columns[0]->desc;
     if (!mixed) {
         struct slice key;
-        if (extend_key(r, prefix, b->step, b->values, b->n, &key)) return -1;
+        if (extend_key(ev, prefix, b->step, b->values, b->n, &key)) return -1;
         out[0] = all_of(prefix);
         if (b->lower != b->step->columns[0]->desc) out[0].from = (struct eng_bound){.key = key, .after = !b->inclusive};
         else out[0].to = (struct eng_bound){.key = key, .after = b->inclusive};
@@ -390,11 +390,11 @@ static int bound_slices(struct cql_request *r, const struct range_bound *b, stru
     /* The slice of column i lies within the equals of column i - 1: before or after all slices
      * found so far. */
     uint32_t front = b->n, back = b->n;
-    struct eng_slice *tmp = ARENA_ARRAY(r->arena, 2 * (size_t)b->n + 1, struct eng_slice);
-    if (!tmp) return err_nomem(r->err);
+    struct eng_slice *tmp = ARENA_ARRAY(ev->arena, 2 * (size_t)b->n + 1, struct eng_slice);
+    if (!tmp) return err_nomem(ev->err);
     for (uint32_t i = b->n; i-- > 0;) {
         struct eng_slice s;
-        if (beyond(r, b, prefix, i, b->inclusive && i + 1 == b->n, &s)) return -1;
+        if (beyond(ev, b, prefix, i, b->inclusive && i + 1 == b->n, &s)) return -1;
         if (b->lower != b->step->columns[i]->desc) tmp[back++] = s;
         else tmp[--front] = s;
     }
@@ -424,26 +424,26 @@ static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_
 }
 
 /* Slices of the rows with one of the key prefixes and within both bounds. */
-static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper,
+static int range_slices(struct evaluation *ev, const struct range_bound *lower, const struct range_bound *upper,
                         const struct row_key *keys, uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
     size_t room = (lower->n + 1) * (size_t)(upper->n + 1);
     *n = 0;
-    *slices = ARENA_ARRAY(r->arena, n_keys * room + 1, struct eng_slice);
-    struct eng_slice *from = ARENA_ARRAY(r->arena, lower->n + 1, struct eng_slice),
-                     *to = ARENA_ARRAY(r->arena, upper->n + 1, struct eng_slice);
-    if (!*slices || !from || !to) return err_nomem(r->err);
+    *slices = ARENA_ARRAY(ev->arena, n_keys * room + 1, struct eng_slice);
+    struct eng_slice *from = ARENA_ARRAY(ev->arena, lower->n + 1, struct eng_slice),
+                     *to = ARENA_ARRAY(ev->arena, upper->n + 1, struct eng_slice);
+    if (!*slices || !from || !to) return err_nomem(ev->err);
     for (uint32_t i = 0; i < n_keys; i++) {
         uint32_t n_from, n_to;
-        if (bound_slices(r, lower, keys[i].ck, from, &n_from) || bound_slices(r, upper, keys[i].ck, to, &n_to))
+        if (bound_slices(ev, lower, keys[i].ck, from, &n_from) || bound_slices(ev, upper, keys[i].ck, to, &n_to))
             return -1;
         intersect(from, n_from, to, n_to, *slices, n);
     }
     return 0;
 }
 
-static int eval_range(struct cql_request *r, const struct where_step *s, struct range_bound *lower,
+static int eval_range(struct evaluation *ev, const struct where_step *s, struct range_bound *lower,
                       struct range_bound *upper) {
-    return eval_bound(r, s, &s->from, true, lower) || eval_bound(r, s, &s->to, false, upper) ? -1 : 0;
+    return eval_bound(ev, s, &s->from, true, lower) || eval_bound(ev, s, &s->to, false, upper) ? -1 : 0;
 }
 
 static const struct where_step *range_step(const struct where_plan *w) {
@@ -451,17 +451,17 @@ static const struct where_step *range_step(const struct where_plan *w) {
     return last && last->kind == STEP_RANGE ? last : NULL;
 }
 
-int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) {
+int where_slices(const struct where_plan *w, struct evaluation *ev, struct eng_slice **slices, uint32_t *n) {
     struct row_key *keys;
     uint32_t n_keys;
     *n = 0;
-    if (where_row_keys(w, r, &keys, &n_keys)) return -1;
+    if (where_row_keys(w, ev, &keys, &n_keys)) return -1;
     const struct where_step *range = range_step(w);
     struct range_bound lower, upper;
     if (range)
-        return eval_range(r, range, &lower, &upper) ? -1 : range_slices(r, &lower, &upper, keys, n_keys, slices, n);
-    *slices = ARENA_ARRAY(r->arena, n_keys + 1, struct eng_slice);
-    if (!*slices) return err_nomem(r->err);
+        return eval_range(ev, range, &lower, &upper) ? -1 : range_slices(ev, &lower, &upper, keys, n_keys, slices, n);
+    *slices = ARENA_ARRAY(ev->arena, n_keys + 1, struct eng_slice);
+    if (!*slices) return err_nomem(ev->err);
     for (; *n < n_keys; ++*n) (*slices)[*n] = all_of(keys[*n].ck);
     return 0;
 }
@@ -479,26 +479,26 @@ static int compare_numbered(const void *a, const void *b) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower,
+static int range_subquery(struct evaluation *ev, const struct where_step *s, const struct range_bound *lower,
                           const struct range_bound *upper, struct where_subquery *q) {
-    if (range_slices(r, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
+    if (range_slices(ev, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
     q->has_bound = !upper->open && !upper->inclusive;
     if (!q->has_bound) return 0;
     struct slice key;
-    if (extend_key(r, q->key.ck, s, upper->values, upper->n, &key)) return -1;
+    if (extend_key(ev, q->key.ck, s, upper->values, upper->n, &key)) return -1;
     q->bound = all_of(key);
     return 0;
 }
 
-int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out, uint32_t *n) {
+int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct where_subquery **out, uint32_t *n) {
     struct row_key *keys;
     const struct where_step *range = range_step(w);
     struct range_bound lower, upper;
-    if (combinations(w, r, &keys, n)) return -1;
+    if (combinations(w, ev, &keys, n)) return -1;
     if (*n > 1) { /* keeps the first of equal keys, in the given order */
-        struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
-        bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);
-        if (!sorted || !repeated) return err_nomem(r->err);
+        struct numbered_key *sorted = ARENA_ARRAY(ev->arena, *n + 1, struct numbered_key);
+        bool *repeated = ARENA_ARRAY(ev->arena, *n + 1, bool);
+        if (!sorted || !repeated) return err_nomem(ev->err);
         for (uint32_t i = 0; i < *n; i++) sorted[i] = (struct numbered_key){.ck = keys[i].ck, .at = i};
         qsort(sorted, *n, sizeof(*sorted), compare_numbered);
         for (uint32_t i = 1; i < *n; i++) repeated[sorted[i].at] = slice_eq(sorted[i].ck, sorted[i - 1].ck);
@@ -507,19 +507,19 @@ int where_subqueries(const struct where_plan *w, struct cql_request *r, struct w
             if (!repeated[i]) keys[kept++] = keys[i];
         *n = kept;
     }
-    if (range && eval_range(r, range, &lower, &upper)) return -1;
-    *out = ARENA_ARRAY(r->arena, *n + 1, struct where_subquery);
-    if (!*out) return err_nomem(r->err);
+    if (range && eval_range(ev, range, &lower, &upper)) return -1;
+    *out = ARENA_ARRAY(ev->arena, *n + 1, struct where_subquery);
+    if (!*out) return err_nomem(ev->err);
     for (uint32_t i = 0; i < *n; i++) {
         struct where_subquery *q = &(*out)[i];
         *q = (struct where_subquery){.is_row = w->rows == WHERE_ROW_KEYS, .key = keys[i]};
         if (q->is_row) continue;
         if (range) {
-            if (range_subquery(r, range, &lower, &upper, q)) return -1;
+            if (range_subquery(ev, range, &lower, &upper, q)) return -1;
             continue;
         }
-        q->slices = ARENA_NEW(r->arena, struct eng_slice);
-        if (!q->slices) return err_nomem(r->err);
+        q->slices = ARENA_NEW(ev->arena, struct eng_slice);
+        if (!q->slices) return err_nomem(ev->err);
         q->slices[0] = all_of(keys[i].ck);
         q->n_slices = 1;
     }

@@ -96,19 +96,19 @@ struct where_keys {
     uint32_t n;
     struct value *values;
 };
-int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) MUST_CHECK;
+int where_key_values(const struct where_plan *w, struct evaluation *ev, struct where_keys *out) MUST_CHECK;
 /* The partitions of keys, each once, in the order of the IN lists or, sorted, of their values. */
-int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted,
+int where_parts(const struct where_plan *w, struct evaluation *ev, const struct where_keys *keys, bool sorted,
                 struct eng_part **parts, uint32_t *n) MUST_CHECK;
 /* one_row: the one result of where_parts and where_row_keys or where_subqueries, without their
  * lists. partition_first: the partition key is checked before the clustering key, as when
  * where_parts is called before the others; else after it. */
-int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part,
+int where_row(const struct where_plan *w, struct evaluation *ev, bool partition_first, struct eng_part *part,
               struct row_key *key) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
-int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
+int where_tokens(const struct where_plan *w, struct evaluation *ev, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
-int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) MUST_CHECK;
+int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) MUST_CHECK;
 /* Keyspaces splits a clustering key with IN into queries; in each, = and IN columns have one
  * value. */
 struct where_subquery {
@@ -120,16 +120,16 @@ struct where_subquery {
     struct eng_slice bound; /* the rows that match it */
 };
 /* WHERE_ROW_KEYS, WHERE_SLICES: in the order of the IN lists, each once. */
-int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out,
+int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct where_subquery **out,
                      uint32_t *n) MUST_CHECK;
 /* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no
  * row can match. */
-int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
+int where_slices(const struct where_plan *w, struct evaluation *ev, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 
 /* Filters with their values of one execution. Call where_filters_bind only if n_filters is not
  * 0. */
 struct where_filters;
-struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) MUST_CHECK;
+struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) MUST_CHECK;
 /* Whether the row passes. The view must hold the columns of where_columns. */
 bool where_filters_match(const struct where_filters *f, const struct row_view *v);
 /* Marks the columns that the filters use, by ordinal. */

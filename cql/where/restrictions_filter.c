@@ -16,14 +16,14 @@ struct where_filters {
     struct bound_filter *filters;
 };
 
-static int refuse_null(struct cql_request *r, const struct schema_column *c, struct value v) {
+static int refuse_null(struct evaluation *ev, const struct schema_column *c, struct value v) {
     bool unset = value_is_unset(v);
     if (c->kind == COLUMN_CLUSTERING || c->kind == COLUMN_PARTITION_KEY)
-        return err_invalid(r->err,
+        return err_invalid(ev->err,
                            unset ? "Invalid unset value for column %s"
                                  : "Invalid null value in condition for column %s",
                            c->name);
-    return err_invalid(r->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
+    return err_invalid(ev->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
 }
 
 /* For IN on a column that is no key, Cassandra reads the values up to the first null and skips
@@ -33,95 +33,95 @@ static bool takes_nulls(const struct where_step *s) {
     return s->kind == STEP_IN && !s->tuple && !schema_column_is_key(c);
 }
 
-static int split(struct cql_request *r, const struct where_step *s, bool tuple, uint32_t n, struct value v,
+static int split(struct evaluation *ev, const struct where_step *s, bool tuple, uint32_t n, struct value v,
                  struct value *out) {
-    if (value_is_null(v)) return refuse_null(r, s->columns[0], v);
+    if (value_is_null(v)) return refuse_null(ev, s->columns[0], v);
     out[0] = v;
     if (!tuple) return 0;
     struct rd rd = rd_of(value_slice(v));
     for (uint32_t i = 0; i < n; i++) {
         int32_t len = rd_left(&rd) ? (int32_t)rd_u32(&rd) : -1;
-        if (len < 0) return refuse_null(r, s->columns[i], value_null());
+        if (len < 0) return refuse_null(ev, s->columns[i], value_null());
         out[i] = value_of_slice(rd_bytes(&rd, (size_t)len));
-        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a tuple");
+        if (rd.bad) return err_invalid(ev->err, "Not enough bytes to read a tuple");
     }
     return 0;
 }
 
-static int bind_list(struct cql_request *r, struct bound_filter *f) {
+static int bind_list(struct evaluation *ev, struct bound_filter *f) {
     const struct where_step *s = f->step;
     struct value list, item;
     struct cql_elems it;
     static const struct cql_type any_list = {.id = CQL_LIST};
-    if (term_eval(s->list, r, &list)) return -1;
+    if (term_eval(s->list, ev, &list)) return -1;
     if (value_is_null(list))
-        return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(list) ? "unset" : "null",
+        return err_invalid(ev->err, "Invalid %s value for column %s", value_is_unset(list) ? "unset" : "null",
                            s->columns[0]->name);
-    if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    if (list.n < 4) return err_invalid(ev->err, "Not enough bytes to read a list");
     uint32_t n = load_u32(list.p);
-    if (n > (uint32_t)list.n / 4) return err_invalid(r->err, "Not enough bytes to read a list");
-    f->values = ARENA_ARRAY(r->arena, (size_t)n * s->n_columns + 1, struct value);
-    if (!f->values) return err_nomem(r->err);
+    if (n > (uint32_t)list.n / 4) return err_invalid(ev->err, "Not enough bytes to read a list");
+    f->values = ARENA_ARRAY(ev->arena, (size_t)n * s->n_columns + 1, struct value);
+    if (!f->values) return err_nomem(ev->err);
     if (cql_elems_open(&any_list, value_slice(list), &it))
-        return err_invalid(r->err, "Not enough bytes to read a list");
+        return err_invalid(ev->err, "Not enough bytes to read a list");
     while (f->n_values < n && cql_elems_next(&it, &item))
-        if (split(r, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
+        if (split(ev, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
     return 0;
 }
 
-static int bind_values(struct cql_request *r, struct bound_filter *f) {
+static int bind_values(struct evaluation *ev, struct bound_filter *f) {
     const struct where_step *s = f->step;
     bool in = s->kind == STEP_IN;
-    if (in && s->list) return bind_list(r, f);
+    if (in && s->list) return bind_list(ev, f);
     f->n_values = in ? s->n_values : 1;
-    f->values = ARENA_ARRAY(r->arena, (size_t)f->n_values * s->n_columns + 2, struct value);
-    if (!f->values) return err_nomem(r->err);
+    f->values = ARENA_ARRAY(ev->arena, (size_t)f->n_values * s->n_columns + 2, struct value);
+    if (!f->values) return err_nomem(ev->err);
     uint32_t n = f->n_values;
     f->n_values = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct value v;
-        if (term_eval(in ? s->values[i] : s->term, r, &v)) return -1;
+        if (term_eval(in ? s->values[i] : s->term, ev, &v)) return -1;
         if (value_is_unset(v) && takes_nulls(s)) continue;
         if (value_is_null(v) && takes_nulls(s)) break;
-        if (split(r, s, s->tuple, s->n_columns, v, f->values + (size_t)f->n_values * s->n_columns)) return -1;
+        if (split(ev, s, s->tuple, s->n_columns, v, f->values + (size_t)f->n_values * s->n_columns)) return -1;
         f->n_values++;
     }
     return 0;
 }
 
 /* m[key] = value */
-static int bind_entry(struct cql_request *r, struct bound_filter *f) {
+static int bind_entry(struct evaluation *ev, struct bound_filter *f) {
     const struct where_step *s = f->step;
     f->n_values = 1;
-    f->values = ARENA_ARRAY(r->arena, 2, struct value);
-    if (!f->values) return err_nomem(r->err);
+    f->values = ARENA_ARRAY(ev->arena, 2, struct value);
+    if (!f->values) return err_nomem(ev->err);
     for (int i = 0; i < 2; i++) {
-        if (term_eval(i ? s->term : s->element, r, &f->values[i])) return -1;
+        if (term_eval(i ? s->term : s->element, ev, &f->values[i])) return -1;
         if (value_is_null(f->values[i]))
-            return err_invalid(r->err, "Unsupported %s map %s for column %s",
+            return err_invalid(ev->err, "Unsupported %s map %s for column %s",
                                value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
                                s->columns[0]->name);
     }
     return 0;
 }
 
-static int bind_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b,
+static int bind_bound(struct evaluation *ev, const struct where_step *s, const struct where_bound *b,
                       struct value **out) {
     if (!b->term) return 0;
     struct value v;
-    *out = ARENA_ARRAY(r->arena, b->n + 1, struct value);
-    if (!*out) return err_nomem(r->err);
-    return term_eval(b->term, r, &v) || split(r, s, b->tuple, b->n, v, *out) ? -1 : 0;
+    *out = ARENA_ARRAY(ev->arena, b->n + 1, struct value);
+    if (!*out) return err_nomem(ev->err);
+    return term_eval(b->term, ev, &v) || split(ev, s, b->tuple, b->n, v, *out) ? -1 : 0;
 }
 
-struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) {
-    struct where_filters *f = ARENA_NEW(r->arena, struct where_filters);
+struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) {
+    struct where_filters *f = ARENA_NEW(ev->arena, struct where_filters);
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n_filters; i++)
         for (const struct where_step *s = w->filters[i]; s; s = s->next) n++;
-    if (f) f->filters = ARENA_ARRAY(r->arena, n + 1, struct bound_filter);
+    if (f) f->filters = ARENA_ARRAY(ev->arena, n + 1, struct bound_filter);
     if (!f || !f->filters) {
-        err_nomem(r->err);
+        err_nomem(ev->err);
         return NULL;
     }
     for (uint32_t i = 0; i < w->n_filters; i++) {
@@ -129,8 +129,8 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_
             struct bound_filter *b = &f->filters[f->n++];
             b->step = s;
             if (s->kind == STEP_RANGE) {
-                if (bind_bound(r, s, &s->from, &b->from) || bind_bound(r, s, &s->to, &b->to)) return NULL;
-            } else if (s->kind == STEP_ELEMENT ? bind_entry(r, b) : bind_values(r, b)) {
+                if (bind_bound(ev, s, &s->from, &b->from) || bind_bound(ev, s, &s->to, &b->to)) return NULL;
+            } else if (s->kind == STEP_ELEMENT ? bind_entry(ev, b) : bind_values(ev, b)) {
                 return NULL;
             }
         }

@@ -92,10 +92,10 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
 
 /* ---- running ---- */
 
-enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n) {
     struct traits traits = {0};
-    r->result = (struct cql_result){.kind = RESULT_VOID};
+    r->answer.result = (struct cql_result){.kind = RESULT_VOID};
     if (n == 0) return CQL_DONE;
     for (uint32_t i = 0; i < n; i++) traits_add(&traits, modify_plan_of(items[i].statement));
     bool spans = write_rules_spans(r, batch->kind);
@@ -111,7 +111,7 @@ enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batc
     return write_run(r, batch, items, n);
 }
 
-static enum cql_outcome batch_statement_run(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome batch_statement_run(struct cql_run *r, const struct cql_statement *s) {
     const struct batch_plan *p = s->plan;
     struct write_item *items = ARENA_ARRAY(r->arena, (size_t)p->n + 1, struct write_item);
     if (!items) {
@@ -121,8 +121,8 @@ static enum cql_outcome batch_statement_run(struct cql_request *r, const struct 
     /* Markers are numbered through the whole text, so each statement gets all values. */
     for (uint32_t i = 0; i < p->n; i++)
         items[i] = (struct write_item){.statement = p->statements[i],
-                                       .n_values = r->params.n_values,
-                                       .values = r->params.values};
+                                       .n_values = r->eval.n_values,
+                                       .values = r->eval.values};
     return batch_run(r, &p->batch, items, p->n);
 }
 

@@ -6,7 +6,7 @@
 
 /* Checks that the items may stand in one batch, and writes them. They live until the request
  * ends. */
-enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n);
 
 /* The statements of a BEGIN BATCH ... APPLY BATCH. */

@@ -6,10 +6,10 @@
 #include "cql/request/db.h"
 #include "cql/write/locked.h"
 
-int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) {
+int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, bool batch) {
     *c = (struct cas){.r = r, .table = t, .batch = batch};
     c->by_ck.arena = r->arena;
-    c->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+    c->now = r->eval.now_s;
     c->reads = ARENA_ARRAY(r->arena, t->n_columns, bool);
     c->shown = ARENA_ARRAY(r->arena, t->n_columns, const struct schema_column *);
     return c->reads && c->shown ? 0 : err_nomem(r->err);
@@ -141,7 +141,7 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
 /* With conditions on static columns alone, the first row shows whether the partition exists. An
  * event loop does not scan, so this is done on a worker. */
 static int read_first_row(struct cas *c) {
-    struct cql_request *r = c->r;
+    struct cql_run *r = c->r;
     if (!r->blocking) return ENG_INCOMPLETE;
     struct eng_scan_spec spec = {.part = c->part, .table = c->part->table, .rows = true, .now = c->now};
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, r->cost, r->err);
@@ -292,7 +292,7 @@ static int begin(struct cas *c, const struct schema_column *const *columns, uint
                                              .name = columns[i]->name,
                                              .type = columns[i]->type};
     *meta = (struct result_meta){.n = n + 1, .columns = cols, .always = true};
-    c->r->result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};
+    c->r->answer.result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};
     return c->r->sink->begin(c->r->sink, meta);
 }
 

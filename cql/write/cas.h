@@ -25,7 +25,7 @@ struct cas_row {
 };
 
 struct cas {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct schema_table *table;
     const struct eng_part *part;
     bool batch, asks; /* asks: a write of the partition has conditions */
@@ -40,7 +40,7 @@ struct cas {
     const struct schema_column **shown; /* in the answer, beside the keys of a batch */
 };
 
-int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) MUST_CHECK;
+int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, bool batch) MUST_CHECK;
 /* Takes and binds the conditions of a write, which has at most one row; the request's values are
  * that statement's. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;

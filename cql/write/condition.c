@@ -159,13 +159,13 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
 
 /* ---- binding ---- */
 
-int condition_bind(struct cql_request *r, struct bound_condition *out) {
+int condition_bind(struct cql_run *r, struct bound_condition *out) {
     const struct condition *c = out->condition;
-    if (c->access == ELEMENT && term_eval(c->element, r, &out->element)) return -1;
+    if (c->access == ELEMENT && term_eval(c->element, &r->eval, &out->element)) return -1;
     struct value v, *values;
     if (c->in_marker) {
         struct cql_elems it;
-        if (term_eval(c->values[0], r, &v)) return -1;
+        if (term_eval(c->values[0], &r->eval, &v)) return -1;
         if (value_is_unset(v)) return err_invalid(r->err, "Invalid 'unset' value in condition");
         if (value_is_null(v)) return err_invalid(r->err, "Invalid null list in IN condition");
         const struct cql_type *item = c->type;
@@ -181,7 +181,7 @@ int condition_bind(struct cql_request *r, struct bound_condition *out) {
     values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
     if (!values) return err_nomem(r->err);
     for (uint32_t i = 0; i < c->n_values; i++) {
-        if (term_eval(c->values[i], r, &v)) return -1;
+        if (term_eval(c->values[i], &r->eval, &v)) return -1;
         if (value_is_unset(v) && c->op == OP_IN) continue;
         values[out->n_values++] = v;
     }
@@ -189,7 +189,7 @@ int condition_bind(struct cql_request *r, struct bound_condition *out) {
     return 0;
 }
 
-int condition_check_element(struct cql_request *r, const struct bound_condition *b) {
+int condition_check_element(struct cql_run *r, const struct bound_condition *b) {
     const struct condition *c = b->condition;
     bool map = c->column->type->id == CQL_MAP;
     if (c->access != ELEMENT || (map && value_is_unset(b->element))) return 0; /* unset: no element */
@@ -202,7 +202,7 @@ int condition_check_element(struct cql_request *r, const struct bound_condition 
 /* ---- matching ---- */
 
 /* The column's value in the row, put together when it is not frozen. */
-static int column_value(const struct condition *c, struct cql_request *r, const struct eng_row *row,
+static int column_value(const struct condition *c, struct cql_run *r, const struct eng_row *row,
                         struct value *out) {
     uint32_t n;
     const struct eng_cell *cells = cells_of(row, c->column, &n);
@@ -289,7 +289,7 @@ static int check_operands(const struct bound_condition *b, struct err *e) {
     return err_invalid(e, "Invalid comparison with an empty %s for operator \"%s\"", what, ast_op_text(c->op));
 }
 
-int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) {
+int condition_match(const struct bound_condition *b, struct cql_run *r, const struct eng_row *row) {
     const struct condition *c = b->condition;
     struct value whole;
     if (check_operands(b, r->err)) return -1;

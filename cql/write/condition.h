@@ -25,9 +25,9 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
                                     const struct ast_relation *rel) MUST_CHECK;
 const struct schema_column *condition_column(const struct condition *c);
 /* out->condition is set; the request's values are its statement's. */
-int condition_bind(struct cql_request *r, struct bound_condition *out) MUST_CHECK;
+int condition_bind(struct cql_run *r, struct bound_condition *out) MUST_CHECK;
 /* Checks the index or key; Cassandra does so after the whole batch is bound. */
-int condition_check_element(struct cql_request *r, const struct bound_condition *b) MUST_CHECK;
+int condition_check_element(struct cql_run *r, const struct bound_condition *b) MUST_CHECK;
 /* row: resolved row, or static row for a static column; NULL: there is none. 1, 0, or -1 with the
  * request's err. */
-int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) MUST_CHECK;
+int condition_match(const struct bound_condition *b, struct cql_run *r, const struct eng_row *row) MUST_CHECK;

@@ -48,7 +48,7 @@ static struct increment *take(struct mutations *m, struct mutation *of, size_t *
 }
 
 /* Replaces n increments, all of one row, by one change with the row's new values. */
-static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all,
+static int settle_row(struct cql_run *r, struct mutations *m, struct mutation *of, const struct increment *all,
                       size_t n, int64_t now, int64_t *newest) {
     const struct eng_row *delta = &all[0].change->row;
     struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
@@ -87,7 +87,7 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     return 0;
 }
 
-static int settle_partition(struct cql_request *r, struct mutations *m, struct mutation *of, int64_t now,
+static int settle_partition(struct cql_run *r, struct mutations *m, struct mutation *of, int64_t now,
                             int64_t *newest) {
     size_t n, from = 0;
     struct increment *all = take(m, of, &n);
@@ -110,7 +110,7 @@ static void order(const struct mutation *m, int64_t newest) {
     }
 }
 
-int counter_settle(struct cql_request *r, struct mutations *m, int64_t now) {
+int counter_settle(struct cql_run *r, struct mutations *m, int64_t now) {
     int64_t newest = ENG_NO_TS;
     for (uint32_t i = 0; i < m->n; i++) {
         int rc = settle_partition(r, m, &m->list[i], now, &newest);

@@ -11,4 +11,4 @@
 
 /* Called with all partitions locked; now in seconds. Changes to the same row become one, and all
  * get timestamps above any that the rows have. 0, -1, or ENG_INCOMPLETE (cql/write/locked.h). */
-int counter_settle(struct cql_request *r, struct mutations *m, int64_t now) MUST_CHECK;
+int counter_settle(struct cql_run *r, struct mutations *m, int64_t now) MUST_CHECK;

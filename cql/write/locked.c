@@ -4,11 +4,11 @@
 
 enum { LOOP_CELLS_MAX = 1024, LOOP_BYTES_MAX = 64 << 10 };
 
-bool locked_holds(const struct cql_request *r, const struct eng_part *part) {
+bool locked_holds(const struct cql_run *r, const struct eng_part *part) {
     return r->blocking ? eng_holds(r->db->options.eng, part) : eng_batch_holds(r->batch, part);
 }
 
-int locked_row_get(const struct cql_request *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
+int locked_row_get(const struct cql_run *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
                    int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost) {
     struct eng *eng = r->db->options.eng;
     if (r->blocking) return eng_row_get(eng, ENG_TIER_ANY, part, kind, ck, now, a, row, cost, r->err);

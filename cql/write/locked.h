@@ -11,7 +11,7 @@
 #include "cql/request/request.h"
 
 /* Whether the request holds the partition's lock. For assertions. */
-bool locked_holds(const struct cql_request *r, const struct eng_part *part);
+bool locked_holds(const struct cql_run *r, const struct eng_part *part);
 /* As eng_row_get; ENG_INCOMPLETE, on a loop only: a worker must read the row. */
-int locked_row_get(const struct cql_request *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
+int locked_row_get(const struct cql_run *r, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
                    int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost) MUST_CHECK;

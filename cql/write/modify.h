@@ -72,7 +72,7 @@ struct modify_plan {
 
 /* One execution. */
 struct modify_write {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct modify_plan *plan;
     bool whole;                 /* replaces the whole row and static row */
     int64_t ts, now;            /* microseconds; seconds */
@@ -121,17 +121,17 @@ struct modify_times {
 };
 
 /* Checks that the value bound as timestamp is one. */
-int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) MUST_CHECK;
+int modify_check_timestamp(struct cql_run *r, const struct modify_plan *p) MUST_CHECK;
 /* Refuses USING TIMESTAMP and TTL on counters. Cassandra checks this after it compiled the whole
  * statement or batch. */
 int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, in Cassandra's order. The request's
  * values are those of the statement while they run. */
-int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;
+int modify_bind(struct cql_run *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;
 int modify_bind_rows(struct modify_write *w) MUST_CHECK;
 int modify_bind_times(struct modify_write *w, struct modify_times *times) MUST_CHECK;
 /* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
-int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
+int modify_timestamp(struct cql_run *r, const struct term *t, int64_t *out) MUST_CHECK;
 
 /* Sets the write's timestamps under the lock. conditional: its deletions lose to its own cells and
  * those of the same batch (Cassandra's PartitionUpdate.updateAllTimestamp), except the deletion of
@@ -143,7 +143,7 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
 /* Values by ordinal of the table's columns. */
-int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
+int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
 
 /* modify_change.c: all rows of the write become changes of its partitions' mutations, and what they
  * cost goes to the request's op_cost. */

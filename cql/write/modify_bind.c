@@ -18,10 +18,10 @@ bool modify_is_whole(const struct modify_plan *p, enum size_model model, const s
 }
 
 /* 1, 0: none is given, or -1. */
-static int given_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
+static int given_timestamp(struct cql_run *r, const struct term *t, int64_t *out) {
     struct value v;
     if (!t) return 0;
-    if (term_eval(t, r, &v)) return -1;
+    if (term_eval(t, &r->eval, &v)) return -1;
     if (value_is_unset(v)) return 0;
     if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of timestamp");
     if (v.n != 8) return err_invalid(r->err, "Invalid timestamp value: (empty)");
@@ -29,12 +29,12 @@ static int given_timestamp(struct cql_request *r, const struct term *t, int64_t 
     return 1;
 }
 
-int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) {
+int modify_check_timestamp(struct cql_run *r, const struct modify_plan *p) {
     int64_t ignored;
     return given_timestamp(r, p->timestamp, &ignored) < 0 ? -1 : 0;
 }
 
-int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
+int modify_timestamp(struct cql_run *r, const struct term *t, int64_t *out) {
     int rc = given_timestamp(r, t, out);
     if (rc <= 0) return rc;
     if (*out == INT64_MIN)
@@ -53,14 +53,14 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
 
 /* ---- keys ---- */
 
-int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {
+int modify_bind(struct cql_run *r, const struct modify_plan *p, struct modify_write *w) {
     *w = (struct modify_write){.r = r, .plan = p};
-    w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+    w->now = r->eval.now_s;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
     if (p->where) {
         struct where_keys keys;
-        if (where_key_values(p->where, r, &keys)) return -1;
-        return where_parts(p->where, r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
+        if (where_key_values(p->where, &r->eval, &keys)) return -1;
+        return where_parts(p->where, &r->eval, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
     }
     if (p->json) {
         w->key_values = w->json;
@@ -69,7 +69,7 @@ int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modif
         struct value *values = arena_alloc(r->arena, n * sizeof *values);
         if (!values) return err_nomem(r->err);
         for (uint32_t i = 0; i < n; i++)
-            if (term_eval(p->keys[i], r, &values[i])) return -1;
+            if (term_eval(p->keys[i], &r->eval, &values[i])) return -1;
         w->key_values = values;
     }
     w->parts = ARENA_NEW(r->arena, struct eng_part);
@@ -90,13 +90,13 @@ int modify_bind_rows(struct modify_write *w) {
         w->n_keys = 1;
         return row_key_clustering(t, values, t->n_clustering, w->r->arena, w->keys, w->r->err);
     }
-    if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
+    if (w->rows_by_key) return where_row_keys(p->where, &w->r->eval, &w->keys, &w->n_keys);
     if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
-    return where_slices(p->where, w->r, &w->slices, &w->n_slices);
+    return where_slices(p->where, &w->r->eval, &w->slices, &w->n_slices);
 }
 
 int modify_bind_times(struct modify_write *w, struct modify_times *times) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     const struct modify_plan *p = w->plan;
     int64_t given = times->batch;
     if (given == ENG_NO_TS && !p->server_times) given = times->protocol;
@@ -109,7 +109,7 @@ int modify_bind_times(struct modify_write *w, struct modify_times *times) {
     bool empty_in = p->where && !p->static_only && w->rows_by_key && !w->n_keys;
     if (empty_in || p->kind == OP_DELETE || p->counter) return 0;
     struct value v = {.n = VALUE_UNSET};
-    if (p->ttl && term_eval(p->ttl, r, &v)) return -1;
+    if (p->ttl && term_eval(p->ttl, &r->eval, &v)) return -1;
     w->ttl = value_is_unset(v) ? p->table->default_ttl : 0;
     if (!value_is_null(v)) {
         if (v.n != 4) return err_invalid(r->err, "Invalid TTL value: (empty)");

@@ -90,7 +90,7 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
 static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
     const struct cql_type *t = op->column->type;
     if (!op->element) return 0;
-    if (term_eval(op->element, w->r, v)) return -1;
+    if (term_eval(op->element, &w->r->eval, v)) return -1;
     if (!value_is_null(*v)) return 0;
     bool unset = value_is_unset(*v);
     bool discards = op->kind == MODIFY_LIST_DELETE || (op->kind == MODIFY_DISCARD && t->id == CQL_SET);
@@ -150,7 +150,7 @@ static int increase(struct modify_write *w, const struct cell_writer *cw, const 
     cell = cell ? cell + n - 1 : cells_of(current, op->column, &n);
     if (!cell) return 1;
     const struct value both[] = {value_of_slice(cell->value), *v};
-    if (function_call(op->sum, w->r, both, 2, v)) return -1;
+    if (function_call(op->sum, &w->r->eval, both, 2, v)) return -1;
     return value_is_null(*v)
                ? err_invalid(w->r->err, "Invalid null or empty value for an addition to column %s", op->column->name)
                : 0;
@@ -160,7 +160,7 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
                   const struct eng_row *current, struct op_write *c) {
     struct value v = value_null(), element = {.n = 0};
     if (w->json) v = w->json[op->column->ordinal];
-    else if (op->value && term_eval(op->value, w->r, &v)) return -1;
+    else if (op->value && term_eval(op->value, &w->r->eval, &v)) return -1;
     if (check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     w->n_given++;

@@ -210,7 +210,7 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     if (!b->plan->json) return -1;
     b->c->binds->worked_on = true;
     /* A literal is decoded at prepare, so its faults are reported before those of bound values. */
-    struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
+    struct cql_run r = {.arena = b->c->arena, .err = b->c->err};
     const struct value *values;
     if (term_is_constant(b->plan->json) && modify_json_values(&r, b->plan, &values)) return -1;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)

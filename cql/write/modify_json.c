@@ -56,12 +56,12 @@ static bool take_value(struct scan *s, struct slice *out) {
     return depth == 0 && out->n > 0;
 }
 
-static int not_a_map(struct cql_request *r, struct slice text, const char *why) {
+static int not_a_map(struct cql_run *r, struct slice text, const char *why) {
     return err_invalid(r->err, "Could not decode JSON string as a map: %s. (String was: %.*s)", why, SLICE_FMT(text));
 }
 
 /* Checks that the text is one JSON object and sets *object to it. */
-static int check_object(struct cql_request *r, struct slice text, struct slice *object) {
+static int check_object(struct cql_run *r, struct slice text, struct slice *object) {
     struct err inner = {0};
     if (cql_json_check(text, object, &inner) < 0) return not_a_map(r, text, inner.text);
     char c = (char)object->p[0];
@@ -76,7 +76,7 @@ static int check_object(struct cql_request *r, struct slice text, struct slice *
 
 /* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is
  * lower-cased. */
-static const char *column_name(struct cql_request *r, struct slice json) {
+static const char *column_name(struct cql_run *r, struct slice json) {
     struct buf b;
     buf_init(&b, json.n + 1);
     char *name = NULL;
@@ -104,7 +104,7 @@ struct members {
     const char *unknown; /* the first name that is no column's */
 };
 
-static int note_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json,
+static int note_member(struct cql_run *r, const struct schema_table *t, struct slice key, struct slice json,
                        struct members *m) {
     const char *name = column_name(r, key);
     if (!name) return -1;
@@ -114,7 +114,7 @@ static int note_member(struct cql_request *r, const struct schema_table *t, stru
     return 0;
 }
 
-static int set_column(struct cql_request *r, const struct schema_column *col, struct slice json, struct value *values) {
+static int set_column(struct cql_run *r, const struct schema_column *col, struct slice json, struct value *values) {
     struct buf b;
     buf_init(&b, r->arena->limit);
     int rc = cql_value_from_json(col->type, json, r->now_us, &b, r->err);
@@ -137,7 +137,7 @@ static int set_column(struct cql_request *r, const struct schema_column *col, st
 }
 
 /* object: a JSON object that check_object verified. */
-static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
+static int decode(struct cql_run *r, const struct modify_plan *p, struct slice object, struct value *values) {
     struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
     if (!m.json) return err_nomem(r->err);
     struct scan s = {.p = object.p, .end = object.p + object.n};
@@ -157,10 +157,10 @@ static int decode(struct cql_request *r, const struct modify_plan *p, struct sli
     return m.unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", m.unknown) : 0;
 }
 
-int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {
+int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) {
     const struct schema_table *t = p->table;
     struct value text;
-    if (term_eval(p->json, r, &text)) return -1;
+    if (term_eval(p->json, &r->eval, &text)) return -1;
     if (value_is_unset(text)) return not_a_map(r, slice_of("", 0), "it is unset");
     if (value_is_null(text)) return err_invalid(r->err, "Got null for INSERT JSON values");
     struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);

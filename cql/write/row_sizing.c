@@ -33,7 +33,7 @@ struct touch {
 
 /* One partition of a write. */
 struct row_sizing {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct mutation *m;
     struct compat compat;
     struct work *work;
@@ -288,7 +288,7 @@ static int sweep_items(struct row_sizing *f, uint32_t i, struct eng_scan *scan) 
 
 /* Sizes a deletion of a range or the partition; the scan delivers everything that is stored. */
 static int sweep(struct row_sizing *f, uint32_t i) {
-    struct cql_request *r = f->r;
+    struct cql_run *r = f->r;
     const struct change *c = f->sweeps[i].change;
     bool partition = c->kind == CHANGE_PARTITION;
     struct eng_scan_spec spec = {.table = f->m->part.table,
@@ -329,7 +329,7 @@ static int walk_all(struct row_sizing *f) {
     return 0;
 }
 
-static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
+static int size_partition(struct cql_run *r, const struct mutation *m, const struct compat *k, struct work *work) {
     struct row_sizing f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(locked_holds(r, &m->part));
@@ -356,7 +356,7 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     return rc;
 }
 
-int size_by_rows(struct cql_request *r, const struct mutations *m, const struct compat *k) {
+int size_by_rows(struct cql_run *r, const struct mutations *m, const struct compat *k) {
     struct work work = {0};
     for (uint32_t i = 0; i < m->n; i++)
         if (size_partition(r, &m->list[i], k, &work)) return work.incomplete ? ENG_INCOMPLETE : -1;

@@ -21,4 +21,4 @@
 /* k: the statement's; a deletion of more rows than Keyspaces allows at once is refused at the first
  * row over the limit. 0, -1; ENG_INCOMPLETE, on a loop only: a worker must do it, because a row is
  * not in memory or a range must be scanned. */
-int size_by_rows(struct cql_request *r, const struct mutations *m, const struct compat *k) MUST_CHECK;
+int size_by_rows(struct cql_run *r, const struct mutations *m, const struct compat *k) MUST_CHECK;

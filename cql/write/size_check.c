@@ -13,12 +13,12 @@ enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
  * does not have: an IN over many partitions writes its values to each. */
 enum { MUTATION_MAX = 16 << 20, WRITE_MAX = 4 * MUTATION_MAX };
 
-static int oversized(struct cql_request *r, const struct mutation *m, uint64_t bytes, int max) {
+static int oversized(struct cql_run *r, const struct mutation *m, uint64_t bytes, int max) {
     return err_invalid(r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s",
                        (unsigned long long)bytes, max, m->table->keyspace->name, m->table->name);
 }
 
-int check_write_size(struct cql_request *r, const struct mutations *m) {
+int check_write_size(struct cql_run *r, const struct mutations *m) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < m->n; i++) {
         if (m->list[i].data_bytes > MUTATION_MAX) return oversized(r, &m->list[i], m->list[i].data_bytes, MUTATION_MAX);
@@ -44,7 +44,7 @@ static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MA
     return n_tables;
 }
 
-static int check_size(struct cql_request *r, const struct mutations *m) {
+static int check_size(struct cql_run *r, const struct mutations *m) {
     char names[TABLE_NAMES_MAX];
     if (m->n <= 1) return 0;
     uint64_t size = (uint64_t)m->n * DATA_PARTITION;
@@ -56,7 +56,7 @@ static int check_size(struct cql_request *r, const struct mutations *m) {
                     (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN));
 }
 
-int check_batch_size(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
     /* Keyspaces has limits of its own: write_rules.h */
     if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
     if (check_size(r, m)) return -1;

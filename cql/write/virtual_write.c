@@ -8,14 +8,14 @@ struct planned {
 };
 
 struct virtual_write {
-    struct cql_request *r;
+    struct cql_run *r;
     size_t n, cap;
     struct planned *all;
 };
 
 /* partition: the whole partition is deleted. */
 static int put(struct virtual_write *w, const struct modify_plan *p, const struct value *values, bool partition) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     if (w->n == w->cap) {
         size_t cap = w->cap ? w->cap * 2 : 8;
         struct planned *all = ARENA_ARRAY(r->arena, cap, struct planned);
@@ -45,7 +45,7 @@ static struct value *row_of(struct virtual_write *w, const struct schema_table *
 /* One row of the statement: its key, and the values that the operations set. */
 static int plan_row(struct virtual_write *w, const struct modify_write *m, const struct value *partition,
                     const struct row_key *key) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     const struct modify_plan *p = m->plan;
     const struct schema_table *t = p->table;
     struct value *values = row_of(w, t, partition);
@@ -55,13 +55,13 @@ static int plan_row(struct virtual_write *w, const struct modify_write *m, const
         struct value *to = &values[p->ops[i].column->ordinal];
         if (p->ops[i].kind == MODIFY_DELETE) *to = value_null();
         else if (m->json) *to = m->json[p->ops[i].column->ordinal];
-        else if (term_eval(p->ops[i].value, r, to)) return -1;
+        else if (term_eval(p->ops[i].value, &r->eval, to)) return -1;
     }
     return put(w, p, values, false);
 }
 
 static int plan_item(struct virtual_write *w, const struct write_item *item) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     const struct modify_plan *p = modify_plan_of(item->statement);
     const struct schema_table *t = p->table;
     if (!t->virt->write)
@@ -70,10 +70,10 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     struct modify_times times = {.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     struct modify_write m;
     struct where_keys keys = {.n = 1};
-    r->params.values = item->values;
-    r->params.n_values = item->n_values;
+    r->eval.values = item->values;
+    r->eval.n_values = item->n_values;
     if (modify_bind(r, p, &m) || modify_bind_rows(&m) || modify_bind_times(&m, &times)) return -1;
-    if (p->where && where_key_values(p->where, r, &keys)) return -1;
+    if (p->where && where_key_values(p->where, &r->eval, &keys)) return -1;
     if (!p->where) keys.values = (struct value *)m.key_values;
     for (uint32_t i = 0; i < keys.n; i++) {
         const struct value *partition = keys.values + (size_t)i * t->n_partition_key;
@@ -85,7 +85,7 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     return 0;
 }
 
-static enum cql_outcome apply(struct cql_request *r) {
+static enum cql_outcome apply(struct cql_run *r) {
     const struct virtual_write *w = r->running;
     struct virtual_context ctx = db_virtual_context(r);
     for (size_t i = 0; i < w->n; i++)
@@ -93,8 +93,8 @@ static enum cql_outcome apply(struct cql_request *r) {
     return CQL_DONE;
 }
 
-enum cql_outcome virtual_write_run(struct cql_request *r, const struct write_item *items, uint32_t n) {
-    r->work_class = WORK_DDL;
+enum cql_outcome virtual_write_run(struct cql_run *r, const struct write_item *items, uint32_t n) {
+    r->answer.work_class = WORK_DDL;
     if (!r->blocking) return CQL_OFFLOAD;
     struct virtual_write *w = ARENA_NEW(r->arena, struct virtual_write);
     if (!w) {

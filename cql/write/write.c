@@ -12,7 +12,7 @@
 #include "cql/write/write_rules.h"
 
 struct write {
-    struct cql_request *r;
+    struct cql_run *r;
     const struct write_batch *batch;
     uint32_t n;
     const struct write_item *items;
@@ -34,8 +34,8 @@ struct write {
 /* ---- binding ---- */
 
 static void use_values(struct write *w, uint32_t i) {
-    w->r->params.values = w->items[i].values;
-    w->r->params.n_values = w->items[i].n_values;
+    w->r->eval.values = w->items[i].values;
+    w->r->eval.n_values = w->items[i].n_values;
 }
 
 static const struct modify_plan *plan_of(const struct write *w, uint32_t i) {
@@ -123,12 +123,12 @@ static int bind_rows(struct write *w, uint32_t i) {
 }
 
 static int bind(struct write *w) {
-    const struct cql_request *r = w->r;
+    const struct cql_run *r = w->r;
     w->writes = arena_alloc(r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
     if (!w->writes) return err_nomem(r->err);
     w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     /* The order of conditional writes and of counts is the server's alone. */
-    if (r->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->params.timestamp;
+    if (r->in->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->in->params.timestamp;
     if (w->conditional) {
         w->cas = ARENA_ARRAY(r->arena, 2 * (size_t)w->n, struct cas *);
         if (!w->cas) return err_nomem(r->err);
@@ -230,7 +230,7 @@ static int change_all(struct write *w) {
 
 /* ---- the locks ---- */
 
-static void unlock(struct cql_request *r) {
+static void unlock(struct cql_run *r) {
     struct write *w = r->running;
     eng_unlock_many(r->db->options.eng, w->parts, w->m.n);
     r->running_fini = NULL;
@@ -238,7 +238,7 @@ static void unlock(struct cql_request *r) {
 
 /* Held until the write is applied or abandoned. */
 static int lock(struct write *w) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     w->parts = ARENA_ARRAY(r->arena, w->m.n, const struct eng_part *);
     if (!w->parts) return err_nomem(r->err);
     for (uint32_t i = 0; i < w->m.n; i++) w->parts[i] = &w->m.list[i].part;
@@ -266,27 +266,27 @@ static bool is_short(const struct write *w) {
     return w->n <= ROWS_MAX;
 }
 
-static void give_lock_back(struct cql_request *r) {
+static void give_lock_back(struct cql_run *r) {
     struct write *w = r->running;
     eng_batch_unlock(r->batch, &w->m.list[0].part);
     r->running_fini = NULL;
 }
 
-static void release(struct cql_request *r) {
+static void release(struct cql_run *r) {
     if (r->running_fini) r->running_fini(r);
 }
 
 /* ---- the whole ---- */
 
 /* On a loop all requests of a wake-up share the batch, and its owner commits it. */
-static enum cql_outcome apply(struct cql_request *r) {
+static enum cql_outcome apply(struct cql_run *r) {
     struct write *w = r->running;
     struct eng_batch *b = r->batch;
     eng_batch_savepoint(b);
     int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b, r->cost);
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
-    if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
+    if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->answer.commit_seq, r->err);
     if (w->locked && !r->blocking && !rc && !eng_batch_empty(b)) {
         /* On a loop the batch keeps the lock until it is committed with all other writes of the
          * wake-up. */
@@ -298,7 +298,7 @@ static enum cql_outcome apply(struct cql_request *r) {
     return rc ? CQL_FAILED : CQL_COMMIT;
 }
 
-void write_keep_half(struct cql_request *r) {
+void write_keep_half(struct cql_run *r) {
     struct write *w = r->running;
     assert(r->apply == apply && w->m.n > 1 && !w->conditional);
     w->n_left_out = w->m.n - w->m.n / 2;
@@ -322,21 +322,21 @@ void write_keep_half(struct cql_request *r) {
 }
 
 /* The rows that made a condition false are shown to the client, so they must be durable first. */
-static enum cql_outcome wait_for_reason(struct cql_request *r) {
-    r->commit_seq = eng_barrier_seq(r->db->options.eng);
+static enum cql_outcome wait_for_reason(struct cql_run *r) {
+    r->answer.commit_seq = eng_barrier_seq(r->db->options.eng);
     return CQL_COMMIT;
 }
 
 /* After ENG_INCOMPLETE nothing was written: the request starts over on a worker. restart drops an
  * answer that was already given to the sink. */
-static enum cql_outcome give_up(struct cql_request *r, int rc) {
+static enum cql_outcome give_up(struct cql_run *r, int rc) {
     if (rc != ENG_INCOMPLETE) return CQL_FAILED;
     r->sink->restart(r->sink);
     return CQL_OFFLOAD;
 }
 
 static enum cql_outcome plan_locked(struct write *w) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     int64_t newest = ENG_NO_TS;
     int go = decide(w, &newest);
     if (go < 0) return give_up(r, go);
@@ -360,7 +360,7 @@ static const char *write_type(const struct write *w) {
 }
 
 static enum cql_outcome run(struct write *w) {
-    struct cql_request *r = w->r;
+    struct cql_run *r = w->r;
     bool by_row = r->cost->write_size == WRITE_SIZE_ROW || write_rules_on(r);
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
@@ -370,9 +370,9 @@ static enum cql_outcome run(struct write *w) {
         w->locked = w->locked || modify_needs_lock(p);
     }
     w->locked = w->locked || w->sized_by_row;
-    r->write_type = write_type(w);
+    r->answer.write_type = write_type(w);
     if (plan_of(w, 0)->table->virt) return check_level(w) ? CQL_FAILED : virtual_write_run(r, w->items, w->n);
-    r->work_class = WORK_UPDATE;
+    r->answer.work_class = WORK_UPDATE;
     if (w->locked && !r->blocking && !is_short(w)) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
     if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;
@@ -394,7 +394,7 @@ static enum cql_outcome run(struct write *w) {
     return outcome;
 }
 
-enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n) {
     struct write *w = arena_alloc(r->arena, sizeof *w);
     if (!w) {
@@ -411,18 +411,18 @@ enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batc
     w->n_cas = 0;
     w->by_part = (struct name_tree){0};
     /* The items' values replace the request's while they run. */
-    const struct value *values = r->params.values;
-    uint32_t n_values = r->params.n_values;
+    const struct value *values = r->eval.values;
+    uint32_t n_values = r->eval.n_values;
     enum cql_outcome outcome = run(w);
-    r->params.values = values;
-    r->params.n_values = n_values;
+    r->eval.values = values;
+    r->eval.n_values = n_values;
     return outcome;
 }
 
 /* ---- a statement that stands alone ---- */
 
-static enum cql_outcome run_alone(struct cql_request *r, const struct cql_statement *s) {
-    const struct write_item item = {.statement = s, .n_values = r->params.n_values, .values = r->params.values};
+static enum cql_outcome run_alone(struct cql_run *r, const struct cql_statement *s) {
+    const struct write_item item = {.statement = s, .n_values = r->eval.n_values, .values = r->eval.values};
     return write_run(r, NULL, &item, 1);
 }
 

@@ -19,12 +19,12 @@ struct write_batch {
 };
 
 /* batch_run checked that the items may stand together. They and the batch live while this runs. */
-enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items,
+enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n);
 
 /* Cuts a planned batch over several partitions to the first half of them, in the order of tables
  * and tokens: the rest is neither applied nor charged. Call it once. */
-void write_keep_half(struct cql_request *r);
+void write_keep_half(struct cql_run *r);
 
 extern const struct statement_ops insert_ops, update_ops, delete_ops;
 /* kind: INSERT, UPDATE or DELETE. */

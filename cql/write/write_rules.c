@@ -9,7 +9,7 @@
 
 /* ---- batches ---- */
 
-static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch_kind kind,
+static struct compat compat_of_batch(const struct cql_run *r, enum ast_batch_kind kind,
                                      const struct cql_statement *first) {
     static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH",
                                         [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH",
@@ -19,7 +19,7 @@ static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch
     return k;
 }
 
-int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
+int write_rules_batch(struct cql_run *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     bool logged = kind == BATCH_LOGGED;
     uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
     if (LIKELY(!write_rules_on(r))) return 0;
@@ -66,7 +66,7 @@ static int by_address(const void *a, const void *b) {
     return c ? c : slice_cmp(x->ck, y->ck);
 }
 
-int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes,
+int write_rules_rows(struct cql_run *r, const struct write_item *items, const struct modify_write *writes,
                      uint32_t n) {
     struct address *all = LIKELY(!write_rules_on(r)) ? NULL : ARENA_ARRAY(r->arena, n + 1, struct address);
     if (!write_rules_on(r)) return 0;
@@ -125,7 +125,7 @@ static int check_term(const struct modify_write *w, const struct cql_type *t, co
                       struct compat *k) {
     struct value v;
     if (!term || !cql_type_contains(t, CQL_VARINT)) return 0;
-    return term_eval(term, w->r, &v) ? -1 : check_value(w, t, v, k);
+    return term_eval(term, &w->r->eval, &v) ? -1 : check_value(w, t, v, k);
 }
 
 /* Checks the values that are written and the map keys they are written under, not those deleted. */
@@ -207,7 +207,7 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
 /* The error texts take an int. */
 static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
 
-int write_rules_sized(struct cql_request *r, const struct compat *k) {
+int write_rules_sized(struct cql_run *r, const struct compat *k) {
     if (LIKELY(!write_rules_on(r))) return 0;
     for (const struct op_write *c = r->cost->writes; c; c = c->next) {
         if (c->kind == OP_DELETE) continue;

@@ -10,21 +10,21 @@
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
 
-static inline bool write_rules_on(const struct cql_request *r) { return r->db->options.compat.mode != COMPAT_OFF; }
+static inline bool write_rules_on(const struct cql_run *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
 /* Whether a conditional batch of that kind may span partitions and tables: only in keyspaces mode
  * with Keyspaces' rules on. */
-static inline bool write_rules_spans(const struct cql_request *r, enum ast_batch_kind kind) {
+static inline bool write_rules_spans(const struct cql_run *r, enum ast_batch_kind kind) {
     return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
 }
 /* Before anything is bound. */
-int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items,
+int write_rules_batch(struct cql_run *r, enum ast_batch_kind kind, const struct write_item *items,
                       uint32_t n) MUST_CHECK;
 /* One statement, bound; its values are the request's. server_ts: the reading that a write without a
  * timestamp of its own gets. */
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) MUST_CHECK;
 /* All statements of a logged batch, bound. */
-int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes,
+int write_rules_rows(struct cql_run *r, const struct write_item *items, const struct modify_write *writes,
                      uint32_t n) MUST_CHECK;
 /* Sized: every row and static row as the write leaves it. */
-int write_rules_sized(struct cql_request *r, const struct compat *k) MUST_CHECK;
+int write_rules_sized(struct cql_run *r, const struct compat *k) MUST_CHECK;

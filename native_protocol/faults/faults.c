@@ -106,13 +106,13 @@ static void look_at(struct places *p, const struct fault_rule *r, const char *ke
     p->meant = p->meant || (same_keyspace && same_table);
 }
 
-static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
+static bool is_where(const struct fault_rule *r, const struct cql_run *q) {
     struct places p = {0};
     const struct catalog_change *change = q->compiled ? q->compiled->change : NULL;
     /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
     const struct table_use *tables = NULL;
-    if (q->result.kind == RESULT_PREPARED) tables = prepared_statement(q->result.prepared)->tables;
-    else if (q->compiled && q->kind != REQUEST_BATCH) tables = q->compiled->tables;
+    if (q->answer.result.kind == RESULT_PREPARED) tables = prepared_statement(q->answer.result.prepared)->tables;
+    else if (q->compiled && q->in->kind != REQUEST_BATCH) tables = q->compiled->tables;
     for (const struct table_use *t = tables; t; t = t->next)
         look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
     for (const struct op_write *w = q->cost->writes; w; w = w->next)
@@ -124,19 +124,19 @@ static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
 }
 
 /* An unlogged batch without conditions, over several partitions. */
-static bool may_be_applied_partly(const struct cql_request *q) {
+static bool may_be_applied_partly(const struct cql_run *q) {
     const struct op_write *first = q->cost->writes;
     bool several = false;
-    if (q->stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
+    if (q->answer.stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
     if (!first || first->conditional) return false;
     for (const struct op_write *w = first->next; w && !several; w = w->next)
         several = w->object != first->object || w->token != first->token || !slice_eq(w->key, first->key);
     return several;
 }
 
-static bool matches(const struct fault_rule *r, const struct cql_request *q, uint64_t connection) {
-    if (r->kind < 0 ? q->kind == REQUEST_PREPARE : r->kind != (int)q->kind) return false;
-    if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->stmt_kind) return false;
+static bool matches(const struct fault_rule *r, const struct cql_run *q, uint64_t connection) {
+    if (r->kind < 0 ? q->in->kind == REQUEST_PREPARE : r->kind != (int)q->in->kind) return false;
+    if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->answer.stmt_kind) return false;
     if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
     if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
     /* A driver can handle UNPREPARED only for a request that names a prepared statement. */
@@ -145,7 +145,7 @@ static bool matches(const struct fault_rule *r, const struct cql_request *q, uin
     return is_where(r, q);
 }
 
-const struct fault_rule *faults_hit(struct faults *f, const struct cql_request *q, uint64_t connection) {
+const struct fault_rule *faults_hit(struct faults *f, const struct cql_run *q, uint64_t connection) {
     const struct fault_rule *found = NULL;
     pthread_mutex_lock(&f->lock);
     for (unsigned i = 0; i < f->n && !found; i++) {

@@ -33,4 +33,4 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
 
 /* Finds the fault that hits a planned request, and copies it into the request's arena. NULL: no
  * fault hits, or there is no memory and the request's error is set. */
-const struct fault_rule *faults_hit(struct faults *f, const struct cql_request *q, uint64_t connection) MUST_CHECK;
+const struct fault_rule *faults_hit(struct faults *f, const struct cql_run *q, uint64_t connection) MUST_CHECK;

@@ -204,21 +204,21 @@ bool fault_rule_hits(const struct fault_rule *r, int64_t matched) {
     return true;
 }
 
-static const char *write_type_of(const struct fault_rule *r, const struct cql_request *q) {
-    bool unlogged = q->kind == REQUEST_BATCH && q->batch_kind == BATCH_UNLOGGED;
+static const char *write_type_of(const struct fault_rule *r, const struct cql_run *q) {
+    bool unlogged = q->in->kind == REQUEST_BATCH && q->in->batch_kind == BATCH_UNLOGGED;
     if (*r->write_type) return r->write_type;
     if (q->cost->writes && q->cost->writes->conditional) return "CAS";
-    return q->stmt_kind != STMT_BATCH ? "SIMPLE" : unlogged ? "UNLOGGED_BATCH" : "BATCH";
+    return q->answer.stmt_kind != STMT_BATCH ? "SIMPLE" : unlogged ? "UNLOGGED_BATCH" : "BATCH";
 }
 
-void fault_rule_fail(const struct fault_rule *r, const struct cql_request *q, struct err *e) {
+void fault_rule_fail(const struct fault_rule *r, const struct cql_run *q, struct err *e) {
     err_clear(e);
     err_set(e, r->code, "%s", *r->message ? r->message : answer_of(r->code)->words);
     struct err_detail *d = &e->detail;
     /* The id that an UNPREPARED error names: in a batch, that of the first prepared statement. */
-    struct slice id = q->prepared_id;
-    for (uint32_t i = 0; i < q->n_items && !id.n; i++) id = q->items[i].prepared_id;
-    d->consistency = *r->consistency ? r->level : q->params.consistency;
+    struct slice id = q->in->prepared_id;
+    for (uint32_t i = 0; i < q->in->n_items && !id.n; i++) id = q->in->items[i].prepared_id;
+    d->consistency = *r->consistency ? r->level : q->in->params.consistency;
     d->received = r->received;
     d->required = r->has[FAULT_COLUMN_required] ? r->required : r->received < INT32_MAX ? r->received + 1 : INT32_MAX;
     d->failures = r->has[FAULT_COLUMN_failures] ? r->failures : 1;

@@ -58,4 +58,4 @@ int fault_rule_check(struct fault_rule *r, struct err *e) MUST_CHECK;
  * same hits. */
 bool fault_rule_hits(const struct fault_rule *r, int64_t matched);
 /* Fills e with what the fault answers. */
-void fault_rule_fail(const struct fault_rule *r, const struct cql_request *q, struct err *e);
+void fault_rule_fail(const struct fault_rule *r, const struct cql_run *q, struct err *e);

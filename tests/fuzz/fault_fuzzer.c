@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_answer(const struct fault_rule *r, const struct cql_request *q) {
+static void check_answer(const struct fault_rule *r, const struct cql_run *q) {
     struct err e = {0};
     if (!r->fails) return;
     fault_rule_fail(r, q, &e);
@@ -16,7 +16,7 @@ static void check_answer(const struct fault_rule *r, const struct cql_request *q
         abort();
 }
 
-static void check_hits(const struct fault_rule *rule, const struct cql_request *q, int64_t *hits) {
+static void check_hits(const struct fault_rule *rule, const struct cql_run *q, int64_t *hits) {
     struct err e = {0};
     struct fault_rule told;
     struct faults *f = faults_new(&e);
@@ -38,11 +38,9 @@ static void check_rule(const struct fault_rule *rule) {
     struct arena a;
     struct op_cost cost = {.keyspace = "k", .table = "t"};
     struct cql_session session = {.role = "somebody"};
-    struct cql_request q = {.arena = &a,
-                            .cost = &cost,
-                            .session = &session,
-                            .stmt_kind = STMT_INSERT,
-                            .params.consistency = CL_LOCAL_QUORUM};
+    struct cql_request in = {.params.consistency = CL_LOCAL_QUORUM};
+    struct cql_run q = {
+        .in = &in, .arena = &a, .cost = &cost, .session = &session, .answer.stmt_kind = STMT_INSERT};
     int64_t first, again;
     if (rule->delay_ms < 0 || rule->delay_ms > FAULT_DELAY_MAX_MS || (!rule->fails && !rule->close && !rule->delay_ms))
         abort();

@@ -133,11 +133,11 @@ void world_free(struct world *w) {
 
 static bool is_eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
 
-static enum cql_outcome run(struct world *w, struct cql_request *r, struct charge *charge) {
+static enum cql_outcome run(struct world *w, struct cql_run *r, struct charge *charge) {
     enum cql_outcome outcome = cql_run(r);
     while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
     if (outcome != CQL_DONE && outcome != CQL_COMMIT) return outcome;
-    charge_compute(&w->cost, is_eventual(r->params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, charge);
+    charge_compute(&w->cost, is_eventual(r->in->params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, charge);
     if (cql_admit(r)) {
         cql_abandon(r);
         return CQL_FAILED;
@@ -173,14 +173,15 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
     return 0;
 }
 
-/* Sets up a request without its statement. The memory of the previous request is reused. */
-static struct cql_request begin(struct world *w, struct err *e) {
+/* Sets up a run. The memory of the previous one is reused. */
+static struct cql_run begin(struct world *w, const struct cql_request *q, struct err *e) {
     arena_reset(&w->arena);
     w->cost = (struct op_cost){.arena = &w->arena,
                                .size_model = w->o.size_model,
                                .write_size = w->o.write_size,
                                .timestamp_size = w->o.timestamp_size};
-    return (struct cql_request){.db = w->db,
+    return (struct cql_run){.in = q,
+                            .db = w->db,
                                 .session = &w->session,
                                 .arena = &w->arena,
                                 .err = e,
@@ -189,11 +190,11 @@ static struct cql_request begin(struct world *w, struct err *e) {
                                 .batch = w->batch,
                                 .now_us = clock_wall_us(&w->clock.clock),
                                 .blocking = true,
-                                .stmt_kind = STMT_KINDS};
+                                .answer.stmt_kind = STMT_KINDS};
 }
 
 /* Runs one page; the paging state of the next page is left in w->paging. */
-static void run_once(struct world *w, struct cql_request *r, struct world_answer *out) {
+static void run_once(struct world *w, struct cql_run *r, struct world_answer *out) {
     struct charge charge = {0};
     enum cql_outcome outcome = run(w, r, &charge);
     buf_clear(&w->paging, SIZE_MAX);
@@ -212,13 +213,14 @@ static void run_once(struct world *w, struct cql_request *r, struct world_answer
             out->entities += op_read_entities(x);
         }
         for (const struct op_write *x = w->cost.writes; x; x = x->next) out->entities += op_write_entities(x);
-        out->kind = r->stmt_kind;
-        out->n_warnings = r->n_warnings;
-        out->warnings = r->warnings;
-        if (r->result.paging_state.p) buf_put_slice(&w->paging, r->result.paging_state);
+        out->kind = r->answer.stmt_kind;
+        out->n_warnings = r->answer.n_warnings;
+        out->warnings = r->answer.warnings;
+        if (r->answer.result.paging_state.p) buf_put_slice(&w->paging, r->answer.result.paging_state);
     }
-    if (r->result.kind == RESULT_PREPARED && r->result.prepared) cql_prepared_unref(r->result.prepared);
-    cql_request_fini(r);
+    const struct cql_result *result = &r->answer.result;
+    if (result->kind == RESULT_PREPARED && result->prepared) cql_prepared_unref(result->prepared);
+    cql_run_fini(r);
 }
 
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
@@ -227,13 +229,13 @@ int world_run(struct world *w, const struct world_request *q, struct world_answe
     w->session.protocol_version = 4;
     buf_clear(&w->paging, SIZE_MAX);
     do {
-        struct cql_request r = begin(w, e);
-        r.kind = REQUEST_QUERY;
-        r.query = q->text;
-        r.params = (struct cql_params){.consistency = q->consistency,
-                                       .serial_consistency = CL_LOCAL_SERIAL,
-                                       .page_size = q->page_size ? q->page_size : PAGE};
-        if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
+        struct cql_request request = {.kind = REQUEST_QUERY,
+                                      .query = q->text,
+                                      .params = {.consistency = q->consistency,
+                                                 .serial_consistency = CL_LOCAL_SERIAL,
+                                                 .page_size = q->page_size ? q->page_size : PAGE}};
+        struct cql_run r = begin(w, &request, e);
+        if (w->paging.n) request.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
         run_once(w, &r, out);
     } while (w->paging.n);
     return e->set ? -1 : 0;
@@ -295,14 +297,15 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
     w->session.protocol_version = c->version;
     if (set_keyspace(w, c->keyspace, e) || (w->admission && !(w->session.limit = limit_of(w, c->connection))))
         return e->set ? -1 : err_nomem(e);
-    struct cql_request r = begin(w, e);
-    if (np_query_decode(&env, c->body, &w->arena, &r, &ignored, e)) return -1;
-    if (c->page_size) r.params.page_size = c->page_size;
+    struct cql_request request = {0};
+    struct cql_run r = begin(w, &request, e);
+    if (np_query_decode(&env, c->body, &w->arena, &request, &ignored, e)) return -1;
+    if (c->page_size) request.params.page_size = c->page_size;
     if (c->paging_state.p || c->page_size)
-        r.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
+        request.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
     run_once(w, &r, out);
     if (w->paging.n) *paging_state = buf_slice(&w->paging);
-    *throttled = e->set && r.verdict && limit_refuses(r.verdict);
+    *throttled = e->set && r.answer.verdict && limit_refuses(r.answer.verdict);
     return e->set ? -1 : 0;
 }
 
@@ -310,9 +313,8 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
     struct world_answer ignored;
     err_clear(e);
     if (set_keyspace(w, keyspace, e)) return -1;
-    struct cql_request r = begin(w, e);
-    r.kind = REQUEST_PREPARE;
-    r.query = text;
+    const struct cql_request request = {.kind = REQUEST_PREPARE, .query = text};
+    struct cql_run r = begin(w, &request, e);
     run_once(w, &r, &ignored);
     return e->set ? -1 : 0;
 }
@@ -362,11 +364,10 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) {
     struct charge ignored = {0};
     err_clear(e);
-    struct cql_request r = begin(w, e);
-    r.kind = REQUEST_PREPARE;
-    r.query = text;
-    struct cql_prepared *p = run(w, &r, &ignored) == CQL_FAILED ? NULL : r.result.prepared;
-    cql_request_fini(&r);
+    const struct cql_request request = {.kind = REQUEST_PREPARE, .query = text};
+    struct cql_run r = begin(w, &request, e);
+    struct cql_prepared *p = run(w, &r, &ignored) == CQL_FAILED ? NULL : r.answer.result.prepared;
+    cql_run_fini(&r);
     return p;
 }
 

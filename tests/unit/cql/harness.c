@@ -146,7 +146,7 @@ void harness_close(struct harness *h) {
     buf_fini(&h->paging);
 }
 
-enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
+enum cql_outcome harness_request(struct harness *h, const struct cql_request *q) {
     arena_reset(&h->arena);
     h->arena.limit = h->arena_limit ? h->arena_limit : SIZE_MAX;
     struct slice state = {0};
@@ -155,17 +155,25 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     sink_restart(&h->sink);
     memset(&h->err, 0, sizeof(h->err));
     h->cost = (struct op_cost){.arena = &h->arena, .write_size = h->write_size};
-    r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost,
-    r->sink = &h->sink;
-    r->batch = h->batch;
-    r->now_us = h->clock.now_us;
-    r->blocking = !h->on_loop;
-    r->params.consistency = h->consistency;
-    r->params.serial_consistency = CL_LOCAL_SERIAL;
-    r->params.page_size = h->page_size;
-    r->params.paging_state = state;
+    struct cql_request request = *q;
+    request.params.consistency = h->consistency;
+    request.params.serial_consistency = CL_LOCAL_SERIAL;
+    request.params.page_size = h->page_size;
+    request.params.paging_state = state;
     _Atomic bool gone = false;
-    r->cancelled = &gone;
+    struct cql_run run = {.in = &request,
+                          .db = h->db,
+                          .session = &h->session,
+                          .arena = &h->arena,
+                          .err = &h->err,
+                          .cost = &h->cost,
+                          .sink = &h->sink,
+                          .batch = h->batch,
+                          .now_us = h->clock.now_us,
+                          .blocking = !h->on_loop,
+                          .cancelled = &gone,
+                          .deadline_us = h->deadline_us};
+    struct cql_run *r = &run;
     enum cql_outcome outcome = cql_run(r);
     for (h->n_parts = 1; outcome == CQL_AGAIN; h->n_parts++) {
         gone = h->n_parts == h->cancel_after;
@@ -179,11 +187,12 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
         outcome = cql_apply(r, outcome);
     }
     while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
-    if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
-    h->result = r->result;
-    h->n_warnings = r->n_warnings;
-    h->commit_seq = r->commit_seq;
-    cql_request_fini(r);
+    if (r->answer.result.paging_state.p) buf_put_slice(&h->paging, r->answer.result.paging_state);
+    h->result = r->answer.result;
+    h->n_warnings = r->answer.n_warnings;
+    h->commit_seq = r->answer.commit_seq;
+    h->work_class = r->answer.work_class;
+    cql_run_fini(r);
     buf_u8(&h->rows, 0);
     return outcome;
 }

@@ -43,6 +43,8 @@ struct harness {
     struct buf paging;     /* paging state of the newest result; empty: no further page */
     uint32_t n_warnings;
     uint64_t commit_seq;
+    enum cql_work_class work_class; /* of the last request */
+    int64_t deadline_us;            /* of all requests; 0: none */
     uint32_t n_parts;      /* that the newest request ran in */
     /* for the next requests */
     int32_t page_size;
@@ -72,7 +74,7 @@ void harness_restart_cold(struct harness *h, int64_t now_us, size_t block_cache_
 /* Runs one statement; values for its markers, or none. */
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values);
 /* Any request: fills in all but its kind, text and values, commits what it wrote, drops its references. */
-enum cql_outcome harness_request(struct harness *h, struct cql_request *r);
+enum cql_outcome harness_request(struct harness *h, const struct cql_request *q);
 enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values);
 /* The id of the prepared statement; fails the test when it cannot be prepared. */
 void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]);

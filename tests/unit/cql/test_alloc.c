@@ -56,19 +56,18 @@ static int setup(void **state) {
 /* Until a try meets no failure; undo (or NULL) comes after each. */
 static void fail_each(struct harness *h, const char *cql, const struct cql_request *form, const char *undo) {
     for (int n = 1; n <= TRIES_MAX; n++) {
-        struct cql_request r = *form;
         /* A warm arena would ask for nothing. */
         arena_fini(&h->arena);
         arena_init(&h->arena, 64, 0);
         hit = false;
         countdown = n;
-        enum cql_outcome outcome = harness_request(h, &r);
+        enum cql_outcome outcome = harness_request(h, form);
         countdown = 0;
         bool failed = outcome == CQL_FAILED, was_hit = hit;
         if (failed && !was_hit) fail_msg("%s: %s", cql, h->err.text);
         if (failed && (!h->err.set || h->err.code != ERR_SERVER))
             fail_msg("%s: allocation %d: %04x %s", cql, n, h->err.code, h->err.text);
-        if (!failed && r.result.kind == RESULT_PREPARED) cql_prepared_unref(r.result.prepared);
+        if (!failed && h->result.kind == RESULT_PREPARED) cql_prepared_unref(h->result.prepared);
         if (undo) run_clean(h, undo);
         if (!was_hit) return;
     }

@@ -257,7 +257,7 @@ static enum cql_outcome run_text(struct harness *h, enum cql_request_kind kind, 
     if (kind == REQUEST_BATCH) r.n_items = 1, r.items = &item;
     else r.query = buf_slice(&text);
     enum cql_outcome outcome = harness_request(h, &r);
-    *class = r.work_class;
+    *class = h->work_class;
     if (outcome == CQL_DONE && kind == REQUEST_PREPARE) cql_prepared_unref(h->result.prepared);
     buf_fini(&text);
     return outcome;

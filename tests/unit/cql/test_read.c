@@ -51,7 +51,7 @@ static const struct access_path fake_path = {.unread = fake_unread, .place = fak
 
 struct read_test {
     struct harness h;
-    struct cql_request r;
+    struct cql_run r;
     struct fake source;
     const struct select_plan *plan;
 };
@@ -87,7 +87,8 @@ static void compile(struct read_test *t, const char *cql) {
     binds.specs = ARENA_ARRAY(a, 8, struct receiver);
     if (select_compile(&c, ast, &out)) fail_msg("%s: %s", cql, t->h.err.text);
     t->plan = out.plan;
-    t->r = (struct cql_request){.arena = a, .err = &t->h.err, .now_us = 1};
+    t->r = (struct cql_run){
+        .arena = a, .err = &t->h.err, .now_us = 1, .eval = {.arena = a, .err = &t->h.err, .now_us = 1}};
     schema_unref(schema);
 }
 

@@ -14,7 +14,7 @@ static struct cql_db db = {.options.clock = &fake_clock};
 static void test_request_without_deadline_goes_on(void **state) {
     (void)state;
     struct err e = {0};
-    struct cql_request r = {.db = &db, .err = &e};
+    struct cql_run r = {.db = &db, .err = &e};
     now_us = INT64_MAX;
     assert_int_equal(cql_check_running(&r), 0);
     assert_false(e.set);
@@ -24,14 +24,14 @@ static void test_request_of_a_client_that_is_gone_ends(void **state) {
     (void)state;
     struct err e = {0};
     _Atomic bool gone = false;
-    struct cql_request r = {.db = &db, .err = &e, .cancelled = &gone};
+    struct cql_run r = {.db = &db, .err = &e, .cancelled = &gone};
     assert_int_equal(cql_check_running(&r), 0);
     atomic_store(&gone, true);
     assert_int_equal(cql_check_running(&r), -1);
     assert_int_equal(e.code, ERR_SERVER);
 }
 
-static void expect_timeout(struct cql_request *r, enum err_code code, const char *write_type) {
+static void expect_timeout(struct cql_run *r, enum err_code code, const char *write_type) {
     now_us = 999;
     assert_int_equal(cql_check_running(r), 0);
     now_us = 1000;
@@ -58,8 +58,12 @@ static void test_deadline_is_a_timeout_of_its_kind(void **state) {
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err e = {0};
-        struct cql_request r = {.db = &db, .err = &e, .deadline_us = 1000, .work_class = cases[i].work_class,
-                                .write_type = cases[i].write_type, .params.consistency = CL_QUORUM};
+        struct cql_request in = {.params.consistency = CL_QUORUM};
+        struct cql_run r = {.in = &in,
+                            .db = &db,
+                            .err = &e,
+                            .deadline_us = 1000,
+                            .answer = {.work_class = cases[i].work_class, .write_type = cases[i].write_type}};
         expect_timeout(&r, cases[i].code, cases[i].write_type ? cases[i].write_type : "");
     }
 }
@@ -67,21 +71,22 @@ static void test_deadline_is_a_timeout_of_its_kind(void **state) {
 static void test_prepare_that_waited_too_long_is_no_write_that_timed_out(void **state) {
     (void)state;
     struct err e = {0};
-    struct cql_request r = {
-        .db = &db, .err = &e, .kind = REQUEST_PREPARE, .deadline_us = 1000, .work_class = WORK_UPDATE};
+    struct cql_request in = {.kind = REQUEST_PREPARE};
+    struct cql_run r = {
+        .in = &in, .db = &db, .err = &e, .deadline_us = 1000, .answer.work_class = WORK_UPDATE};
     now_us = 1000;
     assert_int_equal(cql_check_running(&r), -1);
     assert_int_equal(e.code, ERR_OVERLOADED);
     assert_string_equal(e.text, "Query timed out before it could start");
 }
 
-static enum cql_outcome three_parts(struct cql_request *r, const struct cql_statement *s) {
+static enum cql_outcome three_parts(struct cql_run *r, const struct cql_statement *s) {
     int *parts = r->running;
     assert_ptr_equal(s, r->compiled);
     return ++*parts < 3 ? CQL_AGAIN : CQL_DONE;
 }
 
-static void three_parts_fini(struct cql_request *r) { *(int *)r->running += 100; }
+static void three_parts_fini(struct cql_run *r) { *(int *)r->running += 100; }
 
 static void test_parts_run_until_done_and_give_back_once(void **state) {
     (void)state;
@@ -89,12 +94,18 @@ static void test_parts_run_until_done_and_give_back_once(void **state) {
     int parts = 1;
     struct err e = {0};
     struct cql_statement s = {.ops = &ops};
-    struct cql_request r = {
-        .db = &db, .err = &e, .blocking = true, .compiled = &s, .running = &parts, .running_fini = three_parts_fini};
+    struct cql_request in = {.kind = REQUEST_QUERY};
+    struct cql_run r = {.in = &in,
+                        .db = &db,
+                        .err = &e,
+                        .blocking = true,
+                        .compiled = &s,
+                        .running = &parts,
+                        .running_fini = three_parts_fini};
     assert_int_equal(cql_run_more(&r), CQL_AGAIN);
     assert_int_equal(cql_run_more(&r), CQL_DONE);
-    cql_request_fini(&r);
-    cql_request_fini(&r);
+    cql_run_fini(&r);
+    cql_run_fini(&r);
     assert_int_equal(parts, 103);
 }
 

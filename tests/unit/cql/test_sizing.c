@@ -20,7 +20,7 @@ static uint32_t n_looks, look_that_is_late; /* 0: none is */
 static int64_t count_look(struct clock *c) { return (void)c, ++n_looks == look_that_is_late ? INT64_MAX : 0; }
 
 /* Sized, and not written: the next try finds the same. */
-static int admit_nothing(void *arg, struct cql_request *r, struct err *e) {
+static int admit_nothing(void *arg, struct cql_run *r, struct err *e) {
     (void)arg, (void)r;
     return err_set(e, ERR_OVERLOADED, "refused by the test");
 }
@@ -50,8 +50,9 @@ static void open_table(struct harness *h) {
 }
 
 static enum cql_outcome run_with_deadline(struct harness *h, const char *cql) {
-    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .deadline_us = 1};
+    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql)};
     n_looks = 0;
+    h->deadline_us = 1;
     return harness_request(h, &r);
 }
 

@@ -15,7 +15,7 @@ struct fixture {
     struct bind_specs binds;
     struct receiver specs[4];
     struct compile c;
-    struct cql_request r;
+    struct evaluation ev;
 };
 
 static void setup(struct fixture *f) {
@@ -23,7 +23,7 @@ static void setup(struct fixture *f) {
     arena_init(&f->arena, 16384, 64 << 20);
     f->binds = (struct bind_specs){.n = 4, .specs = f->specs};
     f->c = (struct compile){.arena = &f->arena, .binds = &f->binds, .err = &f->err};
-    f->r = (struct cql_request){.arena = &f->arena, .err = &f->err, .now_us = 1700000000000000};
+    f->ev = (struct evaluation){.arena = &f->arena, .err = &f->err, .now_us = 1700000000000000, .now_s = 1700000000};
 }
 
 static struct term *compile(struct fixture *f, const char *type, const char *text) {
@@ -40,7 +40,7 @@ static const char *evaluate(struct fixture *f, const char *type, const char *tex
     struct term *t = compile(f, type, text);
     struct value v;
     struct buf json;
-    if (!t || term_eval(t, &f->r, &v) < 0) return f->err.text;
+    if (!t || term_eval(t, &f->ev, &v) < 0) return f->err.text;
     buf_init(&json, 0);
     cql_value_json(cql_type_parse(&f->arena, slice_str(type), NULL, NULL, NULL, &f->err), v, &json);
     struct slice copy = arena_dup(&f->arena, buf_slice(&json));
@@ -168,15 +168,15 @@ static void test_bound_value_is_checked_and_not_copied(void **state) {
     assert_non_null(t);
     assert_int_equal(0, term_bind_index(t));
     assert_string_equal("v", f.specs[0].name);
-    f.r.params.values = bound;
-    f.r.params.n_values = 1;
-    assert_int_equal(0, term_eval(t, &f.r, &v));
+    f.ev.values = bound;
+    f.ev.n_values = 1;
+    assert_int_equal(0, term_eval(t, &f.ev, &v));
     assert_ptr_equal(bound[0].p, v.p);
     bound[0].n = VALUE_UNSET;
-    assert_int_equal(0, term_eval(t, &f.r, &v));
+    assert_int_equal(0, term_eval(t, &f.ev, &v));
     assert_true(value_is_unset(v));
     bound[0].n = 3;
-    assert_int_equal(-1, term_eval(t, &f.r, &v));
+    assert_int_equal(-1, term_eval(t, &f.ev, &v));
     assert_string_equal("Expected 4 or 0 byte int (3)", f.err.text);
     arena_fini(&f.arena);
 }
@@ -188,9 +188,9 @@ static void test_bound_set_is_put_in_order(void **state) {
     struct value v, bound[1] = {value_of(wire, sizeof wire - 1)};
     setup(&f);
     struct term *t = compile(&f, "set<text>", "?");
-    f.r.params.values = bound;
-    f.r.params.n_values = 1;
-    assert_int_equal(0, term_eval(t, &f.r, &v));
+    f.ev.values = bound;
+    f.ev.n_values = 1;
+    assert_int_equal(0, term_eval(t, &f.ev, &v));
     assert_int_equal(sizeof sorted - 1, v.n);
     assert_memory_equal(sorted, v.p, sizeof sorted - 1);
     arena_fini(&f.arena);
@@ -232,7 +232,7 @@ static void test_collection_literals_have_no_limit_of_16_bits(void **state) {
             assert_non_null(strstr(f.err.text, "expected 65536 elements, but given"));
         } else {
             if (!t) fail_msg("%s of %u: %s", type, n, f.err.text);
-            assert_int_equal(0, term_eval(t, &f.r, &v));
+            assert_int_equal(0, term_eval(t, &f.ev, &v));
             if (type[0] != 'v') assert_int_equal(n, load_u32(v.p));
         }
         buf_fini(&text);
@@ -280,7 +280,7 @@ static void test_arithmetic_is_for_numbers_of_bounded_length(void **state) {
         assert_non_null(compile(&f, operations[i / 2].type, (const char *)text.p));
         struct term *t = compile(&f, operations[i / 2].type, (const char *)sum.p);
         assert_non_null(t); /* prepared it fails when it is run */
-        assert_int_equal(i % 2 ? -1 : 0, term_eval(t, &f.r, &v));
+        assert_int_equal(i % 2 ? -1 : 0, term_eval(t, &f.ev, &v));
         if (i % 2) assert_non_null(strstr(f.err.text, "failed: Overflow"));
         buf_fini(&text);
         buf_fini(&sum);

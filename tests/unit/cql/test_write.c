@@ -203,7 +203,7 @@ struct gate {
 };
 
 /* Also proves that nothing was written yet, and that every write says whose it is. */
-static int admit(void *arg, struct cql_request *r, struct err *e) {
+static int admit(void *arg, struct cql_run *r, struct err *e) {
     struct gate *g = arg;
     g->written = g->written || eng_durable_seq(g->h->eng) != g->seq || !eng_batch_empty(g->h->batch);
     assert_true(!r->cost->is_write || r->cost->writes);

@@ -103,12 +103,13 @@ static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_
                                .class = class,
                                .deadline_us = deadline_us,
                                .cancelled = &w->conn->gone};
-    c->r = (struct cql_request){.db = w->db,
-                                .err = &c->err,
-                                .work_class = class,
-                                .cancelled = &w->conn->gone,
-                                .deadline_us = deadline_us,
-                                .params.consistency = CL_QUORUM};
+    c->request = (struct cql_request){.params.consistency = CL_QUORUM};
+    c->r = (struct cql_run){.in = &c->request,
+                            .db = w->db,
+                            .err = &c->err,
+                            .answer.work_class = class,
+                            .cancelled = &w->conn->gone,
+                            .deadline_us = deadline_us};
     return c;
 }
 

@@ -34,7 +34,8 @@ static void test_every_error_is_the_one_it_is_called(void **state) {
 #undef FAULT_ERROR
     };
     struct op_cost cost = {.keyspace = "k", .table = "t"};
-    struct cql_request q = {.cost = &cost, .stmt_kind = STMT_INSERT, .params.consistency = CL_LOCAL_QUORUM};
+    struct cql_request in = {.params.consistency = CL_LOCAL_QUORUM};
+    struct cql_run q = {.in = &in, .cost = &cost, .answer.stmt_kind = STMT_INSERT};
     assert_int_equal(ARRAY_LEN(all), 20); /* as many as the specification has (v5, section 9) */
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct fault_rule r;
@@ -52,7 +53,8 @@ static void test_a_timeout_tells_what_kind_of_write_it_was(void **state) {
     (void)state;
     struct op_write write = {.conditional = true};
     struct op_cost plain = {0}, conditional = {.writes = &write};
-    struct cql_request q = {.cost = &plain, .stmt_kind = STMT_UPDATE};
+    struct cql_request in = {.kind = REQUEST_QUERY};
+    struct cql_run q = {.in = &in, .cost = &plain, .answer.stmt_kind = STMT_UPDATE};
     struct fault_rule r;
     struct err e = {0};
     make(&r, "WriteTimeout");
@@ -63,10 +65,8 @@ static void test_a_timeout_tells_what_kind_of_write_it_was(void **state) {
     q.cost = &conditional;
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "CAS");
-    q = (struct cql_request){.cost = &plain,
-                             .kind = REQUEST_BATCH,
-                             .stmt_kind = STMT_BATCH,
-                             .batch_kind = BATCH_UNLOGGED};
+    in = (struct cql_request){.kind = REQUEST_BATCH, .batch_kind = BATCH_UNLOGGED};
+    q = (struct cql_run){.in = &in, .cost = &plain, .answer.stmt_kind = STMT_BATCH};
     fault_rule_fail(&r, &q, &e);
     assert_string_equal(e.detail.write_type, "UNLOGGED_BATCH");
     assert_int_equal(set_text(&r, FAULT_COLUMN_write_type, "counter"), 0);
