@@ -1,15 +1,15 @@
-/* Prints texts about a program's command line from one description: help for people, a man page,
- * completion for bash, zsh and fish.
+/* Prints what a program's command line is, from one description: as help for people, or as JSON, of
+ * which tools/docs/usage.py makes the man page and the completion for shells.
  *
  * Call usage_begin, then usage_command for each command, then usage_end, all with one buffer. A
- * program without sub-commands is one command whose name is "". Commands of several words
- * ("capacity size") are completed word by word.
+ * program without sub-commands is one command whose name is "".
  */
 #pragma once
 
 #include "base/buf.h"
 
-enum usage_format { USAGE_HELP, USAGE_MAN, USAGE_BASH, USAGE_ZSH, USAGE_FISH, USAGE_FORMATS };
+/* JSON: one object a line, the program's first, then one for each command. */
+enum usage_format { USAGE_HELP, USAGE_JSON, USAGE_FORMATS };
 
 /* argument: NULL when the flag takes none. FILE and DIR are completed with names of files or
  * folders, a|b|c with these words. otherwise: the default value, may be NULL or "". */
@@ -35,11 +35,11 @@ struct usage_command {
 struct usage_program {
     const char *name, *what, *version, *section, *notes; /* section of the manual; notes: a paragraph, may be NULL */
     uint32_t n_commands, n_exits;
-    const struct usage_command *commands; /* usage_begin prints their names and purposes, usage_command their flags */
+    const struct usage_command *commands;
     const struct usage_exit *exits;
 };
 
-/* "man" and so on, after --help=; -1: there is no such format. */
+/* "text" and "json", after --help=; -1: there is no such format. */
 int usage_format_of(const char *name);
 
 void usage_begin(struct buf *out, enum usage_format f, const struct usage_program *p);

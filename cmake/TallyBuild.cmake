@@ -89,13 +89,12 @@ function(tally_names_commit)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS "TALLY_COMMIT=\"${TALLY_COMMIT}\"")
 endfunction()
 
-# tally_usage(PROGRAM SECTION): its man page and completion for three shells in <build>/share, as the program itself prints them, and where they are installed.
+# tally_usage(PROGRAM SECTION): its man page and completion for three shells in <build>/share, which tools/docs/usage.py makes of --help=json, and where they are installed.
 function(tally_usage program section)
   set(share ${CMAKE_BINARY_DIR}/share)
   file(MAKE_DIRECTORY ${share})
-  add_custom_command(TARGET ${program} POST_BUILD VERBATIM COMMAND sh -c
-    "for f in man:${program}.${section} bash:${program}.bash zsh:_${program} fish:${program}.fish; do \"$0\" --help=\"\${f%%:*}\" >'${share}'/\"\${f#*:}\" || exit 1; done"
-    $<TARGET_FILE:${program}>)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_custom_command(TARGET ${program} POST_BUILD VERBATIM COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/docs/usage.py $<TARGET_FILE:${program}> ${share})
   install(FILES ${share}/${program}.${section} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
   install(FILES ${share}/${program}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
   install(FILES ${share}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

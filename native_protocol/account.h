@@ -12,7 +12,7 @@ struct np_account {
     bool failed; /* answered with failure by a fault after apply: its writes stand and are charged */
     enum err_code failure;
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
-    uint64_t trace; /* number of its trace session (catalog_trace_add); 0: it is not traced */
+    uint64_t trace; /* number of its trace session (trace_store_add); 0: it is not traced */
     struct ledger_claim claim; /* to reverse the posting of a waiting write if it fails */
     struct limit_took took;    /* of it */
 };

@@ -5,6 +5,7 @@
 
 #include "native_protocol/committer.h"
 #include "native_protocol/loop.h"
+#include "system_schema/trace_store.h"
 
 static struct np_held *held_take(struct np_durability *d) {
     struct np_held *h = d->spare;
@@ -85,8 +86,8 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     np_account(&c->loop->metrics, &a->account, e);
     const struct np_options *o = c->loop->o;
     if (!e && a->account.trace)
-        catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
-                           "event-loop");
+        trace_store_more(o->traces, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged",
+                         "event-loop");
     if (e && o->ledger)
         ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account,
                          c->state != NP_CONN_CLOSED);

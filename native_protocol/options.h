@@ -18,6 +18,7 @@ struct np_options { /* what it points to must outlive the front */
     struct cql_db *db;
     struct eng *eng;
     struct catalog *catalog;
+    struct trace_store *traces; /* of traced requests; the tables of catalog show them */
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
     struct { /* called for each write that was admitted and has failed; any thread; may be NULL */

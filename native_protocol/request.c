@@ -182,7 +182,7 @@ int np_query_decode(const struct np_envelope *env, struct slice body, struct are
                     struct np_query_options *o, struct err *e) {
     struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
     *o = (struct np_query_options){0};
-    r->params = (struct cql_params){.serial_consistency = CL_SERIAL};
+    *r = (struct cql_request){.params.serial_consistency = CL_SERIAL};
     if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD) {
         /* a [bytes map] in front of the message; only the key "capacity" matters */
         uint32_t n = rd_u16(&d.rd);

@@ -18,7 +18,7 @@ struct np_query_options {
     bool wants_capacity; /* the request's custom payload has the key "capacity" */
 };
 
-/* Decodes QUERY, PREPARE, EXECUTE or BATCH into r: kind, params, query or prepared_id, batch items.
+/* Decodes QUERY, PREPARE, EXECUTE or BATCH into r, which it overwrites.
  * body: uncompressed, with the custom payload (flag) still in front. ERR_PROTOCOL when it is no
  * such message; the connection may go on. */
 int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r,

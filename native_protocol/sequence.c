@@ -21,7 +21,6 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
                                   .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
     call->charge = (struct charge){0};
-    call->request = (struct cql_request){0};
     call->r = (struct cql_run){
         .in = &call->request,
         .db = o->db,

@@ -6,6 +6,7 @@
 #include "native_protocol/faults/rule.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
+#include "system_schema/trace_store.h"
 
 enum { EVENTS = NP_TRACE_STEPS + 8, PARAMETERS = 4 };
 
@@ -137,6 +138,6 @@ int npi_trace(struct np_call *call, uint8_t id[16]) {
     memcpy(s.id, id, 16);
     s.n_parameters = parameters(call, par);
     s.n_events = events(call, took, ev);
-    call->account.trace = catalog_trace_add(l->o->catalog, &s);
+    call->account.trace = trace_store_add(l->o->traces, &s);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "native_protocol/audit.h"
 #include "server/data_dir.h"
 #include "server/metering_metrics.h"
+#include "system_schema/trace_store.h"
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
@@ -82,6 +83,7 @@ static int open_access(struct instance *in, struct err *e) {
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
+    in->traces = trace_store_new();
     struct catalog_options co = {.eng = in->eng,
                                  .clock = &in->clock.clock,
                                  .clock_control = &in->clock,
@@ -92,9 +94,11 @@ static int open_database(struct instance *in, struct err *e) {
                                  .recovery_window_s = s->pitr_window,
                                  .node = s->node,
                                  .quota = admission_quota(&s->limits.values),
+                                 .traces = in->traces,
                                  .n_tables = METERING_TABLES + CONTROL_TABLES +
                                              (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0),
                                  .tables = in->tables};
+    if (!in->traces) return err_nomem(e);
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
@@ -129,6 +133,7 @@ static int open_front(struct instance *in, struct err *e) {
         .db = in->db,
         .eng = in->eng,
         .catalog = in->catalog,
+        .traces = in->traces,
         .clock = &in->clock.clock,
         .ledger = s->unmetered ? NULL : in->ledger,
         .unmetered = s->unmetered,
@@ -226,6 +231,7 @@ void instance_close(struct instance *in) {
     if (in->access) access_close(in->access);
     access_keys_fini(&in->keys);
     if (in->catalog) catalog_close(in->catalog);
+    trace_store_free(in->traces);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     np_tls_close(in->tls);

@@ -36,6 +36,7 @@ struct instance {
     struct virtual_table tables[METERING_TABLES + CONTROL_TABLES + AUTH_TABLES + VIEWS_TABLES];
     struct system_views views;
     struct catalog *catalog;
+    struct trace_store *traces;
     struct admission *admission;
     struct access_control *access; /* --auth; NULL: none */
     struct access_keys keys;

@@ -16,6 +16,7 @@
 #include "system_schema/virtual.h"
 
 struct catalog;
+struct trace_store;
 
 enum tally_mode { MODE_KEYSPACES, MODE_CASSANDRA };
 
@@ -56,6 +57,7 @@ struct catalog_options {
     bool control;          /* the keyspace system_control exists */
     struct node_info node;
     struct catalog_quota quota;
+    struct trace_store *traces; /* what system_traces shows (trace_store.h); NULL: nothing */
     uint32_t n_tables; /* further system tables */
     const struct virtual_table *tables;
     uint32_t n_kinds; /* further kinds of objects, behind those of object_kind.def */
@@ -259,29 +261,3 @@ struct catalog_history {
 };
 /* Calls fn for every history; it must not call the catalogue. */
 int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg);
-
-/* ---- traces (system_traces.sessions and events), kept in memory, bounded, oldest dropped ---- */
-
-struct trace_event {
-    int64_t at_us; /* since the request began */
-    const char *activity;
-    const char *thread;
-};
-struct trace_session {
-    uint8_t id[16]; /* timeuuid */
-    int64_t machine_us; /* machine time when it began */
-    int64_t started_us, duration_us;
-    const char *command; /* QUERY */
-    const char *request; /* "Execute CQL3 query" */
-    struct slice client; /* address bytes, 4 or 16 */
-    uint32_t n_parameters;
-    const struct schema_option *parameters; /* query, consistency_level, page_size, ... */
-    uint32_t n_events;
-    const struct trace_event *events;
-};
-/* Stores a copy. Returns its number for catalog_trace_more; 0: no memory. Any thread. */
-uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t);
-/* Adds the last event of the request, at this machine time. The texts must stay valid for good.
- * Does nothing if the session has left the ring. Any thread. */
-void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity,
-                        const char *thread);

@@ -10,8 +10,8 @@
 #include "system_schema/catalog_state.h"
 
 static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
-    for (uint32_t i = 0; i < c->n_system; i++)
-        if (strcmp(c->system[i]->space.keyspace->name, name) == 0) return c->system[i]->space.keyspace;
+    for (uint32_t i = 0; i < c->system.n; i++)
+        if (strcmp(c->system.spaces[i]->space.keyspace->name, name) == 0) return c->system.spaces[i]->space.keyspace;
     return NULL;
 }
 
@@ -141,8 +141,8 @@ static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) {
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
-    for (uint32_t i = 0; i < a->c->n_entries && n < most; i++)
-        n += a->c->entries[i]->kind == kind && !entry_is_gone(a->c->entries[i]);
+    for (uint32_t i = 0; i < a->c->objects.n_entries && n < most; i++)
+        n += a->c->objects.entries[i]->kind == kind && !entry_is_gone(a->c->objects.entries[i]);
     return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
 }
 
@@ -186,8 +186,8 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
     if (a->compat.mode == COMPAT_OFF) return 0;
     bool was_single = schema_regions(before) < 2;
     bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
-    for (uint32_t i = 0; needs_timestamps && i < a->c->n_entries; i++) {
-        const struct entry *y = a->c->entries[i];
+    for (uint32_t i = 0; needs_timestamps && i < a->c->objects.n_entries; i++) {
+        const struct entry *y = a->c->objects.entries[i];
         if (y->kind != &table_kind || y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y))
             continue;
         const struct schema_table *t = apply_definition(a, y);
@@ -273,8 +273,8 @@ static int alter_keyspace(struct apply *a) {
 static int drop_keyspace(struct apply *a) {
     struct entry *ks = existing_keyspace(a);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
-    for (uint32_t i = 0; i < a->c->n_entries; i++) {
-        const struct entry *x = a->c->entries[i];
+    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
+        const struct entry *x = a->c->objects.entries[i];
         if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
     }
     return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
@@ -302,10 +302,10 @@ static bool may_need(const struct object_kind *by, const struct object_kind *wha
 
 int apply_begin_drop(struct apply *a, struct entry *x) {
     bool any = false;
-    for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
+    for (uint32_t i = 0; i < a->c->objects.n_kinds; i++) any |= may_need(a->c->objects.kinds[i], x->kind);
     /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
-    for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
-        const struct entry *by = a->c->entries[i];
+    for (uint32_t i = 0; any && i < a->c->objects.n_entries; i++) {
+        const struct entry *by = a->c->objects.entries[i];
         if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
             entry_is_gone(by))
             continue;
@@ -588,7 +588,7 @@ static int check_and_change(struct apply *a) {
         [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;
-    for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
+    for (const struct entry *x = a->c->objects.busy; x; x = x->busy_next) pending += entry_is_pending(x);
     if (system_keyspace(a->c, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
     return ops[a->change->op](a);
@@ -631,8 +631,8 @@ static int record_begin(struct apply *a, struct entry *x) {
     /* The objects of a dropped keyspace become DELETING in memory only: their own records stay
      * unchanged, because the keyspace's record covers them, also when the drop ends. */
     bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_goes && i < c->n_entries; i++) {
-        struct entry *y = c->entries[i];
+    for (uint32_t i = 0; keyspace_goes && i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
         if (y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y)) continue;
         entry_set_status(c, y, SCHEMA_DELETING);
         y->due_us = INT64_MAX;
@@ -658,7 +658,7 @@ static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     /* Erases the failures of earlier changes of the object: catalog_outcome must not report
      * them. */
     for (uint32_t i = 0; i < FAILURES_KEPT; i++)
-        if (c->failures[i].id == x->id) c->failures[i].id = 0;
+        if (c->ddl.failures[i].id == x->id) c->ddl.failures[i].id = 0;
     assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */
     if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
     fault_dies(FAULT_DDL);
@@ -694,7 +694,7 @@ int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
     bool goes_on = (x && entry_is_pending(x)) || notices_name_object(c, unfinished); /* N2 */
     int rc = goes_on ? 1 : 0;
     for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
-        if (c->failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", c->failures[i].words);
+        if (c->ddl.failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", c->ddl.failures[i].words);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }

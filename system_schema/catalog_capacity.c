@@ -70,8 +70,8 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
         return -1;
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
     int64_t all = units;
-    for (uint32_t i = 0; i < a->c->n_entries; i++) {
-        const struct entry *other = a->c->entries[i];
+    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
+        const struct entry *other = a->c->objects.entries[i];
         if (other != x && other->kind == &table_kind && !entry_is_gone(other)) all += provisioned(other->shown, of);
     }
     if (all <= q->account_units[of]) return 0;

@@ -22,14 +22,17 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) {
 
 /* ---- the indexes of entries ---- */
 
-static uint32_t id_bucket(const struct catalog *c, uint32_t id) { return id * 2654435761u & (c->n_buckets - 1); }
+static uint32_t id_bucket(const struct catalog *c, uint32_t id) {
+    return id * 2654435761u & (c->objects.n_buckets - 1);
+}
 
 static uint32_t name_bucket(const struct catalog *c, uint32_t keyspace_id, const char *name) {
-    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (c->n_buckets - 1);
+    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (c->objects.n_buckets - 1);
 }
 
 static void index_put(struct catalog *c, struct entry *x) {
-    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
+    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
+    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
     x->id_next = *id;
     *id = x;
     x->name_next = *name;
@@ -38,22 +41,22 @@ static void index_put(struct catalog *c, struct entry *x) {
 
 /* Makes room for one more entry. */
 static int make_room(struct catalog *c, struct err *e) {
-    if (c->n_entries < c->n_buckets) return 0;
-    uint32_t n = c->n_buckets ? c->n_buckets * 2 : 64;
-    struct entry **entries = realloc(c->entries, n * sizeof *entries);
-    if (entries) c->entries = entries;
+    if (c->objects.n_entries < c->objects.n_buckets) return 0;
+    uint32_t n = c->objects.n_buckets ? c->objects.n_buckets * 2 : 64;
+    struct entry **entries = realloc(c->objects.entries, n * sizeof *entries);
+    if (entries) c->objects.entries = entries;
     struct entry **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
     if (!entries || !by_id || !by_name) {
         free(by_id);
         free(by_name);
         return err_nomem(e);
     }
-    free(c->by_id);
-    free(c->by_name);
-    c->by_id = by_id;
-    c->by_name = by_name;
-    c->n_buckets = n;
-    for (uint32_t i = 0; i < c->n_entries; i++) index_put(c, c->entries[i]);
+    free(c->objects.by_id);
+    free(c->objects.by_name);
+    c->objects.by_id = by_id;
+    c->objects.by_name = by_name;
+    c->objects.n_buckets = n;
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) index_put(c, c->objects.entries[i]);
     return 0;
 }
 
@@ -65,21 +68,21 @@ static void status_is(struct catalog *c, struct entry *x, enum schema_status to)
     bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
     x->status = to;
     x->busy = busy;
-    c->counts[to]++;
+    c->objects.counts[to]++;
     if (busy && !was_busy) {
-        x->busy_next = c->busy;
+        x->busy_next = c->objects.busy;
         x->busy_prev = NULL;
-        if (c->busy) c->busy->busy_prev = x;
-        c->busy = x;
+        if (c->objects.busy) c->objects.busy->busy_prev = x;
+        c->objects.busy = x;
     } else if (!busy && was_busy) {
-        *(x->busy_prev ? &x->busy_prev->busy_next : &c->busy) = x->busy_next;
+        *(x->busy_prev ? &x->busy_prev->busy_next : &c->objects.busy) = x->busy_next;
         if (x->busy_next) x->busy_next->busy_prev = x->busy_prev;
     }
     entry_touch(c, x);
 }
 
 void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to) {
-    c->counts[x->status]--;
+    c->objects.counts[x->status]--;
     status_is(c, x, to);
 }
 
@@ -102,8 +105,8 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
                         .name = copy,
                         .due_us = INT64_MAX};
     x->since_us = clock_mono_us(c->clock);
-    x->index = c->n_entries;
-    c->entries[c->n_entries++] = x;
+    x->index = c->objects.n_entries;
+    c->objects.entries[c->objects.n_entries++] = x;
     index_put(c, x);
     struct entry *ks = keyspace_id ? entry_by_id(c, keyspace_id) : NULL;
     if (ks) ks->n_objects++;
@@ -124,30 +127,32 @@ void entry_remove(struct catalog *c, struct entry *x) {
     assert(!x->shown);
     struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
     if (ks) ks->n_objects--;
-    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
+    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
+    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
     while (*id != x) id = &(*id)->id_next;
     *id = x->id_next;
     while (*name != x) name = &(*name)->name_next;
     *name = x->name_next;
     entry_restore_status(c, x, SCHEMA_ACTIVE); /* takes it off the busy list */
-    c->counts[SCHEMA_ACTIVE]--;
-    struct entry **touched = &c->touched;
+    c->objects.counts[SCHEMA_ACTIVE]--;
+    struct entry **touched = &c->objects.touched;
     while (*touched && *touched != x) touched = &(*touched)->next_touched;
     if (*touched) *touched = x->next_touched;
-    c->entries[x->index] = c->entries[--c->n_entries];
-    c->entries[x->index]->index = x->index;
+    c->objects.entries[x->index] = c->objects.entries[--c->objects.n_entries];
+    c->objects.entries[x->index]->index = x->index;
     entry_free(x);
 }
 
 struct entry *entry_by_id(struct catalog *c, uint32_t id) {
-    struct entry *x = c->n_buckets ? c->by_id[id_bucket(c, id)] : NULL;
+    struct entry *x = c->objects.n_buckets ? c->objects.by_id[id_bucket(c, id)] : NULL;
     while (x && x->id != id) x = x->id_next;
     return x;
 }
 
 static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
                           bool deleting) {
-    for (struct entry *x = c->n_buckets ? c->by_name[name_bucket(c, keyspace_id, name)] : NULL; x; x = x->name_next) {
+    struct entry *x = c->objects.n_buckets ? c->objects.by_name[name_bucket(c, keyspace_id, name)] : NULL;
+    for (; x; x = x->name_next) {
         if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0)
             continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
@@ -179,13 +184,13 @@ void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to)
  * no statement can create. */
 static const struct cql_type *decode_type(struct catalog *c, const struct entry *x, struct arena *a, struct err *e) {
     const struct object_place at = entry_place(c, x);
-    if (c->type_depth == CQL_TYPE_DEPTH_MAX) {
+    if (c->objects.type_depth == CQL_TYPE_DEPTH_MAX) {
         err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name);
         return NULL;
     }
-    c->type_depth++;
+    c->objects.type_depth++;
     const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
-    c->type_depth--;
+    c->objects.type_depth--;
     return t ? t->type : NULL;
 }
 
@@ -250,13 +255,13 @@ int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
 
 int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) {
     uint8_t value[4];
-    if (n >= UINT32_MAX - c->next_id)
+    if (n >= UINT32_MAX - c->objects.next_id)
         return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
                        UINT32_MAX);
-    store_u32(value, c->next_id + n);
+    store_u32(value, c->objects.next_id + n);
     if (eng_meta_put(c->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
-    *first = c->next_id;
-    c->next_id += n;
+    *first = c->objects.next_id;
+    c->objects.next_id += n;
     return 0;
 }
 
@@ -272,7 +277,7 @@ struct load {
 
 static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name,
                       const char *why) {
-    c->n_set_aside++;
+    c->objects.n_set_aside++;
     log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word,
               SLICE_FMT(name), kind->tag, id, why);
 }
@@ -303,7 +308,7 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
  * other was created then. */
 static bool is_doubled(const struct catalog *c, const struct entry *x) {
     if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
-    for (const struct entry *y = c->by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
+    for (const struct entry *y = c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
         bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
         if (namesake && y->status != SCHEMA_DELETING && !entry_is_gone(y) && y->id < x->id) return true;
     }
@@ -346,8 +351,8 @@ static int check_next(struct catalog *c, struct entry *x, struct err *e) {
  * them may fail now. */
 static int check_readable(struct catalog *c, const struct object_kind *kind, bool *any, struct err *e) {
     *any = false;
-    for (uint32_t i = 0; i < c->n_entries;) {
-        struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries;) {
+        struct entry *x = c->objects.entries[i];
         struct err why = {0};
         if (x->kind != kind || check_entry(c, x, &why) == 0) {
             if (x->kind == kind && check_next(c, x, e)) return -1;
@@ -365,8 +370,8 @@ static int check_readable(struct catalog *c, const struct object_kind *kind, boo
 static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
     for (bool any = true; any;)
         if (check_readable(c, kind, &any, e)) return -1;
-    for (uint32_t i = 0; i < c->n_entries;) {
-        struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries;) {
+        struct entry *x = c->objects.entries[i];
         if (x->kind == kind && is_doubled(c, x)) {
             set_aside(c, kind, x->id, slice_str(x->name), "another object has its name");
             entry_remove(c, x);
@@ -385,15 +390,15 @@ static int load_counter(void *arg, struct slice key, struct slice value, struct 
 }
 
 int entries_load(struct catalog *c, struct err *e) {
-    c->next_id = FIRST_STORAGE_ID;
+    c->objects.next_id = FIRST_STORAGE_ID;
     struct load l = {.c = c, .last_id = FIRST_STORAGE_ID - 1};
-    if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->next_id, e)) return -1;
-    for (uint32_t i = 0; i < c->n_kinds; i++) {
-        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', c->kinds[i]->tag, '/', 0};
-        l.kind = c->kinds[i];
+    if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->objects.next_id, e)) return -1;
+    for (uint32_t i = 0; i < c->objects.n_kinds; i++) {
+        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', c->objects.kinds[i]->tag, '/', 0};
+        l.kind = c->objects.kinds[i];
         if (eng_meta_scan(c->eng, slice_str(prefix), load_record, &l, e)) return -1;
         if (check_entries(c, l.kind, e)) return -1;
     }
-    if (c->next_id <= l.last_id) c->next_id = l.last_id + 1;
+    if (c->objects.next_id <= l.last_id) c->objects.next_id = l.last_id + 1;
     return 0;
 }

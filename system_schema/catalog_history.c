@@ -95,8 +95,8 @@ static int add_events(struct catalog *c, struct meta_batch *b, const struct entr
     int event = event_of(x, from);
     if (event >= 0) return add_event(c, b, x, (enum history_event)event, e);
     bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
-    for (uint32_t i = 0; i < c->n_entries && dropped; i++) {
-        const struct entry *t = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries && dropped; i++) {
+        const struct entry *t = c->objects.entries[i];
         if (t->kind != &table_kind || t->keyspace_id != x->id || entry_is_gone(t)) continue;
         if (add_event(c, b, t, HISTORY_DROP, e)) return -1;
     }

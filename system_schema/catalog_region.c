@@ -18,7 +18,7 @@
 /* The Regions of a keyspace of several: replication[1..]. A keyspace of one Region is in this
  * server's. */
 static bool is_in(const struct catalog *c, const struct schema_keyspace *ks, const char *region) {
-    if (!strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return strcmp(region, c->node.region) == 0;
+    if (!strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return strcmp(region, c->system.node.region) == 0;
     return option_find(ks->replication, ks->n_replication, region) != NULL;
 }
 
@@ -75,7 +75,7 @@ void regions_schedule(struct catalog *c, struct entry *x, int64_t delay_us) {
     err_clear(&e);
     arena_fini(&a);
     int64_t left = 0;
-    for (uint32_t i = 0; x->adds_regions && i < c->n_entries; i++) left += is_left(x, c->entries[i]);
+    for (uint32_t i = 0; x->adds_regions && i < c->objects.n_entries; i++) left += is_left(x, c->objects.entries[i]);
     if (!left || delay_us <= 0) return;
     x->step_every_us = delay_us / (left + 1);
     x->step_us = clock_mono_us(c->clock) + x->step_every_us;
@@ -94,8 +94,8 @@ void regions_step(struct catalog *c, struct entry *x, int64_t now_us) {
     assert(regions_are_added(x));
     for (bool any = true; any && at_us <= now_us;) {
         uint32_t id = UINT32_MAX;
-        for (uint32_t i = 0; i < c->n_entries; i++)
-            if (is_left(x, c->entries[i]) && c->entries[i]->id < id) id = c->entries[i]->id;
+        for (uint32_t i = 0; i < c->objects.n_entries; i++)
+            if (is_left(x, c->objects.entries[i]) && c->objects.entries[i]->id < id) id = c->objects.entries[i]->id;
         any = id != UINT32_MAX;
         if (any) x->replicated = id;
         at_us = any ? at_us + x->step_every_us : INT64_MAX;

@@ -32,8 +32,8 @@ static bool is_same(const struct entry *a, const struct entry *b) {
 /* An unchanged object keeps its shape number. A changed one gets a number that was not used
  * before, so that statements compiled for the old definition do not match it. */
 static void set_shapes(struct catalog *c, const struct before *b, bool keep_restores) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *old = old_of(b, c->entries[i]->id), *now = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *old = old_of(b, c->objects.entries[i]->id), *now = c->objects.entries[i];
         bool same = old && is_same(old, now);
         now->shape = same ? old->shape : c->n_reloads << 16;
         if (same && entry_is_pending(now)) { /* it keeps its due time */
@@ -77,8 +77,8 @@ static uint32_t tell_all(struct catalog *c, const struct before *b, bool really)
         if (drops && really) tell(c, CHANGE_DROPPED, ks ? ks->name : "", old);
         if (goes && really) tell(c, CHANGE_GONE, ks ? ks->name : "", old);
     }
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *now = c->entries[i], *old = old_of(b, now->id);
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        const struct entry *now = c->objects.entries[i], *old = old_of(b, now->id);
         if (!is_seen(now) || (old && is_seen(old) && is_same(old, now))) continue;
         n++;
         if (really) tell(c, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(c, now).keyspace, now);
@@ -88,22 +88,22 @@ static uint32_t tell_all(struct catalog *c, const struct before *b, bool really)
 
 static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *e), struct err *e) {
     /* The old entries are kept until the new ones are visible. */
-    struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
-    free(c->by_id);
-    free(c->by_name);
-    c->by_id = c->by_name = NULL;
-    c->entries = NULL;
-    c->n_entries = c->n_buckets = 0;
-    c->busy = c->touched = NULL;
-    c->sums[0] = c->sums[1] = 0;
-    memset(c->counts, 0, sizeof c->counts);
-    c->begin_anew = true;
+    struct before b = {.n = c->objects.n_entries, .next_id = c->objects.next_id, .entries = c->objects.entries};
+    free(c->objects.by_id);
+    free(c->objects.by_name);
+    c->objects.by_id = c->objects.by_name = NULL;
+    c->objects.entries = NULL;
+    c->objects.n_entries = c->objects.n_buckets = 0;
+    c->objects.busy = c->objects.touched = NULL;
+    c->objects.sums[0] = c->objects.sums[1] = 0;
+    memset(c->objects.counts, 0, sizeof c->objects.counts);
+    c->published.begin_anew = true;
     c->n_reloads++;
     int rc = read(c, e);
-    if (!rc && c->next_id < b.next_id) {
+    if (!rc && c->objects.next_id < b.next_id) {
         /* Ids must not be reused: prepared statements and the ledger identify objects by them. */
         uint32_t id;
-        c->next_id = b.next_id;
+        c->objects.next_id = b.next_id;
         rc = entry_next_id(c, &id, e);
     }
     set_shapes(c, &b, read == catalog_read_objects);
@@ -129,7 +129,7 @@ int catalog_resume(struct catalog *c, bool changed, struct err *e) {
 
 void catalog_look_again(struct catalog *c) {
     struct err e = {0};
-    for (const struct entry *x = c->busy; x; x = x->busy_next)
+    for (const struct entry *x = c->objects.busy; x; x = x->busy_next)
         if (x->freeing) return;
     if (!atomic_exchange(&c->noticed, false)) return;
     if (reload(c, catalog_read_objects, &e) == 0) return;

@@ -47,13 +47,13 @@ static int topology(const struct catalog *c, const char *keyspace, uint32_t n, c
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(given[i].name, "class") == 0) continue;
         bool all = strcmp(given[i].name, "replication_factor") == 0;
-        if (!all && c->mode == MODE_CASSANDRA && strcmp(given[i].name, c->node.datacenter) != 0)
+        if (!all && c->mode == MODE_CASSANDRA && strcmp(given[i].name, c->system.node.datacenter) != 0)
             return unrecognized(given[i].name, "NetworkTopologyStrategy", keyspace, e);
         if (check_factor(given[i].value, e)) return -1;
         if (all) factor = given[i].value;
         else out[m++] = given[i];
     }
-    if (m == 1) out[m++] = (struct schema_option){c->node.datacenter, factor ? factor : "1"};
+    if (m == 1) out[m++] = (struct schema_option){c->system.node.datacenter, factor ? factor : "1"};
     qsort(out + 1, m - 1, sizeof *out, by_name);
     *n_out = m;
     return 0;

@@ -110,7 +110,7 @@ int apply_restore_table(struct apply *a) {
     struct history *newest = source(a);
     if (!newest) return -1;
     int restores = 0;
-    for (const struct entry *x = a->c->busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
+    for (const struct entry *x = a->c->objects.busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
     if (restores >= QUOTA_RESTORES && compat_refuse(&a->compat, REFUSE_RESTORES, a->err, QUOTA_RESTORES)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
     struct history *h = recovery_at(a->c, newest, at_us);
@@ -123,6 +123,6 @@ int apply_restore_table(struct apply *a) {
         return -1;
     }
     entry_restore_status(a->c, x, SCHEMA_RESTORING);
-    pthread_cond_broadcast(&a->c->keep);
+    pthread_cond_broadcast(&a->c->recovery.keep);
     return BEGUN;
 }

@@ -17,8 +17,8 @@ static int put_loaded(void *arg, struct slice key, struct slice value, struct er
     struct err why = {0};
     (void)key, (void)e;
     if (ddl_rule_decode(value, &rule, &why) ||
-        (c->rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
-        ddl_rules_put(&c->rules, &rule, &why))
+        (c->ddl.rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
+        ddl_rules_put(&c->ddl.rules, &rule, &why))
         log_error("catalog: a rule of DDL delays that was set is left out: %s", why.text);
     err_clear(&why);
     return 0;
@@ -26,10 +26,10 @@ static int put_loaded(void *arg, struct slice key, struct slice value, struct er
 
 int rules_load(struct catalog *c, struct err *e) {
     struct ddl_rules fresh;
-    if (ddl_rules_init(&fresh, c->ddl_delay, c->ddl_rules, c->rules.random, e)) return -1;
-    ddl_rules_fini(&c->rules);
-    c->rules = fresh;
-    return c->control ? eng_meta_scan(c->eng, slice_str(rule_prefix), put_loaded, c, e) : 0;
+    if (ddl_rules_init(&fresh, c->ddl.delay, c->ddl.rule_text, c->ddl.rules.random, e)) return -1;
+    ddl_rules_fini(&c->ddl.rules);
+    c->ddl.rules = fresh;
+    return c->system.control ? eng_meta_scan(c->eng, slice_str(rule_prefix), put_loaded, c, e) : 0;
 }
 
 /* Writes the record (keep) or erases it. */
@@ -54,15 +54,15 @@ static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep
 
 int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
     struct ddl_rule rule;
-    if (ddl_rules_prepare(&c->rules, of, delay, failure, &rule, e) || record_rule(c, &rule, true, e)) return -1;
-    return ddl_rules_put(&c->rules, &rule, e);
+    if (ddl_rules_prepare(&c->ddl.rules, of, delay, failure, &rule, e) || record_rule(c, &rule, true, e)) return -1;
+    return ddl_rules_put(&c->ddl.rules, &rule, e);
 }
 
 int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) {
     struct ddl_rules all;
     struct ddl_rule configured = {0}, nothing;
-    const struct ddl_rule *now = ddl_rules_find(&c->rules, of);
-    if (ddl_rules_init(&all, c->ddl_delay, c->ddl_rules, 0, e)) return -1;
+    const struct ddl_rule *now = ddl_rules_find(&c->ddl.rules, of);
+    if (ddl_rules_init(&all, c->ddl.delay, c->ddl.rule_text, 0, e)) return -1;
     const struct ddl_rule *found = ddl_rules_find(&all, of);
     bool is_configured = found != NULL;
     if (found) configured = *found;
@@ -72,5 +72,5 @@ int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e)
     nothing = *now;
     nothing.has_delay = nothing.has_failure = nothing.begins = false;
     if (record_rule(c, &nothing, is_configured && !back, e)) return -1;
-    return ddl_rules_put(&c->rules, back ? &configured : &nothing, e);
+    return ddl_rules_put(&c->ddl.rules, back ? &configured : &nothing, e);
 }

@@ -148,9 +148,9 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
 /* Looks through keyspaces first: the objects in one are recognised by its id. */
 static int look_through(struct look *l, struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
-        for (uint32_t i = 0; i < l->c->n_kinds; i++) {
-            const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', l->c->kinds[i]->tag, '/', 0};
-            l->kind = l->c->kinds[i];
+        for (uint32_t i = 0; i < l->c->objects.n_kinds; i++) {
+            const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', l->c->objects.kinds[i]->tag, '/', 0};
+            l->kind = l->c->objects.kinds[i];
             if (l->kind->in_keyspace == in_keyspace && eng_meta_scan(l->spare->state, slice_str(prefix), look_at, l, e))
                 return -1;
         }
@@ -332,10 +332,13 @@ static bool is_of(struct catalog *c, const struct entry *x, const char *keyspace
 static int take_out(struct catalog *c, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b,
                     struct err *e) {
     uint32_t id, n = 0;
-    for (uint32_t i = 0; i < c->n_entries; i++) n += c->entries[i]->kind->has_rows && is_of(c, c->entries[i], keyspace);
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        const struct entry *x = c->objects.entries[i];
+        n += x->kind->has_rows && is_of(c, x, keyspace);
+    }
     if (entry_next_ids(c, n, &id, e)) return -1;
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        const struct entry *x = c->objects.entries[i];
         uint8_t key[RECORD_KEY_SIZE];
         if (!is_of(c, x, keyspace)) continue;
         record_key(x->kind->tag, x->id, key);

@@ -7,8 +7,8 @@ static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->f
 void entry_touch(struct catalog *c, struct entry *x) {
     if (x->touched) return;
     x->touched = true;
-    x->next_touched = c->touched;
-    c->touched = x;
+    x->next_touched = c->objects.touched;
+    c->objects.touched = x;
 }
 
 /* Decodes the entry's definition into a new owner with one reference. */
@@ -139,7 +139,7 @@ static int show(struct snapshot *s, struct entry *x, struct err *e) {
 /* Shows keyspaces first, because tables are shown in them. */
 static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2], struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
-        for (struct entry *x = c->touched; x; x = x->next_touched) {
+        for (struct entry *x = c->objects.touched; x; x = x->next_touched) {
             if (x->kind->in_keyspace != in_keyspace) continue;
             if (show(s, x, e)) return -1;
             for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
@@ -148,7 +148,7 @@ static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2],
 }
 
 static void settle_touched(struct catalog *c, bool published) {
-    for (struct entry *x = c->touched; x; x = x->next_touched) {
+    for (struct entry *x = c->objects.touched; x; x = x->next_touched) {
         const struct schema_table *drop = published ? x->shown : x->next_shown;
         if (published) {
             x->shown = x->next_shown;
@@ -158,27 +158,27 @@ static void settle_touched(struct catalog *c, bool published) {
         x->next_shown = NULL;
         if (drop) schema_table_unref(drop);
     }
-    if (published) c->touched = NULL;
+    if (published) c->objects.touched = NULL;
 }
 
 int catalog_publish(struct catalog *c, struct err *e) {
-    uint64_t sums[2] = {c->sums[0], c->sums[1]};
+    uint64_t sums[2] = {c->objects.sums[0], c->objects.sums[1]};
     uint32_t more = 0;
-    for (const struct entry *x = c->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
-    bool anew = !c->current || c->begin_anew;
-    struct snapshot *s = anew ? snapshot_new(NULL, more + c->n_system) : snapshot_new(c->current, more);
+    for (const struct entry *x = c->objects.touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
+    bool anew = !c->published.current || c->published.begin_anew;
+    struct snapshot *s = anew ? snapshot_new(NULL, more + c->system.n) : snapshot_new(c->published.current, more);
     if (!s) return err_nomem(e);
-    for (uint32_t i = 0; (anew || c->system_altered) && i < c->n_system; i++) {
-        atomic_fetch_add(&c->system[i]->refs, 1);
-        snapshot_put(s, c->system[i]);
+    for (uint32_t i = 0; (anew || c->published.system_altered) && i < c->system.n; i++) {
+        atomic_fetch_add(&c->system.spaces[i]->refs, 1);
+        snapshot_put(s, c->system.spaces[i]);
     }
     if (show_touched(c, s, sums, e)) {
         schema_unref(&s->schema);
         settle_touched(c, false);
         return -1;
     }
-    c->begin_anew = c->system_altered = false;
-    memcpy(c->sums, sums, sizeof sums);
+    c->published.begin_anew = c->published.system_altered = false;
+    memcpy(c->objects.sums, sums, sizeof sums);
     /* The sums do not depend on the order of entries, so that a restart does not change the
      * version. It is a name-based UUID (version 3), as in Cassandra. */
     uint8_t *version = s->schema.version;
@@ -187,26 +187,26 @@ int catalog_publish(struct catalog *c, struct err *e) {
     version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
     version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
     s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;
-    s->schema.has_control = c->control;
-    s->schema.generation = atomic_load(&c->generation) + 1;
-    pthread_mutex_lock(&c->current_lock);
-    struct snapshot *old = c->current;
-    c->current = s;
-    atomic_store(&c->generation, s->schema.generation);
-    pthread_mutex_unlock(&c->current_lock);
+    s->schema.has_control = c->system.control;
+    s->schema.generation = atomic_load(&c->published.generation) + 1;
+    pthread_mutex_lock(&c->published.lock);
+    struct snapshot *old = c->published.current;
+    c->published.current = s;
+    atomic_store(&c->published.generation, s->schema.generation);
+    pthread_mutex_unlock(&c->published.lock);
     settle_touched(c, true);
     if (old) schema_unref(&old->schema);
     return 0;
 }
 
 const struct schema *catalog_schema(struct catalog *c) {
-    pthread_mutex_lock(&c->current_lock);
-    const struct schema *s = &c->current->schema;
+    pthread_mutex_lock(&c->published.lock);
+    const struct schema *s = &c->published.current->schema;
     schema_ref(s);
-    pthread_mutex_unlock(&c->current_lock);
+    pthread_mutex_unlock(&c->published.lock);
     return s;
 }
 
 uint64_t catalog_generation(const struct catalog *c) {
-    return atomic_load_explicit(&c->generation, memory_order_acquire);
+    return atomic_load_explicit(&c->published.generation, memory_order_acquire);
 }

@@ -108,25 +108,10 @@ struct partitioner {
     char failure[DDL_WORDS_MAX];
 };
 
-struct catalog {
-    struct eng *eng;
-    struct clock *clock;
-    struct clock_control *clock_control; /* the same clock, when it can be moved; or NULL */
-    enum tally_mode mode;
-    char *ddl_delay, *ddl_rules; /* the configuration's */
-    bool control;
-    struct partitioner partitioner;
-    struct node_info node;
-    struct catalog_quota quota;
+/* The objects and their records: catalog_entry.c. */
+struct objects {
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
-    uint32_t n_tables; /* system tables of layers above */
-    const struct virtual_table *tables;
-    uint8_t host_id[16];
-    int64_t started_s; /* since 1970; system.local's gossip_generation */
-
-    pthread_mutex_t lock; /* entries, next_id, closing */
-    pthread_cond_t moved; /* a status moved, something became due, or closing */
     uint32_t n_entries, n_buckets; /* room for n_buckets entries */
     struct entry **entries, **by_id, **by_name;
     struct entry *busy;    /* entries that are not ACTIVE; the worker visits only these */
@@ -135,37 +120,75 @@ struct catalog {
     uint32_t next_id;
     uint32_t type_depth; /* nesting of the user types being decoded */
     uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
+    uint32_t n_set_aside;      /* records that could not be read at the start */
+};
+
+/* Changes that are under way: catalog_apply.c begins them, catalog_worker.c ends them. */
+struct ddl_state {
+    char *delay, *rule_text; /* the configuration's */
     struct ddl_rules rules;
     uint32_t n_failures; /* ever */
     struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
-    uint32_t n_set_aside;      /* records that could not be read at the start */
-    bool closing, has_worker;
-    atomic_bool noticed; /* another server on the store has changed a record */
+    bool has_worker;
     pthread_t worker;
+};
 
-    pthread_mutex_t current_lock;
+/* The current snapshot: catalog_snapshot.c. The lock guards only the pointer; who replaces the
+ * snapshot has the catalogue's lock, too. */
+struct published {
+    pthread_mutex_t lock;
     struct snapshot *current;
     atomic_uint_fast64_t generation;
+    bool begin_anew;     /* the next snapshot shares nothing with the previous one */
+    bool system_altered; /* a system keyspace has changed since the current snapshot was made */
+};
 
-    struct arena arena; /* system keyspaces */
-    uint32_t n_system;
-    struct space **system;
-    bool system_altered; /* since the current snapshot was made */
+/* The server's own keyspaces and what their tables show: system_table.c and system_<name>.c. */
+struct system_state {
+    struct arena arena;
+    uint32_t n;
+    struct space **spaces;
+    uint32_t n_tables; /* of layers above */
+    const struct virtual_table *tables;
+    bool control;      /* the keyspace system_control exists */
+    struct node_info node;
+    uint8_t host_id[16];
+    int64_t started_s; /* since 1970; system.local's gossip_generation */
+    struct partitioner partitioner;
+    struct trace_store *traces; /* of catalog_options; NULL: none */
+};
+
+/* Point-in-time recovery: recovery.c, recovery_worker.c, catalog_stray.c. */
+struct recovery_state {
+    struct history *histories;
+    int64_t window_us;
+    pthread_cond_t keep; /* work for the recovery worker, or closing */
+    bool has_worker;
+    pthread_t worker;
+    struct strays strays; /* used by the recovery worker */
+};
+
+/* The lock guards all parts but published.lock's and what is atomic. */
+struct catalog {
+    struct eng *eng;
+    struct clock *clock;
+    struct clock_control *clock_control; /* the same clock, when it can be moved; or NULL */
+    enum tally_mode mode;
+    struct catalog_quota quota;
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* a status moved, something became due, or closing */
+    bool closing;
+    struct objects objects;
+    struct ddl_state ddl;
+    struct published published;
+    struct system_state system;
+    struct recovery_state recovery;
     struct notices notices;
-    struct trace_store *traces;
-
+    atomic_bool noticed; /* another server on the store has changed a record */
+    uint32_t n_reloads;
+    struct saved_keyspaces *saved;
     const struct catalog_states *states; /* or NULL */
     const struct catalog_scaling *scaling; /* or NULL */
-    struct saved_keyspaces *saved;
-    bool begin_anew;    /* the next snapshot shares nothing with the previous one */
-    uint32_t n_reloads;
-
-    struct history *histories; /* under lock */
-    int64_t recovery_window_us;
-    pthread_cond_t keep; /* work for the recovery worker, or closing */
-    bool has_recovery_worker;
-    pthread_t recovery_worker;
-    struct strays strays; /* used by the recovery worker */
 };
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
@@ -450,7 +473,3 @@ bool partitioner_is_switching(const struct catalog *c);
 /* Ends the switch under way, if it is due. */
 void partitioner_step(struct catalog *c, int64_t now_us);
 
-/* ---- catalog_trace.c ---- */
-
-struct trace_store *trace_store_new(void) MUST_CHECK;
-void trace_store_free(struct trace_store *t);

@@ -71,7 +71,7 @@ void strays_reset(struct strays *s) {
 }
 
 int strays_free_one(struct catalog *c) {
-    struct strays *s = &c->strays;
+    struct strays *s = &c->recovery.strays;
     struct err e = {0};
     if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows and their record */
     if (!s->looked) {

@@ -7,8 +7,8 @@
 static const char prefix[] = "system_keyspace/";
 
 static struct space **space_of(struct catalog *c, const char *name) {
-    for (uint32_t i = 0; i < c->n_system; i++)
-        if (strcmp(c->system[i]->space.keyspace->name, name) == 0) return &c->system[i];
+    for (uint32_t i = 0; i < c->system.n; i++)
+        if (strcmp(c->system.spaces[i]->space.keyspace->name, name) == 0) return &c->system.spaces[i];
     return NULL;
 }
 
@@ -29,7 +29,7 @@ static int take_form(struct catalog *c, struct space **at, struct slice form, st
     if (!space) return -1;
     space_unref(*at);
     *at = space;
-    c->system_altered = true;
+    c->published.system_altered = true;
     return 0;
 }
 

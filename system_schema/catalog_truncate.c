@@ -58,8 +58,8 @@ int apply_truncate_table(struct apply *a, struct entry *x) {
 }
 
 int truncate_resume(struct catalog *c, struct err *e) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *y = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
         if (!y->kind->has_rows || !entry_is_gone(y)) continue;
         struct entry *x = entry_find(c, y->kind, y->keyspace_id, y->name);
         if (x && x->storage == y->storage && move_out(c, x, e)) return -1;

@@ -28,8 +28,8 @@ static bool names_type(struct catalog *c, const struct entry *x, const struct en
 }
 
 void type_touch_users(struct catalog *c, const struct entry *type) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *x = c->objects.entries[i];
         if (!names_type(c, x, type)) continue;
         x->shape++;
         entry_touch(c, x);
@@ -113,12 +113,12 @@ static int by_name(const void *x, const void *y) { return strcmp(*(const char *c
 /* Refuses a new field if the type is part of a partition key: the new field would change the
  * bytes of the key, by which a partition is found. */
 static int check_partition_keys(struct apply *a, const struct entry *type) {
-    const char **names = calloc(a->c->n_entries, sizeof(*names));
+    const char **names = calloc(a->c->objects.n_entries, sizeof(*names));
     struct buf tables;
     uint32_t n = 0;
     if (!names) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->c->n_entries; i++) {
-        const struct entry *x = a->c->entries[i];
+    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
+        const struct entry *x = a->c->objects.entries[i];
         if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
             entry_is_gone(x))
             continue;
@@ -187,8 +187,8 @@ static int check_users(struct apply *a, struct entry *type, const struct schema_
     buf_init(&form, 0);
     int rc = definition_form(&type_kind, &at, next, &form, a->err);
     type->form = buf_slice(&form);
-    for (uint32_t i = 0; i < a->c->n_entries && rc == 0; i++) {
-        const struct entry *x = a->c->entries[i];
+    for (uint32_t i = 0; i < a->c->objects.n_entries && rc == 0; i++) {
+        const struct entry *x = a->c->objects.entries[i];
         if (x->keyspace_id == type->keyspace_id && x->kind->depend && x->status != SCHEMA_DELETING &&
             !apply_definition(a, x))
             rc = -1;
@@ -212,12 +212,12 @@ int apply_alter_type(struct apply *a) {
 
 /* Refuses the drop if objects of this kind use the type; lists them by name. */
 static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind, const char *what) {
-    const struct entry **users = ARENA_ARRAY(&a->arena, a->c->n_entries + 1, const struct entry *);
+    const struct entry **users = ARENA_ARRAY(&a->arena, a->c->objects.n_entries + 1, const struct entry *);
     struct buf names;
     uint32_t n = 0;
     if (!users) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->c->n_entries; i++) {
-        const struct entry *x = a->c->entries[i];
+    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
+        const struct entry *x = a->c->objects.entries[i];
         if (x->kind != kind || x->status == SCHEMA_DELETING || !names_type(a->c, x, type)) continue;
         uint32_t at = n++;
         for (; at > 0 && strcmp(users[at - 1]->name, x->name) > 0; at--) users[at] = users[at - 1];

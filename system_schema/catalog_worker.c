@@ -35,11 +35,11 @@ void entry_schedule(struct catalog *c, struct entry *x) {
     const struct object_place at = entry_place(c, x);
     const struct ddl_subject of = {statement, at.keyspace, at.name};
     entry_statement(x, statement);
-    int64_t delay = ddl_rules_draw(&c->rules, &of);
+    int64_t delay = ddl_rules_draw(&c->ddl.rules, &of);
     x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(c->clock) + delay;
     x->at_once = delay == 0;
     regions_schedule(c, x, delay);
-    entry_fail_with(x, ddl_rules_failure(&c->rules, &of));
+    entry_fail_with(x, ddl_rules_failure(&c->ddl.rules, &of));
 }
 
 bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure && !x->waits; }
@@ -82,16 +82,17 @@ static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice o
 void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before) {
     if (before->status == SCHEMA_UPDATING) {
         bool taken = x->form.p == before->next.p;
-        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < c->n_entries; i++)
-            if (c->entries[i]->keyspace_id == x->id) entry_touch(c, c->entries[i]); /* points to the old definition */
+        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < c->objects.n_entries; i++)
+            if (c->objects.entries[i]->keyspace_id == x->id)
+                entry_touch(c, c->objects.entries[i]); /* points to the old definition */
         if (taken && x->kind == &type_kind) type_touch_users(c, x);
         if (taken && !keeps_shape(c, x, before->form)) x->shape++;
         free((void *)(taken ? before->form : before->next).p);
     }
     /* The keyspace's objects are gone with it, or stay if its drop failed. */
     bool keyspace_dropped = before->status == SCHEMA_DELETING && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_dropped && i < c->n_entries; i++) {
-        struct entry *y = c->entries[i];
+    for (uint32_t i = 0; keyspace_dropped && i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
         if (y->keyspace_id != x->id || y->status != SCHEMA_DELETING) continue;
         if (entry_is_gone(x)) entry_set_status(c, y, SCHEMA_DELETED);
         else if (y->with_keyspace) entry_set_status(c, y, SCHEMA_ACTIVE);
@@ -104,7 +105,7 @@ void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_be
         x->with_keyspace = true;
     }
     if (x->failure) {
-        struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
+        struct ddl_failure *f = &c->ddl.failures[c->ddl.n_failures++ % FAILURES_KEPT];
         f->id = x->id;
         snprintf(f->words, sizeof f->words, "%s", x->failure);
         log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(before->status),
@@ -168,7 +169,7 @@ static bool is_garbage(const struct entry *x) {
  * A table with writes under way is tried again soon. A keyspace is freed after its tables,
  * because its record makes a restart delete them. */
 static bool free_one(struct catalog *c, int64_t now) {
-    struct entry *x = c->busy;
+    struct entry *x = c->objects.busy;
     while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
     if (!x) return false;
     x->freeing = true;
@@ -196,26 +197,26 @@ static bool free_one(struct catalog *c, int64_t now) {
 
 static int64_t next_due(const struct catalog *c) {
     int64_t next = INT64_MAX;
-    for (const struct entry *x = c->busy; x; x = x->busy_next) {
+    for (const struct entry *x = c->objects.busy; x; x = x->busy_next) {
         int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
         if (due_us < next && !x->waits) next = due_us;
     }
-    return next < c->partitioner.due_us ? next : c->partitioner.due_us;
+    return next < c->system.partitioner.due_us ? next : c->system.partitioner.due_us;
 }
 
 /* Ends all changes that are due; releases the lock while it delivers the notices. */
 static void move_due(struct catalog *c) {
     catalog_look_again(c);
     int64_t now = clock_mono_us(c->clock);
-    for (struct entry *x = c->busy; x;) {
+    for (struct entry *x = c->objects.busy; x;) {
         bool due = entry_is_pending(x) && !x->waits && x->due_us <= now;
         if (due) move_on(c, x);
         else if (regions_next_us(x) <= now) regions_step(c, x, now);
-        x = due ? c->busy : x->busy_next; /* move_on changes the list */
+        x = due ? c->objects.busy : x->busy_next; /* move_on changes the list */
     }
     partitioner_step(c, now);
     struct err e = {0}; /* an entry is still touched if an earlier snapshot failed */
-    if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
+    if (c->objects.touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
     uint64_t told = c->notices.queued;
     pthread_mutex_unlock(&c->lock);
     notices_deliver(c, told);
@@ -267,7 +268,7 @@ static void *work(void *arg) {
         (void)catalog_step(c);
         pthread_mutex_lock(&c->lock);
         bool garbage = false;
-        for (const struct entry *x = c->busy; x; x = x->busy_next)
+        for (const struct entry *x = c->objects.busy; x; x = x->busy_next)
             garbage = garbage || (is_garbage(x) && x->due_us == INT64_MAX);
         if (!c->closing && !garbage) wait_until(c, next_due(c));
     }
@@ -276,9 +277,9 @@ static void *work(void *arg) {
 }
 
 int worker_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->worker, NULL, work, c))
+    if (pthread_create(&c->ddl.worker, NULL, work, c))
         return err_set(e, ERR_SERVER, "the catalogue's thread does not start");
-    c->has_worker = true;
+    c->ddl.has_worker = true;
     return 0;
 }
 
@@ -287,23 +288,23 @@ void worker_stop(struct catalog *c) {
     c->closing = true;
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
-    if (c->has_worker) pthread_join(c->worker, NULL);
-    c->has_worker = false;
+    if (c->ddl.has_worker) pthread_join(c->ddl.worker, NULL);
+    c->ddl.has_worker = false;
 }
 
 void catalog_clock_moved(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     pthread_cond_broadcast(&c->moved);
-    pthread_cond_broadcast(&c->keep);
+    pthread_cond_broadcast(&c->recovery.keep);
     pthread_mutex_unlock(&c->lock);
 }
 
 void catalog_release_held(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     int64_t now = clock_mono_us(c->clock);
-    for (struct entry *x = c->busy; x; x = x->busy_next)
+    for (struct entry *x = c->objects.busy; x; x = x->busy_next)
         if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
-    if (partitioner_is_switching(c)) c->partitioner.due_us = now;
+    if (partitioner_is_switching(c)) c->system.partitioner.due_us = now;
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
 }

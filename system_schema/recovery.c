@@ -63,11 +63,11 @@ static void history_free(struct history *h) {
 }
 
 void recovery_free(struct catalog *c) {
-    for (struct history *h = c->histories, *next; h; h = next) {
+    for (struct history *h = c->recovery.histories, *next; h; h = next) {
         next = h->next;
         history_free(h);
     }
-    c->histories = NULL;
+    c->recovery.histories = NULL;
 }
 
 static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name,
@@ -75,8 +75,9 @@ static struct history *history_new(struct catalog *c, uint32_t id, const char *k
     struct history *h = calloc(1, sizeof *h);
     if (h)
         *h = (struct history){
-            .id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name), .next = c->histories};
-    if (h && h->keyspace && h->name) return c->histories = h;
+            .id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name),
+            .next = c->recovery.histories};
+    if (h && h->keyspace && h->name) return c->recovery.histories = h;
     if (h) history_free(h);
     err_nomem(e);
     return NULL;
@@ -93,7 +94,7 @@ static int add_version(struct history *h, int64_t from_us, struct slice form, st
 }
 
 static struct history *of_table(struct catalog *c, uint32_t table) {
-    struct history *h = c->histories;
+    struct history *h = c->recovery.histories;
     while (h && (h->table != table || h->unwanted)) h = h->next;
     return h;
 }
@@ -104,8 +105,8 @@ static bool is_of(const struct history *h, uint32_t lineage) {
 }
 
 int64_t recovery_earliest(struct catalog *c, const struct history *of) {
-    int64_t since = INT64_MAX, window = now_us(c) - c->recovery_window_us;
-    for (const struct history *h = c->histories; h; h = h->next) {
+    int64_t since = INT64_MAX, window = now_us(c) - c->recovery.window_us;
+    for (const struct history *h = c->recovery.histories; h; h = h->next) {
         int64_t own = is_of(h, of->lineage) ? eng_history_since(c->eng, h->id) : INT64_MAX;
         if (own < since) since = own;
     }
@@ -114,7 +115,7 @@ int64_t recovery_earliest(struct catalog *c, const struct history *of) {
 
 struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us) {
     struct history *best = newest;
-    for (struct history *h = c->histories; h; h = h->next) {
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
         if (!is_of(h, newest->lineage)) continue;
         int64_t since = eng_history_since(c->eng, h->id), best_since = eng_history_since(c->eng, best->id);
         bool closer = best_since > at_us ? since < best_since : since <= at_us && since > best_since;
@@ -135,7 +136,7 @@ struct history *recovery_find(struct catalog *c, const char *keyspace, const cha
     if (ks && !(x = entry_find(c, &table_kind, ks->id, name))) x = entry_find_deleting(c, &table_kind, ks->id, name);
     struct history *own = x ? of_table(c, x->id) : NULL;
     if (x) return own && own->begun ? own : NULL;
-    for (struct history *h = c->histories; h; h = h->next) {
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
         bool named = strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
         bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(c, h);
         if (there && named && (!last || h->gone_us > last->gone_us)) last = h;
@@ -175,20 +176,20 @@ static void begin(struct catalog *c, struct entry *x, bool fresh) {
         save_or_say(c, h);
     }
     if (e.set) log_warn("the history of %s is not begun yet: %s", x->name, e.text);
-    pthread_cond_broadcast(&c->keep);
+    pthread_cond_broadcast(&c->recovery.keep);
 }
 
 /* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
 static void give_up(struct catalog *c, struct entry *x) {
     eng_history_end(c->eng, x->storage);
     x->history = 0;
-    for (struct history *h = c->histories; h; h = h->next) {
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
         if (h->lineage != x->id || h->unwanted) continue;
         h->unwanted = true;
         h->table = 0;
         save_or_say(c, h);
     }
-    pthread_cond_broadcast(&c->keep);
+    pthread_cond_broadcast(&c->recovery.keep);
 }
 
 static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
@@ -223,8 +224,8 @@ static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
 
 void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
     if (x->kind == &table_kind) follow_table(c, x, fresh);
-    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < c->n_entries; i++) {
-        struct entry *y = c->entries[i];
+    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
         if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(c, y, false);
     }
 }
@@ -288,7 +289,7 @@ void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, str
         if (turn->fresh) turn->fresh->unwanted = true, turn->fresh->begun = false, turn->fresh->table = 0;
         if (turn->old) turn->old->table = x->id, turn->old->gone_us = INT64_MAX;
     }
-    pthread_cond_broadcast(&c->keep);
+    pthread_cond_broadcast(&c->recovery.keep);
 }
 
 int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
@@ -332,7 +333,7 @@ void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us) {
 int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
     if (eng_meta_delete(c->eng, record_name("recovery/", h->id, key), e)) return -1;
-    struct history **at = &c->histories;
+    struct history **at = &c->recovery.histories;
     while (*at != h) at = &(*at)->next;
     *at = h->next;
     history_free(h);
@@ -443,7 +444,7 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) {
     struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
-    for (struct history *h = c->histories; h; h = h->next) {
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
         uint8_t key[KEY_MAX];
         struct buf value;
         bool unwanted = h->unwanted;
@@ -457,9 +458,9 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
         buf_fini(&value);
         if (rc) return -1;
     }
-    for (uint32_t i = 0; i < c->n_entries; i++) {
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
         uint8_t key[KEY_MAX];
-        const struct entry *x = c->entries[i];
+        const struct entry *x = c->objects.entries[i];
         bool planned = x->restored_from && !strcmp(entry_place(c, x).keyspace, keyspace);
         if (planned && meta_batch_delete(b, record_name("restore/", x->id, key), e)) return -1;
     }
@@ -470,7 +471,7 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
 int recovery_load(struct catalog *c, struct err *e) {
     if (eng_meta_scan(c->eng, slice_str("recovery/"), load_history, c, e)) return -1;
     if (eng_meta_scan(c->eng, slice_str("restore/"), load_plan, c, e)) return -1;
-    for (struct history *h = c->histories; h; h = h->next) {
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
         if (h->unwanted) continue;
         /* The engine follows the history again (W1). If the table is gone and the record does not
          * say when, it counts as gone now. */
@@ -487,8 +488,8 @@ int recovery_load(struct catalog *c, struct err *e) {
             x->history = h->id;
         }
     }
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *x = c->objects.entries[i];
         if (x->status == SCHEMA_RESTORING && !x->restored_from)
             entry_fail_with(x, "it is not known what it is restored from");
         if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(c, x, false);
@@ -500,19 +501,19 @@ int recovery_load(struct catalog *c, struct err *e) {
 
 int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
     pthread_mutex_lock(&c->lock);
-    const struct history *h = c->histories;
+    const struct history *h = c->recovery.histories;
     while (h && h->id != history) h = h->next;
     int64_t since = h ? recovery_earliest(c, h) : INT64_MAX;
     pthread_mutex_unlock(&c->lock);
     return since;
 }
 
-int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery_window_us; }
+int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery.window_us; }
 
 int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg) {
     int rc = 0;
     pthread_mutex_lock(&c->lock);
-    for (const struct history *h = c->histories; h && !rc; h = h->next) {
+    for (const struct history *h = c->recovery.histories; h && !rc; h = h->next) {
         const struct catalog_history now = {.keyspace = h->keyspace,
                                             .name = h->name,
                                             .begun = h->begun,

@@ -22,10 +22,10 @@ static void restored(struct catalog *c, struct entry *x) {
 
 /* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
 static int restore_one(struct catalog *c) {
-    struct entry *x = c->busy;
+    struct entry *x = c->objects.busy;
     while (x && !x->waits) x = x->busy_next;
     if (!x) return 0;
-    struct history *h = c->histories;
+    struct history *h = c->recovery.histories;
     while (h && h->id != x->restored_from) h = h->next;
     struct err e = {0};
     if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
@@ -54,7 +54,7 @@ static int restore_one(struct catalog *c) {
 /* ---- beginning ---- */
 
 static int begin_one(struct catalog *c) {
-    struct history *h = c->histories;
+    struct history *h = c->recovery.histories;
     struct err e = {0};
     while (h && (h->begun || h->unwanted)) h = h->next;
     struct entry *x = h ? entry_by_id(c, h->table) : NULL;
@@ -79,11 +79,11 @@ static int begin_one(struct catalog *c) {
 /* ---- as the window moves ---- */
 
 static bool is_over(struct catalog *c, const struct history *h) {
-    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(c->clock) - c->recovery_window_us);
+    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(c->clock) - c->recovery.window_us);
 }
 
 static int free_one(struct catalog *c) {
-    struct history **at = &c->histories;
+    struct history **at = &c->recovery.histories;
     struct err e = {0};
     while (*at && (!is_over(c, *at) || (*at)->users)) at = &(*at)->next;
     struct history *h = *at;
@@ -102,12 +102,12 @@ static int free_one(struct catalog *c) {
 /* The moment up to which the history is to be rolled up; INT64_MIN: not yet. It follows the
  * window in steps, so that little is rolled up twice. */
 static int64_t floor_of(struct catalog *c, const struct history *h) {
-    int64_t floor = clock_wall_us(c->clock) - c->recovery_window_us, step = c->recovery_window_us / ROLLS_PER_WINDOW;
+    int64_t floor = clock_wall_us(c->clock) - c->recovery.window_us, step = c->recovery.window_us / ROLLS_PER_WINDOW;
     return h->begun && !is_over(c, h) && floor - eng_history_since(c->eng, h->id) >= step ? floor : INT64_MIN;
 }
 
 static int roll_one(struct catalog *c) {
-    struct history *h = c->histories;
+    struct history *h = c->recovery.histories;
     struct err e = {0};
     while (h && floor_of(c, h) == INT64_MIN) h = h->next;
     if (!h) return 0;
@@ -127,7 +127,7 @@ static int roll_one(struct catalog *c) {
 /* Sleeps until there is work, or it is time to roll histories up; only for a short time if a job
  * failed. */
 static void sleep_between(struct catalog *c, bool failed) {
-    int64_t ms = c->recovery_window_us / ROLLS_PER_WINDOW / 1000;
+    int64_t ms = c->recovery.window_us / ROLLS_PER_WINDOW / 1000;
     if (failed || ms < RETRY_MS) ms = RETRY_MS;
     if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
     struct timespec at;
@@ -135,7 +135,7 @@ static void sleep_between(struct catalog *c, bool failed) {
     at.tv_sec += ms / 1000;
     at.tv_nsec += ms % 1000 * 1000000;
     if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&c->keep, &c->lock, &at);
+    pthread_cond_timedwait(&c->recovery.keep, &c->lock, &at);
 }
 
 static void *keep(void *arg) {
@@ -156,17 +156,17 @@ static void *keep(void *arg) {
 }
 
 int recovery_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->recovery_worker, NULL, keep, c))
+    if (pthread_create(&c->recovery.worker, NULL, keep, c))
         return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
-    c->has_recovery_worker = true;
+    c->recovery.has_worker = true;
     return 0;
 }
 
 void recovery_stop(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     c->closing = true;
-    pthread_cond_broadcast(&c->keep);
+    pthread_cond_broadcast(&c->recovery.keep);
     pthread_mutex_unlock(&c->lock);
-    if (c->has_recovery_worker) pthread_join(c->recovery_worker, NULL);
-    c->has_recovery_worker = false;
+    if (c->recovery.has_worker) pthread_join(c->recovery.worker, NULL);
+    c->recovery.has_worker = false;
 }

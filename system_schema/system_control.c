@@ -48,8 +48,8 @@ YIELDS(control_ddl) {
     struct row_out ro;
     int rc = row_out_init(&ro, ctx, table, row, arg);
     pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->rules.n && rc == 0; i++) {
-        const struct ddl_rule *r = c->rules.all[i];
+    for (uint32_t i = 0; i < c->ddl.rules.n && rc == 0; i++) {
+        const struct ddl_rule *r = c->ddl.rules.all[i];
         row_out_begin(&ro);
         row_text_copy(&ro, "statement", r->statement);
         row_text_copy(&ro, "keyspace_name", r->keyspace);
@@ -109,15 +109,15 @@ static int by_key(const void *pa, const void *pb) {
 
 /* Emits each keyspace and then its objects, in the order of the table's key. */
 static int emit_objects(struct row_out *ro, struct catalog *c) {
-    struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->n_entries + 1, struct entry *);
+    struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->objects.n_entries + 1, struct entry *);
     int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (rc) return rc;
-    if (c->n_entries) memcpy(all, c->entries, c->n_entries * sizeof(struct entry *));
-    qsort(all, c->n_entries, sizeof *all, by_key);
-    for (uint32_t k = 0; k < c->n_entries && rc == 0; k++) {
+    if (c->objects.n_entries) memcpy(all, c->objects.entries, c->objects.n_entries * sizeof(struct entry *));
+    qsort(all, c->objects.n_entries, sizeof *all, by_key);
+    for (uint32_t k = 0; k < c->objects.n_entries && rc == 0; k++) {
         if (all[k]->kind != &keyspace_kind) continue;
         rc = emit_object(ro, c, all[k]);
-        for (uint32_t i = 0; i < c->n_entries && rc == 0; i++)
+        for (uint32_t i = 0; i < c->objects.n_entries && rc == 0; i++)
             if (all[i]->keyspace_id == all[k]->id) rc = emit_object(ro, c, all[i]);
     }
     return rc;
@@ -127,7 +127,7 @@ static int emit_objects(struct row_out *ro, struct catalog *c) {
 static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", switch_name[] = "local";
 
 static int emit_switch(struct row_out *ro, struct catalog *c) {
-    const struct partitioner *p = &c->partitioner;
+    const struct partitioner *p = &c->system.partitioner;
     int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock);
     if (!partitioner_is_switching(c) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
     row_out_begin(ro);
@@ -200,14 +200,14 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
 static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *x = c->objects.entries[i];
         const struct object_place at = entry_place(c, x);
         bool meant = !entry_is_gone(x) && is_meant(o, at.keyspace, x->kind->word, at.name);
         found = found || meant;
         if (meant && obey(c, x, o, alone, e)) return -1;
     }
-    struct partitioner *p = &c->partitioner;
+    struct partitioner *p = &c->system.partitioner;
     bool is_switch = partitioner_is_switching(c) && is_meant(o, switch_keyspace, switch_kind, switch_name);
     if (is_switch && o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
     if (is_switch && o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);

@@ -26,12 +26,12 @@ void peers_following(const char *listen_address, bool ipv6, uint32_t i, char out
 /* The address that the client connected to. The server's own sessions have none. */
 static const char *address_of(const struct virtual_context *ctx) {
     bool connected = ctx->local_address && *ctx->local_address;
-    return connected ? ctx->local_address : ctx->catalog->node.listen_address;
+    return connected ? ctx->local_address : ctx->catalog->system.node.listen_address;
 }
 
 static int find_peers(struct row_out *ro, struct addresses *out) {
     const struct catalog *c = ro->ctx->catalog;
-    const char *setting = c->node.peers ? c->node.peers : "none";
+    const char *setting = c->system.node.peers ? c->system.node.peers : "none";
     struct ip_address own, a;
     char text[IP_ADDRESS_TEXT];
     bool ipv6 = ip_address_parse(address_of(ro->ctx), &own) && own.n == 16;
@@ -40,7 +40,7 @@ static int find_peers(struct row_out *ro, struct addresses *out) {
     if (strcmp(setting, "none") == 0) return 0;
     if (strcmp(setting, "keyspaces") == 0) {
         for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
-            peers_following(c->node.listen_address, ipv6, i, text);
+            peers_following(c->system.node.listen_address, ipv6, i, text);
             if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
         }
         return 0;
@@ -63,7 +63,7 @@ static void put_host_id(struct row_out *ro, const char *address) {
     for (int i = 0; i < 2; i++) {
         b.n = 0;
         buf_u8(&b, (uint8_t)i);
-        buf_put(&b, ro->ctx->catalog->host_id, 16);
+        buf_put(&b, ro->ctx->catalog->system.host_id, 16);
         buf_put_str(&b, address);
         store_u64(id + 8 * i, murmur3_hash(buf_slice(&b)));
     }
@@ -84,7 +84,7 @@ static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
 /* With `keyspaces` the first address is this node's own. A client that connected to another
  * address sees it as a peer with this node's id. */
 static bool is_own(const struct row_out *ro, uint32_t i) {
-    return i == 0 && strcmp(ro->ctx->catalog->node.peers, "keyspaces") == 0;
+    return i == 0 && strcmp(ro->ctx->catalog->system.node.peers, "keyspaces") == 0;
 }
 
 enum { OWN = UINT32_MAX };
@@ -118,20 +118,20 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
     row_text(&ro, "bootstrapped", "COMPLETED");
     row_inet(&ro, "broadcast_address", address);
     row_int(&ro, "broadcast_port", 7000);
-    row_text(&ro, "cluster_name", c->node.cluster_name);
-    row_text(&ro, "cql_version", c->node.cql_version);
-    row_text(&ro, "data_center", c->node.datacenter);
-    row_int(&ro, "gossip_generation", (int32_t)c->started_s);
+    row_text(&ro, "cluster_name", c->system.node.cluster_name);
+    row_text(&ro, "cql_version", c->system.node.cql_version);
+    row_text(&ro, "data_center", c->system.node.datacenter);
+    row_int(&ro, "gossip_generation", (int32_t)c->system.started_s);
     if (at < peers.n && !is_own(&ro, at)) put_host_id(&ro, address);
-    else row_bytes(&ro, "host_id", slice_of(c->host_id, 16));
+    else row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
     row_inet(&ro, "listen_address", address);
     row_int(&ro, "listen_port", 7000);
     row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
     row_text(&ro, "partitioner", partitioner_name(c));
-    row_text(&ro, "rack", c->node.rack);
-    row_text(&ro, "release_version", c->node.release_version);
+    row_text(&ro, "rack", c->system.node.rack);
+    row_text(&ro, "release_version", c->system.node.release_version);
     row_inet(&ro, "rpc_address", address);
-    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->node.port);
+    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->system.node.port);
     row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
     row_text(&ro, "thrift_version", "20.1.0");
     put_token(&ro, &peers, at < peers.n ? at : OWN);
@@ -155,13 +155,13 @@ YIELDS(peers) {
         row_out_begin(&ro);
         row_inet(&ro, "peer", peers.all[i]);
         row_int(&ro, "peer_port", 7000);
-        row_text(&ro, "data_center", c->node.datacenter);
-        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(c->host_id, 16));
+        row_text(&ro, "data_center", c->system.node.datacenter);
+        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
         else put_host_id(&ro, peers.all[i]);
         row_inet(&ro, "native_address", peers.all[i]);
-        row_int(&ro, "native_port", c->node.port);
-        row_text(&ro, "rack", c->node.rack);
-        row_text(&ro, "release_version", c->node.release_version);
+        row_int(&ro, "native_port", c->system.node.port);
+        row_text(&ro, "rack", c->system.node.rack);
+        row_text(&ro, "release_version", c->system.node.release_version);
         row_inet(&ro, "rpc_address", peers.all[i]);
         row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
         put_token(&ro, &peers, i);

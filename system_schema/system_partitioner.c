@@ -21,8 +21,12 @@ static const char partitioner_key[] = "catalog/partitioner";
 static const struct ddl_subject subject = {"UPDATE PARTITIONER", "system", "local"};
 static const int64_t retry_us = 1000000;
 
-static uint32_t now_of(const struct catalog *c) { return atomic_load(&((struct catalog *)c)->partitioner.now); }
-static uint32_t next_of(const struct catalog *c) { return atomic_load(&((struct catalog *)c)->partitioner.next); }
+static uint32_t now_of(const struct catalog *c) {
+    return atomic_load(&((struct catalog *)c)->system.partitioner.now);
+}
+static uint32_t next_of(const struct catalog *c) {
+    return atomic_load(&((struct catalog *)c)->system.partitioner.next);
+}
 
 const char *partitioner_name(const struct catalog *c) { return partitioners[now_of(c)]; }
 bool partitioner_is_murmur(const struct catalog *c) { return now_of(c) == 0; }
@@ -39,8 +43,8 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
         log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
         return 0;
     }
-    atomic_store(&c->partitioner.now, value.p[0]);
-    atomic_store(&c->partitioner.next, value.p[value.n - 1]);
+    atomic_store(&c->system.partitioner.now, value.p[0]);
+    atomic_store(&c->system.partitioner.next, value.p[value.n - 1]);
     return 0;
 }
 
@@ -52,28 +56,28 @@ static int record_both(struct catalog *c, uint32_t now, uint32_t next, struct er
 /* ---- a switch ---- */
 
 static int64_t draw(struct catalog *c) {
-    const char *failure = ddl_rules_failure(&c->rules, &subject);
-    struct partitioner *p = &c->partitioner;
+    const char *failure = ddl_rules_failure(&c->ddl.rules, &subject);
+    struct partitioner *p = &c->system.partitioner;
     snprintf(p->failure, sizeof p->failure, "%s", failure ? failure : "");
     p->since_us = clock_mono_us(c->clock);
-    return ddl_rules_draw(&c->rules, &subject);
+    return ddl_rules_draw(&c->ddl.rules, &subject);
 }
 
 static void wait_for(struct catalog *c, int64_t delay) {
-    c->partitioner.due_us = delay < 0 ? INT64_MAX : c->partitioner.since_us + delay;
+    c->system.partitioner.due_us = delay < 0 ? INT64_MAX : c->system.partitioner.since_us + delay;
 }
 
 int partitioner_load(struct catalog *c, struct err *e) {
-    atomic_store(&c->partitioner.now, 0);
-    atomic_store(&c->partitioner.next, 0);
-    c->partitioner.due_us = INT64_MAX;
+    atomic_store(&c->system.partitioner.now, 0);
+    atomic_store(&c->system.partitioner.next, 0);
+    c->system.partitioner.due_us = INT64_MAX;
     if (eng_meta_scan(c->eng, slice_str(partitioner_key), take, c, e)) return -1;
     if (partitioner_is_switching(c)) wait_for(c, draw(c));
     return 0;
 }
 
 void partitioner_step(struct catalog *c, int64_t now_us) {
-    struct partitioner *p = &c->partitioner;
+    struct partitioner *p = &c->system.partitioner;
     struct err e = {0};
     if (!partitioner_is_switching(c) || p->due_us > now_us) return;
     uint32_t to = *p->failure ? now_of(c) : next_of(c);
@@ -107,11 +111,11 @@ WRITES(local) {
     /* Replaces a switch that is under way. A switch to the present partitioner only ends that one. */
     pthread_mutex_lock(&c->lock);
     int64_t delay = draw(c);
-    bool at_once = delay == 0 && !*c->partitioner.failure;
+    bool at_once = delay == 0 && !*c->system.partitioner.failure;
     int rc = record_both(c, at_once ? to : now_of(c), to, ctx->err);
     if (rc == 0) {
-        if (at_once) atomic_store(&c->partitioner.now, to);
-        atomic_store(&c->partitioner.next, to);
+        if (at_once) atomic_store(&c->system.partitioner.now, to);
+        atomic_store(&c->system.partitioner.next, to);
         wait_for(c, partitioner_is_switching(c) ? delay : -1);
         pthread_cond_broadcast(&c->moved);
     }

@@ -138,8 +138,8 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
  * one, and some tools then fail. */
 static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
                                    int release, struct err *e) {
-    struct schema_keyspace *ks = ARENA_NEW(&c->arena, struct schema_keyspace);
-    struct schema_option *replication = ARENA_ARRAY(&c->arena, 2, struct schema_option);
+    struct schema_keyspace *ks = ARENA_NEW(&c->system.arena, struct schema_keyspace);
+    struct schema_option *replication = ARENA_ARRAY(&c->system.arena, 2, struct schema_option);
     if (!ks || !replication) {
         err_nomem(e);
         return NULL;
@@ -155,7 +155,7 @@ static struct space *make_keyspace(struct catalog *c, const struct system_table 
     struct space *space = space_new(0, ks, NULL, e);
     for (size_t i = 0; space && i < n_all; i++) {
         if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
-        const struct schema_table *t = make_table(&c->arena, &all[i], ks, e);
+        const struct schema_table *t = make_table(&c->system.arena, &all[i], ks, e);
         if (t && tables_edit(&space->space.tables, NULL, t, e) == 0) continue;
         space_unref(space);
         return NULL;
@@ -165,7 +165,8 @@ static struct space *make_keyspace(struct catalog *c, const struct system_table 
 
 /* Lists the tables of system_table.def and those of the layers above. */
 static struct system_table *all_tables(struct catalog *c, size_t *n) {
-    struct system_table *all = ARENA_ARRAY(&c->arena, ARRAY_LEN(tables) + c->n_tables, struct system_table);
+    struct system_state *own = &c->system;
+    struct system_table *all = ARENA_ARRAY(&own->arena, ARRAY_LEN(tables) + own->n_tables, struct system_table);
     if (!all) return NULL;
     memcpy(all, tables, sizeof tables);
     *n = ARRAY_LEN(tables);
@@ -177,8 +178,8 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
         virt->write = NULL;
         virt->erased = false;
     }
-    for (uint32_t i = 0; i < c->n_tables; i++) {
-        const struct virtual_table *t = &c->tables[i];
+    for (uint32_t i = 0; i < c->system.n_tables; i++) {
+        const struct virtual_table *t = &c->system.tables[i];
         all[(*n)++] = (struct system_table){.releases = ALL,
                                             .keyspace = t->keyspace,
                                             .table = t->name,
@@ -192,7 +193,7 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
 
 /* The flags of the tables that this mode and the reported release show. */
 static int releases_shown(const struct catalog *c) {
-    const char *v = c->node.release_version;
+    const char *v = c->system.node.release_version;
     bool keyspaces = c->mode == MODE_KEYSPACES;
     int more = keyspaces ? KEYSPACES : 0;
     if (strncmp(v, "4.0", 3) == 0) return V40 | more;
@@ -205,15 +206,16 @@ int system_tables_build(struct catalog *c, struct err *e) {
     int release = releases_shown(c);
     size_t n;
     const struct system_table *all = all_tables(c, &n);
-    if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);
+    if (!all || !(c->system.spaces = ARENA_ARRAY(&c->system.arena, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        bool seen = !(all[i].releases & release) || (!c->control && strcmp(all[i].keyspace, "system_control") == 0);
-        for (uint32_t j = 0; j < c->n_system && !seen; j++)
-            seen = strcmp(c->system[j]->space.keyspace->name, all[i].keyspace) == 0;
+        bool control = strcmp(all[i].keyspace, "system_control") == 0;
+        bool seen = !(all[i].releases & release) || (control && !c->system.control);
+        for (uint32_t j = 0; j < c->system.n && !seen; j++)
+            seen = strcmp(c->system.spaces[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
         struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);
         if (!space) return -1;
-        c->system[c->n_system++] = space;
+        c->system.spaces[c->system.n++] = space;
     }
     return 0;
 }

@@ -1,5 +1,5 @@
-#include "system_schema/catalog_trace.h"
 #include "system_schema/system_table.h"
+#include "system_schema/trace_store.h"
 
 static const char *copy(struct row_out *ro, const char *text) {
     return text ? arena_strdup(ro->ctx->arena, text) : NULL;
@@ -58,13 +58,15 @@ static int emit_events(void *arg, const struct trace_session *s) {
 YIELDS(trace_sessions) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_session, &ro);
+    struct catalog *c = ctx->catalog;
+    return trace_store_each(c->system.traces, clock_wall_us(c->clock), ctx->key, emit_session, &ro);
 }
 
 YIELDS(trace_events) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_events, &ro);
+    struct catalog *c = ctx->catalog;
+    return trace_store_each(c->system.traces, clock_wall_us(c->clock), ctx->key, emit_events, &ro);
 }
 
 /* Refuses writes except deletion: only requests write traces, but as in Cassandra a role with
@@ -75,8 +77,8 @@ static int erase(const struct virtual_context *ctx, const struct schema_table *t
     if (row && events)
         return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
                            table->name);
-    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(ctx->catalog->traces, events);
-    else if (row || whole) trace_store_delete(ctx->catalog->traces, value_slice(change->values[0]), events);
+    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(ctx->catalog->system.traces, events);
+    else if (row || whole) trace_store_delete(ctx->catalog->system.traces, value_slice(change->values[0]), events);
     else return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
     return 0;
 }

@@ -136,38 +136,26 @@ static const struct cql_type *read_composite(struct reader *r, struct slice clas
     return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
 }
 
-/* a=>A: a letter that stands for a type. The last type given for a letter counts. Cassandra keeps
- * the letters in a Java HashMap, and so in the order of its buckets. */
+/* a=>A: a letter that stands for a type. The last type given for a letter counts. */
 struct alias {
     char letter[2];
     const struct cql_type *type;
 };
 
-/* Reads one alias into all, which has room for one more. */
+/* Reads one alias into all, which is sorted by letter and has room for one more. */
 static bool read_alias(struct reader *r, struct alias *all, uint32_t *n, uint32_t depth, struct err *e) {
     struct slice word = read_word(r);
     if (word.n != 1 || !take(r, '=') || r->at == r->text.n || r->text.p[r->at++] != '>') return false;
     struct alias read = {.letter = {(char)word.p[0]}, .type = read_type(r, depth + 1, e)};
     if (!read.type) return false;
     uint32_t at = 0;
-    while (at < *n && all[at].letter[0] != read.letter[0]) at++;
-    all[at] = read;
-    *n += at == *n;
-    return true;
-}
-
-/* Sorts by the buckets of the map, which has at least a third more buckets than entries. Letters of
- * one bucket keep their order. */
-static void sort_aliases(struct alias *all, uint32_t n) {
-    unsigned places = 16;
-    while (n > places * 3 / 4) places *= 2;
-    for (uint32_t i = 1; i < n; i++) {
-        struct alias one = all[i];
-        uint32_t at = i;
-        for (; at && ((unsigned)all[at - 1].letter[0] & (places - 1)) > ((unsigned)one.letter[0] & (places - 1)); at--)
-            all[at] = all[at - 1];
-        all[at] = one;
+    while (at < *n && all[at].letter[0] < read.letter[0]) at++;
+    if (at == *n || all[at].letter[0] != read.letter[0]) {
+        memmove(all + at + 1, all + at, (*n - at) * sizeof(*all));
+        (*n)++;
     }
+    all[at] = read;
+    return true;
 }
 
 /* DynamicCompositeType(a=>A, b=>B), or the name alone. */
@@ -183,7 +171,6 @@ static const struct cql_type *read_dynamic(struct reader *r, struct slice class,
         ok = ok && take(r, ')');
     }
     if (!ok) return refuse_definition(class, e);
-    sort_aliases(all, n);
     const char **letters = ARENA_ARRAY(r->arena, n + 1, const char *);
     for (uint32_t i = 0; letters && i < n; i++) {
         types[i] = all[i].type;

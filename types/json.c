@@ -138,42 +138,30 @@ void cql_value_json(const struct cql_type *t, struct value v, struct buf *out) {
 
 /* ---- reading ---- */
 
-static const char *java_class(yajl_val j) {
-    if (YAJL_IS_STRING(j)) return "String";
-    if (YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j)) return "Boolean";
-    if (YAJL_IS_OBJECT(j)) return "LinkedHashMap";
-    if (YAJL_IS_ARRAY(j)) return "ArrayList";
-    const char *n = YAJL_GET_NUMBER(j);
-    if (!n) return "String";
-    if (strpbrk(n, ".eE")) return "Double";
-    int64_t v;
-    if (cqlt_parse_int64(slice_str(n), &v) < 0) return "BigInteger";
-    return v == (int32_t)v ? "Integer" : "Long";
+static const char *kind_of(yajl_val j) {
+    if (YAJL_IS_STRING(j)) return "a string";
+    if (YAJL_IS_NUMBER(j)) return "a number";
+    if (YAJL_IS_OBJECT(j)) return "an object";
+    if (YAJL_IS_ARRAY(j)) return "an array";
+    return YAJL_IS_NULL(j) ? "null" : "a boolean";
 }
 
-/* Prints a value as the toString of what Jackson read: [1, a], {k=v}. */
-static void put_java(yajl_val j, struct buf *out) {
+static void put_shown(yajl_val j, struct buf *out) {
     if (YAJL_IS_STRING(j)) {
-        buf_put_str(out, YAJL_GET_STRING(j));
+        buf_json_str(out, slice_str(YAJL_GET_STRING(j)));
     } else if (YAJL_IS_NUMBER(j)) {
-        const char *n = YAJL_GET_NUMBER(j);
-        struct err ignored = {0};
-        struct buf wire;
-        buf_init(&wire, 64);
-        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), 0, &wire, &ignored) == 0 &&
-            wire.n == 8)
-            cql_value_text(cql_type_scalar(CQL_DOUBLE), buf_slice(&wire), out);
-        else
-            buf_put_str(out, n);
-        buf_fini(&wire);
+        buf_put_str(out, YAJL_GET_NUMBER(j));
     } else if (YAJL_IS_ARRAY(j) || YAJL_IS_OBJECT(j)) {
         bool array = YAJL_IS_ARRAY(j);
         size_t n = array ? j->u.array.len : j->u.object.len;
         buf_u8(out, array ? '[' : '{');
         for (size_t i = 0; i < n; i++) {
             if (i) buf_put_str(out, ", ");
-            if (!array) buf_printf(out, "%s=", j->u.object.keys[i]);
-            put_java(array ? j->u.array.values[i] : j->u.object.values[i], out);
+            if (!array) {
+                buf_json_str(out, slice_str(j->u.object.keys[i]));
+                buf_put_str(out, ": ");
+            }
+            put_shown(array ? j->u.array.values[i] : j->u.object.values[i], out);
         }
         buf_u8(out, array ? ']' : '}');
     } else {
@@ -181,11 +169,12 @@ static void put_java(yajl_val j, struct buf *out) {
     }
 }
 
-/* Sets an error: before, the value as Java prints it, after. */
+/* Sets an error: before, the value (a string without quotes), after. */
 static int refuse(const char *before, const char *after, yajl_val j, struct err *e) {
     struct buf text;
     buf_init(&text, 0);
-    put_java(j, &text);
+    if (YAJL_IS_STRING(j)) buf_put_str(&text, YAJL_GET_STRING(j));
+    else put_shown(j, &text);
     struct slice s = buf_slice(&text);
     err_invalid(e, "%s%.*s%s", before, CQLT_QUOTE(s), after);
     buf_fini(&text);
@@ -194,7 +183,7 @@ static int refuse(const char *before, const char *after, yajl_val j, struct err 
 
 static int expected(const char *what, yajl_val j, struct err *e) {
     char before[160];
-    snprintf(before, sizeof before, "Expected %s, but got a %s: ", what, java_class(j));
+    snprintf(before, sizeof before, "Expected %s, but got %s: ", what, kind_of(j));
     return refuse(before, "", j, e);
 }
 
@@ -231,17 +220,20 @@ static const char *const wanted[CQL_TYPES] = {
 };
 
 static bool takes_number(const struct cql_type *t, yajl_val j) {
-    bool whole = !strpbrk(YAJL_GET_NUMBER(j), ".eE");
+    const char *n = YAJL_GET_NUMBER(j);
+    int64_t v;
+    bool whole = !strpbrk(n, ".eE"), is_64 = whole && cqlt_parse_int64(slice_str(n), &v) == 0;
+    bool is_32 = is_64 && v == (int32_t)v;
     switch (t->id) {
     case CQL_FLOAT:
     case CQL_DOUBLE:
     case CQL_DECIMAL:
     case CQL_TINYINT:
     case CQL_SMALLINT: return true;
-    case CQL_INT: return whole && strcmp(java_class(j), "Integer") == 0;
+    case CQL_INT: return is_32;
     case CQL_BIGINT:
-    case CQL_COUNTER: return whole && strcmp(java_class(j), "BigInteger") != 0;
-    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "Long") == 0; /* Cassandra refuses smaller numbers */
+    case CQL_COUNTER: return is_64;
+    case CQL_TIMESTAMP: return is_64 && !is_32; /* Cassandra refuses smaller numbers */
     case CQL_VARINT: return whole;
     default: return false;
     }
@@ -262,14 +254,21 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
 
 /* Parses a number. Cassandra reads a decimal outside of a string as a double first. */
 static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+    const struct cql_type *real = cql_type_scalar(CQL_DOUBLE);
     struct slice text = slice_str(YAJL_GET_NUMBER(j));
+    struct err ignored = {0};
+    struct buf wire, rounded;
     if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE"))
         return cqlt_family(t)->parse(t, text, now_us, out, e);
-    struct buf java;
-    buf_init(&java, 0);
-    put_java(j, &java);
-    int rc = cqlt_family(t)->parse(t, buf_slice(&java), now_us, out, e);
-    buf_fini(&java);
+    buf_init(&wire, 64);
+    buf_init(&rounded, 0);
+    if (cqlt_real.parse(real, text, 0, &wire, &ignored) == 0 && wire.n == 8) {
+        cql_value_text(real, buf_slice(&wire), &rounded);
+        text = buf_slice(&rounded);
+    }
+    int rc = cqlt_family(t)->parse(t, text, now_us, out, e);
+    buf_fini(&rounded);
+    buf_fini(&wire);
     return rc;
 }
 

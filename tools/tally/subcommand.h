@@ -46,8 +46,8 @@ struct flag {
 };
 
 /* Reads the arguments after the sub-command's name. Returns EXIT_DONE; EXIT_USAGE after a message
- * on stderr; or -1 after --help was printed. --help=man and the like print this sub-command's part
- * of the manual page or completion. */
+ * on stderr; or -1 after --help was printed. --help=json prints this sub-command's
+ * object. */
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n);
 /* Report the error as a line on stderr, or with json as an object on stdout. say_no returns
  * EXIT_NO; say_wrong, for wrong input, returns EXIT_USAGE. */

@@ -13,7 +13,7 @@ REJECTED_TOKEN = re.compile(r"SyntaxError: line \d+:-?\d+ (mismatched input|no v
 
 
 # Behind it stand the words of Cassandra's JSON reader, with the names of Java's classes.
-REJECTED_JSON = re.compile(r".*?(Could not decode JSON string( as a map| '.*?')|Error decoding JSON string|is not a valid blob representation): ", re.DOTALL)
+REJECTED_JSON = re.compile(r".*?(?:(?:Could not decode JSON string(?: as a map| '.*?')|Error decoding JSON string|is not a valid blob representation): |Expected [^:]*, but got )", re.DOTALL)
 
 
 def same_answer(a, b):

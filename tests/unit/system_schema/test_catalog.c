@@ -81,8 +81,8 @@ static void advance(struct world *w, int64_t ms) {
 static void wait_until_freed(struct world *w) {
     struct catalog *c = w->catalog;
     pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        while (i < c->n_entries && entry_is_gone(c->entries[i])) pthread_cond_wait(&c->moved, &c->lock);
+    for (uint32_t i = 0; i < c->objects.n_entries; i++)
+        while (i < c->objects.n_entries && entry_is_gone(c->objects.entries[i])) pthread_cond_wait(&c->moved, &c->lock);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -263,7 +263,7 @@ static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone
     advance(w, 100);
     assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
     wait_until_freed(w);
-    assert_int_equal(w->catalog->n_entries, 2);
+    assert_int_equal(w->catalog->objects.n_entries, 2);
     world_free(w);
 }
 
@@ -752,7 +752,7 @@ static void restart_with_strays(struct world *w, uint32_t n[2]) {
     world_restart(w, MODE_CASSANDRA, "none");
     for (bool done = false; !done; usleep(1000)) {
         pthread_mutex_lock(&w->catalog->lock);
-        done = w->catalog->strays.looked && !w->catalog->strays.n;
+        done = w->catalog->recovery.strays.looked && !w->catalog->recovery.strays.n;
         pthread_mutex_unlock(&w->catalog->lock);
     }
     n[0] = n[1] = 0;

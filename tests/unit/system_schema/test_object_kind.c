@@ -244,7 +244,7 @@ static void test_a_damaged_object_is_set_aside(void **state) {
     record_key('n', find(&w, "n")->id, key);
     assert_int_equal(eng_meta_put(w.eng, slice_of(key, sizeof key), slice_str("\2\1"), &w.err), 0);
     world_restart(&w, "none");
-    assert_int_equal(w.catalog->n_set_aside, 1);
+    assert_int_equal(w.catalog->objects.n_set_aside, 1);
     assert_null(find(&w, "n"));
     assert_int_equal(drop_table(&w), 1);
     world_close(&w);

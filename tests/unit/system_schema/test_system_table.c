@@ -10,10 +10,12 @@
 
 #include "system_schema/catalog.h"
 #include "system_schema/virtual.h"
+#include "system_schema/trace_store.h"
 
 struct world {
     struct eng *eng;
     struct catalog *catalog;
+    struct trace_store *traces;
     const struct schema *schema;
     struct arena arena;
     struct err err;
@@ -26,7 +28,8 @@ static void world_init(struct world *w, enum tally_mode mode) {
     struct eng_options eo = {.clock = &clock_real, .durability = ENG_NONE};
     assert_non_null(w->eng = eng_open(&eo, &w->err));
     bool v5 = mode == MODE_CASSANDRA;
-    struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = mode};
+    assert_non_null(w->traces = trace_store_new());
+    struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = mode, .traces = w->traces};
     o.node = (struct node_info){"test",      "dc1", "rack1", v5 ? "5.0.8" : "3.11.2", v5 ? "3.4.7" : "3.4.4",
                                 "127.0.0.1", 9042};
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
@@ -57,6 +60,7 @@ static void world_init(struct world *w, enum tally_mode mode) {
 static void world_fini(struct world *w) {
     schema_unref(w->schema);
     catalog_close(w->catalog);
+    trace_store_free(w->traces);
     eng_close(w->eng);
     arena_fini(&w->arena);
 }
@@ -205,7 +209,7 @@ static void test_trace_is_kept_and_found_by_id(void **state) {
     for (uint8_t i = 0; i < 3; i++) {
         memset(t.id, 0x11, sizeof t.id);
         t.id[15] = i;
-        catalog_trace_add(w.catalog, &t);
+        trace_store_add(w.traces, &t);
     }
     struct value key = value_of(t.id, 16);
     struct found sessions = {0}, all = {0}, f = {0};

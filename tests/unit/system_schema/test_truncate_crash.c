@@ -166,7 +166,7 @@ static void child(const char *dir, bool recovery, int64_t nth, int to) {
 static bool is_settled(struct world *w) {
     pthread_mutex_lock(&w->catalog->lock);
     bool settled = true;
-    for (const struct entry *x = w->catalog->busy; x; x = x->busy_next)
+    for (const struct entry *x = w->catalog->objects.busy; x; x = x->busy_next)
         settled = settled && !entry_is_gone(x) && x->status != SCHEMA_RESTORING;
     pthread_mutex_unlock(&w->catalog->lock);
     return settled;

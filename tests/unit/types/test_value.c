@@ -209,8 +209,8 @@ static void test_type_names_round_trip(void **state) {
         "vector<float, 3>",
         "'org.apache.cassandra.db.marshal.LexicalUUIDType'",
         "list<'org.apache.cassandra.db.marshal.CompositeType(org.apache.cassandra.db.marshal.Int32Type)'>",
-        "'org.apache.cassandra.db.marshal.DynamicCompositeType(p=>org.apache.cassandra.db.marshal.Int32Type,"
-        "a=>org.apache.cassandra.db.marshal.UTF8Type,b=>org.apache.cassandra.db.marshal.LongType)'",
+        "'org.apache.cassandra.db.marshal.DynamicCompositeType(a=>org.apache.cassandra.db.marshal.UTF8Type,"
+        "b=>org.apache.cassandra.db.marshal.LongType,p=>org.apache.cassandra.db.marshal.Int32Type)'",
         "'org.apache.cassandra.db.marshal.PartitionerDefinedOrder(org.apache.cassandra.dht.Murmur3Partitioner)'",
         "'org.apache.cassandra.db.marshal.EmptyType'",
         "frozen<tuple<'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'>>"};

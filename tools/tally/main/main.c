@@ -15,8 +15,7 @@ static int (*const runs[SUBCOMMANDS])(int argc, char **argv) = {
 static void print_help(FILE *to, const struct usage_program *p) {
     fprintf(to, "tally %s: %s\n\nusage: tally SUBCOMMAND [--flag value]...\n\n", p->version, p->what);
     for (uint32_t i = 0; i < p->n_commands; i++) fprintf(to, "  %-14s %s\n", p->commands[i].name, p->commands[i].what);
-    fprintf(to, "\ntally SUBCOMMAND --help says more; tally --help=man prints the manual page, and --help=bash, zsh or "
-                "fish completion for a shell\n\nexit code:");
+    fprintf(to, "\ntally SUBCOMMAND --help says more; tally --help=json lists all flags for programs\n\nexit code:");
     for (uint32_t i = 0; i < p->n_exits; i++) fprintf(to, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
     fprintf(to, "\n");
 }

@@ -1,8 +1,8 @@
-/* The newest traces, in a ring of copies. A reader sees a session completely or not at all. */
+/* A ring of copies. A reader sees a session completely or not at all. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "system_schema/catalog_trace.h"
+#include "system_schema/trace_store.h"
 
 enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
 static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
@@ -65,8 +65,7 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
     }
 }
 
-uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t) {
-    struct trace_store *store = c->traces;
+uint64_t trace_store_add(struct trace_store *store, const struct trace_session *t) {
     struct kept *k = calloc(1, sizeof *k);
     if (!k) return 0;
     arena_init(&k->arena, 2048, MAX_SESSION_BYTES);
@@ -81,9 +80,8 @@ uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t) {
     return number;
 }
 
-void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity,
-                        const char *thread) {
-    struct trace_store *store = c->traces;
+void trace_store_more(struct trace_store *store, uint64_t trace, int64_t machine_us, const char *activity,
+                      const char *thread) {
     pthread_mutex_lock(&store->lock);
     struct kept *k = store->ring[(trace - 1) % MAX_SESSIONS];
     if (k && k->number == trace && k->events) {
@@ -109,6 +107,7 @@ static void erase(struct kept **slot, bool events) {
 }
 
 void trace_store_delete(struct trace_store *t, struct slice id, bool events) {
+    if (!t) return;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < MAX_SESSIONS; i++)
         if (has_id(t->ring[i], id)) erase(&t->ring[i], events);
@@ -116,6 +115,7 @@ void trace_store_delete(struct trace_store *t, struct slice id, bool events) {
 }
 
 void trace_store_clear(struct trace_store *t, bool events) {
+    if (!t) return;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < MAX_SESSIONS; i++) erase(&t->ring[i], events);
     pthread_mutex_unlock(&t->lock);
@@ -124,6 +124,7 @@ void trace_store_clear(struct trace_store *t, bool events) {
 int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id,
                      int (*fn)(void *arg, const struct trace_session *s), void *arg) {
     int rc = 0;
+    if (!t) return 0;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < MAX_SESSIONS && rc == 0; i++) {
         const struct kept *k = t->ring[i];
