@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "cql/prepared.h"
 #include "cql/request/request.h"
 #include "metering/size/size.h"
 #include "system_schema/virtual.h"
@@ -50,24 +51,3 @@ void cql_keep_half(struct cql_run *r);
 void cql_abandon(struct cql_run *r);
 /* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
 void cql_run_fini(struct cql_run *r);
-
-/* A client's connection. The moment at which it was opened bounds which result columns its client may
- * remember (cql/known_meta.h). The memory is the caller's, from open to close. Any thread. With db NULL
- * the two functions do nothing. */
-struct cql_client {
-    struct cql_client *older, *newer;
-    uint64_t opened; /* at so many changes of the schema */
-};
-void cql_client_open(struct cql_db *db, struct cql_client *c);
-void cql_client_close(struct cql_db *db, struct cql_client *c);
-
-/* The contents of a PREPARED response. Valid while the reference is held. */
-struct prepared_info {
-    uint8_t id[16];
-    struct result_meta binds;
-    uint32_t n_pk; /* binds that make up the whole partition key, in key order; 0 when not all are bound */
-    const uint16_t *pk_indexes;
-    struct result_meta result; /* n 0 when the statement returns no rows */
-};
-const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);
-void cql_prepared_unref(struct cql_prepared *p);

@@ -17,7 +17,7 @@
  */
 #pragma once
 
-#include "cql/cql.h"
+#include "cql/request/request.h"
 
 enum { KNOWN_META_MAX = 16384, KNOWN_META_BUCKETS = 4096 };
 

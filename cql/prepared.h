@@ -13,7 +13,6 @@
  */
 #pragma once
 
-#include "cql/cql.h"
 #include "cql/request/db.h"
 #include "cql/request/statement.h"
 #include "system_schema/virtual.h"
@@ -42,3 +41,14 @@ struct slice prepared_query(const struct cql_prepared *p);
 struct slice prepared_shown(const struct cql_prepared *p);
 /* The default keyspace when it was prepared; NULL: none. */
 const char *prepared_keyspace(const struct cql_prepared *p);
+
+/* ---- for the protocol ---- */
+
+/* A client's connection. The moment at which it was opened bounds which result columns its client may
+ * remember (cql/known_meta.h). The memory is the caller's, from open to close. Any thread. With db NULL
+ * the two functions do nothing. */
+void cql_client_open(struct cql_db *db, struct cql_client *c);
+void cql_client_close(struct cql_db *db, struct cql_client *c);
+
+const struct prepared_info *cql_prepared_info(const struct cql_prepared *p);
+void cql_prepared_unref(struct cql_prepared *p);

@@ -8,6 +8,8 @@
 #include "base/random.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
+#include "system_schema/table_parts.h"
 
 static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
     for (uint32_t i = 0; i < c->system.n; i++)
@@ -269,7 +271,7 @@ static int alter_keyspace(struct apply *a) {
 }
 
 /* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
- * (catalog.c, resume). */
+ * (catalog_open.c, resume). */
 static int drop_keyspace(struct apply *a) {
     struct entry *ks = existing_keyspace(a);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;

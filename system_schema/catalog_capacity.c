@@ -17,6 +17,7 @@
 #include "keyspaces/compat.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/table_parts.h"
 
 static const struct words {
     const char *name, *units, *scaling, *warm;

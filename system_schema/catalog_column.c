@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
+#include "system_schema/table_parts.h"
 
 /* ---- dropped columns that are added again ---- */
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
 
 struct before {
     uint32_t n, next_id;

@@ -7,6 +7,8 @@
 #include "base/random.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
+#include "system_schema/table_parts.h"
 
 /* "always restored based on the table's settings as of the current time or when the table was
  * deleted"; tags are not restored. */

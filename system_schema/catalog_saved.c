@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "system_schema/catalog_history.h"
 #include "system_schema/meta_batch.h"
+#include "system_schema/recovery.h"
 
 enum { SPARE_ROWS = 'r', SPARE_HISTORY = 'h', SPARE_KEY = 10 };
 

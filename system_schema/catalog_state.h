@@ -13,8 +13,8 @@
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_record.h"
 #include "system_schema/ddl_rule.h"
-#include "system_schema/recovery.h"
 #include "system_schema/snapshot.h"
+#include "system_schema/table_parts.h"
 
 struct entry {
     const struct object_kind *kind;
@@ -62,7 +62,7 @@ struct ddl_failure {
     char words[DDL_WORDS_MAX];
 };
 
-struct trace_store;
+struct history; /* recovery.h */
 struct saved_keyspaces;
 
 struct listener {
@@ -410,7 +410,7 @@ int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
 /* Reads the objects again if another server on the store has changed a record; the lock is held. */
 void catalog_look_again(struct catalog *c);
 
-/* ---- catalog.c ---- */
+/* ---- catalog_open.c ---- */
 
 /* The first reads everything that is recorded and publishes it; the second reads only the
  * objects. */

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
 
 /* How long statements that began before the TRUNCATE may still write to the old storage id,
  * whose rows are freed afterwards. A later write to it is refused (eng_table_drop). */

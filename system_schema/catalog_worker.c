@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
 
 static const int64_t retry_us = 1000000, pinned_us = 100000;
 
@@ -243,7 +244,7 @@ int64_t catalog_step(struct catalog *c) {
 }
 
 static void wait_until(struct catalog *c, int64_t due_us) {
-    enum { LOOK_US = 100000 }; /* note_change (catalog.c) signals without the lock, and the signal may be missed */
+    enum { LOOK_US = 100000 }; /* note_change (catalog_open.c) signals without the lock, and the signal may be missed */
     if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US)
         due_us = clock_mono_us(c->clock) + LOOK_US;
     if (due_us == INT64_MAX) {

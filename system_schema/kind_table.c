@@ -9,6 +9,7 @@
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
+#include "system_schema/table_parts.h"
 
 enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2, FORM_WITH_MASKS = 3 };
 

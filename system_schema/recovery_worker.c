@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
 
 enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };
 

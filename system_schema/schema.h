@@ -240,3 +240,6 @@ static inline const struct schema_column *schema_partition_key(const struct sche
 static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
     return &t->columns[t->n_partition_key + i];
 }
+
+/* The value of an option; NULL: it has its default. */
+const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

@@ -79,22 +79,3 @@ struct space *snapshot_space(const struct snapshot *s, uint32_t id);
  * there must be room. */
 void snapshot_put(struct snapshot *s, struct space *space);
 void snapshot_drop(struct snapshot *s, uint32_t id);
-
-/* The parts of a table definition. Key columns come first, in key order; the rest in any order. */
-struct table_parts {
-    const char *name;
-    uint32_t n_columns, n_column_ids;
-    struct schema_column *columns; /* sorted in place; become the table's */
-    uint32_t n_dropped; /* by id */
-    const struct schema_dropped *dropped;
-    uint32_t n_options;
-    const struct schema_option *options;
-};
-
-/* Sorts and numbers the columns and fills the fields that derive from columns and options.
- * Everything lives in the arena. */
-int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out,
-                   struct err *e) MUST_CHECK;
-
-/* The value of an option; NULL: it has its default. */
-const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

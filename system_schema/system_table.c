@@ -1,5 +1,6 @@
 /* Builds the system keyspaces, once, from system_table.def. */
 #include "system_schema/system_table.h"
+#include "system_schema/table_parts.h"
 
 #include <stdio.h>
 

@@ -69,6 +69,12 @@ struct cql_session {
     struct limit_connection *limit; /* the admission's state for the connection; NULL: none */
 };
 
+/* A connection, as the cache of prepared statements knows it (cql_client_open). */
+struct cql_client {
+    struct cql_client *older, *newer;
+    uint64_t opened; /* at so many changes of the schema */
+};
+
 /* ---- results ---- */
 
 struct result_column {
@@ -104,6 +110,15 @@ struct row_sink {
 enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT_PREPARED, RESULT_SCHEMA_CHANGE };
 
 struct cql_prepared; /* refcounted; one arena */
+
+/* The contents of a PREPARED response. Valid while the reference is held. */
+struct prepared_info {
+    uint8_t id[16];
+    struct result_meta binds;
+    uint32_t n_pk; /* binds that make up the whole partition key, in key order; 0 when not all are bound */
+    const uint16_t *pk_indexes;
+    struct result_meta result; /* n 0 when the statement returns no rows */
+};
 
 struct cql_result {
     enum cql_result_kind kind;

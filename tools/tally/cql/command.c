@@ -7,7 +7,6 @@
 #include "cql/request/consistency.h"
 #include "tools/tally/cql/describe.h"
 #include "tools/tally/cql/password.h"
-#include "tools/tally/cql/run.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
 
@@ -103,10 +102,9 @@ static const char *path_of(struct command *c, int word) {
 }
 
 static void run_source(struct command *c) {
-    struct err e = {0};
     const char *path = c->n == 1 ? path_of(c, 0) : NULL;
     if (!path) improper(c);
-    else if (run_file(c->s, path, &e)) shell_complain(c->s, "%s", e.text);
+    else if (!(c->s->next_source = strdup(path))) shell_complain(c->s, "out of memory");
 }
 
 static void run_capture(struct command *c) {

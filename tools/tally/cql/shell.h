@@ -27,6 +27,7 @@ struct shell {
     bool paging, expand, tracing, charge, wait;
     bool terminal;      /* print ---MORE--- between pages */
     FILE *out;          /* stdout, or the file of CAPTURE */
+    char *next_source;  /* the file that the command SOURCE names, to be run next; malloc'ed; NULL: none */
     const char *source; /* name of the file in errors; NULL: none */
     uint32_t line;      /* line in that file */
     uint32_t depth;     /* nesting of SOURCE */

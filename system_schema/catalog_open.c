@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/recovery.h"
 
 static const char host_id_key[] = "catalog/host_id";
 
