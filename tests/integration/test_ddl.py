@@ -11,7 +11,7 @@ from control import drop_rule, objects, read_clock, release, release_all, set_cl
 from tally_server import HANG, await_active, create_keyspace, status_of
 
 
-# ---- docs/ddl.md, "What is answered meanwhile": kind x status x statement -> answer ----
+# ---- docs/ddl.md, "Answers while a change is under way": kind x status x statement -> answer ----
 
 OK, NOTHING, EXISTS = "done", "nothing", AlreadyExists
 LOST = "INACCESSIBLE_ENCRYPTION_CREDENTIALS"
