@@ -23,6 +23,7 @@ it the flush of its schema's tables at every change, and with CASSANDRA_DIR and 
 import argparse
 import collections
 import multiprocessing
+import pathlib
 import random
 import re
 import signal
@@ -38,9 +39,11 @@ from cassandra.policies import RoundRobinPolicy
 from cassandra.protocol import ErrorMessage
 from cassandra.query import BatchStatement, BatchType, SimpleStatement, tuple_factory
 
+sys.path.append(str(pathlib.Path(__file__).parent / "cqlt"))
 from differential_explained import explanation
 from differential_table import Table
 from differential_values import as_text
+from render import same_answer
 
 SIGNATURES = re.compile(r" \((?:known type|can be matched by following) signatures: .*\)")  # in no order
 SERVER_ERROR = "server error"
@@ -105,7 +108,7 @@ class Answer:
         self.server_error = error.startswith(SERVER_ERROR)
 
     def same(self, other):
-        if (self.error, self.columns) != (other.error, other.columns):
+        if self.columns != other.columns or not same_answer(self.error, other.error):
             return False
         if list(map(len, self.pages)) != list(map(len, other.pages)):
             return False
@@ -266,6 +269,7 @@ class Round:
             on_all(self.sides, lambda side: side.run(statement, None, [None], None))
             self.history.append(statement)
         time.sleep(EXPIRED)
+        self.table.expired = True
         self.history.append(f"-- {EXPIRED} seconds")
 
     def page_sizes(self):

@@ -89,7 +89,7 @@ class Table:
         self.types = UserTypes(rng, self.values, name)
         self.dropped, self.next, self.drop_time = [], [], 1
         self.clock = rng.choice(["explicit", "explicit", "server"])
-        self.altered = self.created_again = False
+        self.altered = self.created_again = self.expired = False
         self.counters = self.values.one_form = rng.random() < 0.1  # Cassandra's cache of counts knows a key by its bytes: see cases/differential.cqlt
         self.has_ttl = not self.counters and rng.random() < 0.1
         classes = rng.random() < 0.15
