@@ -46,8 +46,9 @@ static void put_digest(struct np_call *call, const struct capture_key *k, struct
     capture_put_digest(out, &d);
     if (!batch) {
         struct slice text = r->in->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, r->in->query);
-        capture_put_digest_statement(out, r->in->prepared_id, text, (uint16_t)r->in->params.n_values);
-        put_values(out, k, r->in->params.n_values, r->in->params.values);
+        /* in the order of the markers, also if the client named them */
+        capture_put_digest_statement(out, r->in->prepared_id, text, (uint16_t)r->eval.n_values);
+        put_values(out, k, r->eval.n_values, r->eval.values);
         return;
     }
     for (uint32_t i = 0; i < r->in->n_items; i++) {
