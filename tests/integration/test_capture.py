@@ -1,6 +1,8 @@
 """tally capture and tally replay: what is recorded, what it comes to when it is sent or priced again, and what is said of a recording that is damaged."""
 import json
 import random
+import socket
+import struct
 import subprocess
 
 import pytest
@@ -202,6 +204,36 @@ def test_hashed_values_do_not_stand_in_the_file(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(tally("capture", "--file", path, "--json"))["hashed"]
     assert "values are hashed" in tally("replay", "--file", path, "--price", code=1)
+
+
+def test_hashed_values_that_the_client_names_stand_in_the_order_of_the_markers(tmp_path):
+    path = tmp_path / "n.tcap"
+    text = b"INSERT INTO shop.orders (customer, day, id, total) VALUES (:c, :d, 1, 1)"
+
+    def query(stream, names, values):
+        body = struct.pack(">I", len(text)) + text + struct.pack(">HBH", 6, 0x41 if names else 0x01, len(values))
+        for name, value in zip(names or [None] * len(values), values):
+            body += (struct.pack(">H", len(name)) + name if name else b"") + struct.pack(">ii", 4, value)
+        return struct.pack(">BBhBI", 4, 0, stream, 7, len(body)) + body
+
+    server = Server(tmp_path, "--ddl-delay", "none", "--capture", path, "--capture-values", "hashed").start()
+    with server.cluster() as cluster:
+        make_schema(cluster.connect())
+    with socket.create_connection((server.host, server.port), timeout=300) as s:
+        answers = s.makefile("rb")
+        startup = struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0"
+        s.sendall(struct.pack(">BBhBI", 4, 0, 0, 1, len(startup)) + startup)
+        assert answers.read(9)[4] == 2  # READY
+        for stream, request in enumerate([query(1, None, [11, 22]), query(2, [b"d", b"c"], [22, 11])], 1):
+            s.sendall(request)
+            head = answers.read(9)
+            body = answers.read(struct.unpack(">I", head[5:])[0])
+            assert head[4] == 8, body  # RESULT
+    server.stop()
+    digests = path.read_bytes().split(b"VALUES(: c, : d, ?)")[1:]
+    assert len(digests) == 2
+    values = [d[:2 + 2 * 12] for d in digests]  # their number, and length and hash of each
+    assert values[0] == values[1] and values[0][:2] == b"\0\x02" and values[0][2:14] != values[0][14:]
 
 
 def test_passwords_do_not_stand_in_the_file(tmp_path):
