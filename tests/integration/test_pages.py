@@ -1,10 +1,15 @@
 """The pages that a newcomer reads first: their examples run as they stand, on a server whose ports are put in, and their links lead somewhere."""
+import json
 import re
+import shlex
+import subprocess
+from datetime import datetime, timezone
 
 import pytest
+from cassandra.auth import PlainTextAuthProvider
 
 from cqlsh_shell import Shell
-from tally_server import ROOT, await_active, eventually, free_port
+from tally_server import HANG, ROOT, TALLY, TALLYD, Server, await_active, create_keyspace, create_table, eventually, free_port
 
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
@@ -73,4 +78,158 @@ def test_links_lead_to_files_and_headings():
             anchors = [re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ (.*)", file.read_text(), re.M)] if file.is_file() else []
             if not file.exists() or (heading and heading not in anchors):
                 wrong.append((page, target))
+    assert not wrong
+
+
+APP = ["CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"]
+KS = ["CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"]
+ORDERS = "CREATE TABLE app.orders (id int PRIMARY KEY)"
+# A page's SQL: flags of the server, what the page takes to be there already, and statements that somebody who follows the page runs before one of its own.
+SQL = {
+    "docs/access.md": (["--mode", "cassandra", "--auth", "password"], ["CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                                                "CREATE TABLE shop.orders (id int PRIMARY KEY)"], {}),
+    "docs/connecting.md": ([], [], {}),
+    "docs/ddl.md": (["--control", "on"], APP, {"UPDATE system_control.ddl SET failure": [ORDERS]}),
+    "docs/faults.md": (["--control", "on"], [*APP, ORDERS], {}),
+    "docs/restore.md": (["--control", "on"], [*KS, *APP], {}),
+    "docs/system_tables.md": ([], [], {}),
+    "docs/types.md": (["--mode", "cassandra"], APP, {}),
+}
+
+
+def statements_of(page):
+    for block in blocks(page, "sql"):
+        text = re.sub(r"--.*", "", block)
+        for statement in filter(None, (s.strip() for s in text.split(";"))):
+            yield statement.replace("(…)", "(pk int PRIMARY KEY)").replace("?", "uuid()").replace("'2026-01-02T03:04:05+0000'", f"'{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "+0000'")
+
+
+def test_no_page_with_sql_is_left_out():
+    with_sql = {p for p in PAGES if blocks(p, "sql") and not p.startswith("docs/tally/")}
+    assert with_sql == {"README.md", *SQL}
+
+
+@pytest.mark.parametrize("page", SQL)
+def test_the_statements_of_a_page_run(new_server, page):
+    flags, before, between = SQL[page]
+    server = new_server("--ddl-delay", "none", *flags)
+    login = {"auth_provider": PlainTextAuthProvider("cassandra", "cassandra")} if "--auth" in flags else {}
+    with server.cluster(schema_metadata_enabled=False, **login) as cluster:
+        session = cluster.connect()
+        for statement in before:
+            session.execute(statement)
+        unused = set(between)
+        for statement in statements_of(page):
+            for start in [b for b in between if statement.startswith(b)]:
+                unused.discard(start)
+                for s in between[start]:
+                    session.execute(s)
+            session.execute(statement)
+        assert not unused
+
+
+SHOP = ("docs/tally/explain.md", 0), ("docs/tally/explain.md", 1)  # schema and data of the examples
+
+
+@pytest.fixture
+def folder_of_examples(tmp_path):
+    """The files that the pages of `tally` show, under the names that they give them."""
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    for name, (page, n) in {"schema.cql": SHOP[0], "data.cql": SHOP[1], "app.cql": ("docs/tally/check.md", 0), "gate.cql": ("docs/tally/gate.md", 0)}.items():
+        (folder / name).write_text(blocks(page, "sql")[n])
+    (folder / "workload.yaml").write_text(blocks("docs/tally/capacity.md", "yaml")[0])
+    (folder / "orders.csv").write_text(blocks("docs/tally/capacity.md", "csv")[0])
+    return folder
+
+
+def commands_of(page):
+    """Pairs of a command and the output that the page shows below it."""
+    for block in blocks(page, ""):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+# What these print is the same on every machine and at every time.
+EXACT = [(page, command) for page in ("docs/tally/explain.md", "docs/tally/check.md", "docs/tally/gate.md", "docs/tally/capacity.md")
+         for command, _ in commands_of(page)]
+
+
+@pytest.mark.parametrize("page, command", EXACT)
+def test_a_command_prints_what_its_page_shows(ports, folder_of_examples, page, command):
+    server, numbers = ports
+    shown = dict(commands_of(page))[command]
+    if "--server" in command:
+        with server.cluster(schema_metadata_enabled=False) as cluster:
+            session = cluster.connect()
+            create_keyspace(session, "shop")
+            table, data = ((folder_of_examples / name).read_text() for name in ("schema.cql", "data.cql"))
+            create_table(session, "shop", "orders", re.search(r"orders \((.*)\);", table)[1])
+            for insert in filter(None, map(str.strip, data.replace("INTO orders", "INTO shop.orders").split(";"))):
+                session.execute(insert)
+    tally, _, arguments = with_ports(command, numbers).partition(" ")
+    assert tally == "tally"
+    done = subprocess.run([str(TALLY), *shlex.split(arguments)], cwd=folder_of_examples, capture_output=True, text=True, timeout=HANG)
+    aged = lambda text: re.sub(r"\d+ days old", "N days old", text)  # prices
+    assert aged(done.stdout + done.stderr) == aged(shown)
+
+
+def test_the_pages_on_captures_can_be_followed(tmp_path, folder_of_examples):
+    """Records a server's requests, reads, prices and replays the recording, with the commands of the two pages."""
+    server, other = (Server(tmp_path / name, "--control", "on", "--ddl-delay", "none", "--compatibility", "strict") for name in ("one", "two"))
+    for s in (server, other):
+        s.folder.mkdir()
+        s.start()
+    numbers = {"9042": str(server.port), "9043": str(other.port)}
+
+    def run(command):
+        words = shlex.split(with_ports(command, numbers))
+        assert words[0] == "tally"
+        return subprocess.run([str(TALLY), *words[1:]], cwd=folder_of_examples, capture_output=True, text=True, timeout=HANG)
+
+    def works(command):
+        done = run(command)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        return done.stdout
+
+    begin, stop, show, cut = [command for command, _ in commands_of("docs/tally/capture.md")]
+    assert "running incident" in works(begin)
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "orders", "customer int, day int, id int, total int, note text, name text static, PRIMARY KEY ((customer), day, id)")
+        insert = session.prepare("INSERT INTO shop.orders (customer, day, id, total, note) VALUES (?, ?, ?, ?, ?)")
+        for i in range(20):
+            session.execute(insert, (i, 1, i, 5, "x" * 50 * i))
+    assert "ended incident" in works(stop)
+    recording = (server.folder / "data" / "captures" / "incident.tcap").read_bytes()
+    (folder_of_examples / "incident.tcap").write_bytes(recording)
+    (folder_of_examples / "cut.tcap").write_bytes(recording[:-100])
+    insert_again = "20        0          0         0.0           22       0  INSERT INTO shop.orders(customer, day, id, total, note) VALUES(?)"
+    assert insert_again in works(show), works(show)
+    assert run(cut).returncode == 1
+    for command, _ in commands_of("docs/tally/replay.md"):
+        done = run(command)
+        assert re.search(r"^ +20 .* INSERT INTO shop.orders", done.stdout, re.M), (command, done.stderr)
+        differ = int(re.search(r"(\d+)  all$", done.stdout, re.M)[1])
+        assert done.returncode == (1 if differ else 0), (command, done.stdout)
+    with other.cluster(schema_metadata_enabled=False) as cluster:
+        assert len(list(cluster.connect().execute("SELECT id FROM shop.orders"))) == 20
+    for s in (server, other):
+        s.stop()
+
+
+def test_flags_that_pages_name_are_there():
+    """Those of tallyd, and those of tally beside its command."""
+    def flags(*program):
+        out = subprocess.run([*map(str, program), "--help=json"], capture_output=True, text=True, check=True).stdout
+        return {f["name"] for line in out.splitlines() for f in json.loads(line).get("flags", [])}
+
+    known = flags(TALLYD) | flags(TALLY) | {"help"}
+    wrong = []
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        for line in re.findall(r"(?:^\$? ?|`)(tallyd? [^`\n]*)", text, re.M):
+            wrong += [(page, line, f) for f in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", line) if f not in known]
     assert not wrong
