@@ -15,14 +15,15 @@ from refusals import ELSEWHERE, cases  # noqa: E402 the cases are read as the te
 
 HEAD = """# What Amazon Keyspaces refuses, charges and limits, and where each rule comes from
 
-This page is written by `tools/docs/rules.py` from the tables of rules in the code; the step `layers` of `tools/test.sh` fails when it is not what they say. Change a table, then run the script.
+`tools/docs/rules.py` writes this page from the tables of rules in the code, and the step `layers` of `tools/test.sh` fails if it is out of date. To change it, change a table and run the script.
 
-In keyspaces mode `--compatibility strict` is the default: what Amazon Keyspaces refuses is refused, and the error ends with what to do instead. `off` allows what Tally can do.
-`report` (in cassandra mode, too) refuses nothing that Tally can do, notes every use of what would be refused, and
-lists it in
-`system_metering.compatibility`. What Tally cannot do either still fails: indexes, materialized views, functions,
-aggregates and
-triggers, for example. Its use is noted all the same:
+`--compatibility` selects what happens to a statement that Amazon Keyspaces refuses:
+
+- `strict`, the default in keyspaces mode, refuses it. The error begins with the words of Keyspaces and ends with what to do instead.
+- `report` executes what Tally can do, and lists every use in `system_metering.compatibility`. It works in cassandra mode, too.
+- `off` executes what Tally can do.
+
+Tally itself has no indexes, materialized views, functions, aggregates and triggers. They fail in every mode; `report` lists their use, too.
 
 ```
  rule      | keyspace_name | table_name | statement                                  | first_seen | last_seen | uses | instead
@@ -30,17 +31,11 @@ triggers, for example. Its use is noted all the same:
  aggregate | shop          | orders     | SELECT COUNT(*) FROM orders WHERE id = ?   | ...        | ...       |   42 | Count or sum up in the application, ...
 ```
 
-How large a row has grown to and how many rows a range deletion takes away is told by reading them: where refusals are strict or reported, a write of a part of its row reads the row, and a range deletion its rows,
-whatever `--write-size` says.
+- **A row of the report** stands for all statements that differ only in their values. Each rule keeps 64 statements; further ones share one row without statement and table. A prepared statement counts when it is prepared and at each execution, but not when a change of the schema compiles it again.
+- **Size of a row, rows of a range deletion.** `strict` and `report` must read them: a write of a part of a row reads the row, and a range deletion reads its rows, whatever `--write-size` is.
+- **Conditions of a logged batch.** With `strict` and `report` they may belong to several partitions and tables ([Use batch statements](https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html)); if one is false, the batch fails. The result is then `[applied]` alone, because AWS does not say what else it contains. With `off` the conditions belong to one partition, as in Cassandra.
 
-In keyspaces mode, where refusals are strict or reported, the conditions of a logged batch may be of several partitions and tables ([Use batch statements](https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html)): one
-that does not hold fails the batch. Of several partitions the answer is `[applied]` alone, for AWS does not say what else it shows. With `off` they are of one partition, as Cassandra's are.
-
-Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared
-(a change of the schema does not) and with every execution.
-
-Words are *documented* (published by AWS), *seen* (in a report or the source of a tool), *ours* (the rule is published, its text is not: ours is of the same style), or *inferred* (the rule, too, follows from what is published:
-the construct is in no grammar or list). The words come first and what to do instead follows them, so a client that looks for the beginning of a text finds it.
+The column "words" gives the source of an error text: *documented* (published by AWS), *seen* (in a report or the source of a tool), *ours* (the rule is published, but not its text), or *inferred* (the rule itself follows from published grammars or lists).
 """
 
 
