@@ -5,9 +5,8 @@ import mmap
 import os
 import struct
 import subprocess
-import time
 
-from tally_server import PRESET, ROOT, TALLYD, Server
+from tally_server import PRESET, ROOT, TALLYD, Server, let_pass
 
 CALLS = ("write", "sync", "open", "rename", "read")
 
@@ -47,7 +46,7 @@ class FaultyServer(Server):
             except OSError as e:
                 if e.errno != errno.ETXTBSY:
                     raise
-                time.sleep(0.02)
+                let_pass(0.02)
         raise AssertionError(f"{self.wrapper} is busy for ever")
 
     def _slot(self, call):

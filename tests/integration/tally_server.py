@@ -46,7 +46,7 @@ class Server:
     def start_and_kill(self, seconds):
         """Kills it so long after it was begun, whether it is ready or not."""
         self._begin()
-        time.sleep(seconds)
+        let_pass(seconds)
         self.kill9()
 
     def start(self):
@@ -99,11 +99,18 @@ class Server:
         return Cluster([contact or self.host], port=self.port, **options)
 
 
-def eventually(condition, seconds=HANG):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
+def eventually(condition, otherwise="it did not come true", interval=0.02):
+    """Waits until the condition holds, and returns its value. otherwise: the message, or a function that makes it."""
+    end = time.monotonic() + HANG
+    while not (value := condition()):
+        assert time.monotonic() < end, otherwise() if callable(otherwise) else otherwise
+        time.sleep(interval)
+    return value
+
+
+def let_pass(seconds):
+    """For tests of what the passing of time does: afterwards at least so much has passed, and the test may rely on nothing else."""
+    time.sleep(seconds)
 
 
 def certificates(folder, *flags):
@@ -118,15 +125,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-def create_keyspace(session, name, seconds=60):
+def create_keyspace(session, name):
     """Returns when the keyspace may be used: on Keyspaces that, too, is a moment after the answer."""
     session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    deadline = time.monotonic() + seconds * SLOWER
-    while time.monotonic() < deadline:
-        if session.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = %s", (name,)).one():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"keyspace {name} was not created")
+    eventually(lambda: session.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = %s", (name,)).one(),
+               f"keyspace {name} was not created")
 
 
 def status_of(session, keyspace, table):
@@ -135,17 +138,18 @@ def status_of(session, keyspace, table):
     return row.status if row else None
 
 
-def await_active(session, keyspace, table, seconds=60):
+def await_active(session, keyspace, table):
     """As an application on Keyspaces does it; returns the statuses seen, in order."""
-    seen, deadline = [], time.monotonic() + seconds * SLOWER
-    while time.monotonic() < deadline:
+    seen = []
+
+    def is_active():
         status = status_of(session, keyspace, table)
-        if not seen or seen[-1] != status:
+        if seen[-1:] != [status]:
             seen.append(status)
-        if status == "ACTIVE":
-            return seen
-        time.sleep(0.02)
-    raise AssertionError(f"{keyspace}.{table} did not become ACTIVE: {seen}")
+        return status == "ACTIVE"
+
+    eventually(is_active, lambda: f"{keyspace}.{table} did not become ACTIVE: {seen}")
+    return seen
 
 
 def create_table(session, keyspace, name, definition):

@@ -6,12 +6,11 @@ import shutil
 import stat
 import subprocess
 import threading
-import time
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import TALLY, Server, create_keyspace, create_table, eventually
+from tally_server import TALLY, Server, create_keyspace, create_table, eventually, let_pass
 
 
 def tally(*args, code=0):
@@ -242,7 +241,7 @@ def test_a_backup_that_kill9_cuts_off_is_not_there_and_those_before_and_after_it
     for turn, kill in enumerate((server.kill9, None, server.kill9)):
         fill(server, rows=100)
         running = subprocess.Popen([str(TALLY), "backup", "--data-dir", str(tmp_path / "data"), "--to", str(backups)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.01 + 0.02 * turn)
+        let_pass(0.01 + 0.02 * turn)
         if kill:
             kill()
             done = running.wait(timeout=300) == 0
@@ -274,7 +273,7 @@ def test_a_restore_that_kill9_cuts_off_leaves_no_data_folder_and_runs_again(new_
     for turn in range(4):
         new = tmp_path / f"new{turn}"
         running = subprocess.Popen([str(TALLY), "restore", "--from", str(tmp_path / "b"), "--data-dir", str(new)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.02 * turn)
+        let_pass(0.02 * turn)
         running.kill()
         running.wait()
         left = tmp_path / f"new{turn}.restoring"

@@ -1,12 +1,11 @@
 """system_control.clock: time to live, now(), DDL's delays, restore windows follow it; write times never go back; connections do not notice."""
-import time
 from datetime import datetime, timedelta
 
 import pytest
 from cassandra import InvalidRequest
 
 from control import objects, read_clock, release, release_all, set_clock, set_rule
-from tally_server import HANG, await_active, create_keyspace, create_table, eventually, status_of
+from tally_server import await_active, create_keyspace, create_table, eventually, let_pass, status_of
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def session(new_server):
 def test_a_frozen_clock_stands_and_an_advanced_one_ends_times_to_live(session):
     set_clock(session, state="frozen", now=datetime(2031, 5, 6, 7, 8, 9))
     session.execute("INSERT INTO k.t (pk, v, at) VALUES (1, 'a', toTimestamp(now())) USING TTL 100")
-    time.sleep(1.2)
+    let_pass(1.2)
     row = session.execute("SELECT at, TTL(v) AS ttl FROM k.t WHERE pk = 1").one()
     assert row.at == datetime(2031, 5, 6, 7, 8, 9) and row.ttl == 100
     set_clock(session, advance_ms=40_000)
@@ -59,7 +58,7 @@ def test_connections_outlive_35_days_in_a_moment(session):
     set_clock(session, advance_ms=35 * 86_400_000)
     for i in range(5):
         session.execute("INSERT INTO k.t (pk, v) VALUES (%s, 'x')", (i,))
-        time.sleep(0.3)
+        let_pass(0.3)
     assert len(list(session.execute("SELECT * FROM k.t"))) == 5
 
 
@@ -71,10 +70,10 @@ def test_ddl_waits_for_the_clock_and_recovery_windows_move_with_it(new_server):
         set_clock(session, advance_ms=60_000)
         await_keyspace(session)
         session.execute("CREATE TABLE r.t (pk int PRIMARY KEY, v int) WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}")
-        time.sleep(0.3)
+        let_pass(0.3)
         assert status_of(session, "r", "t") == "CREATING"
         set_clock(session, advance_ms=60_000)
-        await_active(session, "r", "t", seconds=5)
+        await_active(session, "r", "t")
         session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
         early = read_clock(session).now
         set_clock(session, advance_ms=34 * 86_400_000)
@@ -118,7 +117,7 @@ def test_the_partitioner_is_switched_after_ten_minutes(controlled):
     row = objects(session, "system")["partitioner", "local"]
     assert (row.statement, row.status, row.held) == ("UPDATE PARTITIONER", "UPDATING", False)
     set_clock(session, advance_ms=599_000)
-    time.sleep(0.2)
+    let_pass(0.2)
     assert told(session) == murmur
     server.kill9()
     server.start()
@@ -141,10 +140,7 @@ def test_the_partitioner_is_switched_after_ten_minutes(controlled):
 
 
 def await_keyspace(session):
-    deadline = time.monotonic() + HANG
-    while not session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'r'").one():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'r'").one())
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(session, new_server):

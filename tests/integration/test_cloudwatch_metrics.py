@@ -1,7 +1,6 @@
 """Every metric of CloudWatch's namespace AWS/Cassandra, through a driver: there, with its unit and dimensions, in system_metering.metrics and on /metrics; or named in docs/ledger.md with the
 reason why not. Names and dimensions: "Amazon Keyspaces metrics and dimensions", https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html"""
 import re
-import time
 import urllib.request
 
 import pytest
@@ -11,7 +10,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from control import set_clock
-from tally_server import HANG, ROOT, await_active, create_keyspace, free_port
+from tally_server import ROOT, await_active, create_keyspace, eventually, free_port
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"
@@ -175,10 +174,7 @@ def test_every_metric_of_the_namespace(account):
     used = {table: account.s.execute("SELECT read_units, write_units FROM system_metering.tables WHERE keyspace_name = 'cw' AND table_name = %s", (table,)).one()
             for table in ("p", "q")}
     set_clock(account.s, advance_ms=60_000)
-    deadline = time.monotonic() + HANG  # the reclaimer comes by in its own time
-    while not account.metric("TTLDeletes"):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    eventually(lambda: account.metric("TTLDeletes"), "the reclaimer removed nothing", interval=0.5)
     text = (ROOT / "docs" / "ledger.md").read_text()
     everything = list(account.s.execute("SELECT * FROM system_metering.metrics"))
     assert {r.metric_name for r in everything} <= {name for name, *_ in LISTED}

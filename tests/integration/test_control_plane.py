@@ -32,12 +32,8 @@ TARGET = {"targetTrackingScalingPolicyConfiguration": {"targetValue": 70.0, "sca
 def await_status(client, keyspace, table, status="ACTIVE"):
     """As the SDKs' examples wait."""
     seen = []
-    for _ in range(500):
-        seen.append(client.get_table(keyspaceName=keyspace, tableName=table)["status"])
-        if seen[-1] == status:
-            return sorted(set(seen), key=seen.index)
-        time.sleep(0.02)
-    raise AssertionError(seen)
+    eventually(lambda: seen.append(client.get_table(keyspaceName=keyspace, tableName=table)["status"]) or seen[-1] == status, lambda: seen)
+    return sorted(set(seen), key=seen.index)
 
 
 def without_metadata(answer):
@@ -68,14 +64,13 @@ def keyspace(client):
 
 def await_keyspace(client, name):
     """A type may be made in it once it is ACTIVE; GetKeyspace of one Region has no status."""
-    for _ in range(500):
+    def is_active():
         try:
-            client.create_type(keyspaceName=name, typeName="first", fieldDefinitions=[{"name": "a", "type": "int"}])
-            return
+            return client.create_type(keyspaceName=name, typeName="first", fieldDefinitions=[{"name": "a", "type": "int"}])
         except ClientError as e:
             assert e.response["Error"]["Code"] == "ConflictException", e
-        time.sleep(0.02)
-    raise AssertionError(f"{name} did not become ACTIVE")
+
+    eventually(is_active, f"{name} did not become ACTIVE")
 
 
 @pytest.fixture(scope="module")
@@ -135,20 +130,14 @@ def test_the_life_of_a_table(client, keyspace, session):
     assert session.execute(f'SELECT note FROM "{keyspace}"."Again" WHERE id = 1').one() == ("x",)
     for table in ("Again", "Orders"):
         client.delete_table(keyspaceName=keyspace, tableName=table)
-    for _ in range(500):
-        if not client.list_tables(keyspaceName=keyspace)["tables"]:
-            break
-        time.sleep(0.02)
+    eventually(lambda: not client.list_tables(keyspaceName=keyspace)["tables"])
     refused(lambda: client.get_table(keyspaceName=keyspace, tableName="Orders"), "ResourceNotFoundException", 404, "The table Orders does not exist")
 
 
 def test_types(client, keyspace):
     client.create_type(keyspaceName=keyspace, typeName="outer", fieldDefinitions=[{"name": "in", "type": "frozen<first>"}, {"name": "l", "type": "list<text>"}])
-    for _ in range(500):
-        got = client.get_type(keyspaceName=keyspace, typeName="outer")
-        if got["status"] == "ACTIVE":
-            break
-        time.sleep(0.02)
+    eventually(lambda: client.get_type(keyspaceName=keyspace, typeName="outer")["status"] == "ACTIVE")
+    got = client.get_type(keyspaceName=keyspace, typeName="outer")
     assert got["fieldDefinitions"][0] == {"name": "in", "type": "frozen<first>"} and got["maxNestingDepth"] == 2
     assert client.get_type(keyspaceName=keyspace, typeName="first")["directParentTypes"] == ["outer"]
     assert client.list_types(keyspaceName=keyspace)["types"] == ["first", "outer"]
@@ -197,14 +186,18 @@ def test_a_keyspace_is_there_when_it_can_be_used(tmp_path):
 
     def until(call, error, words):
         """How often it was refused so before it went through."""
-        for n in range(500):
+        refusals = []
+
+        def is_through():
             try:
                 call()
-                return n
+                return True
             except ClientError as e:
                 assert e.response["Error"]["Code"] == error and words in e.response["Error"]["Message"], e
-            time.sleep(0.02)
-        raise AssertionError(words)
+                refusals.append(e)
+
+        eventually(is_through, words)
+        return len(refusals)
 
     assert until(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", "does not exist")
     c.create_table(keyspaceName="late", tableName="t", schemaDefinition=PLAIN)
@@ -225,12 +218,7 @@ def test_keyspaces_of_several_regions(client):
     assert {s["keyspaceStatus"] for s in got["replicationGroupStatuses"]} == {"ACTIVE"}
     client.update_keyspace(keyspaceName=name, clientSideTimestamps={"status": "ENABLED"}, replicationSpecification={
         "replicationStrategy": "MULTI_REGION", "regionList": ["us-east-1", "eu-west-1", "ap-east-1"]})
-    for _ in range(500):
-        got = client.get_keyspace(keyspaceName=name)
-        if len(got["replicationRegions"]) == 3:
-            break
-        time.sleep(0.02)
-    assert len(got["replicationRegions"]) == 3
+    eventually(lambda: len(client.get_keyspace(keyspaceName=name)["replicationRegions"]) == 3)
     refused(lambda: client.create_keyspace(keyspaceName="x", replicationSpecification={"replicationStrategy": "MULTI_REGION"}), "ValidationException", 400, "regionList")
 
 

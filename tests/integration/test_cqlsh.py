@@ -1,13 +1,12 @@
 """Real cqlsh, driven as a person does: cqlsh 6.2.2 in cassandra mode, cqlsh-expansion in keyspaces mode as a newcomer meets it, and each in the other's."""
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from cqlsh_shell import MORE, Shell
-from tally_server import ROOT, Server, create_keyspace
+from tally_server import ROOT, Server, create_keyspace, eventually
 
 HERE = ROOT / "tests" / "integration"
 
@@ -54,11 +53,9 @@ def make_keyspace(shell, name):
         repeat_until(shell, f"DESCRIBE KEYSPACE {name};", "CREATE KEYSPACE")
 
 
-def repeat_until(shell, line, word, seconds=60):
-    end = time.monotonic() + seconds
-    while word not in (out := shell.do(line)):
-        assert time.monotonic() < end, out
-        time.sleep(0.2)
+def repeat_until(shell, line, word):
+    out = []
+    eventually(lambda: out.append(shell.do(line)) or word in out[-1], lambda: out[-1], interval=0.2)
 
 
 def fill(shell, name):

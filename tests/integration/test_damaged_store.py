@@ -2,12 +2,11 @@
 import random
 import shutil
 import stat
-import time
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import HANG, Server
+from tally_server import Server, eventually
 
 ROWS = 2000
 
@@ -134,10 +133,7 @@ def wait_for_stamp(server):
     log = newest(server, "*.log")
     line = f"log {int(log.stem)} {log.stat().st_size}\n"
     stamp = server.folder / "data" / "tally.stamp"
-    deadline = time.monotonic() + HANG
-    while line not in stamp.read_text():
-        assert time.monotonic() < deadline, stamp.read_text()
-        time.sleep(0.1)
+    eventually(lambda: line in stamp.read_text(), stamp.read_text, interval=0.1)
 
 
 def test_last_acknowledged_row_is_guarded_when_the_server_was_idle(server):

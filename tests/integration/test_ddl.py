@@ -7,8 +7,8 @@ import time
 import pytest
 from cassandra import AlreadyExists, InvalidRequest
 
-from control import drop_rule, objects, read_clock, release, release_all, set_clock, set_rule, set_status
-from tally_server import HANG, await_active, create_keyspace, status_of
+from control import objects, release_all, set_clock, set_rule, set_status
+from tally_server import HANG, await_active, create_keyspace, eventually, let_pass, status_of
 
 
 # ---- docs/ddl.md, "Answers while a change is under way": kind x status x statement -> answer ----
@@ -271,7 +271,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(new_server):
 
         thread = threading.Thread(target=work)
         thread.start()
-        time.sleep(rng.uniform(0.1, 0.5))
+        let_pass(rng.uniform(0.1, 0.5))
         server.kill9()
         stop.set()
         thread.join()
@@ -319,7 +319,7 @@ def test_a_migration_tool_at_realistic_delays_on_the_controlled_clock(controlled
         while not stop.is_set():
             set_clock(session, advance_ms=1000)
             advanced.append(1)
-            time.sleep(0.005)
+            let_pass(0.005)
 
     ticker = threading.Thread(target=tick)
     ticker.start()
@@ -349,10 +349,7 @@ def test_a_migration_tool_waits_for_what_is_held(controlled):
     thread.start()
     try:
         for name in ("a", "b"):
-            deadline = time.monotonic() + HANG
-            while status_of(session, "app", name) != "CREATING":
-                assert time.monotonic() < deadline and not done.is_set()
-                time.sleep(0.01)
+            eventually(lambda: status_of(session, "app", name) == "CREATING" or done.is_set())  # noqa: B023
             assert not done.is_set()
             session.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = 'app' AND kind = 'table' AND name = %s", (name,))
         assert done.wait(20)
@@ -370,10 +367,7 @@ def test_drop_and_create_again_as_a_truncate_script_does(controlled):
         assert session.execute("SELECT * FROM k.t").all() == []
         session.execute("INSERT INTO k.t (p) VALUES (%s)", (round_,))
         session.execute("DROP TABLE k.t")
-        deadline = time.monotonic() + HANG
-        while status_of(session, "k", "t") is not None:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        eventually(lambda: status_of(session, "k", "t") is None)
     events = [(r.table_name, r.event) for r in session.execute("SELECT * FROM system_schema_mcs.tables_history WHERE keyspace_name = 'k'")]
     assert events == [("t", "CREATE"), ("t", "DROP")] * 3
 
@@ -391,10 +385,7 @@ def test_drivers_agree_on_the_schema_while_something_is_under_way(controlled):
         assert "t" not in cluster.metadata.keyspaces["k"].tables
         release_all(session)
         assert session.execute(version).one() != before
-        deadline = time.monotonic() + HANG
-        while "t" not in cluster.metadata.keyspaces["k"].tables:  # it is told by an event
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        eventually(lambda: "t" in cluster.metadata.keyspaces["k"].tables)  # an event notifies the driver
         other.execute("INSERT INTO k.t (p) VALUES (1)")
 
 

@@ -7,7 +7,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import HANG, ROOT, Server
+from tally_server import HANG, ROOT, Server, eventually
 from test_metering import Charge
 
 CASES = Path(__file__).with_name("documented_charges.txt")
@@ -128,10 +128,9 @@ class Run:
     def await_ttl_deletes(self, wanted, where):
         """The reclaimer comes by in its own time."""
         keyspace, table = self.table().split(".")
-        deadline = time.monotonic() + HANG
-        while (got := self.session.execute("SELECT ttl_deletes FROM system_metering.tables WHERE keyspace_name = %s AND table_name = %s", (keyspace, table)).one()[0]) != wanted:
-            assert got < wanted and time.monotonic() < deadline, where
-            time.sleep(0.3)
+        select = "SELECT ttl_deletes FROM system_metering.tables WHERE keyspace_name = %s AND table_name = %s"
+        eventually(lambda: self.session.execute(select, (keyspace, table)).one()[0] >= wanted, where, interval=0.3)
+        assert self.session.execute(select, (keyspace, table)).one()[0] == wanted, where
 
     def step(self, number, line):
         word, _, rest = line.partition(" ")

@@ -2,8 +2,9 @@
 import time
 
 import pytest
-from cassandra import (AlreadyExists, ConsistencyLevel, FunctionFailure, InvalidRequest, OperationTimedOut, ReadFailure, ReadTimeout, Unauthorized, Unavailable, WriteFailure,
-                       WriteTimeout, WriteType)
+from cassandra import (
+    AlreadyExists, ConsistencyLevel, FunctionFailure, InvalidRequest, OperationTimedOut, ReadFailure, ReadTimeout, Unauthorized, Unavailable, WriteFailure, WriteTimeout, WriteType,
+)
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
 from cassandra.policies import FallthroughRetryPolicy, RetryPolicy
@@ -11,7 +12,7 @@ from cassandra.protocol import CDCWriteException, ConfigurationException, IsBoot
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 from control import set_fault
-from tally_server import Server, create_keyspace, create_table, eventually
+from tally_server import Server, create_keyspace, create_table, eventually, let_pass
 
 
 PROTOCOL = ("--protocol", "5")  # CDC_WRITE_FAILURE came with it
@@ -333,7 +334,7 @@ def test_what_a_lost_connection_has_written_is_kept_though_nobody_waits_for_it(f
     with server.cluster(schema_metadata_enabled=False) as cluster:
         other = cluster.connect()
         assert other.execute("SELECT v FROM k.t").one() == ("x",)
-        time.sleep(0.5)  # a sync takes milliseconds
+        let_pass(0.5)  # a sync takes milliseconds
     server.kill9()
     server.start()
     with server.cluster(schema_metadata_enabled=False) as cluster:

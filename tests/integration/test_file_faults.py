@@ -19,7 +19,7 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
 from file_faults import Disk, FaultyServer, build_library
-from tally_server import Server, eventually
+from tally_server import Server, eventually, let_pass
 
 ALL = os.environ.get("TALLY_ALL_FAULTS") == "1"
 PERIOD = 10  # seconds, of --durability periodic: engine/commit.c, README
@@ -119,7 +119,7 @@ def heals(work, seconds):
         if work.write():
             return True
         work.read()
-        time.sleep(0.1)
+        let_pass(0.1)
     return False
 
 
@@ -397,7 +397,7 @@ class Writers:
             except Exception:  # the server was killed
                 return
             self.acknowledged.append((time.monotonic(), row))
-            time.sleep(pause)
+            let_pass(pause)
 
     def end(self):
         self.stop.set()
@@ -456,10 +456,10 @@ def flushed(library, tmp_path_factory, periodic):
         created = time.monotonic()
         writers = Writers(server, 3)
         for _ in range(6):  # more than four files of level 0: they are compacted
-            time.sleep(0.1)
+            let_pass(0.1)
             save_state(session)
         eventually(lambda: any(line.endswith(".sst") and " U " in line for line in (server.state / "journal").read_text().splitlines()))
-        time.sleep(0.2)
+        let_pass(0.2)
         eventually(lambda: len(writers.acknowledged) > 50)
         server.kill9()
         writers.end()

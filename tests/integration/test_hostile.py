@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tally_server import OPTIMISED, SLOWER, TALLYD, Server
+from tally_server import OPTIMISED, SLOWER, TALLYD, Server, let_pass
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
 from replay import SEGMENT_MAX, segment, string  # noqa: E402
@@ -598,7 +598,7 @@ def test_unfinished_requests_time_out(new_server, version):
             slow.send(whole[:20] if i % 2 == 0 else whole[20:])
         with contextlib.suppress(OSError):
             dripping.send(unfinished(dripping)[i:i + 1])
-        time.sleep(0.5)
+        let_pass(0.5)
         took.append(time.monotonic() - began)
     assert is_closed(guilty, 30) and is_closed(dripping, 30)
     assert not is_closed(patient, 0.1)  # it has sent nothing
@@ -622,7 +622,7 @@ def test_one_address_cannot_take_all_connections(new_server):
     for c in taken:
         c.close()
     with background(lambda: Raw(s).close()):
-        time.sleep(0.5)
+        let_pass(0.5)
     deadline = time.monotonic() + SERVED_WITHIN
     while time.monotonic() < deadline:  # who left makes room
         with contextlib.suppress(OSError), Raw(s, source="127.0.0.2") as c:
@@ -668,7 +668,7 @@ def test_client_that_takes_nothing_is_closed_after_the_write_timeout(new_server)
     (whole,) = struct.unpack_from(">I", steady.read(9), 5)
     for _ in range(100):  # slower than the server, but never still for long
         steady.read(1000)
-        time.sleep(0.05)
+        let_pass(0.05)
     steady.read(whole - 100 * 1000)
     stuck.sock.settimeout(30)
     got = 0
@@ -714,7 +714,7 @@ def test_results_that_nobody_reads_cost_those_who_do_not_read_them(new_server, v
             if version == 5:
                 ask = segment(guilty[-1].envelope(QUERY, query_body(LARGE)[:-1] + bytes(4)))
             guilty[-1].send(ask)
-        time.sleep(8)
+        let_pass(8)
     assert not wrong, wrong[:3]
     grown = status(s, "VmHWM") - before
     print(f"grown by {grown >> 20} MiB")
@@ -732,7 +732,7 @@ def test_results_of_one_connection_are_made_as_it_reads_them(new_server):
     with Raw(s, receive_buffer=4096) as c, others_served(s) as check:
         c.send(b"".join(c.envelope(QUERY, query_body(LARGE), stream) for stream in range(10)))
         for _ in range(8):
-            time.sleep(1)
+            let_pass(1)
             check()
         grown = status(s, "VmHWM") - before
         assert not OPTIMISED or grown < 220 << 20, f"{grown >> 20} MiB"
@@ -757,7 +757,7 @@ def test_slow_but_steady_reader_is_held_what_it_has_not_read_not_all_it_was_ever
             c.send(ask)
             opcode, _, body = c.receive()
             assert opcode == RESULT and len(body) > 1_000_000
-            time.sleep(0.01)
+            let_pass(0.01)
         grown = status(s, "VmHWM") - before
         assert not OPTIMISED or grown < 48 << 20, f"{grown >> 20} MiB"
     s.stop()
@@ -843,7 +843,7 @@ def holds_up_nobody(server, harm, innocent, plain=None):
     print(told)
     assert spent[loop] < max(sum(spent.values()) * LOOPS_SHARE, 2 * anyway), told
     with background(harm) as wrong:
-        time.sleep(0.2)
+        let_pass(0.2)
         for _ in range(100):
             read()
     assert not wrong

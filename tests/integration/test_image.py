@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tally_server import HANG, ROOT, SLOWER, TALLYD
+from tally_server import HANG, ROOT, SLOWER, TALLYD, eventually
 
 DOCKERFILE = (ROOT / "tools" / "package" / "Dockerfile").read_text()
 USER = "9042"
@@ -59,11 +58,8 @@ class Container:
         return subprocess.run(inside if pid else ["false"], capture_output=True, text=True, timeout=HANG)
 
     def until(self, condition, what):
-        deadline = time.monotonic() + HANG
-        while not condition():
-            assert self.process.poll() is None, f"the container has ended: {self.log.read_text()}"
-            assert time.monotonic() < deadline, f"{what}: {self.log.read_text()}"
-            time.sleep(0.02)
+        eventually(lambda: condition() or self.process.poll() is not None, lambda: f"{what}: {self.log.read_text()}")
+        assert condition(), f"the container has ended: {self.log.read_text()}"
 
     def logged(self, words):
         self.until(lambda: words in self.log.read_text(), words)

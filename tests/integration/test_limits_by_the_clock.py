@@ -1,7 +1,6 @@
 """Limits on a clock that the test moves (system_control.clock): the same trace gives the same refusals byte for byte; auto scaling acts; what limits know outlives a restart."""
 import json
 import random
-import time
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,7 +8,7 @@ from cassandra import ReadTimeout, WriteTimeout
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace
+from tally_server import Server, await_active, create_keyspace, let_pass
 
 NOON = datetime(2026, 5, 6, 12)
 
@@ -168,7 +167,7 @@ def test_levels_peaks_and_counts_outlive_a_restart(timed, end):
     counts = t.refused("on-demand-write") | t.refused("provisioned-write")
     assert counts == {("t", 1, 30), ("p", 1, 4)}
     if end == "kill9":
-        time.sleep(2.5)  # what is older than a second is written
+        let_pass(2.5)  # what is older than a second is written
     t.cluster.shutdown()
     t.server.stop() if end == "stop" else t.server.kill9()
     t.server.start()

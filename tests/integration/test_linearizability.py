@@ -14,7 +14,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.query import SimpleStatement
 
-from tally_server import ROOT, eventually
+from tally_server import ROOT, eventually, let_pass
 
 FOLDER = ROOT / "tests" / "integration" / "porcupine"
 BUILD = ROOT / "build" / "drivers" / "porcupine"
@@ -115,7 +115,7 @@ def run_clients(server, history, seed, seconds, kill):
         before = len(history.operations)
         for c in clients:
             c.start()
-        time.sleep(seconds)
+        let_pass(seconds)
         eventually(lambda: len(history.operations) > before + 80 and len(applied(history.operations[before:])) > 6)
         if kill:
             server.kill9()

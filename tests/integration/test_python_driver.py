@@ -1,4 +1,5 @@
 """Tally through the DataStax Python driver: connecting, DDL, types, paging, batches, errors, and what every statement cost."""
+import contextlib
 import datetime
 import decimal
 import ipaddress
@@ -6,7 +7,6 @@ import json
 import math
 import socket
 import struct
-import time
 import uuid
 
 import pytest
@@ -16,7 +16,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 from cassandra.util import Date, Duration, Time
 
-from tally_server import HANG, await_active, create_keyspace, create_table, status_of
+from tally_server import await_active, create_keyspace, create_table, eventually, status_of
 
 CAPACITY = {"capacity": b""}
 FOUNDING = ("pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static, "
@@ -377,16 +377,13 @@ def test_errors_are_the_drivers_own(session):
         session.execute("CREATE INDEX ON mykeyspace.mytable (reg_col1)")
 
 
-def execute_when_back(session, statement, parameters, seconds=60):
+def execute_when_back(session, statement, parameters):
     """The driver needs a moment to connect again."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return session.execute(statement, parameters)
-        except NoHostAvailable:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
+    def result():
+        with contextlib.suppress(NoHostAvailable):
+            return (session.execute(statement, parameters),)  # an empty result is false
+
+    return eventually(result, "the driver did not connect again", interval=0.1)[0]
 
 
 def test_an_unknown_prepared_id_is_prepared_again(new_server):
@@ -428,10 +425,7 @@ def test_an_event_tells_when_a_table_is_ready(server, session):
     with server.cluster(schema_event_refresh_window=0, topology_event_refresh_window=0) as cluster:
         cluster.connect()
         session.execute("CREATE TABLE mykeyspace.announced (k int PRIMARY KEY)")
-        end = time.monotonic() + HANG
-        while "announced" not in cluster.metadata.keyspaces["mykeyspace"].tables:
-            assert time.monotonic() < end, "no event, or one before the table was there"
-            time.sleep(0.05)
+        eventually(lambda: "announced" in cluster.metadata.keyspaces["mykeyspace"].tables, "no event, or one before the table was there")
 
 
 def test_a_prepared_select_follows_an_altered_table(cassandra_server):

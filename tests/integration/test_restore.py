@@ -8,7 +8,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
-from tally_server import HANG, await_active, create_keyspace, eventually, status_of
+from tally_server import await_active, create_keyspace, eventually, let_pass, status_of
 
 PITR = "CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}"
 
@@ -27,9 +27,11 @@ def now():
 
 
 def moment_after():
-    """A moment that a statement can name, in milliseconds, behind everything that was answered."""
-    time.sleep(0.003)
-    return now()
+    """A moment that a statement can name, in milliseconds, behind all that was answered and before all that is asked later."""
+    let_pass(0.003)
+    moment = now()
+    let_pass(0.003)
+    return moment
 
 
 def restore(session, new, old, moment=None, more="", ks="r"):
@@ -75,7 +77,7 @@ def test_a_table_is_restored_to_each_of_several_seconds_while_writes_go_on(sessi
     moments = []
     try:
         for n in range(4):
-            time.sleep(0.6)
+            let_pass(0.6)
             moments.append(now())
         for n, moment in enumerate(moments):
             assert restore(session, f"at{n}", "t", moment)[0] in ("RESTORING", "ACTIVE")
@@ -104,15 +106,10 @@ def test_a_dropped_table_is_restored_to_its_last_moment_and_to_one_before(sessio
     for i in range(20):
         session.execute("INSERT INTO r.gone (pk, v, m, s) VALUES (%s, %s, %s, %s)", (i, i, {"a": i}, {i, i + 1}))
     middle = moment_after()
-    time.sleep(0.05)
     session.execute("UPDATE r.gone SET m['b'] = 7, s = s - {1} WHERE pk = 1")
     session.execute("DELETE FROM r.gone WHERE pk = 2")
     session.execute("DROP TABLE r.gone")
-    deadline = time.monotonic() + HANG
-    while status_of(session, "r", "gone"):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.05)
+    eventually(lambda: not status_of(session, "r", "gone"))
     restore(session, "last", "gone")
     restore(session, "middle", "gone", middle)
     last, then = ({r.pk: r for r in session.execute(f"SELECT * FROM r.{t}")} for t in ("last", "middle"))
@@ -130,8 +127,7 @@ def test_a_table_made_anew_hides_the_history_of_the_one_before(session):
     session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
     before = moment_after()
     session.execute("DROP TABLE r.t")
-    while status_of(session, "r", "t"):
-        time.sleep(0.02)
+    eventually(lambda: not status_of(session, "r", "t"))
     make_table(session, "t", "pk int PRIMARY KEY, w int", properties="comment = 'without'")
     with pytest.raises(InvalidRequest, match="point-in-time recovery is not enabled"):
         restore(session, "n", "t", before)
@@ -141,7 +137,6 @@ def test_the_definition_is_that_of_the_moment_and_settings_are_those_of_now(sess
     make_table(session, "t", "pk int PRIMARY KEY, a int", properties=PITR + " AND comment = 'first' AND default_time_to_live = 1000")
     session.execute("INSERT INTO r.t (pk, a) VALUES (1, 1)")
     before = moment_after()
-    time.sleep(0.05)
     for change in ("ADD b text", "WITH comment = 'second'",
                    "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 7, 'write_capacity_units': 5}}"):
         session.execute(f"ALTER TABLE r.t {change}")
@@ -172,7 +167,6 @@ def test_statics_counters_ranges_ttl_and_own_timestamps_come_back_as_they_were(s
     session.execute("INSERT INTO r.t (pk, ck, v) VALUES (3, 1, 10) USING TIMESTAMP %s", (int(time.time() * 1e6) + 60_000_000,))
     session.execute("UPDATE r.c SET n = n + 5 WHERE pk = 1")
     before = moment_after()
-    time.sleep(0.05)
     session.execute("DELETE FROM r.t WHERE pk = 1 AND ck > 3")
     session.execute("UPDATE r.t SET st = 'second' WHERE pk = 1")
     session.execute("INSERT INTO r.t (pk, ck, v) VALUES (3, 1, 11)")  # older than the one from the future
@@ -215,13 +209,9 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
     before = moment_after()
     session.execute(f"ALTER TABLE r.t WITH {PITR}")
     await_active(session, "r", "t")
-    deadline = time.monotonic() + HANG
-    while "earliest_restorable_timestamp" not in properties(session, "t")["point_in_time_recovery"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: "earliest_restorable_timestamp" in properties(session, "t")["point_in_time_recovery"])
     with pytest.raises(InvalidRequest, match="must be between"):
         restore(session, "early", "t", before)
-    time.sleep(0.02)
     after = moment_after()
     session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
     restore(session, "then", "t", after)
@@ -237,10 +227,7 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
 
 
 def await_type(session):
-    deadline = time.monotonic() + HANG
-    while [r.status for r in session.execute("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = 'r'")] != ["ACTIVE"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: [r.status for r in session.execute("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = 'r'")] == ["ACTIVE"])
 
 
 def test_columns_that_were_dropped_stay_away_and_user_types_come_back(session):
@@ -249,12 +236,10 @@ def test_columns_that_were_dropped_stay_away_and_user_types_come_back(session):
     make_table(session, "t", "pk int PRIMARY KEY, a int, b text, home place, work frozen<place>, m map<text, frozen<place>>")
     session.execute("INSERT INTO r.t (pk, a, b, home, work, m) VALUES (1, 1, 'old', {street: 's', zip: 1}, {zip: 2}, {'k': {zip: 3}})")
     first = moment_after()
-    time.sleep(0.003)
     alter = lambda change: (session.execute(f"ALTER TABLE r.t {change}"), await_active(session, "r", "t"))
     alter("DROP b")
     session.execute("UPDATE r.t SET home.street = 'moved' WHERE pk = 1")
     without = moment_after()
-    time.sleep(0.003)
     alter("ADD b text")
     session.execute("INSERT INTO r.t (pk, a, b) VALUES (2, 2, 'new')")
     session.execute("ALTER TYPE r.place ADD town text")
@@ -285,7 +270,6 @@ def test_a_table_is_restored_to_before_and_after_a_truncation(new_server):
             for i in range(turn + 1):
                 session.execute("INSERT INTO r.t (pk, v) VALUES (%s, %s)", (i, turn))
             moments.append(moment_after())
-            time.sleep(0.003)
             session.execute("TRUNCATE r.t")
             assert list(session.execute("SELECT * FROM r.t")) == []
         session.execute("INSERT INTO r.t (pk, v) VALUES (9, 9)")
@@ -357,11 +341,10 @@ def test_a_restore_goes_on_after_kill9(new_server):
             for f in [session.execute_async(insert, (i % 5, i, "v" * 200)) for i in range(n, n + 200)]:
                 f.result()
         moment = moment_after()
-        time.sleep(0.05)
         session.execute("DELETE FROM r.t WHERE pk = 1 AND ck = 1")
         for wait in (0, 0.01, 0.05):
             session.execute(f"RESTORE TABLE r.n{int(wait * 100)} FROM TABLE r.t WITH restore_timestamp = '{text_of(moment)}'")
-            time.sleep(wait)
+            let_pass(wait)
             server.kill9()
             server.start()
             with server.cluster() as again:
@@ -381,12 +364,11 @@ def test_a_short_window_moves_on_and_what_it_passed_is_gone(new_server):
         session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
         early = moment_after()
         session.execute("INSERT INTO r.t (pk, v) VALUES (2, 2)")
-        time.sleep(4.5)
+        let_pass(4.5)
         with pytest.raises(InvalidRequest, match="must be between"):
             restore(session, "n", "t", early)
         since = properties(session, "t")["point_in_time_recovery"]["earliest_restorable_timestamp"]
         assert early < datetime.fromisoformat(since.replace("Z", "+00:00")) < now() - timedelta(seconds=2.5)
-        time.sleep(0.1)
         for turn in range(5):  # the window is short, and so a machine that pauses comes too late
             with contextlib.suppress(InvalidRequest) if turn < 4 else contextlib.nullcontext():
                 restore(session, "n", "t", now() - timedelta(seconds=1))

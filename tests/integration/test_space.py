@@ -57,12 +57,13 @@ class Most(threading.Thread):
 
 def at_rest(server):
     """Waits until nothing is compacted: the data folder has been as large as it is for a while."""
-    end, same, size = time.monotonic() + HANG, 0, -1
-    while same < 3:
-        assert time.monotonic() < end, "the data folder goes on changing"
-        time.sleep(0.1)
-        now = server.bytes_on_disk()
-        same, size = (same + 1 if now == size else 0), now
+    sizes = []
+
+    def is_at_rest():
+        sizes.append(server.bytes_on_disk())
+        return len(sizes) > 3 and len(set(sizes[-4:])) == 1
+
+    eventually(is_at_rest, "the data folder goes on changing", interval=0.1)
 
 
 def test_rows_that_are_written_again_and_again_take_little_more_than_once_their_space(new_server):

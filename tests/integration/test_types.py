@@ -7,7 +7,7 @@ from collections import namedtuple
 import pytest
 from cassandra import InvalidRequest
 
-from tally_server import await_active, create_keyspace, eventually
+from tally_server import await_active, create_keyspace, eventually, let_pass
 
 KEYSPACE = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 Address = namedtuple("Address", "street zip")
@@ -192,7 +192,7 @@ def test_a_truncation_takes_all_that_was_before_and_nothing_that_comes_after(cas
         w.start()
     truncated = []
     for _ in range(5):
-        time.sleep(0.3)
+        let_pass(0.3)
         start = time.monotonic()
         session.execute("TRUNCATE k.t")
         truncated.append((start, time.monotonic()))
@@ -244,7 +244,7 @@ def test_changes_of_types_and_tables_survive_kill9(cassandra):
 
         thread = threading.Thread(target=change)
         thread.start()
-        time.sleep(rng.uniform(0, 0.06))
+        let_pass(rng.uniform(0, 0.06))
         cassandra.server.kill9()
         thread.join()
         cassandra.server.start()
@@ -276,6 +276,6 @@ def test_a_truncation_survives_kill9(cassandra):
         cassandra.server.start()
         _, session = cassandra(schema_metadata_enabled=False)
         assert [(r.p, r.v) for r in session.execute("SELECT * FROM k.t")] == [(100, round_number)]
-        time.sleep(1.2 if round_number == 0 else 0)  # what was in the old place is freed
+        let_pass(1.2 if round_number == 0 else 0)  # what was in the old place is freed
         assert [(r.p, r.v) for r in session.execute("SELECT * FROM k.t")] == [(100, round_number)]
         session.execute("TRUNCATE k.t")

@@ -135,6 +135,8 @@ def check_text(path):
             yield f"{path}:{number}: longer than {LINE_MAX} columns"
         if path.startswith("tests/integration/") and re.search(rb"monotonic\(\) \+ \d", line):
             yield f"{path}:{number}: a deadline of so many seconds depends on the machine; HANG is the one for what never comes"
+        if path.startswith("tests/integration/") and path.endswith(".py") and b"time.sleep(" in line and not path.endswith("/tally_server.py"):
+            yield f"{path}:{number}: wait for a condition (eventually); let_pass is for tests of what the passing of time does"
 
 
 def sources():
