@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "system_schema/row_out.h"
+#include "system_schema/system_tables/row_out.h"
 
 #define YIELDS_AUTH(name) \
     static int yield_auth_##name(const struct virtual_context *ctx, const struct schema_table *table, \

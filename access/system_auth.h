@@ -1,9 +1,9 @@
 /* The keyspace system_auth as in Cassandra: read-only tables of the roles. Registered with the
- * catalogue (system_schema/virtual.h). */
+ * catalogue (system_schema/system_tables/virtual.h). */
 #pragma once
 
 #include "access/access.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 /* The source of the tables' roles; must outlive the catalogue. access NULL: the server has no
  * logins, and the tables are empty. */

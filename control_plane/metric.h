@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 enum { METRIC_NAME = 64 };
 

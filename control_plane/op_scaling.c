@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "control_plane/tree.h"
-#include "system_schema/snapshot.h"
+#include "system_schema/objects/snapshot.h"
 
 #define POLICY "scaling_policy.target_tracking_scaling_policy_configuration."
 

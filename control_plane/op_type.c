@@ -1,6 +1,6 @@
 /* CreateType, GetType, ListTypes, DeleteType. */
 #include "control_plane/tree.h"
-#include "system_schema/type_use.h"
+#include "system_schema/objects/type_use.h"
 
 static int answer(struct call *c, const char *keyspace, const char *name) {
     doc_put_text(&c->make, c->out, "keyspaceArn", arn_of_keyspace(c, keyspace));

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "system_schema/snapshot.h"
+#include "system_schema/objects/snapshot.h"
 
 /* ---- to properties ---- */
 

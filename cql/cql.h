@@ -18,7 +18,7 @@
 #include "cql/prepared.h"
 #include "cql/request/request.h"
 #include "metering/size/size.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CHECK;
 void cql_db_free(struct cql_db *db);

@@ -15,7 +15,7 @@
 
 #include "cql/request/db.h"
 #include "cql/request/statement.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct prepared_cache *prepared_cache_new(size_t bytes) MUST_CHECK;
 void prepared_cache_free(struct prepared_cache *cache);
@@ -32,7 +32,7 @@ void prepared_on_change(void *arg, const struct schema_change *change);
 
 /* Calls take for every statement with an id above after (16 bytes; NULL: all statements), in the
  * order of the ids, until take returns -1. The cache is locked meanwhile: take must not prepare.
- * from: the cache. For system.prepared_statements (system_schema/virtual.h). */
+ * from: the cache. For system.prepared_statements (system_schema/system_tables/virtual.h). */
 int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);

@@ -5,7 +5,7 @@
 
 #include "native_protocol/committer.h"
 #include "native_protocol/loop.h"
-#include "system_schema/trace_store.h"
+#include "system_schema/system_tables/trace_store.h"
 
 static struct np_held *held_take(struct np_durability *d) {
     struct np_held *h = d->spare;

@@ -6,7 +6,7 @@
 #include "native_protocol/faults/rule.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
-#include "system_schema/trace_store.h"
+#include "system_schema/system_tables/trace_store.h"
 
 enum { EVENTS = NP_TRACE_STEPS + 8, PARAMETERS = 4 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "system_schema/row_out.h"
+#include "system_schema/system_tables/row_out.h"
 
 enum { NAME_MAX_BYTES = 64 };
 static const char suffix[] = ".tcap";

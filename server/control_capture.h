@@ -9,7 +9,7 @@
 #pragma once
 
 #include "metering/capture/recorder.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct control_capture {
     struct capture_recorder *recorder;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "system_schema/row_out.h"
+#include "system_schema/system_tables/row_out.h"
 
 /* ---- reading the table ---- */
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "native_protocol/faults/faults.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 /* f must outlive the catalogue that the table is given to. */
 struct virtual_table control_faults_table(struct faults *f);

@@ -6,7 +6,7 @@
 #include "native_protocol/audit.h"
 #include "server/data_dir.h"
 #include "server/metering_metrics.h"
-#include "system_schema/trace_store.h"
+#include "system_schema/system_tables/trace_store.h"
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;

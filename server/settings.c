@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "native_protocol/audit.h"
-#include "system_schema/ddl_rule.h"
+#include "system_schema/ddl/ddl_rule.h"
 
 static int one_of(const struct config *c, enum config_option o, const char *const *names, int n, struct err *e) {
     for (int i = 0; i < n; i++)

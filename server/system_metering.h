@@ -1,5 +1,5 @@
 /* The keyspace system_metering: virtual tables that show charges, limits and use. They are the
- * rows of system_metering.def and are registered with the catalogue (system_schema/virtual.h).
+ * rows of system_metering.def and are registered with the catalogue (system_schema/system_tables/virtual.h).
  * Reading them costs no units. */
 #pragma once
 
@@ -8,8 +8,8 @@
 #include "metering/ledger/ledger.h"
 #include "server/admission.h"
 #include "system_schema/catalog.h"
-#include "system_schema/row_out.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/row_out.h"
+#include "system_schema/system_tables/virtual.h"
 
 /* The sources of the tables' data; must outlive the catalogue. */
 struct system_metering {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "system_schema/row_out.h"
+#include "system_schema/system_tables/row_out.h"
 
 #define YIELDS_VIEWS(name) \
     static int views_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, \

@@ -1,11 +1,11 @@
 /* The keyspace system_views, as in Cassandra 4.0 and later: virtual tables about the node
  * itself. They are the rows of system_views.def and are registered with the catalogue
- * (system_schema/virtual.h). */
+ * (system_schema/system_tables/virtual.h). */
 #pragma once
 
 #include "metering/ledger/ledger.h"
 #include "server/config.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 /* The sources of the tables' data; must outlive the catalogue. config NULL: no settings are
  * shown. */

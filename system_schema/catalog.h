@@ -12,8 +12,8 @@
 #include "base/ip_address.h"
 #include "engine/engine.h"
 #include "keyspaces/compat.h"
-#include "system_schema/schema.h"
-#include "system_schema/virtual.h"
+#include "system_schema/objects/schema.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct catalog;
 struct trace_store;
@@ -199,7 +199,7 @@ void catalog_clock_moved(struct catalog *c);
  * of their rules. */
 void catalog_release_held(struct catalog *c);
 
-/* ---- saved states (catalog_reload.c) ---- */
+/* ---- saved states (ddl/reload.c) ---- */
 
 /* Ends the catalogue's threads, so that none of them uses the engine. The caller makes sure that
  * no statement is under way. */
@@ -220,7 +220,7 @@ struct catalog_states {
 void catalog_set_states(struct catalog *c, const struct catalog_states *states);
 
 /* Starts to copy what is needed to put back a state that was saved for one keyspace
- * (catalog_saved.c). */
+ * (recovery/saved.c). */
 void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace);
 /* Waits until that copy is complete. -1: it failed. */
 int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) MUST_CHECK;

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "system_schema/catalog_state.h"
-#include "system_schema/recovery.h"
+#include "system_schema/recovery/recovery.h"
 
 static const char host_id_key[] = "catalog/host_id";
 
@@ -65,7 +65,7 @@ static void note_change(void *arg) {
 static int open_parts(struct catalog *c, const struct catalog_options *o, struct err *e) {
     static const struct object_kind *const own[] = {
 #define KIND(name) &name##_kind,
-#include "system_schema/object_kind.def"
+#include "system_schema/objects/object_kind.def"
 #undef KIND
     };
     c->objects.kinds = ARENA_ARRAY(&c->system.arena, ARRAY_LEN(own) + o->n_kinds, const struct object_kind *);

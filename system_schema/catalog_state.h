@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/catalog_record.h"
-#include "system_schema/ddl_rule.h"
-#include "system_schema/snapshot.h"
-#include "system_schema/table_parts.h"
+#include "system_schema/objects/record.h"
+#include "system_schema/ddl/ddl_rule.h"
+#include "system_schema/objects/snapshot.h"
+#include "system_schema/objects/table_parts.h"
 
 struct entry {
     const struct object_kind *kind;
@@ -29,7 +29,7 @@ struct entry {
     bool freeing;     /* a thread is freeing its data */
     bool at_once;     /* the change under way has no delay */
     bool with_keyspace; /* DELETING because its keyspace is, until that drop ends; its own record does not say so */
-    bool adds_regions; /* the change under way adds Regions to the keyspace (catalog_region.c) */
+    bool adds_regions; /* the change under way adds Regions to the keyspace (ddl/region.c) */
     bool busy;        /* not ACTIVE: in catalog.busy */
     bool touched;     /* changed since the current snapshot was made: in catalog.touched */
     int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
@@ -75,7 +75,7 @@ struct notice {
     struct schema_change change;
 };
 
-/* Under the catalogue's lock. catalog_notice.c.
+/* Under the catalogue's lock. objects/notice.c.
  *
  * N1. Listeners are called without the catalogue's lock, by one thread at a time, in the order of
  *     the queue.
@@ -93,7 +93,7 @@ struct notices {
     struct listener listeners[MAX_LISTENERS];
 };
 
-/* Ids whose rows belong to no object: catalog_stray.c. */
+/* Ids whose rows belong to no object: recovery/stray.c. */
 struct strays {
     bool looked; /* since the catalogue was read */
     uint32_t n;
@@ -108,7 +108,7 @@ struct partitioner {
     char failure[DDL_WORDS_MAX];
 };
 
-/* The objects and their records: catalog_entry.c. */
+/* The objects and their records: objects/entry.c. */
 struct objects {
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
@@ -123,7 +123,7 @@ struct objects {
     uint32_t n_set_aside;      /* records that could not be read at the start */
 };
 
-/* Changes that are under way: catalog_apply.c begins them, catalog_worker.c ends them. */
+/* Changes that are under way: ddl/apply.c begins them, ddl/worker.c ends them. */
 struct ddl_state {
     char *delay, *rule_text; /* the configuration's */
     struct ddl_rules rules;
@@ -133,7 +133,7 @@ struct ddl_state {
     pthread_t worker;
 };
 
-/* The current snapshot: catalog_snapshot.c. The lock guards only the pointer; who replaces the
+/* The current snapshot: objects/publish.c. The lock guards only the pointer; who replaces the
  * snapshot has the catalogue's lock, too. */
 struct published {
     pthread_mutex_t lock;
@@ -158,7 +158,7 @@ struct system_state {
     struct trace_store *traces; /* of catalog_options; NULL: none */
 };
 
-/* Point-in-time recovery: recovery.c, recovery_worker.c, catalog_stray.c. */
+/* Point-in-time recovery: recovery.c, recovery_worker.c, recovery/stray.c. */
 struct recovery_state {
     struct history *histories;
     int64_t window_us;
@@ -191,7 +191,7 @@ struct catalog {
     const struct catalog_scaling *scaling; /* or NULL */
 };
 
-/* ---- catalog_entry.c: entries and their records; the lock is held ---- */
+/* ---- objects/entry.c: entries and their records; the lock is held ---- */
 
 struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
                         const char *name, struct err *e) MUST_CHECK;
@@ -212,7 +212,7 @@ void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status
  * current definition. Valid as long as the entry and its keyspace. An object that is being
  * deleted may use types that no longer exist; those stay bare names. */
 struct object_place entry_place(struct catalog *c, const struct entry *x);
-/* Durable when it returns. Checks R1 (catalog_record.h) before it writes the record. */
+/* Durable when it returns. Checks R1 (objects/record.h) before it writes the record. */
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
 /* Writes the record together with other changes: all or none. */
 int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
@@ -227,7 +227,7 @@ int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e
 /* Replaces the form by a copy of the bytes. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 
-/* ---- catalog_snapshot.c ---- */
+/* ---- objects/publish.c ---- */
 
 /* Marks the entry as changed for clients: the next snapshot decodes it again. */
 void entry_touch(struct catalog *c, struct entry *x);
@@ -237,7 +237,7 @@ int show_type(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
 /* Builds a snapshot with the present state of the touched entries, and makes it the current one. */
 int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- catalog_apply.c: one DDL statement on its way ---- */
+/* ---- ddl/apply.c: one DDL statement on its way ---- */
 
 struct apply {
     struct catalog *c;
@@ -285,7 +285,7 @@ int apply_set_option(struct apply *a, struct table_parts *parts, const char *nam
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
 
-/* ---- catalog_capacity.c ---- */
+/* ---- ddl/capacity.c ---- */
 
 /* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more
  * than a quota allows. */
@@ -295,11 +295,11 @@ int apply_check_capacity(struct apply *a, const struct entry *x, const struct sc
  * depend on. -1: the change comes too early. */
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) MUST_CHECK;
 
-/* ---- catalog_restore.c ---- */
+/* ---- ddl/restore.c ---- */
 
 int apply_restore_table(struct apply *a);
 
-/* ---- catalog_column.c: columns that ALTER TABLE adds, drops and renames ---- */
+/* ---- ddl/column.c: columns that ALTER TABLE adds, drops and renames ---- */
 
 /* The id for an added column. A dropped column of that name passes its id on; -1: the new
  * definition is incompatible with it. */
@@ -312,14 +312,14 @@ int apply_refuse_taken(struct apply *a, const struct catalog_column *col);
 int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 
-/* ---- catalog_truncate.c ---- */
+/* ---- ddl/truncate.c ---- */
 
 int apply_truncate_table(struct apply *a, struct entry *x);
 /* Completes truncations that a stop interrupted, so that no table keeps rows that are being
  * freed. */
 int truncate_resume(struct catalog *c, struct err *e);
 
-/* ---- catalog_type.c: DDL of user types ---- */
+/* ---- ddl/type.c: DDL of user types ---- */
 
 int apply_create_type(struct apply *a);
 int apply_alter_type(struct apply *a);
@@ -328,7 +328,7 @@ int apply_drop_type(struct apply *a);
  * depth. */
 void type_touch_users(struct catalog *c, const struct entry *type);
 
-/* ---- catalog_region.c: Regions that ALTER KEYSPACE adds ---- */
+/* ---- ddl/region.c: Regions that ALTER KEYSPACE adds ---- */
 
 /* Fills in the Regions of a keyspace's definition. */
 int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena *a, struct err *e) MUST_CHECK;
@@ -342,7 +342,7 @@ int64_t regions_next_us(const struct entry *x);
 /* Records and shows the tables that are due. */
 void regions_step(struct catalog *c, struct entry *x, int64_t now_us);
 
-/* ---- catalog_worker.c: the status changes that follow a statement ---- */
+/* ---- ddl/worker.c: the status changes that follow a statement ---- */
 
 /* Sets the delay and the failure of the change under way, as the rules say. */
 void entry_schedule(struct catalog *c, struct entry *x);
@@ -378,7 +378,7 @@ bool entry_is_pending(const struct entry *x);
 void catalog_notify(struct catalog *c, enum schema_change_kind kind, struct entry *x);
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
 
-/* ---- catalog_notice.c: notices to listeners; the lock is held, except for notices_deliver ---- */
+/* ---- objects/notice.c: notices to listeners; the lock is held, except for notices_deliver ---- */
 
 void notices_init(struct notices *q);
 void notices_fini(struct notices *q);
@@ -397,7 +397,7 @@ bool notices_free_name(const struct catalog *c, const char *keyspace, const char
 /* Waits until no queued notice frees the name; releases the lock meanwhile. */
 void notices_await_name(struct catalog *c, const char *keyspace, const char *name);
 
-/* ---- catalog_history.c; catalog_history.h describes the events ---- */
+/* ---- objects/table_event.c; objects/table_event.h describes the events ---- */
 
 /* Writes x's record as entry_save does. If a statement that began in status from has ended, also
  * writes its event; for a dropped keyspace, an event for each of its tables. */
@@ -405,7 +405,7 @@ int history_save(struct catalog *c, const struct entry *x, enum schema_status fr
 /* At the start: deletes events that are too old. */
 int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- catalog_reload.c ---- */
+/* ---- ddl/reload.c ---- */
 
 /* Reads the objects again if another server on the store has changed a record; the lock is held. */
 void catalog_look_again(struct catalog *c);
@@ -417,7 +417,7 @@ void catalog_look_again(struct catalog *c);
 int catalog_read(struct catalog *c, struct err *e) MUST_CHECK;
 int catalog_read_objects(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- catalog_saved.c: keyspaces of saved states ---- */
+/* ---- recovery/saved.c: keyspaces of saved states ---- */
 
 struct saved_keyspaces *saved_keyspaces_new(void) MUST_CHECK;
 /* Ends the thread; frees the spares' memory, not what they take in the store. */
@@ -426,7 +426,7 @@ void saved_keyspaces_free(struct saved_keyspaces *all);
  * held, or no other thread exists yet. */
 int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- catalog_stray.c; the lock is held ---- */
+/* ---- recovery/stray.c; the lock is held ---- */
 
 /* Frees the rows of one id that belongs to no object; the first call searches for such ids.
  * Releases the lock meanwhile. 1: done, 0: there is none, -1: try again later. */
@@ -434,14 +434,14 @@ int strays_free_one(struct catalog *c);
 /* Call when the catalogue is read again, or closed. */
 void strays_reset(struct strays *s);
 
-/* ---- catalog_replication.c ---- */
+/* ---- ddl/replication.c ---- */
 
 /* Canonical replication of a keyspace ('class' first, fully qualified), in the arena; ERR_CONFIG,
  * ERR_INVALID in Cassandra's words. */
 int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
                       struct arena *a, struct schema_keyspace *out, struct err *e) MUST_CHECK;
 
-/* ---- catalog_system_keyspace.c ---- */
+/* ---- ddl/system_keyspace.c ---- */
 
 /* Records and publishes the change; *out is the change to report to clients. -1: err. */
 int apply_alter_system_keyspace(struct apply *a, struct schema_change *out);
@@ -452,7 +452,7 @@ int system_keyspaces_load(struct catalog *c, struct err *e) MUST_CHECK;
 
 int system_tables_build(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- catalog_rule.c: rules of DDL delays; the lock is held ---- */
+/* ---- ddl/rule.c: rules of DDL delays; the lock is held ---- */
 
 /* Loads the configuration's rules, overridden by the rules set at run time. */
 int rules_load(struct catalog *c, struct err *e) MUST_CHECK;

@@ -13,7 +13,7 @@
 #include "cql/read/kept_key.h"
 #include "cql/read/select.h"
 #include "cql/request/db.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 enum { ROWS_CHUNK = 16 << 10, ROWS_MAX = 64 << 20, ROWS_AT_ONCE = 256 /* of an ordered table */ };
 

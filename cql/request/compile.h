@@ -4,7 +4,7 @@
 
 #include "cql/syntax/ast.h"
 #include "keyspaces/compat.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 #include "types/value.h"
 
 /* The column or argument that a value is for, as the PREPARED response names it. The names live

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cql/request/request.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct prepared_cache; /* prepared.c */
 struct table_sizes;    /* cql/row/table_size.h */
@@ -11,7 +11,7 @@ struct cql_db {
     struct cql_db_options options;
     struct prepared_cache *prepared;
     struct table_sizes *sizes;
-    /* Lists them for system.prepared_statements (system_schema/virtual.h). */
+    /* Lists them for system.prepared_statements (system_schema/system_tables/virtual.h). */
     int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
 };
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 /* A clustering key or a prefix of one. */
 struct row_key {

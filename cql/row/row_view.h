@@ -14,7 +14,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 /* Where the cells of a column go. */
 struct row_view_place {

@@ -12,7 +12,7 @@
 
 #include "metering/size/size.h"
 #include "system_schema/catalog.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct table_sizes;
 

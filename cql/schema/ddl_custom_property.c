@@ -1,6 +1,6 @@
 /* The table settings that Amazon Keyspaces adds: CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS and TAGS.
  * This file checks their keys and values one by one (custom_property.def).
- * system_schema/custom_property.c checks how they fit together and which changes of them are
+ * system_schema/objects/custom_property.c checks how they fit together and which changes of them are
  * allowed, because it knows the whole table. */
 #include <stdlib.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "cql/schema/ddl.h"
-#include "system_schema/table_option.h"
+#include "system_schema/objects/table_option.h"
 
 /* The map options that Keyspaces adds to a table ("Tables",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html). */

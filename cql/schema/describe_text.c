@@ -1,7 +1,7 @@
 #include "cql/schema/describe_text.h"
 
 #include "cql/syntax/ast.h"
-#include "system_schema/table_option.h"
+#include "system_schema/objects/table_option.h"
 
 bool describe_is_virtual(const struct schema_keyspace *ks) { return strcmp(ks->name, "system_virtual_schema") == 0; }
 

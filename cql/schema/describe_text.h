@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct describe_text {
     struct buf *out;

@@ -9,7 +9,7 @@
 
 #include "cql/expr/term.h"
 #include "engine/row.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct condition; /* immutable, in the statement's arena */
 

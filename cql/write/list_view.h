@@ -8,7 +8,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct list_view {
     const struct schema_column *column;

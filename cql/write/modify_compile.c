@@ -5,7 +5,7 @@
 
 #include "base/name_tree.h"
 #include "cql/expr/function.h"
-#include "system_schema/virtual.h"
+#include "system_schema/system_tables/virtual.h"
 
 struct builder {
     struct compile *c;

@@ -10,7 +10,7 @@
 
 #include "cql/write/list_view.h"
 #include "engine/engine.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct cell_writer {
     struct arena *arena;

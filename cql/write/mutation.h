@@ -9,7 +9,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct row_view_layout;
 

@@ -1,4 +1,4 @@
-/* Writes to system tables that take them (system_schema/virtual.h). Inside cql only. */
+/* Writes to system tables that take them (system_schema/system_tables/virtual.h). Inside cql only. */
 #pragma once
 
 #include "cql/write/modify.h"

@@ -3,7 +3,7 @@
  * that encodes to itself. */
 #include <stdlib.h>
 
-#include "system_schema/catalog_record.h"
+#include "system_schema/objects/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

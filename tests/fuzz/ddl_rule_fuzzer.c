@@ -3,7 +3,7 @@
  * are within bounds. */
 #include <stdlib.h>
 
-#include "system_schema/ddl_rule.h"
+#include "system_schema/ddl/ddl_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

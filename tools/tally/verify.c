@@ -14,9 +14,9 @@
 #include "metering/capture/format.h"
 #include "engine/verify.h"
 #include "metering/ledger/journal.h"
-#include "system_schema/catalog_record.h"
-#include "system_schema/ddl_rule.h"
-#include "system_schema/named_ids.h"
+#include "system_schema/objects/record.h"
+#include "system_schema/ddl/ddl_rule.h"
+#include "system_schema/recovery/named_ids.h"
 #include "tools/tally/subcommand.h"
 #include "tools/tally/table.h"
 
@@ -51,7 +51,7 @@ static bool is_named(struct slice name, const char *prefix) {
 static int check_object(struct slice name, struct slice value, struct err *e) {
     static const struct object_kind *const kinds[] = {
 #define KIND(name) &name##_kind,
-#include "system_schema/object_kind.def"
+#include "system_schema/objects/object_kind.def"
 #undef KIND
     };
     const struct object_place at = {.keyspace = "", .name = ""};

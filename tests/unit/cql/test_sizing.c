@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/steps.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 enum {
     ROWS = 4096,

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "system_schema/catalog_history.h"
+#include "system_schema/objects/table_event.h"
 
 struct world {
     struct eng *eng;

@@ -1,5 +1,5 @@
 /* Which delay a statement gets, and the distributions that delays come from. */
-#include "system_schema/ddl_rule.h"
+#include "system_schema/ddl/ddl_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
-#include "system_schema/virtual.h"
-#include "system_schema/trace_store.h"
+#include "system_schema/system_tables/virtual.h"
+#include "system_schema/system_tables/trace_store.h"
 
 struct world {
     struct eng *eng;

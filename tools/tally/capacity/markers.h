@@ -5,7 +5,7 @@
 
 #include "cql/cql.h"
 #include "cql/syntax/ast.h"
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 #include "tools/tally/capacity/workload.h"
 
 struct marker {

@@ -2,7 +2,7 @@
  * in an array. */
 #pragma once
 
-#include "system_schema/schema.h"
+#include "system_schema/objects/schema.h"
 
 struct sample_row {
     uint32_t line;

@@ -1,0 +1,710 @@
+/* Checks one DDL statement against the current state, records it and begins the change. */
+#include <assert.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/fault.h"
+#include "base/name_tree.h"
+#include "base/random.h"
+#include "keyspaces/quota.h"
+#include "system_schema/catalog_state.h"
+#include "system_schema/recovery/recovery.h"
+#include "system_schema/objects/table_parts.h"
+
+static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
+    for (uint32_t i = 0; i < c->system.n; i++)
+        if (strcmp(c->system.spaces[i]->space.keyspace->name, name) == 0) return c->system.spaces[i]->space.keyspace;
+    return NULL;
+}
+
+int catalog_refuse_system(const struct catalog_change *ch, struct err *e) {
+    if (ch->op == CATALOG_CREATE_KEYSPACE)
+        return err_invalid(e, "System keyspace '%s' is not user-modifiable", ch->keyspace);
+    if (!schema_system_is_replicated(ch->keyspace))
+        return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
+    bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
+    bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE,
+         of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
+    const char *verb = creates ? "CREATE" : drops ? "DROP" : "ALTER";
+    if (creates || of_type) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
+    if (ch->name) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
+    return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
+}
+
+bool apply_is_unfit(const struct entry *x, bool to_drop) {
+    return entry_is_pending(x) || (!to_drop && x->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS);
+}
+
+int apply_busy(struct apply *a, const struct entry *x) {
+    char what[32] = "";
+    strncpy(what, x->kind->word, sizeof what - 1);
+    *what = (char)(*what - 'a' + 'A');
+    const char *end = x->status == SCHEMA_DELETING ? "gone" : "ACTIVE";
+    return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
+}
+
+/* Finds the object of the name that is being deleted. An object keeps its name until it is gone,
+ * as on Keyspaces: until then the name can be neither created nor altered, and another drop has
+ * nothing to do. (In cassandra mode the client that drops waits for the end, so that only other
+ * clients see this state.) */
+struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name) {
+    return entry_find_deleting(a->c, kind, keyspace_id, name);
+}
+
+static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
+    a->subject = x;
+    a->kind = kind;
+    a->from = x->status;
+    entry_set_status(a->c, x, to);
+    return BEGUN;
+}
+
+struct entry *apply_keyspace(struct apply *a, bool must_exist) {
+    struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *old = ks ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
+    if (old) (void)apply_busy(a, old);
+    else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    if (ks && ks->status == SCHEMA_CREATING) {
+        err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
+        return NULL;
+    }
+    if (ks && regions_are_added(ks)) { /* G1 */
+        apply_busy(a, ks);
+        return NULL;
+    }
+    return ks;
+}
+
+static int set_form(struct apply *a, const struct entry *x, struct slice *form, const void *definition) {
+    const struct object_place at = entry_place(a->c, x);
+    struct buf b;
+    buf_init(&b, 0);
+    int rc = definition_form(x->kind, &at, definition, &b, a->err);
+    if (rc == 0) rc = form_set(form, buf_slice(&b), a->err);
+    buf_fini(&b);
+    return rc;
+}
+
+void *apply_definition(struct apply *a, const struct entry *x) {
+    const struct object_place at = entry_place(a->c, x);
+    return x->kind->decode(x->form, &at, &a->arena, a->err);
+}
+
+static int option_order(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
+/* True if the change removes or replaces the option old. custom_properties and
+ * autoscaling_settings are replaced by groups of entries, tags one by one, and every other map
+ * option as a whole. */
+static bool drops(const struct catalog_change *ch, const char *old) {
+    for (uint32_t i = 0; i < ch->n_unset; i++) {
+        size_t n = strlen(ch->unset[i]);
+        if (strncmp(ch->unset[i], old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
+    }
+    for (uint32_t i = 0; i < ch->n_options; i++) {
+        const char *name = ch->options[i].name;
+        if (strncmp(name, "tags.", 5) == 0) {
+            if (strcmp(name, old) == 0) return true;
+        } else if (strncmp(name, "custom_properties.", 18) == 0 || strncmp(name, "autoscaling_settings.", 21) == 0) {
+            size_t first = strcspn(name, ".") + 1, group = strcspn(name + first, ".") + first;
+            if (strncmp(name, old, group) == 0 && (old[group] == 0 || old[group] == '.')) return true;
+        } else {
+            size_t n = strcspn(name, ".");
+            if (strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
+        }
+    }
+    return false;
+}
+
+int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n,
+                        const struct schema_option **out) {
+    const struct catalog_change *ch = a->change;
+    struct schema_option *merged = ARENA_ARRAY(&a->arena, n_old + ch->n_options + 1, struct schema_option);
+    if (!merged) return err_nomem(a->err);
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n_old; i++)
+        if (!drops(ch, old[i].name)) merged[m++] = old[i];
+    for (uint32_t i = 0; i < ch->n_options; i++)
+        if (ch->options[i].value) merged[m++] = ch->options[i];
+    qsort(merged, m, sizeof *merged, option_order);
+    *n = m;
+    *out = merged;
+    return 0;
+}
+
+/* ---- keyspaces ---- */
+
+static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) {
+    return compat_refuse(&a->compat, rule, a->err, most);
+}
+
+int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
+    uint32_t n = 0;
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    for (uint32_t i = 0; i < a->c->objects.n_entries && n < most; i++)
+        n += a->c->objects.entries[i]->kind == kind && !entry_is_gone(a->c->objects.entries[i]);
+    return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
+}
+
+/* -1: the names and types of the columns and the comment are together larger than Keyspaces
+ * allows. */
+static int check_schema_bytes(struct apply *a, const struct table_parts *parts) {
+    struct buf text;
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; i < parts->n_columns; i++) {
+        buf_put_str(&text, parts->columns[i].name);
+        cql_type_print(parts->columns[i].type, &text);
+    }
+    const char *comment = option_find(parts->options, parts->n_options, "comment");
+    if (comment) buf_put_str(&text, comment);
+    int bytes = (int)text.n, rc = buf_failed(&text) ? err_nomem(a->err) : 0;
+    buf_fini(&text);
+    if (rc || bytes <= QUOTA_SCHEMA_BYTES) return rc;
+    return compat_refuse(&a->compat, REFUSE_SCHEMA_BYTES, a->err, bytes, QUOTA_SCHEMA_BYTES);
+}
+
+/* -1: Keyspaces does not allow this number of Regions, a Region's name or its number of
+ * replicas. */
+static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
+    uint32_t n = ks->n_replication - 1;
+    bool fits = n >= QUOTA_REGIONS_MIN && n <= QUOTA_REGIONS_MAX;
+    if (a->compat.mode == COMPAT_OFF || !strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return 0;
+    for (uint32_t i = 1; i <= n && fits; i++) fits = strcmp(ks->replication[i].value, "3") == 0;
+    if (!fits && compat_refuse(&a->compat, REFUSE_REGIONS, a->err)) return -1;
+    for (uint32_t i = 1; i <= n; i++)
+        if (!quota_is_region(ks->replication[i].name) &&
+            compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, ks->replication[i].name))
+            return -1;
+    return 0;
+}
+
+/* -1: the change removes a Region, or makes the keyspace multi-Region while a table lacks
+ * client-side timestamps. Keyspaces allows neither. */
+static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
+                             const struct schema_keyspace *ks) {
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    bool was_single = schema_regions(before) < 2;
+    bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
+    for (uint32_t i = 0; needs_timestamps && i < a->c->objects.n_entries; i++) {
+        const struct entry *y = a->c->objects.entries[i];
+        if (y->kind != &table_kind || y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y))
+            continue;
+        const struct schema_table *t = apply_definition(a, y);
+        if (!t) return -1;
+        if (!schema_has_client_timestamps(t))
+            return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, y->name);
+    }
+    if (was_single) return 0;
+    for (uint32_t i = 1; i < before->n_replication; i++) {
+        const char *region = before->replication[i].name;
+        if (option_find(ks->replication, ks->n_replication, region)) continue;
+        if (compat_refuse(&a->compat, REFUSE_REGION_REMOVAL, a->err, region)) return -1;
+    }
+    return 0;
+}
+
+static int create_keyspace(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    if (entry_find(a->c, &keyspace_kind, 0, ch->keyspace)) {
+        if (ch->conditional) return NOTHING_TO_DO;
+        err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
+        strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
+        return -1;
+    }
+    const struct entry *old = apply_being_deleted(a, &keyspace_kind, 0, ch->keyspace);
+    if (old) return apply_busy(a, old);
+    struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
+    if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
+    uint32_t id;
+    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err))
+        return -1;
+    struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
+    if (!x) return -1;
+    a->subject = x;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, x, &x->form, &ks) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
+}
+
+static struct entry *existing_keyspace(struct apply *a) {
+    struct entry *x = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *old = x ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
+    if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)apply_busy(a, old);
+    if (old) return NULL;
+    if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    if (x && apply_is_unfit(x, a->change->op == CATALOG_DROP_KEYSPACE)) {
+        apply_busy(a, x);
+        return NULL;
+    }
+    return x;
+}
+
+int apply_begin_update(struct apply *a, struct entry *x, const void *definition) {
+    if (set_form(a, x, &x->next, definition)) return -1;
+    if (slice_eq(x->next, x->form)) {
+        free((void *)x->next.p);
+        x->next = slice_of(NULL, 0);
+        return NOTHING_TO_DO;
+    }
+    return begin_change(a, x, CHANGE_UPDATED, SCHEMA_UPDATING);
+}
+
+static int alter_keyspace(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *x = existing_keyspace(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    struct schema_keyspace *ks = apply_definition(a, x);
+    if (!ks) return -1;
+    const struct schema_keyspace before = *ks;
+    if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
+    if (ch->n_replication &&
+        replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))
+        return -1;
+    if (ch->n_replication && (check_regions(a, ks) || check_new_regions(a, x, &before, ks))) return -1;
+    if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
+    return apply_begin_update(a, x, ks);
+}
+
+/* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
+ * (catalog_open.c, resume). */
+static int drop_keyspace(struct apply *a) {
+    struct entry *ks = existing_keyspace(a);
+    if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
+    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
+        const struct entry *x = a->c->objects.entries[i];
+        if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
+    }
+    return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
+}
+
+/* ---- what one object needs of another ---- */
+
+struct needed {
+    struct apply *a;
+    const struct entry *by, *what;
+};
+
+static int need_not(void *arg, const struct object_kind *kind, const char *name) {
+    const struct needed *n = arg;
+    if (kind != n->what->kind || strcmp(name, n->what->name) != 0) return 0;
+    return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name,
+                       n->by->kind->word, n->by->name);
+}
+
+static bool may_need(const struct object_kind *by, const struct object_kind *what) {
+    for (const struct object_kind *const *k = by->needs; k && *k; k++)
+        if (*k == what) return true;
+    return false;
+}
+
+int apply_begin_drop(struct apply *a, struct entry *x) {
+    bool any = false;
+    for (uint32_t i = 0; i < a->c->objects.n_kinds; i++) any |= may_need(a->c->objects.kinds[i], x->kind);
+    /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
+    for (uint32_t i = 0; any && i < a->c->objects.n_entries; i++) {
+        const struct entry *by = a->c->objects.entries[i];
+        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
+            entry_is_gone(by))
+            continue;
+        const void *definition = apply_definition(a, by);
+        struct needed n = {.a = a, .by = by, .what = x};
+        if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
+    }
+    return begin_change(a, x, CHANGE_DROPPED, SCHEMA_DELETING);
+}
+
+static int need_there(void *arg, const struct object_kind *kind, const char *name) {
+    struct apply *a = arg;
+    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
+    if (needed && !apply_is_unfit(needed, false)) return 0;
+    return needed ? apply_busy(a, needed)
+                  : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace,
+                                name, a->change->name);
+}
+
+int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition) {
+    return kind->depend ? kind->depend(definition, need_there, a) : 0;
+}
+
+int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks,
+                       const void *definition) {
+    uint32_t id;
+    if (apply_check_needs(a, kind, definition) || entry_next_id(a->c, &id, a->err)) return -1;
+    struct entry *x = entry_add(a->c, kind, id, ks->id, a->change->name, a->err);
+    if (!x) return -1;
+    a->subject = x;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, x, &x->form, definition) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
+}
+
+/* ---- what Keyspaces adds to a table ---- */
+
+int apply_set_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) {
+    struct schema_option *all = ARENA_ARRAY(&a->arena, parts->n_options + 1, struct schema_option);
+    if (!all || !value) return err_nomem(a->err);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < parts->n_options; i++)
+        if (strcmp(parts->options[i].name, name) != 0) all[n++] = parts->options[i];
+    all[n++] = (struct schema_option){name, value};
+    qsort(all, n, sizeof *all, option_order);
+    parts->options = all;
+    parts->n_options = n;
+    return 0;
+}
+
+/* Sets the options that depend on the time of the statement: when the table became on-demand,
+ * and the label of a new stream. */
+static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
+    static const char since_name[] = "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp";
+    const char *mode = option_find(parts->options, parts->n_options, "custom_properties.capacity_mode.throughput_mode");
+    const char *cdc = option_find(parts->options, parts->n_options, "cdc"),
+               *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
+    struct schema_capacity was = {0};
+    int64_t now = clock_wall_us(a->c->clock) / 1000;
+    if (before) schema_capacity(before, &was);
+    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
+        bool stays = before && was.mode == SCHEMA_ON_DEMAND;
+        if (apply_set_option(a, parts, since_name,
+                             arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now))))
+            return -1;
+    }
+    bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
+    if (!starts || a->c->mode != MODE_KEYSPACES) return 0;
+    /* A stream's label has the form of AWS's examples: "2026-01-02T03:04:05.678". */
+    char text[32];
+    time_t s = (time_t)(now / 1000);
+    struct tm tm;
+    bool printed = gmtime_r(&s, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    const char *label = printed ? arena_printf(&a->arena, "%s.%03d", text, (int)(now % 1000)) : NULL;
+    return apply_set_option(a, parts, "stream.label", label);
+}
+
+static void drop_options(struct table_parts *parts, const char *prefix) {
+    struct schema_option *all = (struct schema_option *)parts->options;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < parts->n_options; i++)
+        if (strncmp(all[i].name, prefix, strlen(prefix)) != 0) all[n++] = all[i];
+    parts->n_options = n;
+}
+
+static bool says(const struct catalog_change *ch, const char *prefix) {
+    for (uint32_t i = 0; i < ch->n_options; i++)
+        if (strncmp(ch->options[i].name, prefix, strlen(prefix)) == 0) return true;
+    return false;
+}
+
+/* Removes settings that no longer apply to the table, so that they do not make later statements
+ * fail: those of auto scaling when the statement makes the table on-demand, those of the stream
+ * when the table has none. Settings of the statement itself stay: schema_settings_check refuses
+ * them. */
+static void drop_pointless(const struct catalog_change *ch, struct table_parts *parts) {
+    static const char scaling[] = "autoscaling_settings.", stream[] = "custom_properties.cdc_specification.";
+    const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
+    const char *cdc = option_find(parts->options, parts->n_options, "cdc");
+    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0 && !says(ch, scaling)) drop_options(parts, scaling);
+    if ((!cdc || strcmp(cdc, "true") != 0) && !says(ch, stream)) drop_options(parts, stream);
+}
+
+/* Checks the table's settings; decodes the keyspace's definition to count its Regions. */
+static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t,
+                          const struct schema_table *before) {
+    const struct schema_keyspace *definition = apply_definition(a, ks);
+    return definition ? schema_settings_check(t, before, definition, a->err) : -1;
+}
+
+/* ---- tables ---- */
+
+int apply_check_table_name(struct apply *a, const struct entry *ks) {
+    const struct catalog_change *ch = a->change;
+    const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
+    if (!entry_find(a->c, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
+    err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name,
+            ch->keyspace);
+    strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
+    strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
+    return -1;
+}
+
+int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
+                             struct schema_table *t) {
+    drop_pointless(a->change, parts);
+    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) ||
+        apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES))
+        return -1;
+    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) ||
+        apply_check_capacity(a, NULL, t, NULL))
+        return -1;
+    return apply_begin_create(a, &table_kind, ks, t);
+}
+
+static int create_table(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = apply_keyspace(a, true);
+    if (!ks) return -1;
+    if (ch->conditional && entry_find(a->c, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (apply_check_table_name(a, ks)) return -1;
+    struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
+    struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
+    if (apply_merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
+    if (ch->has_id) memcpy(t.id, ch->id, sizeof t.id);
+    else if (random_uuid(t.id, a->err)) return -1;
+    parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
+    if (!parts.columns) return err_nomem(a->err);
+    uint32_t positions[2] = {0};
+    for (uint32_t i = 0; i < ch->n_columns; i++) {
+        const struct catalog_column *col = &ch->columns[i];
+        parts.columns[i] =
+            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
+        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING)
+            parts.columns[i].position = positions[col->kind]++;
+    }
+    return apply_begin_create_table(a, ks, &parts, &t);
+}
+
+static struct entry *existing_table(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = apply_keyspace(a, false);
+    if (a->err->set) return NULL;
+    struct entry *x = ks ? entry_find(a->c, &table_kind, ks->id, ch->name) : NULL;
+    const struct entry *old = ks && !x ? apply_being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
+    if (old && ch->op == CATALOG_ALTER_TABLE) (void)apply_busy(a, old);
+    if (old) return NULL;
+    if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
+    if (x && apply_is_unfit(x, ch->op == CATALOG_DROP_TABLE)) {
+        apply_busy(a, x);
+        return NULL;
+    }
+    return x;
+}
+
+/* Fills parts with the table's columns and appends the columns that the change adds. */
+static int add_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    parts->columns = ARENA_ARRAY(&a->arena, t->n_columns + ch->n_columns + 1, struct schema_column);
+    if (!parts->columns) return err_nomem(a->err);
+    memcpy(parts->columns, t->columns, t->n_columns * sizeof *t->columns);
+    parts->n_columns = t->n_columns;
+    parts->n_column_ids = t->n_column_ids;
+    struct name_tree named = {.arena = &a->arena};
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (name_tree_put(&named, slice_str(t->columns[i].name), i) < 0) return err_nomem(a->err);
+    for (uint32_t i = 0; i < ch->n_columns; i++) {
+        const struct catalog_column *col = &ch->columns[i];
+        int there = name_tree_put(&named, slice_str(col->name), parts->n_columns);
+        if (there < 0) return err_nomem(a->err);
+        if (there && ch->column_conditional) continue;
+        if (there) return apply_refuse_taken(a, col);
+        if (catalog_check_added(t, col, a->err)) return -1;
+        bool counter = col->type->id == CQL_COUNTER, has_values = t->n_static + t->n_regular > 0;
+        if (counter && !t->is_counter && has_values)
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table",
+                           ch->keyspace, ch->name, col->name);
+        if (!counter && t->is_counter)
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table",
+                           ch->keyspace, ch->name, col->name);
+        int64_t id = apply_column_id(a, t, col, parts);
+        if (id < 0) return -1;
+        parts->columns[parts->n_columns++] = (struct schema_column){
+            .name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id};
+    }
+    return 0;
+}
+
+static int alter_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    const struct schema_table *t = apply_definition(a, x);
+    struct schema_table altered = {0};
+    if (!t) return -1;
+    altered.created_ms = t->created_ms;
+    memcpy(altered.id, t->id, sizeof t->id);
+    struct table_parts parts = {.name = t->name};
+    if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
+    if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
+    drop_pointless(a->change, &parts);
+    if (stamp_settings(a, t, &parts) || apply_note_capacity(a, t, &parts)) return -1;
+    if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
+    if (altered.is_counter && altered.default_ttl > 0)
+        return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
+    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t))
+        return -1;
+    return apply_begin_update(a, x, &altered);
+}
+
+static int drop_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    return apply_begin_drop(a, x);
+}
+
+static int truncate_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    return apply_truncate_table(a, x) ? -1 : NOTHING_TO_DO;
+}
+
+/* ---- objects of further kinds ---- */
+
+static int create_object(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = apply_keyspace(a, true);
+    if (!ks) return -1;
+    if (entry_find(a->c, ch->kind, ks->id, ch->name)) {
+        if (ch->conditional) return NOTHING_TO_DO;
+        return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
+    }
+    const struct entry *old = apply_being_deleted(a, ch->kind, ks->id, ch->name);
+    if (old) return apply_busy(a, old);
+    return apply_begin_create(a, ch->kind, ks, ch->definition);
+}
+
+static int drop_object(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = apply_keyspace(a, false);
+    if (a->err->set) return -1;
+    struct entry *x = ks ? entry_find(a->c, ch->kind, ks->id, ch->name) : NULL;
+    if (!x && ks && apply_being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (!x && ch->conditional) return NOTHING_TO_DO;
+    if (!x) return err_invalid(a->err, "The %s '%s.%s' doesn't exist", ch->kind->word, ch->keyspace, ch->name);
+    return entry_is_pending(x) ? apply_busy(a, x) : apply_begin_drop(a, x);
+}
+
+/* ---- all ---- */
+
+static int check_and_change(struct apply *a) {
+    static int (*const ops[])(struct apply *) = {
+        [CATALOG_CREATE_KEYSPACE] = create_keyspace,   [CATALOG_ALTER_KEYSPACE] = alter_keyspace,
+        [CATALOG_DROP_KEYSPACE] = drop_keyspace,       [CATALOG_CREATE_TABLE] = create_table,
+        [CATALOG_ALTER_TABLE] = alter_table,           [CATALOG_DROP_TABLE] = drop_table,
+        [CATALOG_TRUNCATE_TABLE] = truncate_table,     [CATALOG_CREATE_TYPE] = apply_create_type,
+        [CATALOG_ALTER_TYPE] = apply_alter_type,       [CATALOG_DROP_TYPE] = apply_drop_type,
+        [CATALOG_RESTORE_TABLE] = apply_restore_table, [CATALOG_CREATE_OBJECT] = create_object,
+        [CATALOG_DROP_OBJECT] = drop_object,
+    };
+    uint32_t pending = 0;
+    for (const struct entry *x = a->c->objects.busy; x; x = x->busy_next) pending += entry_is_pending(x);
+    if (system_keyspace(a->c, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
+    if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
+    return ops[a->change->op](a);
+}
+
+/* Undoes in memory a change that could not be recorded. */
+static void undo(struct apply *a, struct entry *x) {
+    if (a->kind == CHANGE_CREATED) {
+        entry_remove(a->c, x);
+        return;
+    }
+    entry_restore_status(a->c, x, a->from);
+    x->due_us = INT64_MAX;
+    entry_fail_with(x, NULL);
+    free((void *)x->next.p);
+    x->next = slice_of(NULL, 0);
+}
+
+/* Records the begin of a change. Without a delay the change ends in the same record, so that
+ * clients never see a status in between. */
+static int record_begin(struct apply *a, struct entry *x) {
+    struct catalog *c = a->c;
+    struct entry_before before;
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    assert(!ks || !regions_are_added(ks)); /* G1 */
+    entry_schedule(c, x);
+    if (a->change->at_once) {
+        x->at_once = true;
+        entry_fail_with(x, NULL);
+    }
+    bool at_once = entry_is_due_at_once(x);
+    if (at_once) entry_finish(c, x, &before);
+    fault_dies(FAULT_DDL);
+    if (at_once ? history_save(c, x, before.status, a->err) : entry_save(c, x, a->err)) {
+        if (at_once) entry_finish_undo(c, x, &before);
+        undo(a, x);
+        return -1;
+    }
+    fault_dies(FAULT_DDL);
+    /* The objects of a dropped keyspace become DELETING in memory only: their own records stay
+     * unchanged, because the keyspace's record covers them, also when the drop ends. */
+    bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
+    for (uint32_t i = 0; keyspace_goes && i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
+        if (y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y)) continue;
+        entry_set_status(c, y, SCHEMA_DELETING);
+        y->due_us = INT64_MAX;
+        y->with_keyspace = true;
+    }
+    if (at_once) entry_finish_keep(c, x, &before);
+    recovery_follow(c, x, a->kind == CHANGE_CREATED);
+    return 0;
+}
+
+static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
+    struct catalog *c = a->c;
+    const struct catalog_change *ch = a->change;
+    /* Cassandra guards its replicated system keyspaces by permissions alone. */
+    if (c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace) && ch->op == CATALOG_ALTER_KEYSPACE &&
+        system_keyspace(c, ch->keyspace))
+        return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
+    int rc = check_and_change(a);
+    if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
+    if (rc != BEGUN) return rc;
+    struct entry *x = a->subject;
+    change_describe(c, a->kind, x, out);
+    /* Erases the failures of earlier changes of the object: catalog_outcome must not report
+     * them. */
+    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
+        if (c->ddl.failures[i].id == x->id) c->ddl.failures[i].id = 0;
+    assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */
+    if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
+    fault_dies(FAULT_DDL);
+    if (x->status == SCHEMA_ACTIVE) table_tell_engine(c, x);
+    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
+    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
+    pthread_cond_broadcast(&c->moved);
+    if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
+    a->told = x->notice;
+    return BEGUN;
+}
+
+enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
+
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) {
+    struct apply a = {.c = c, .change = change, .err = e};
+    if (change->compat) a.compat = *change->compat;
+    arena_init(&a.arena, 16 * 1024, 0);
+    *unfinished = 0;
+    pthread_mutex_lock(&c->lock);
+    notices_await_name(c, change->keyspace, change->name);
+    int rc = notices_reserve(c, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
+    pthread_mutex_unlock(&c->lock);
+    notices_deliver(c, a.told);
+    arena_fini(&a.arena);
+    return rc;
+}
+
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
+    pthread_mutex_lock(&c->lock);
+    const struct entry *x = entry_by_id(c, unfinished);
+    bool goes_on = (x && entry_is_pending(x)) || notices_name_object(c, unfinished); /* N2 */
+    int rc = goes_on ? 1 : 0;
+    for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
+        if (c->ddl.failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", c->ddl.failures[i].words);
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+bool catalog_has_object(struct catalog *c, uint32_t object) {
+    pthread_mutex_lock(&c->lock);
+    const struct entry *x = entry_by_id(c, object);
+    bool there = x && !entry_is_gone(x);
+    pthread_mutex_unlock(&c->lock);
+    return there;
+}

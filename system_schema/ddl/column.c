@@ -1,0 +1,191 @@
+/* ALTER TABLE: dropping, re-adding and renaming columns. Error texts
+ * are Cassandra's (AlterTableStatement). */
+#include <stdlib.h>
+
+#include "system_schema/catalog_state.h"
+#include "system_schema/objects/table_parts.h"
+
+/* ---- dropped columns that are added again ---- */
+
+static const struct schema_dropped *dropped_of(const struct schema_table *t, const char *name) {
+    for (uint32_t i = t->n_dropped; i > 0; i--)
+        if (strcmp(t->dropped[i - 1].name, name) == 0) return &t->dropped[i - 1];
+    return NULL;
+}
+
+/* True if the bytes of every value of old are a valid value of t
+ * (AbstractType.isSerializationCompatibleWith). */
+static bool serializes_as(const struct cql_type *t, const struct cql_type *old) {
+    if (cql_type_eq(t, old)) return true;
+    if (t->id == CQL_TEXT) return old->id == CQL_ASCII;
+    if (t->id == CQL_BLOB)
+        return old->id == CQL_ASCII || old->id == CQL_TEXT || old->id == CQL_COMPOSITE ||
+               old->id == CQL_DYNAMIC_COMPOSITE;
+    if (t->id == CQL_BIGINT || t->id == CQL_TIMESTAMP) return old->id == CQL_BIGINT || old->id == CQL_TIMESTAMP;
+    return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen &&
+           serializes_as(t->args[0], old->args[0]);
+}
+
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a,
+                             struct err *e) {
+    static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
+    const struct schema_dropped *old = dropped_of(t, col->name);
+    if (!old) return 0;
+    const struct cql_type *was = cql_type_parse(a, slice_str(old->type), NULL, NULL, NULL, e);
+    if (!was) return -1;
+    if (!serializes_as(col->type, was)) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
+        cql_type_print(col->type, &text);
+        buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
+        return err_set_buf(e, ERR_INVALID, &text);
+    }
+    if (col->type->id == CQL_COUNTER)
+        return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
+    if (col->kind == old->kind) return 0;
+    return err_invalid(e, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s",
+                       col->name, kinds[col->kind], kinds[old->kind]);
+}
+
+int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col,
+                        struct table_parts *parts) {
+    const struct schema_dropped *old = dropped_of(t, col->name);
+    if (!old) return parts->n_column_ids++;
+    return catalog_check_comes_back(t, col, &a->arena, a->err) ? -1 : (int64_t)old->id;
+}
+
+/* ---- added columns ---- */
+
+static int refuse_taken(const struct catalog_column *col, struct err *e) {
+    return err_invalid(e, "Column with name '%s' already exists", col->name);
+}
+
+int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) {
+    if (schema_column_find(t, col->name)) return refuse_taken(col, e);
+    if (col->kind != COLUMN_STATIC || t->n_clustering) return 0;
+    return err_invalid(
+        e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+}
+
+int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { return refuse_taken(col, a->err); }
+
+/* ---- dropped columns ---- */
+
+/* Replaces user types, which may be dropped later, by tuples. */
+static const struct cql_type *without_names(struct apply *a, const struct cql_type *t) {
+    if (t->n_args == 0 || cql_type_is_custom(t)) return t;
+    const struct cql_type **args = ARENA_ARRAY(&a->arena, t->n_args, const struct cql_type *);
+    if (!args) return err_nomem(a->err), NULL;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (!(args[i] = without_names(a, t->args[i]))) return NULL;
+    return cql_type_new(&a->arena, t->id == CQL_UDT ? CQL_TUPLE : t->id, t->frozen, args, t->n_args, t->dimension,
+                        a->err);
+}
+
+static const char *type_text(struct apply *a, const struct cql_type *t) {
+    const struct cql_type *plain = without_names(a, t);
+    struct buf text;
+    if (!plain) return NULL;
+    buf_init(&text, 0);
+    cql_type_print_stored(plain, &text);
+    struct slice copy = buf_failed(&text) ? (struct slice){0} : arena_dup(&a->arena, buf_slice(&text));
+    buf_fini(&text);
+    if (!copy.p) err_nomem(a->err);
+    return (const char *)copy.p;
+}
+
+static int by_id(const void *a, const void *b) {
+    uint32_t x = ((const struct schema_dropped *)a)->id, y = ((const struct schema_dropped *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* Records the drop; it replaces an earlier drop of the same column. */
+static int note(struct apply *a, const struct schema_column *col, struct schema_dropped *all, uint32_t *n) {
+    uint32_t at = 0;
+    while (at < *n && all[at].id != col->id) at++;
+    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock))
+                                                   : a->change->drop_us;
+    if (at == *n) ++*n;
+    else if (all[at].dropped_us > when) when = all[at].dropped_us; /* cells that an earlier drop deleted stay deleted */
+    all[at] = (struct schema_dropped){
+        .name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
+    return all[at].type ? 0 : -1;
+}
+
+static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col,
+                      const char *name) {
+    const struct catalog_change *ch = a->change;
+    if (!col) return err_invalid(a->err, "Column %s was not found in table '%s.%s'", name, ch->keyspace, t->name);
+    if (schema_column_is_key(col)) return err_invalid(a->err, "Cannot drop PRIMARY KEY column %s", name);
+    if (col->type->id == CQL_UDT && !col->type->frozen)
+        return err_invalid(a->err, "Cannot drop non-frozen column %s of user type %s", name, col->type->name);
+    return 0;
+}
+
+int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    parts->n_dropped = t->n_dropped;
+    parts->dropped = t->dropped;
+    if (ch->n_drops == 0) return 0;
+    struct schema_dropped *all = ARENA_ARRAY(&a->arena, t->n_dropped + ch->n_drops, struct schema_dropped);
+    bool *gone = ARENA_ARRAY(&a->arena, t->n_columns, bool);
+    uint32_t n = t->n_dropped, kept = 0;
+    if (!all || !gone) return err_nomem(a->err);
+    if (n) memcpy(all, t->dropped, n * sizeof *all);
+    for (uint32_t i = 0; i < ch->n_drops; i++) {
+        const struct schema_column *col = schema_column_find(t, ch->drops[i]);
+        if (!col && ch->column_conditional) continue;
+        if (check_drop(a, t, col, ch->drops[i])) return -1;
+        if (!gone[col->ordinal] && note(a, col, all, &n)) return -1;
+        gone[col->ordinal] = true;
+    }
+    qsort(all, n, sizeof *all, by_id);
+    for (uint32_t i = 0; i < parts->n_columns; i++)
+        if (!gone[i]) parts->columns[kept++] = parts->columns[i];
+    parts->n_columns = kept;
+    parts->n_dropped = n;
+    parts->dropped = all;
+    return 0;
+}
+
+/* ---- renamed columns ---- */
+
+static struct schema_column *find(struct table_parts *parts, const char *name) {
+    for (uint32_t i = 0; i < parts->n_columns; i++)
+        if (strcmp(parts->columns[i].name, name) == 0) return &parts->columns[i];
+    return NULL;
+}
+
+/* True if a later rename of the same column replaces the i-th: the last one counts. */
+static bool is_renamed_later(const struct catalog_change *ch, uint32_t i) {
+    for (uint32_t k = i + 1; k < ch->n_renames; k++)
+        if (strcmp(ch->rename_from[k], ch->rename_from[i]) == 0) return true;
+    return false;
+}
+
+/* Renames the columns one after the other, as Cassandra does; each old name is looked up in the
+ * table before the statement. IF EXISTS makes no difference, as in Cassandra. */
+int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    for (uint32_t i = 0; i < ch->n_renames; i++) {
+        const char *from = ch->rename_from[i], *to = ch->rename_to[i];
+        if (is_renamed_later(ch, i)) continue;
+        const struct schema_column *col = schema_column_find(t, from);
+        if (!col) {
+            struct buf text;
+            buf_init(&text, 4096);
+            buf_put_str(&text, "Undefined column name ");
+            cql_identifier_print(from, true, &text);
+            buf_printf(&text, " in table %s.%s", ch->keyspace, t->name);
+            return err_set_buf(a->err, ERR_INVALID, &text);
+        }
+        if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
+        if (schema_column_find(t, to) || find(parts, to))
+            return err_invalid(
+                a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists",
+                from, to, ch->keyspace, t->name);
+        find(parts, from)->name = to;
+    }
+    return 0;
+}

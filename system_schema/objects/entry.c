@@ -1,0 +1,404 @@
+/* Entries in memory and their records in the engine. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/murmur3.h"
+#include "system_schema/catalog_state.h"
+
+static const char counter_key[] = "catalog/next_id";
+
+int form_set(struct slice *form, struct slice bytes, struct err *e) {
+    uint8_t *copy = NULL;
+    if (bytes.n) {
+        copy = malloc(bytes.n);
+        if (!copy) return err_nomem(e);
+        memcpy(copy, bytes.p, bytes.n);
+    }
+    free((void *)form->p);
+    *form = slice_of(copy, bytes.n);
+    return 0;
+}
+
+/* ---- the indexes of entries ---- */
+
+static uint32_t id_bucket(const struct catalog *c, uint32_t id) {
+    return id * 2654435761u & (c->objects.n_buckets - 1);
+}
+
+static uint32_t name_bucket(const struct catalog *c, uint32_t keyspace_id, const char *name) {
+    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (c->objects.n_buckets - 1);
+}
+
+static void index_put(struct catalog *c, struct entry *x) {
+    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
+    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
+    x->id_next = *id;
+    *id = x;
+    x->name_next = *name;
+    *name = x;
+}
+
+/* Makes room for one more entry. */
+static int make_room(struct catalog *c, struct err *e) {
+    if (c->objects.n_entries < c->objects.n_buckets) return 0;
+    uint32_t n = c->objects.n_buckets ? c->objects.n_buckets * 2 : 64;
+    struct entry **entries = realloc(c->objects.entries, n * sizeof *entries);
+    if (entries) c->objects.entries = entries;
+    struct entry **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
+    if (!entries || !by_id || !by_name) {
+        free(by_id);
+        free(by_name);
+        return err_nomem(e);
+    }
+    free(c->objects.by_id);
+    free(c->objects.by_name);
+    c->objects.by_id = by_id;
+    c->objects.by_name = by_name;
+    c->objects.n_buckets = n;
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) index_put(c, c->objects.entries[i]);
+    return 0;
+}
+
+/* ---- entries ---- */
+
+/* Sets the status, counts it and touches the entry. Keeps the busy list, which holds the entries
+ * that are not ACTIVE. */
+static void status_is(struct catalog *c, struct entry *x, enum schema_status to) {
+    bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
+    x->status = to;
+    x->busy = busy;
+    c->objects.counts[to]++;
+    if (busy && !was_busy) {
+        x->busy_next = c->objects.busy;
+        x->busy_prev = NULL;
+        if (c->objects.busy) c->objects.busy->busy_prev = x;
+        c->objects.busy = x;
+    } else if (!busy && was_busy) {
+        *(x->busy_prev ? &x->busy_prev->busy_next : &c->objects.busy) = x->busy_next;
+        if (x->busy_next) x->busy_next->busy_prev = x->busy_prev;
+    }
+    entry_touch(c, x);
+}
+
+void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to) {
+    c->objects.counts[x->status]--;
+    status_is(c, x, to);
+}
+
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+                        const char *name, struct err *e) {
+    if (make_room(c, e)) return NULL;
+    struct entry *x = calloc(1, sizeof *x);
+    char *copy = strdup(name);
+    if (!x || !copy) {
+        free(x);
+        free(copy);
+        err_nomem(e);
+        return NULL;
+    }
+    *x = (struct entry){.kind = kind,
+                        .catalog = c,
+                        .id = id,
+                        .storage = id,
+                        .keyspace_id = keyspace_id,
+                        .name = copy,
+                        .due_us = INT64_MAX};
+    x->since_us = clock_mono_us(c->clock);
+    x->index = c->objects.n_entries;
+    c->objects.entries[c->objects.n_entries++] = x;
+    index_put(c, x);
+    struct entry *ks = keyspace_id ? entry_by_id(c, keyspace_id) : NULL;
+    if (ks) ks->n_objects++;
+    status_is(c, x, SCHEMA_CREATING);
+    return x;
+}
+
+void entry_free(struct entry *x) {
+    if (x->shown) schema_table_unref(x->shown);
+    free((void *)x->form.p);
+    free((void *)x->next.p);
+    free(x->failure);
+    free(x->name);
+    free(x);
+}
+
+void entry_remove(struct catalog *c, struct entry *x) {
+    assert(!x->shown);
+    struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (ks) ks->n_objects--;
+    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
+    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
+    while (*id != x) id = &(*id)->id_next;
+    *id = x->id_next;
+    while (*name != x) name = &(*name)->name_next;
+    *name = x->name_next;
+    entry_restore_status(c, x, SCHEMA_ACTIVE); /* takes it off the busy list */
+    c->objects.counts[SCHEMA_ACTIVE]--;
+    struct entry **touched = &c->objects.touched;
+    while (*touched && *touched != x) touched = &(*touched)->next_touched;
+    if (*touched) *touched = x->next_touched;
+    c->objects.entries[x->index] = c->objects.entries[--c->objects.n_entries];
+    c->objects.entries[x->index]->index = x->index;
+    entry_free(x);
+}
+
+struct entry *entry_by_id(struct catalog *c, uint32_t id) {
+    struct entry *x = c->objects.n_buckets ? c->objects.by_id[id_bucket(c, id)] : NULL;
+    while (x && x->id != id) x = x->id_next;
+    return x;
+}
+
+static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
+                          bool deleting) {
+    struct entry *x = c->objects.n_buckets ? c->objects.by_name[name_bucket(c, keyspace_id, name)] : NULL;
+    for (; x; x = x->name_next) {
+        if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0)
+            continue;
+        if ((x->status == SCHEMA_DELETING) == deleting) return x;
+    }
+    return NULL;
+}
+
+struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+    return find(c, kind, keyspace_id, name, false);
+}
+
+struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name) {
+    return find(c, kind, keyspace_id, name, true);
+}
+
+void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to) {
+    static const bool legal[SCHEMA_STATUSES][SCHEMA_STATUSES] = {
+#define STATUS_MOVE(from, to) [SCHEMA_##from][SCHEMA_##to] = true,
+#include "system_schema/objects/status_move.def"
+#undef STATUS_MOVE
+    };
+    assert(legal[x->status][to]);
+    entry_restore_status(c, x, to);
+    x->since_us = clock_mono_us(c->clock);
+}
+
+/* Decodes a user type. The limit on depth ends the recursion of a type that needs itself, which
+ * no statement can create. */
+static const struct cql_type *decode_type(struct catalog *c, const struct entry *x, struct arena *a, struct err *e) {
+    const struct object_place at = entry_place(c, x);
+    if (c->objects.type_depth == CQL_TYPE_DEPTH_MAX) {
+        err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name);
+        return NULL;
+    }
+    c->objects.type_depth++;
+    const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
+    c->objects.type_depth--;
+    return t ? t->type : NULL;
+}
+
+static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name,
+                                        struct err *e) {
+    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
+    (void)keyspace;
+    return x ? decode_type(ks->catalog, x, a, e) : NULL;
+}
+
+static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name,
+                                                struct err *e) {
+    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
+    return x ? decode_type(ks->catalog, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
+}
+
+struct object_place entry_place(struct catalog *c, const struct entry *x) {
+    struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
+    bool deleting = x->status == SCHEMA_DELETING || entry_is_gone(x);
+    return (struct object_place){.keyspace = ks->name,
+                                 .name = x->name,
+                                 .find = deleting ? find_type_or_name : find_type,
+                                 .arg = ks};
+}
+
+int entry_save(struct catalog *c, const struct entry *x, struct err *e) { return entry_save_with(c, x, 0, NULL, e); }
+
+int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) {
+    const struct record r = {.tag = x->kind->tag,
+                             .status = x->status,
+                             .id = x->id,
+                             .keyspace_id = x->keyspace_id,
+                             .storage = x->storage,
+                             .name = slice_str(x->name),
+                             .form = x->form,
+                             .next = x->next,
+                             .progress = x->replicated};
+    const struct object_place at = entry_place(c, x);
+    uint8_t key[RECORD_KEY_SIZE];
+    struct buf b;
+    record_key(r.tag, r.id, key);
+    buf_init(&b, 0);
+    int rc = record_write(&r, &b, e);
+    if (!rc) rc = record_check_forms(x->kind, &at, &r, e);
+    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
+    if (!all) err_nomem(e);
+    if (all && n) memcpy(all + 1, more, n * sizeof *all);
+    if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
+    if (rc == 0) rc = all ? eng_meta_write(c->eng, n + 1, all, e) : -1;
+    free(all);
+    buf_fini(&b);
+    return rc;
+}
+
+int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
+    uint8_t key[RECORD_KEY_SIZE];
+    record_key(x->kind->tag, x->id, key);
+    return eng_meta_delete(c->eng, slice_of(key, sizeof key), e);
+}
+
+int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) {
+    uint8_t value[4];
+    if (n >= UINT32_MAX - c->objects.next_id)
+        return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
+                       UINT32_MAX);
+    store_u32(value, c->objects.next_id + n);
+    if (eng_meta_put(c->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
+    *first = c->objects.next_id;
+    c->objects.next_id += n;
+    return 0;
+}
+
+int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) { return entry_next_ids(c, 1, id, e); }
+
+/* ---- the start ---- */
+
+struct load {
+    struct catalog *c;
+    const struct object_kind *kind;
+    uint32_t last_id; /* the greatest id seen, also in damaged records */
+};
+
+static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name,
+                      const char *why) {
+    c->objects.n_set_aside++;
+    log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word,
+              SLICE_FMT(name), kind->tag, id, why);
+}
+
+static int load_record(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct load *l = arg;
+    struct record r;
+    struct err why = {0};
+    int rc = record_decode(key, value, &r, &why);
+    if (r.id > l->last_id) l->last_id = r.id;
+    if (r.storage > l->last_id) l->last_id = r.storage;
+    if (rc) {
+        set_aside(l->c, l->kind, r.id, r.name, why.text);
+        return 0;
+    }
+    char *name = strndup((const char *)r.name.p, r.name.n);
+    struct entry *x = name ? entry_add(l->c, l->kind, r.id, r.keyspace_id, name, e) : NULL;
+    free(name);
+    if (!x) return err_nomem(e);
+    x->storage = r.storage;
+    x->old_keys = r.old_keys;
+    x->replicated = r.progress;
+    entry_restore_status(l->c, x, r.status);
+    return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
+}
+
+/* True if an older object has the same name. Both exist if one was set aside at a start and the
+ * other was created then. */
+static bool is_doubled(const struct catalog *c, const struct entry *x) {
+    if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
+    for (const struct entry *y = c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
+        bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
+        if (namesake && y->status != SCHEMA_DELETING && !entry_is_gone(y) && y->id < x->id) return true;
+    }
+    return false;
+}
+
+/* Checks the properties that the catalogue relies on in every entry. */
+static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind))
+        return err_set(why, ERR_SERVER, "its keyspace cannot be read");
+    const struct object_place at = entry_place(c, x);
+    if (form_check(x->kind, &at, x->form, why)) return -1;
+    if (!x->old_keys) return 0;
+    struct arena a;
+    arena_init(&a, 16 * 1024, 0);
+    const void *definition = x->kind->decode(x->form, &at, &a, why);
+    bool readable = definition && !x->kind->has_old_keys(definition);
+    arena_fini(&a);
+    if (readable) return 0;
+    return err_set(why, ERR_SERVER,
+                   "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
+}
+
+/* Gives up a change under way whose form cannot be read; the object keeps its present
+ * definition. */
+static int check_next(struct catalog *c, struct entry *x, struct err *e) {
+    const struct object_place at = entry_place(c, x);
+    struct err why = {0};
+    if (x->next.n == 0 || form_check(x->kind, &at, x->next, &why) == 0) return 0;
+    if (why.no_memory) return err_nomem(e);
+    log_error("catalog: the change of %s %s.%s that was under way is given up: %s", x->kind->word, at.keyspace, at.name,
+              why.text);
+    free((void *)x->next.p);
+    x->next = slice_of(NULL, 0);
+    return 0;
+}
+
+/* Sets aside the entries that cannot be read. *any: there were some, so that others that need
+ * them may fail now. */
+static int check_readable(struct catalog *c, const struct object_kind *kind, bool *any, struct err *e) {
+    *any = false;
+    for (uint32_t i = 0; i < c->objects.n_entries;) {
+        struct entry *x = c->objects.entries[i];
+        struct err why = {0};
+        if (x->kind != kind || check_entry(c, x, &why) == 0) {
+            if (x->kind == kind && check_next(c, x, e)) return -1;
+            i++;
+            continue;
+        }
+        if (why.no_memory) return err_nomem(e);
+        set_aside(c, kind, x->id, slice_str(x->name), why.text);
+        entry_remove(c, x);
+        *any = true;
+    }
+    return 0;
+}
+
+static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
+    for (bool any = true; any;)
+        if (check_readable(c, kind, &any, e)) return -1;
+    for (uint32_t i = 0; i < c->objects.n_entries;) {
+        struct entry *x = c->objects.entries[i];
+        if (x->kind == kind && is_doubled(c, x)) {
+            set_aside(c, kind, x->id, slice_str(x->name), "another object has its name");
+            entry_remove(c, x);
+        } else {
+            i++;
+        }
+    }
+    return 0;
+}
+
+static int load_counter(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)key, (void)e;
+    if (value.n == 4) *(uint32_t *)arg = load_u32(value.p);
+    else log_error("catalog: the record of the next id is damaged: ids go on behind the greatest in use");
+    return 0;
+}
+
+int entries_load(struct catalog *c, struct err *e) {
+    c->objects.next_id = FIRST_STORAGE_ID;
+    struct load l = {.c = c, .last_id = FIRST_STORAGE_ID - 1};
+    if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->objects.next_id, e)) return -1;
+    for (uint32_t i = 0; i < c->objects.n_kinds; i++) {
+        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', c->objects.kinds[i]->tag, '/', 0};
+        l.kind = c->objects.kinds[i];
+        if (eng_meta_scan(c->eng, slice_str(prefix), load_record, &l, e)) return -1;
+        if (check_entries(c, l.kind, e)) return -1;
+    }
+    if (c->objects.next_id <= l.last_id) c->objects.next_id = l.last_id + 1;
+    return 0;
+}

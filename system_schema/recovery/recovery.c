@@ -1,0 +1,527 @@
+#include "system_schema/recovery/recovery.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+#include "system_schema/objects/meta_batch.h"
+
+enum { RECORD_VERSION = 2, RECORD_WITHOUT_LINEAGE = 1, KEY_MAX = 16 };
+
+static int64_t now_us(const struct catalog *c) { return clock_wall_us(c->clock); }
+
+/* ---- records ---- */
+
+static struct slice record_name(const char *prefix, uint32_t id, uint8_t key[KEY_MAX]) {
+    size_t n = strlen(prefix);
+    memcpy(key, prefix, n);
+    store_u32(key + n, id);
+    return slice_of(key, n + 4);
+}
+
+static void encode(const struct history *h, struct buf *b) {
+    buf_u8(b, RECORD_VERSION);
+    buf_u8(b, h->begun && !h->unwanted);
+    buf_u32(b, h->table);
+    buf_u64(b, (uint64_t)h->gone_us);
+    buf_u32(b, h->lineage);
+    form_put_text(b, h->keyspace);
+    form_put_text(b, h->name);
+    buf_uvarint(b, h->n_versions);
+    for (uint32_t i = 0; i < h->n_versions; i++) {
+        buf_u64(b, (uint64_t)h->versions[i].from_us);
+        buf_uvarint(b, h->versions[i].form.n);
+        buf_put_slice(b, h->versions[i].form);
+    }
+}
+
+static int save(struct catalog *c, const struct history *h, struct err *e) {
+    uint8_t key[KEY_MAX];
+    struct buf b;
+    buf_init(&b, 0);
+    encode(h, &b);
+    int rc = buf_failed(&b) ? err_nomem(e)
+                            : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
+    buf_fini(&b);
+    return rc;
+}
+
+static void save_or_say(struct catalog *c, const struct history *h) {
+    struct err e = {0};
+    if (save(c, h, &e)) log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
+}
+
+/* ---- in memory ---- */
+
+static void history_free(struct history *h) {
+    for (uint32_t i = 0; i < h->n_versions; i++) free((void *)h->versions[i].form.p);
+    free(h->versions);
+    free(h->keyspace);
+    free(h->name);
+    free(h);
+}
+
+void recovery_free(struct catalog *c) {
+    for (struct history *h = c->recovery.histories, *next; h; h = next) {
+        next = h->next;
+        history_free(h);
+    }
+    c->recovery.histories = NULL;
+}
+
+static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name,
+                                   struct err *e) {
+    struct history *h = calloc(1, sizeof *h);
+    if (h)
+        *h = (struct history){
+            .id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name),
+            .next = c->recovery.histories};
+    if (h && h->keyspace && h->name) return c->recovery.histories = h;
+    if (h) history_free(h);
+    err_nomem(e);
+    return NULL;
+}
+
+static int add_version(struct history *h, int64_t from_us, struct slice form, struct err *e) {
+    struct history_version *all = realloc(h->versions, (h->n_versions + 1) * sizeof *all);
+    if (!all) return err_nomem(e);
+    h->versions = all;
+    all[h->n_versions] = (struct history_version){.from_us = from_us};
+    if (form_set(&all[h->n_versions].form, form, e)) return -1;
+    h->n_versions++;
+    return 0;
+}
+
+static struct history *of_table(struct catalog *c, uint32_t table) {
+    struct history *h = c->recovery.histories;
+    while (h && (h->table != table || h->unwanted)) h = h->next;
+    return h;
+}
+
+/* True if the history is of the lineage and can be restored from. */
+static bool is_of(const struct history *h, uint32_t lineage) {
+    return h->lineage == lineage && h->begun && !h->unwanted;
+}
+
+int64_t recovery_earliest(struct catalog *c, const struct history *of) {
+    int64_t since = INT64_MAX, window = now_us(c) - c->recovery.window_us;
+    for (const struct history *h = c->recovery.histories; h; h = h->next) {
+        int64_t own = is_of(h, of->lineage) ? eng_history_since(c->eng, h->id) : INT64_MAX;
+        if (own < since) since = own;
+    }
+    return since > window ? since : window;
+}
+
+struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us) {
+    struct history *best = newest;
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
+        if (!is_of(h, newest->lineage)) continue;
+        int64_t since = eng_history_since(c->eng, h->id), best_since = eng_history_since(c->eng, best->id);
+        bool closer = best_since > at_us ? since < best_since : since <= at_us && since > best_since;
+        if (closer) best = h;
+    }
+    return best;
+}
+
+struct slice recovery_form(const struct history *h, int64_t at_us) {
+    uint32_t i = 0;
+    while (i + 1 < h->n_versions && h->versions[i + 1].from_us <= at_us) i++;
+    return h->versions[i].form;
+}
+
+struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name) {
+    struct history *last = NULL;
+    const struct entry *ks = entry_find(c, &keyspace_kind, 0, keyspace), *x = NULL;
+    if (ks && !(x = entry_find(c, &table_kind, ks->id, name))) x = entry_find_deleting(c, &table_kind, ks->id, name);
+    struct history *own = x ? of_table(c, x->id) : NULL;
+    if (x) return own && own->begun ? own : NULL;
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
+        bool named = strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
+        bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(c, h);
+        if (there && named && (!last || h->gone_us > last->gone_us)) last = h;
+    }
+    return last;
+}
+
+/* ---- following the tables ---- */
+
+struct wishes {
+    bool wanted;
+    int64_t gc_grace;
+};
+
+static struct wishes wishes_of(struct catalog *c, const struct entry *x) {
+    const struct object_place at = entry_place(c, x);
+    struct wishes w = {0};
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 16 * 1024, 0);
+    const struct schema_table *t = x->kind->decode(x->form, &at, &a, &e);
+    if (t) w = (struct wishes){schema_has_pitr(t), t->gc_grace_seconds};
+    arena_fini(&a);
+    return w;
+}
+
+static void begin(struct catalog *c, struct entry *x, bool fresh) {
+    struct err e = {0};
+    uint32_t id;
+    struct history *h = entry_next_id(c, &id, &e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, &e);
+    if (h) h->table = h->lineage = x->id;
+    if (h && fresh && save(c, h, &e) == 0 && eng_history_begin(c->eng, x->storage, id, false, &e) == 0 &&
+        add_version(h, eng_history_since(c->eng, id), x->form, &e) == 0) {
+        assert(eng_history_since(c->eng, id) != INT64_MAX); /* W1 */
+        h->begun = true;
+        x->history = id;
+        save_or_say(c, h);
+    }
+    if (e.set) log_warn("the history of %s is not begun yet: %s", x->name, e.text);
+    pthread_cond_broadcast(&c->recovery.keep);
+}
+
+/* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
+static void give_up(struct catalog *c, struct entry *x) {
+    eng_history_end(c->eng, x->storage);
+    x->history = 0;
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
+        if (h->lineage != x->id || h->unwanted) continue;
+        h->unwanted = true;
+        h->table = 0;
+        save_or_say(c, h);
+    }
+    pthread_cond_broadcast(&c->recovery.keep);
+}
+
+static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
+    struct history *h = of_table(c, x->id);
+    if (x->restored_from && x->status != SCHEMA_RESTORING) { /* the restore has ended: erase its plan */
+        uint8_t key[KEY_MAX];
+        struct err e = {0};
+        if (eng_meta_delete(c->eng, record_name("restore/", x->id, key), &e))
+            log_warn("the plan of a restore stays: %s", e.text);
+    }
+    if (entry_is_gone(x) && h && !h->begun) {
+        give_up(c, x);
+    } else if (entry_is_gone(x) && h) {
+        eng_history_end(c->eng, x->storage);
+        h->gone_us = now_us(c);
+        h->table = 0;
+        save_or_say(c, h);
+    }
+    if (x->status != SCHEMA_ACTIVE) return;
+    struct wishes w = wishes_of(c, x);
+    if (h) eng_table_set(c->eng, h->id, w.gc_grace);
+    if (!w.wanted && h) give_up(c, x);
+    else if (w.wanted && !h) begin(c, x, fresh);
+    else if (w.wanted && h->begun && !slice_eq(h->versions[h->n_versions - 1].form, x->form)) {
+        struct err e = {0};
+        if (add_version(h, now_us(c), x->form, &e))
+            log_error("the history of %s does not know its new definition: %s", x->name, e.text);
+        else save_or_say(c, h);
+    }
+    if (w.wanted && (h = of_table(c, x->id))) eng_table_set(c->eng, h->id, w.gc_grace);
+}
+
+void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
+    if (x->kind == &table_kind) follow_table(c, x, fresh);
+    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < c->objects.n_entries; i++) {
+        struct entry *y = c->objects.entries[i];
+        if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(c, y, false);
+    }
+}
+
+/* ---- a new storage id for the rows ---- */
+
+/* Begins a history for the new storage id. It is recorded as unwanted, so that a restart frees
+ * it unless the batch with the table's record follows. */
+static struct history *begin_at(struct catalog *c, const struct entry *x, uint32_t storage, struct err *e) {
+    uint32_t id;
+    struct history *h = entry_next_id(c, &id, e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, e);
+    if (!h) return NULL;
+    h->lineage = x->id;
+    h->unwanted = true;
+    if (save(c, h, e) || eng_history_begin(c->eng, storage, id, false, e) ||
+        add_version(h, eng_history_since(c->eng, id), x->form, e))
+        return NULL;
+    eng_table_set(c->eng, id, wishes_of(c, x).gc_grace);
+    return h;
+}
+
+static int add_record(struct recovery_turn *turn, const struct history *h, struct err *e) {
+    struct buf *b = &turn->records[turn->n];
+    encode(h, b);
+    turn->changes[turn->n] = (struct eng_meta_change){.key = record_name("recovery/", h->id, turn->keys[turn->n]),
+                                                      .value = buf_slice(b)};
+    turn->n++;
+    return buf_failed(b) ? err_nomem(e) : 0;
+}
+
+int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+                        struct err *e) {
+    *turn = (struct recovery_turn){.old = of_table(c, x->id)};
+    for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
+    if (!turn->old) return 0;
+    bool begun = turn->old->begun;
+    if (!begun) give_up(c, x); /* its rows are about to be freed */
+    if (!begun) turn->old = NULL;
+    turn->fresh = begin_at(c, x, storage, e);
+    if (!turn->fresh) return -1;
+    int64_t at_us = eng_history_since(c->eng, turn->fresh->id);
+    assert(at_us != INT64_MAX); /* W1 */
+    if (turn->old) {
+        turn->old->table = 0;
+        turn->old->gone_us = at_us;
+    }
+    turn->fresh->table = x->id;
+    turn->fresh->gone_us = INT64_MAX;
+    turn->fresh->begun = true;
+    turn->fresh->unwanted = false;
+    return (turn->old && add_record(turn, turn->old, e)) || add_record(turn, turn->fresh, e) ? -1 : 0;
+}
+
+void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done) {
+    for (int i = 0; i < 2; i++) buf_fini(&turn->records[i]);
+    if (!turn->old && !turn->fresh) return;
+    eng_history_end(c->eng, storage);
+    if (done) {
+        x->history = turn->fresh->id;
+    } else {
+        if (turn->fresh) turn->fresh->unwanted = true, turn->fresh->begun = false, turn->fresh->table = 0;
+        if (turn->old) turn->old->table = x->id, turn->old->gone_us = INT64_MAX;
+    }
+    pthread_cond_broadcast(&c->recovery.keep);
+}
+
+int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
+    uint8_t key[KEY_MAX], value[12];
+    store_u32(value, h->id);
+    store_u64(value + 4, (uint64_t)at_us);
+    x->waits = true;
+    x->restored_from = h->id;
+    x->restored_at_us = at_us;
+    return eng_meta_put(c->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
+}
+
+/* ---- for the recovery worker ---- */
+
+int recovery_record(struct catalog *c, const struct history *h, struct err *e) { return save(c, h, e); }
+
+int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) {
+    if (add_version(h, eng_history_since(c->eng, h->id), x->form, e)) return -1;
+    assert(eng_history_since(c->eng, h->id) != INT64_MAX); /* W1 */
+    h->begun = true;
+    if (save(c, h, e) == 0) {
+        x->history = h->id;
+        entry_touch(c, x);
+        return catalog_publish(c, e);
+    }
+    h->begun = false;
+    free((void *)h->versions[--h->n_versions].form.p);
+    return -1;
+}
+
+/* Frees the definitions that are older than the one in force at the floor. */
+void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us) {
+    uint32_t old = 0;
+    while (old + 1 < h->n_versions && h->versions[old + 1].from_us <= floor_us) free((void *)h->versions[old++].form.p);
+    if (!old) return;
+    h->n_versions -= old;
+    memmove(h->versions, h->versions + old, h->n_versions * sizeof *h->versions);
+    save_or_say(c, h);
+}
+
+int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
+    uint8_t key[KEY_MAX];
+    if (eng_meta_delete(c->eng, record_name("recovery/", h->id, key), e)) return -1;
+    struct history **at = &c->recovery.histories;
+    while (*at != h) at = &(*at)->next;
+    *at = h->next;
+    history_free(h);
+    return 0;
+}
+
+/* ---- the start ---- */
+
+static int load_history(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct rd rd = rd_of(value);
+    struct arena a;
+    arena_init(&a, 4096, 0);
+    uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
+    uint32_t table = rd_u32(&rd);
+    int64_t gone_us = (int64_t)rd_u64(&rd);
+    uint32_t id = key.n >= 4 ? load_u32(key.p + key.n - 4) : 0,
+             lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
+    const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
+    struct history *h = history_new(c, id, keyspace, name, e);
+    int rc = h ? 0 : -1;
+    for (uint64_t n = h ? rd_uvarint(&rd) : 0; n && !rd.bad && !rc; n--) {
+        int64_t from_us = (int64_t)rd_u64(&rd);
+        struct slice form = rd_bytes(&rd, rd_uvarint(&rd));
+        if (!rd.bad) rc = add_version(h, from_us, form, e);
+    }
+    if (h) {
+        h->table = table;
+        h->lineage = lineage ? lineage : table ? table : id; /* ids are unique over tables and histories */
+        h->gone_us = gone_us;
+        h->begun = begun && h->n_versions && !rd.bad && version > 0 && version <= RECORD_VERSION;
+        h->unwanted = !h->begun;
+        if (begun && !h->begun)
+            log_error("the record of the history of %s.%s is damaged: its tables cannot be restored from it", keyspace,
+                      name);
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+static int load_plan(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct entry *x = key.n >= 4 ? entry_by_id(c, load_u32(key.p + key.n - 4)) : NULL;
+    (void)e;
+    if (!x || value.n != 12) return 0;
+    x->restored_from = load_u32(value.p);
+    x->restored_at_us = (int64_t)load_u64(value.p + 4);
+    x->waits = x->status == SCHEMA_RESTORING;
+    return 0;
+}
+
+/* ---- histories of a saved state ---- */
+
+struct saved_histories {
+    const char *keyspace;
+    int (*fn)(void *arg, uint32_t id, struct err *e);
+    void *arg;
+    uint32_t (*id_of)(const void *arg, uint32_t id);
+    const void *id_arg;
+    struct meta_batch *batch;
+};
+
+/* True if the record is of a history of the keyspace that has begun. */
+static bool is_kept(const struct saved_histories *s, struct slice value) {
+    struct rd rd = rd_of(value);
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 1024, 0);
+    uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
+    rd_bytes(&rd, 4 + 8 + (version == RECORD_WITHOUT_LINEAGE ? 0 : 4));
+    const char *keyspace = form_get_text(&rd, &a, &e);
+    bool kept = !rd.bad && begun && keyspace && !strcmp(keyspace, s->keyspace);
+    arena_fini(&a);
+    return kept;
+}
+
+static int tell_saved(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    return key.n >= 4 && is_kept(s, value) ? s->fn(s->arg, load_u32(key.p + key.n - 4), e) : 0;
+}
+
+int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
+                        void *arg, struct err *e) {
+    struct saved_histories s = {.keyspace = keyspace, .fn = fn, .arg = arg};
+    return eng_meta_scan(state, slice_str("recovery/"), tell_saved, &s, e);
+}
+
+static int take_history(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    uint8_t name[KEY_MAX];
+    if (key.n < 4 || !is_kept(s, value)) return 0;
+    return meta_batch_put(s->batch, record_name("recovery/", s->id_of(s->id_arg, load_u32(key.p + key.n - 4)), name),
+                          value, e);
+}
+
+/* Only plans that name a history of the keyspace have an id in id_of; others are skipped. */
+static int take_plan(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    uint8_t plan[12];
+    uint32_t id = value.n == sizeof plan ? s->id_of(s->id_arg, load_u32(value.p)) : 0;
+    if (!id) return 0;
+    memcpy(plan, value.p, sizeof plan);
+    store_u32(plan, id);
+    return meta_batch_put(s->batch, key, slice_of(plan, sizeof plan), e);
+}
+
+int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
+                       uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
+                       struct err *e) {
+    struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
+        uint8_t key[KEY_MAX];
+        struct buf value;
+        bool unwanted = h->unwanted;
+        if (strcmp(h->keyspace, keyspace) != 0) continue;
+        buf_init(&value, 0);
+        h->unwanted = true; /* it is recorded as not begun, so that it is freed */
+        encode(h, &value);
+        h->unwanted = unwanted;
+        int rc = buf_failed(&value) ? err_nomem(e)
+                                    : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
+        buf_fini(&value);
+        if (rc) return -1;
+    }
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        uint8_t key[KEY_MAX];
+        const struct entry *x = c->objects.entries[i];
+        bool planned = x->restored_from && !strcmp(entry_place(c, x).keyspace, keyspace);
+        if (planned && meta_batch_delete(b, record_name("restore/", x->id, key), e)) return -1;
+    }
+    if (eng_meta_scan(state, slice_str("recovery/"), take_history, &s, e)) return -1;
+    return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
+}
+
+int recovery_load(struct catalog *c, struct err *e) {
+    if (eng_meta_scan(c->eng, slice_str("recovery/"), load_history, c, e)) return -1;
+    if (eng_meta_scan(c->eng, slice_str("restore/"), load_plan, c, e)) return -1;
+    for (struct history *h = c->recovery.histories; h; h = h->next) {
+        if (h->unwanted) continue;
+        /* The engine follows the history again (W1). If the table is gone and the record does not
+         * say when, it counts as gone now. */
+        struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
+        bool there = x && x->kind == &table_kind && !entry_is_gone(x);
+        struct err why = {0};
+        if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(c);
+        if (!there) h->table = 0;
+        if (eng_history_follow(c->eng, there ? x->storage : 0, h->id, &why)) {
+            log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, why.text);
+            h->unwanted = true;
+            h->table = 0;
+        } else if (there) {
+            x->history = h->id;
+        }
+    }
+    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+        struct entry *x = c->objects.entries[i];
+        if (x->status == SCHEMA_RESTORING && !x->restored_from)
+            entry_fail_with(x, "it is not known what it is restored from");
+        if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(c, x, false);
+    }
+    return 0;
+}
+
+/* ---- queries ---- */
+
+int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
+    pthread_mutex_lock(&c->lock);
+    const struct history *h = c->recovery.histories;
+    while (h && h->id != history) h = h->next;
+    int64_t since = h ? recovery_earliest(c, h) : INT64_MAX;
+    pthread_mutex_unlock(&c->lock);
+    return since;
+}
+
+int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery.window_us; }
+
+int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    for (const struct history *h = c->recovery.histories; h && !rc; h = h->next) {
+        const struct catalog_history now = {.keyspace = h->keyspace,
+                                            .name = h->name,
+                                            .begun = h->begun,
+                                            .gone_us = h->gone_us,
+                                            .earliest_us = h->begun ? recovery_earliest(c, h) : INT64_MAX,
+                                            .bytes = eng_history_bytes(c->eng, h->id)};
+        if (!h->unwanted) rc = fn(arg, &now);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}

@@ -1,0 +1,108 @@
+/* Point-in-time recovery: the tables that have a history in the engine (engine/history.h), their
+ * definitions over time, and the tables that are being restored. Inside system_schema only.
+ * docs/restore.md
+ *
+ * Life of a history: a table that has the property becomes ACTIVE (recovery_follow) and its history
+ * begins. It begins at once when the table is new; the recovery worker begins it when the table may
+ * hold rows. Each new definition of the table is recorded with its time. After a drop the history
+ * stays until the recovery window has passed over the drop. When the property is removed the
+ * history is deleted. Life of a restored table: its entry is RESTORING and waits; the recovery worker makes
+ * the engine write its rows; then the entry's own delay counts, and the worker makes it ACTIVE. The
+ * records survive kill -9 at any point: a restart begins the restore again.
+ *
+ * TRUNCATE ends a history and begins another for the table's new storage id, in one batch with the
+ * table's record (recovery_turn_begin). Both are of one lineage, and a restore takes the one that
+ * covers its moment.
+ *
+ *   record "recovery/" id u32:  version u8 | begun u8 | table id u32 | gone us u64 | lineage u32
+ *                               (from version 2) | keyspace | name |
+ *                               versions uvarint, each: from us u64 | form
+ *   record "restore/" table id u32:  history u32 | at us u64
+ *
+ * W1. If a history's record says begun, the engine follows the history before any client can write
+ *     to its table.
+ */
+#pragma once
+
+#include "engine/engine.h"
+#include "system_schema/objects/schema.h"
+
+struct catalog;
+struct entry;
+struct meta_batch;
+
+enum { RECOVERY_DAY_S = 86400, RECOVERY_WINDOW_S = 35 * RECOVERY_DAY_S };
+
+struct history_version {
+    int64_t from_us;
+    struct slice form; /* malloc'ed */
+};
+
+struct history {
+    struct history *next;
+    uint32_t id;    /* id of the engine's history */
+    uint32_t table; /* the entry whose writes it records; 0: it records none any more */
+    uint32_t lineage; /* id of that entry; stays after the table is gone */
+    char *keyspace, *name;
+    int64_t gone_us; /* INT64_MAX: the table exists */
+    bool begun;
+    bool unwanted;   /* to be freed */
+    uint32_t users;  /* threads that use it without the lock */
+    uint32_t n_versions;
+    struct history_version *versions; /* forms of the definition, by time */
+};
+
+/* ---- the lock is held ---- */
+
+/* At the start, after the entries are loaded. */
+int recovery_load(struct catalog *c, struct err *e) MUST_CHECK;
+/* Call after the entry was recorded and before its change is visible. fresh: it holds no rows.
+ * Also for keyspaces: a dropped one ends the histories of its tables. */
+void recovery_follow(struct catalog *c, struct entry *x, bool fresh);
+/* The newest history of the table of that name, or, if there is no such table, of the last one
+ * that had the name. NULL: none. */
+struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name);
+/* The history of newest's lineage that covers the moment. */
+struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us);
+/* The first moment to which tables of h's lineage can be restored. */
+int64_t recovery_earliest(struct catalog *c, const struct history *h);
+/* The definition's form at a moment. */
+struct slice recovery_form(const struct history *h, int64_t at_us);
+/* Records the source of the restore, before the entry itself is recorded. */
+int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) MUST_CHECK;
+void recovery_free(struct catalog *c);
+/* A table gets a new, empty storage id: its history ends, and one for the new id begins. The
+ * caller records changes together with the table, in one batch, and then calls
+ * recovery_turn_end, also if that failed. */
+struct recovery_turn {
+    struct history *old, *fresh; /* NULL: the table has none */
+    uint32_t n;
+    struct eng_meta_change changes[2];
+    uint8_t keys[2][16];
+    struct buf records[2];
+};
+int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+                        struct err *e) MUST_CHECK;
+/* storage: the storage id that is given up: the old one if done, else the new one. */
+void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
+/* Calls fn for the histories in a saved state (recovery/saved.c) of a keyspace's tables,
+ * including dropped ones. */
+int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
+                        void *arg, struct err *e) MUST_CHECK;
+/* Replaces the keyspace's histories, which are freed, by those of the saved state. id_of: maps a
+ * history's id in the state to its id in this store. Restores that were under way in the state
+ * go on. */
+int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
+                       uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
+                       struct err *e) MUST_CHECK;
+/* Used by the recovery worker. Each writes the history's record. */
+int recovery_record(struct catalog *c, const struct history *h, struct err *e) MUST_CHECK;
+int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
+void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us);
+/* Frees the history and erases its record. */
+int recovery_erase(struct catalog *c, struct history *h, struct err *e) MUST_CHECK;
+
+/* ---- the lock is not held ---- */
+
+int recovery_start(struct catalog *c, struct err *e) MUST_CHECK;
+void recovery_stop(struct catalog *c);

@@ -1,0 +1,173 @@
+/* The recovery worker does the long-running work on histories: it writes the rows of restored
+ * tables, begins histories of tables that hold rows, rolls histories up as the window moves, and
+ * frees histories that can no longer be restored from. It also frees rows that belong to no
+ * object (recovery/stray.c). It releases the catalogue's lock while the engine works. */
+#include <time.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+#include "system_schema/recovery/recovery.h"
+
+enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };
+
+static void say(const struct history *h, const char *what, const struct err *e) {
+    log_error("%s of %s.%s: %s", what, h->keyspace, h->name, e->text);
+}
+
+/* ---- restoring ---- */
+
+static void restored(struct catalog *c, struct entry *x) {
+    x->waits = false;
+    pthread_cond_broadcast(&c->moved);
+}
+
+/* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
+static int restore_one(struct catalog *c) {
+    struct entry *x = c->objects.busy;
+    while (x && !x->waits) x = x->busy_next;
+    if (!x) return 0;
+    struct history *h = c->recovery.histories;
+    while (h && h->id != x->restored_from) h = h->next;
+    struct err e = {0};
+    if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
+        restored(c, x);
+        return 1;
+    }
+    if (!h) {
+        entry_fail_with(x, "what it is restored from is gone");
+        restored(c, x);
+        return 1;
+    }
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_restore(c->eng, h->id, x->restored_at_us, x->storage, &e); /* x stays valid while x->waits */
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the moment is now outside the window */
+    else if (rc) {
+        say(h, "a table is not restored yet from the history", &e);
+        return -1;
+    }
+    restored(c, x);
+    return 1;
+}
+
+/* ---- beginning ---- */
+
+static int begin_one(struct catalog *c) {
+    struct history *h = c->recovery.histories;
+    struct err e = {0};
+    while (h && (h->begun || h->unwanted)) h = h->next;
+    struct entry *x = h ? entry_by_id(c, h->table) : NULL;
+    if (!h) return 0;
+    if (!x || recovery_record(c, h, &e)) return -1;
+    uint32_t storage = x->storage;
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_begin(c->eng, storage, h->id, true, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    x = h->table ? entry_by_id(c, h->table) : NULL;
+    if (!x || h->unwanted) {
+        eng_history_end(c->eng, storage); /* the table or its property is gone meanwhile */
+        return 1;
+    }
+    if (!rc) rc = recovery_begun(c, h, x, &e);
+    if (rc) say(h, "the history is not begun yet", &e);
+    return rc ? -1 : 1;
+}
+
+/* ---- as the window moves ---- */
+
+static bool is_over(struct catalog *c, const struct history *h) {
+    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(c->clock) - c->recovery.window_us);
+}
+
+static int free_one(struct catalog *c) {
+    struct history **at = &c->recovery.histories;
+    struct err e = {0};
+    while (*at && (!is_over(c, *at) || (*at)->users)) at = &(*at)->next;
+    struct history *h = *at;
+    if (!h) return 0;
+    h->unwanted = true;
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_drop(c->eng, h->id, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (!rc) rc = recovery_erase(c, h, &e);
+    if (rc) say(h, "the history is not freed yet", &e);
+    return rc ? -1 : 1;
+}
+
+/* The moment up to which the history is to be rolled up; INT64_MIN: not yet. It follows the
+ * window in steps, so that little is rolled up twice. */
+static int64_t floor_of(struct catalog *c, const struct history *h) {
+    int64_t floor = clock_wall_us(c->clock) - c->recovery.window_us, step = c->recovery.window_us / ROLLS_PER_WINDOW;
+    return h->begun && !is_over(c, h) && floor - eng_history_since(c->eng, h->id) >= step ? floor : INT64_MIN;
+}
+
+static int roll_one(struct catalog *c) {
+    struct history *h = c->recovery.histories;
+    struct err e = {0};
+    while (h && floor_of(c, h) == INT64_MIN) h = h->next;
+    if (!h) return 0;
+    int64_t floor = floor_of(c, h);
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_roll(c->eng, h->id, floor, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (rc) say(h, "the history is not rolled up", &e);
+    else recovery_rolled(c, h, floor);
+    return rc ? -1 : 1;
+}
+
+/* ---- the thread ---- */
+
+/* Sleeps until there is work, or it is time to roll histories up; only for a short time if a job
+ * failed. */
+static void sleep_between(struct catalog *c, bool failed) {
+    int64_t ms = c->recovery.window_us / ROLLS_PER_WINDOW / 1000;
+    if (failed || ms < RETRY_MS) ms = RETRY_MS;
+    if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at); /* machine time; a moved clock or new work signals keep */
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += ms % 1000 * 1000000;
+    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&c->recovery.keep, &c->lock, &at);
+}
+
+static void *keep(void *arg) {
+    static int (*const jobs[])(struct catalog *c) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
+    struct catalog *c = arg;
+    pthread_mutex_lock(&c->lock);
+    while (!c->closing) {
+        int done = 0;
+        bool again = false;
+        for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !c->closing; i++) {
+            done = jobs[i](c);
+            again = again || done < 0;
+        }
+        if (done <= 0 && !c->closing) sleep_between(c, again);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int recovery_start(struct catalog *c, struct err *e) {
+    if (pthread_create(&c->recovery.worker, NULL, keep, c))
+        return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
+    c->recovery.has_worker = true;
+    return 0;
+}
+
+void recovery_stop(struct catalog *c) {
+    pthread_mutex_lock(&c->lock);
+    c->closing = true;
+    pthread_cond_broadcast(&c->recovery.keep);
+    pthread_mutex_unlock(&c->lock);
+    if (c->recovery.has_worker) pthread_join(c->recovery.worker, NULL);
+    c->recovery.has_worker = false;
+}

@@ -1,0 +1,106 @@
+/* After a start the recovery worker finds rows that belong to no object of the catalogue and frees
+ * them, one id at a time.
+ *
+ * The engine refuses writes to freed ids (engine/table.h, invariant 8), but stores of older servers
+ * may hold such rows. If a record of the catalogue cannot be read nothing is freed, because the
+ * rows may belong to it.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+#include "system_schema/recovery/named_ids.h"
+
+struct id_list {
+    uint32_t n, cap;
+    uint32_t *ids;
+};
+
+static int add_id(void *arg, uint32_t id, struct err *e) {
+    struct id_list *l = arg;
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? l->cap * 2 : 64, *ids = realloc(l->ids, cap * sizeof *ids);
+        if (!ids) return err_nomem(e);
+        l->ids = ids;
+        l->cap = cap;
+    }
+    l->ids[l->n++] = id;
+    return 0;
+}
+
+static int take_name(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)e;
+    named_ids_take(arg, key, value);
+    return 0;
+}
+
+static void keep_unnamed(struct id_list *l, struct named_ids *named) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        if (!named_ids_has(named, l->ids[i])) l->ids[kept++] = l->ids[i];
+    l->n = kept;
+}
+
+/* Finds ids that hold rows both before and after the records are read, and that no record names.
+ * An object that is created meanwhile has its record before its rows; one that is freed
+ * meanwhile loses its rows before its record. No lock is held. */
+static int find_strays(struct eng *eng, struct id_list *out, struct err *e) {
+    struct named_ids named;
+    struct id_list before = {0};
+    named_ids_init(&named);
+    int rc = eng_each_stored(eng, add_id, &before, e);
+    if (!rc) rc = eng_meta_scan(eng, slice_str(""), take_name, &named, e);
+    if (!rc && named.unknown)
+        log_warn("catalog: rows that no object has are not looked for, because a record cannot be read");
+    keep_unnamed(&before, &named);
+    if (!rc && before.n) rc = eng_each_stored(eng, add_id, out, e);
+    struct named_ids then = {.n = before.n, .ids = before.ids, .sorted = false};
+    uint32_t kept = 0;
+    keep_unnamed(out, &named);
+    for (uint32_t i = 0; i < out->n; i++)
+        if (named_ids_has(&then, out->ids[i])) out->ids[kept++] = out->ids[i];
+    out->n = kept;
+    free(before.ids);
+    named_ids_fini(&named);
+    return rc;
+}
+
+void strays_reset(struct strays *s) {
+    free(s->ids);
+    *s = (struct strays){.n = 0};
+}
+
+int strays_free_one(struct catalog *c) {
+    struct strays *s = &c->recovery.strays;
+    struct err e = {0};
+    if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows and their record */
+    if (!s->looked) {
+        struct id_list found = {0};
+        pthread_mutex_unlock(&c->lock);
+        int failed = find_strays(c->eng, &found, &e);
+        pthread_mutex_lock(&c->lock);
+        if (failed) {
+            log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
+            free(found.ids);
+            return -1;
+        }
+        *s = (struct strays){.looked = true, .n = found.n, .ids = found.ids};
+        if (found.n) log_warn("catalog: the store holds rows of %u ids that no object has; they are freed", found.n);
+        return 1;
+    }
+    if (!s->n) return 0;
+    uint32_t id = s->ids[s->n - 1];
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_drop(c->eng, id, &e); /* rows, marks and log */
+    pthread_mutex_lock(&c->lock);
+    if (rc) {
+        log_error("catalog: the rows of id %u, which no object has, are not freed yet: %s", id, e.text);
+        return -1;
+    }
+    log_info("catalog: the rows of id %u, which no object has, are freed", id);
+    if (!--s->n) {
+        free(s->ids);
+        s->ids = NULL;
+    }
+    return 1;
+}

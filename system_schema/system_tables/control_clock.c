@@ -1,0 +1,81 @@
+/* system_control.clock: a test freezes, advances, sets and releases the server's clock here
+ * (base/clock.h). In memory only: a restart begins with the machine's time. Write timestamps
+ * never go back, whatever a test does here (engine/write_clock.h). */
+#include "system_schema/system_tables/system_table.h"
+
+static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "running", [CLOCK_FROZEN] = "frozen"};
+static const char only_name[] = "server";
+
+YIELDS(control_clock) {
+    struct clock_control *clock = ctx->catalog->clock_control;
+    struct row_out ro;
+    if (!clock) return 0;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    row_out_begin(&ro);
+    row_text(&ro, "name", only_name);
+    row_text(&ro, "state", states[clock_control_state(clock)]);
+    row_long(&ro, "now", clock_wall_us(&clock->clock) / 1000);
+    row_long(&ro, "ahead_ms", clock_control_ahead_us(clock) / 1000);
+    return row_out_emit(&ro);
+}
+
+struct order {
+    bool has_now, has_advance, has_state;
+    int64_t now_us, advance_us;
+    enum clock_state state;
+};
+
+static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
+static int take_ms(struct value v, const char *column, bool *has, int64_t *us, struct err *e) {
+    if (value_is_unset(v)) return 0;
+    int64_t ms = v.n == 8 ? (int64_t)load_u64(v.p) : -1;
+    if (ms < 0 || ms > INT64_MAX / 1000)
+        return err_invalid(e, "%s of system_control.clock is not a time that the clock can have", column);
+    *has = true;
+    *us = ms * 1000;
+    return 0;
+}
+
+/* Reads and checks the whole order first, so that an invalid one changes nothing. */
+static int read_order(const struct schema_table *t, const struct virtual_change *change, struct order *o,
+                      struct err *e) {
+    struct value name = given(t, change, "name");
+    *o = (struct order){0};
+    if (change->kind == VIRTUAL_DELETE)
+        return err_invalid(e, "Row deletion is not supported by table system_control.clock");
+    if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name)))
+        return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
+    if (!value_is_unset(given(t, change, "ahead_ms")))
+        return err_invalid(e, "Column ahead_ms of system_control.clock tells what is; it may not be set");
+    if (take_ms(given(t, change, "now"), "now", &o->has_now, &o->now_us, e) ||
+        take_ms(given(t, change, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
+        return -1;
+    struct value state = given(t, change, "state");
+    o->has_state = !value_is_unset(state);
+    if (o->has_state) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(states) && (state.n <= 0 || !slice_eq(value_slice(state), slice_str(states[i])))) i++;
+        if (i == ARRAY_LEN(states)) return err_invalid(e, "The state of the clock is frozen, running or free");
+        o->state = (enum clock_state)i;
+    }
+    if (o->has_now && o->has_advance) return err_invalid(e, "The clock is set to a time or advanced by some, not both");
+    return 0;
+}
+
+/* Sets the state first: a clock that is frozen then keeps exactly the time that is set. */
+WRITES(control_clock) {
+    struct clock_control *clock = ctx->catalog->clock_control;
+    struct order o;
+    if (!clock) return err_invalid(ctx->err, "The clock of this server cannot be moved");
+    if (read_order(table, change, &o, ctx->err)) return -1;
+    if (o.has_state && o.state == CLOCK_FREE) clock_control_free(clock);
+    if (o.has_state && o.state == CLOCK_RUNNING) clock_control_run(clock);
+    if (o.has_state && o.state == CLOCK_FROZEN) clock_control_freeze(clock);
+    if ((o.has_now && clock_control_set(clock, o.now_us)) ||
+        (o.has_advance && clock_control_advance(clock, o.advance_us)))
+        return err_invalid(ctx->err, "The clock cannot be set so far");
+    return 0;
+}

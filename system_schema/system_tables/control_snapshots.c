@@ -1,0 +1,56 @@
+/* system_control.snapshots: states of the server, or of one keyspace, saved under a name and put
+ * back. INSERT saves, UPDATE ... SET put_back = true puts back, DELETE removes. */
+#include <stdio.h>
+
+#include "system_schema/system_tables/system_table.h"
+
+static int emit(void *arg, const char *name, const char *keyspace, int64_t saved_s) {
+    struct row_out *ro = arg;
+    row_out_begin(ro);
+    row_text_copy(ro, "name", name);
+    if (*keyspace) row_text_copy(ro, "keyspace_name", keyspace);
+    row_long(ro, "saved_at", saved_s * 1000);
+    return row_out_emit(ro);
+}
+
+YIELDS(control_snapshots) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    return eng_state_each(ctx->catalog->eng, emit, &ro, ctx->err);
+}
+
+static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
+static void take_text(struct value v, char *out, size_t size) {
+    snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : "");
+}
+
+WRITES(control_snapshots) {
+    const struct catalog_states *s = ctx->catalog->states;
+    struct value name = given(table, change, "name"), back = given(table, change, "put_back"),
+                 of = given(table, change, "keyspace_name");
+    char text[64], keyspace[64];
+    if (!s) return err_invalid(ctx->err, "This server saves no states");
+    if (!value_is_unset(given(table, change, "saved_at")))
+        return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
+    take_text(name, text, sizeof text);
+    bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
+    if (change->kind == VIRTUAL_DELETE) return s->remove(s->arg, text, ctx->err);
+    if (change->kind == VIRTUAL_INSERT) {
+        if (!value_is_unset(back)) return err_invalid(ctx->err, "INSERT saves a state, and UPDATE puts it back");
+        if (value_is_unset(of)) return s->save(s->arg, text, "", ctx->err);
+        take_text(of, keyspace, sizeof keyspace);
+        const struct schema_keyspace *ks = schema_keyspace_find(ctx->schema, keyspace);
+        if (ks && ks->is_system)
+            return err_invalid(ctx->err, "Keyspace %s is the server's own: save a state without keyspace_name",
+                               keyspace);
+        if (!ks) return err_invalid(ctx->err, "Keyspace '%s' doesn't exist", keyspace);
+        return s->save(s->arg, text, keyspace, ctx->err);
+    }
+    if (!value_is_unset(of))
+        return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");
+    return puts_back ? s->put_back(s->arg, text, ctx->err)
+                     : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");
+}

@@ -1,0 +1,186 @@
+/* This node: system.local and its peers. */
+#include <stdlib.h>
+
+#include "base/ip_address.h"
+#include "base/murmur3.h"
+#include "system_schema/system_tables/system_table.h"
+
+/* ---- the ring: this node and its peers ---- */
+
+/* The addresses of this service that --peers gives, in the arena: those of the connection's
+ * family, because the client connects to them as it connected to this one. With `keyspaces` this
+ * node's own address comes first, followed by its nine peers. */
+struct addresses {
+    uint32_t n;
+    const char **all;
+};
+
+void peers_following(const char *listen_address, bool ipv6, uint32_t i, char out[IP_ADDRESS_TEXT]) {
+    static const struct ip_address loopback[] = {{4, {127, 0, 0, 1}}, {16, {[15] = 1}}};
+    struct ip_address a;
+    if (!ip_address_parse(listen_address, &a) || a.n != loopback[ipv6].n) a = loopback[ipv6];
+    a = ip_address_after(a, i);
+    ip_address_print(&a, out);
+}
+
+/* The address that the client connected to. The server's own sessions have none. */
+static const char *address_of(const struct virtual_context *ctx) {
+    bool connected = ctx->local_address && *ctx->local_address;
+    return connected ? ctx->local_address : ctx->catalog->system.node.listen_address;
+}
+
+static int find_peers(struct row_out *ro, struct addresses *out) {
+    const struct catalog *c = ro->ctx->catalog;
+    const char *setting = c->system.node.peers ? c->system.node.peers : "none";
+    struct ip_address own, a;
+    char text[IP_ADDRESS_TEXT];
+    bool ipv6 = ip_address_parse(address_of(ro->ctx), &own) && own.n == 16;
+    *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS + 1, const char *)};
+    if (!out->all) return -1;
+    if (strcmp(setting, "none") == 0) return 0;
+    if (strcmp(setting, "keyspaces") == 0) {
+        for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
+            peers_following(c->system.node.listen_address, ipv6, i, text);
+            if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
+        }
+        return 0;
+    }
+    char *copy = arena_strdup(ro->ctx->arena, setting), *rest = NULL;
+    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest)) {
+        if (!ip_address_parse(p, &a) || (a.n == 16) != ipv6) continue;
+        ip_address_print(&a, text);
+        if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
+    }
+    return copy ? 0 : -1;
+}
+
+/* Derives the host id from this node's id and the address, so that it is the same after a
+ * restart. */
+static void put_host_id(struct row_out *ro, const char *address) {
+    uint8_t id[16];
+    struct buf b;
+    buf_init(&b, 256);
+    for (int i = 0; i < 2; i++) {
+        b.n = 0;
+        buf_u8(&b, (uint8_t)i);
+        buf_put(&b, ro->ctx->catalog->system.host_id, 16);
+        buf_put_str(&b, address);
+        store_u64(id + 8 * i, murmur3_hash(buf_slice(&b)));
+    }
+    ro->failed = ro->failed || buf_failed(&b);
+    buf_fini(&b);
+    id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
+    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+    row_bytes(ro, "host_id", arena_dup(ro->ctx->arena, slice_of(id, 16)));
+}
+
+/* The index of the address that the client connected to; of->n: none of them. */
+static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
+    uint32_t i = 0;
+    while (i < of->n && (!ro->ctx->local_address || strcmp(of->all[i], ro->ctx->local_address) != 0)) i++;
+    return i;
+}
+
+/* With `keyspaces` the first address is this node's own. A client that connected to another
+ * address sees it as a peer with this node's id. */
+static bool is_own(const struct row_out *ro, uint32_t i) {
+    return i == 0 && strcmp(ro->ctx->catalog->system.node.peers, "keyspaces") == 0;
+}
+
+enum { OWN = UINT32_MAX };
+
+/* Writes the token of the i-th address; OWN: that of this node, which is first in the ring. */
+static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i) {
+    bool own_is_listed = of->n && is_own(ro, 0);
+    uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
+    /* Tokens are evenly spaced, from 0 up; Murmur3's wrap around to negative ones. */
+    uint64_t value = place * (UINT64_MAX / n);
+    const char *token = partitioner_is_murmur(ro->ctx->catalog)
+                            ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
+                            : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
+    if (token) row_texts(ro, "tokens", 1, &token);
+    else ro->failed = true;
+}
+
+/* ---- system.local: shows the address that the client connected to ---- */
+
+int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    const struct catalog *c = ctx->catalog;
+    struct row_out ro;
+    struct addresses peers;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    if (!row_out_wants(&ro, 0, "local")) return 0;
+    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
+    const char *address = address_of(ctx);
+    uint32_t at = reached(&ro, &peers);
+    row_out_begin(&ro);
+    row_text(&ro, "key", "local");
+    row_text(&ro, "bootstrapped", "COMPLETED");
+    row_inet(&ro, "broadcast_address", address);
+    row_int(&ro, "broadcast_port", 7000);
+    row_text(&ro, "cluster_name", c->system.node.cluster_name);
+    row_text(&ro, "cql_version", c->system.node.cql_version);
+    row_text(&ro, "data_center", c->system.node.datacenter);
+    row_int(&ro, "gossip_generation", (int32_t)c->system.started_s);
+    if (at < peers.n && !is_own(&ro, at)) put_host_id(&ro, address);
+    else row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
+    row_inet(&ro, "listen_address", address);
+    row_int(&ro, "listen_port", 7000);
+    row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
+    row_text(&ro, "partitioner", partitioner_name(c));
+    row_text(&ro, "rack", c->system.node.rack);
+    row_text(&ro, "release_version", c->system.node.release_version);
+    row_inet(&ro, "rpc_address", address);
+    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->system.node.port);
+    row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
+    row_text(&ro, "thrift_version", "20.1.0");
+    put_token(&ro, &peers, at < peers.n ? at : OWN);
+    return row_out_emit(&ro);
+}
+
+/* ---- peers ---- */
+
+/* The addresses belong to the same service, as those that Amazon Keyspaces lists. The peers of a
+ * client are all addresses except the one that it connected to; if that is none of them, all
+ * except this node's own. */
+YIELDS(peers) {
+    const struct catalog *c = ctx->catalog;
+    struct row_out ro;
+    struct addresses peers;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
+    uint32_t at = reached(&ro, &peers);
+    for (uint32_t i = 0; i < peers.n; i++) {
+        if (i == at || (at == peers.n && is_own(&ro, i))) continue;
+        row_out_begin(&ro);
+        row_inet(&ro, "peer", peers.all[i]);
+        row_int(&ro, "peer_port", 7000);
+        row_text(&ro, "data_center", c->system.node.datacenter);
+        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
+        else put_host_id(&ro, peers.all[i]);
+        row_inet(&ro, "native_address", peers.all[i]);
+        row_int(&ro, "native_port", c->system.node.port);
+        row_text(&ro, "rack", c->system.node.rack);
+        row_text(&ro, "release_version", c->system.node.release_version);
+        row_inet(&ro, "rpc_address", peers.all[i]);
+        row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
+        put_token(&ro, &peers, i);
+        if (row_out_emit(&ro)) return -1;
+    }
+    return 0;
+}
+
+int peers_check(const char *setting, struct err *e) {
+    struct ip_address a;
+    if (strcmp(setting, "none") == 0 || strcmp(setting, "keyspaces") == 0) return 0;
+    char *copy = strdup(setting), *rest = NULL;
+    if (!copy) return err_nomem(e);
+    bool any = false;
+    for (char *p = strtok_r(copy, ", ", &rest); p && !e->set; p = strtok_r(NULL, ", ", &rest)) {
+        any = true;
+        if (!ip_address_parse(p, &a)) err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
+    }
+    free(copy);
+    if (!any && !e->set) err_set(e, ERR_CONFIG, "there is no address in '%s'", setting);
+    return e->set ? -1 : 0;
+}

@@ -1,0 +1,154 @@
+/* system_multiregion_info.*: the Regions of multi-Region keyspaces; this one node stands for all
+ * Regions (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+#include <stdlib.h>
+
+#include "system_schema/system_tables/system_table.h"
+#include "system_schema/objects/table_option.h"
+
+/* A Region that is being added shows how many of the tables are in it; the others show nothing
+ * until the keyspace is ACTIVE again
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/keyspaces-multi-region-replica-status.html). */
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const struct schema_region *region) {
+    enum schema_status status = schema_region_status(space->keyspace, region);
+    char progress[SCHEMA_PROGRESS_TEXT];
+    const char *text = status == SCHEMA_ACTIVE ? "100%" : "0%";
+    if (region->is_new) {
+        schema_replication_progress(space, progress);
+        text = progress;
+    }
+    /* The page prints the status as "Active". */
+    char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
+    if (!word) ro->failed = true;
+    for (char *p = word ? word + 1 : NULL; p && *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", space->keyspace->name);
+    row_text(ro, "region", region->name);
+    row_text(ro, "status", word);
+    if (status != SCHEMA_UPDATING) row_text_copy(ro, "tables_replication_progress", text);
+    return row_out_emit(ro);
+}
+
+YIELDS(region_keyspaces) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        if (ks->is_system || !ks->n_regions || !row_out_wants(&ro, 0, ks->name)) continue;
+        for (uint32_t r = 0; r < ks->n_regions; r++)
+            if (emit_keyspace(&ro, space, &ks->regions[r])) return -1;
+    }
+    return 0;
+}
+
+/* The same for tables and types: one row for each Region of each object. */
+typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
+
+static int each_space(struct row_out *ro, part_fn fn) {
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        if (space->keyspace->is_system || !space->keyspace->n_regions || !row_out_wants(ro, 0, space->keyspace->name))
+            continue;
+        if (fn(ro, space)) return -1;
+    }
+    return 0;
+}
+
+static int emit_region(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
+                       const char *region, enum schema_status status) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", ks->name);
+    row_text(ro, column, name);
+    row_text(ro, "region", region);
+    row_text(ro, "status", schema_status_name(status));
+    return row_out_emit(ro);
+}
+
+static int emit_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
+            if (emit_region(ro, ks, "table_name", t->name, r->name, schema_replica_status(ks, t, r))) return -1;
+    return 0;
+}
+
+/* Types are in a new Region from the start, because its tables need them. */
+static int emit_types(struct row_out *ro, const struct schema_space *space) {
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_type *const *t = space->types; t < space->types + space->n_types; t++)
+        for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
+            if (emit_region(ro, ks, "type_name", (*t)->type->name, r->name, (*t)->status)) return -1;
+    return 0;
+}
+
+YIELDS(region_tables) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_tables);
+}
+
+YIELDS(region_types) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_types);
+}
+
+/* ---- auto scaling: the settings for all Regions, overridden by those for one ---- */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
+static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update,
+                                               const char *region, uint32_t *n) {
+    static const char replica[] = "replica_updates.";
+    struct arena *a = ro->ctx->arena;
+    uint32_t n_all, n_own;
+    const char *prefix = arena_printf(a, "autoscaling_settings.%s.", update);
+    const struct schema_option *all = prefix ? option_entries(t->options, t->n_options, prefix, a, &n_all) : NULL;
+    const char *own_prefix = all ? arena_printf(a, "%s%s%s.", prefix, replica, region) : NULL;
+    const struct schema_option *own = own_prefix ? option_entries(t->options, t->n_options, own_prefix, a, &n_own)
+                                                 : NULL;
+    struct schema_option *out = own ? ARENA_ARRAY(a, n_all + n_own + 1, struct schema_option) : NULL;
+    *n = 0;
+    for (uint32_t i = 0; out && i < n_all; i++) {
+        const char *over = option_find(own, n_own, all[i].name);
+        if (strncmp(all[i].name, replica, sizeof replica - 1) != 0)
+            out[(*n)++] = (struct schema_option){all[i].name, over ? over : all[i].value};
+    }
+    for (uint32_t i = 0; out && i < n_own; i++)
+        if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
+    if (out) qsort(out, *n, sizeof *out, by_name);
+    return out;
+}
+
+static int emit_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
+    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update",
+                                          "provisioned_write_capacity_autoscaling_update"};
+    bool any = false;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    row_text(ro, "region", region);
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+        uint32_t n;
+        const struct schema_option *settings = settings_of(ro, t, columns[i], region, &n);
+        if (!settings) return err_nomem(ro->ctx->err);
+        if (n) row_nested(ro, columns[i], n, settings);
+        any = any || n;
+    }
+    return any ? row_out_emit(ro) : 0;
+}
+
+static int emit_autoscaling(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        for (uint32_t r = 0; r < ks->n_regions; r++)
+            if (emit_scaling(ro, t, ks->regions[r].name)) return -1;
+    return 0;
+}
+
+YIELDS(region_autoscaling) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_autoscaling);
+}

@@ -1,0 +1,221 @@
+/* system_schema.* and system_virtual_schema.*: the objects that are created and not dropped, in
+ * the form of the reported release. */
+#include <stdlib.h>
+
+#include "system_schema/system_tables/system_table.h"
+#include "system_schema/objects/table_option.h"
+
+/* True for the keyspaces of virtual tables. As in Cassandra, system_schema leaves out only
+ * these. */
+bool keyspace_is_virtual(const struct schema_keyspace *ks) {
+    return ks->is_system && (strcmp(ks->name, "system_virtual_schema") == 0 || strcmp(ks->name, "system_views") == 0);
+}
+
+typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
+
+/* The keyspace's tables, from the position at which the statement continues. */
+static struct schema_table_cursor tables_from(const struct row_out *ro, const struct schema_space *space) {
+    const struct value *after = ro->ctx->after;
+    bool inside = after && slice_is(value_slice(after[0]), space->keyspace->name);
+    const char *name = inside ? (const char *)arena_dup(ro->ctx->arena, value_slice(after[1])).p : NULL;
+    return name ? schema_tables_from(&space->tables, name) : schema_tables_begin(&space->tables);
+}
+
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
+                         void *arg, bool virtual, space_fn fn) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        if (!schema_status_is_listed(ks->status) || keyspace_is_virtual(ks) != virtual) continue;
+        if (!row_out_wants(&ro, 0, ks->name) || row_out_passed(&ro, ks->name)) continue;
+        if (fn(&ro, space)) return -1;
+    }
+    return 0;
+}
+
+void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", ks->name);
+    row_bool(ro, "durable_writes", ks->durable_writes);
+    row_map(ro, "replication", ks->n_replication, ks->replication);
+}
+
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space) {
+    put_keyspace(ro, space->keyspace);
+    return row_out_emit(ro);
+}
+
+/* Leaves booleans and memtable null until a statement sets them, as Cassandra does. */
+static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o,
+                       bool cassandra_mode) {
+    const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, cassandra_mode);
+    uint32_t n;
+    switch (o->kind) {
+    case OPTION_TEXT:
+        if (strcmp(o->name, "memtable") != 0 || (text && strcmp(text, "default") != 0)) row_text(ro, o->name, text);
+        break;
+    case OPTION_INT: row_int(ro, o->name, text ? atoi(text) : 0); break;
+    case OPTION_DOUBLE: row_double(ro, o->name, text ? strtod(text, NULL) : 0.0); break;
+    case OPTION_BOOL:
+        /* A Cassandra node does not show cdc unless CDC is enabled on it, which it is not by
+         * default. */
+        if (cassandra_mode && strcmp(o->name, "cdc") == 0) break;
+        if (text && strcmp(text, o->defaults[cassandra_mode]) != 0) row_bool(ro, o->name, strcmp(text, "true") == 0);
+        break;
+    case OPTION_MAP: {
+        const struct schema_option *entries = table_option_map(t, o, cassandra_mode, ro->ctx->arena, &n);
+        row_map(ro, o->name, n, entries);
+        break;
+    }
+    }
+}
+
+void put_table(struct row_out *ro, const struct schema_table *t) {
+    const char *flags[2] = {"compound", "counter"};
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    bool schema_table = strcmp(ro->table->keyspace->name, "system_schema") == 0;
+    bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL
+                                : ro->ctx->schema->cassandra_mode;
+    for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], since_4);
+    row_texts(ro, "flags", t->is_counter ? 2 : 1, flags);
+    row_bytes(ro, "id", slice_of(t->id, 16));
+}
+
+static int emit_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = tables_from(ro, space);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        if (!schema_status_is_listed(t->status)) continue;
+        put_table(ro, t);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const struct schema_column *const *)a)->name, (*(const struct schema_column *const *)b)->name);
+}
+
+static const struct schema_column **columns_by_name(struct row_out *ro, const struct schema_table *t) {
+    const struct schema_column **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_columns, const struct schema_column *);
+    if (!sorted) return err_nomem(ro->ctx->err), NULL;
+    for (uint32_t i = 0; i < t->n_columns; i++) sorted[i] = &t->columns[i];
+    qsort(sorted, t->n_columns, sizeof *sorted, by_name);
+    return sorted;
+}
+
+int emit_columns(struct row_out *ro, const struct schema_table *t) {
+    static const char *const kinds[] = {"partition_key", "clustering", "static", "regular"};
+    const struct schema_column **sorted = columns_by_name(ro, t);
+    if (!sorted) return -1;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *col = sorted[i];
+        bool key = schema_column_is_key(col);
+        struct buf type;
+        buf_init(&type, 0);
+        cql_type_print(col->type, &type);
+        struct slice text = arena_dup(ro->ctx->arena, buf_slice(&type));
+        bool bad = buf_failed(&type) || !text.p;
+        buf_fini(&type);
+        if (bad) return err_nomem(ro->ctx->err);
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", t->keyspace->name);
+        row_text(ro, "table_name", t->name);
+        row_text(ro, "column_name", col->name);
+        row_text(ro, "clustering_order", col->kind != COLUMN_CLUSTERING ? "none" : col->desc ? "desc" : "asc");
+        row_bytes(ro, "column_name_bytes", slice_str(col->name));
+        row_text(ro, "kind", kinds[col->kind]);
+        row_int(ro, "position", key ? (int32_t)col->position : -1);
+        row_bytes(ro, "type", text);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int emit_all_columns(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = tables_from(ro, space);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        if (schema_status_is_listed(t->status) && emit_columns(ro, t)) return -1;
+    return 0;
+}
+
+int put_type(struct row_out *ro, const struct schema_type *t) {
+    const struct cql_type *type = t->type;
+    const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
+    if (!texts) return err_nomem(ro->ctx->err);
+    for (uint32_t j = 0; j < type->n_args; j++) {
+        struct buf b;
+        buf_init(&b, 0);
+        cql_type_print(type->args[j], &b);
+        texts[j] = (const char *)arena_dup(ro->ctx->arena, buf_slice(&b)).p;
+        buf_fini(&b);
+        if (!texts[j]) return err_nomem(ro->ctx->err);
+    }
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "type_name", type->name);
+    row_texts(ro, "field_names", type->n_args, type->field_names);
+    row_texts(ro, "field_types", type->n_args, texts);
+    return 0;
+}
+
+static int emit_types(struct row_out *ro, const struct schema_space *space) {
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (schema_status_is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro)))
+            return -1;
+    return 0;
+}
+
+static int by_dropped_name(const void *a, const void *b) {
+    return strcmp((*(const struct schema_dropped *const *)a)->name, (*(const struct schema_dropped *const *)b)->name);
+}
+
+static int emit_all_dropped(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = tables_from(ro, space);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        if (!schema_status_is_listed(t->status) || !t->n_dropped) continue;
+        const struct schema_dropped **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_dropped, const struct schema_dropped *);
+        if (!sorted) return err_nomem(ro->ctx->err);
+        for (uint32_t i = 0; i < t->n_dropped; i++) sorted[i] = &t->dropped[i];
+        qsort(sorted, t->n_dropped, sizeof *sorted, by_dropped_name);
+        for (uint32_t i = 0; i < t->n_dropped; i++) {
+            row_out_begin(ro);
+            row_text(ro, "keyspace_name", t->keyspace->name);
+            row_text(ro, "table_name", t->name);
+            row_text(ro, "column_name", sorted[i]->name);
+            row_long(ro, "dropped_time", sorted[i]->dropped_us / 1000);
+            row_text(ro, "kind", sorted[i]->kind == COLUMN_STATIC ? "static" : "regular");
+            row_text(ro, "type", sorted[i]->type);
+            if (row_out_emit(ro)) return -1;
+        }
+    }
+    return 0;
+}
+
+static int emit_virtual_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = tables_from(ro, space);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", t->keyspace->name);
+        row_text(ro, "table_name", t->name);
+        row_text(ro, "comment", t->comment);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+#define YIELD_EACH(name, virtual, fn) \
+    YIELDS(name) { return each_keyspace(ctx, table, row, arg, virtual, fn); }
+
+YIELD_EACH(schema_keyspaces, false, emit_keyspace)
+YIELD_EACH(schema_tables, false, emit_tables)
+YIELD_EACH(schema_columns, false, emit_all_columns)
+YIELDS(schema_column_masks) { return (void)ctx, (void)table, (void)row, (void)arg, 0; } /* no column has one */
+YIELD_EACH(schema_types, false, emit_types)
+YIELD_EACH(schema_dropped_columns, false, emit_all_dropped)
+YIELD_EACH(virtual_keyspaces, true, emit_keyspace)
+YIELD_EACH(virtual_tables, true, emit_virtual_tables)
+YIELD_EACH(virtual_columns, true, emit_all_columns)

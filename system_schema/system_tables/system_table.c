@@ -1,0 +1,222 @@
+/* Builds the system keyspaces, once, from system_table.def. */
+#include "system_schema/system_tables/system_table.h"
+#include "system_schema/objects/table_parts.h"
+
+#include <stdio.h>
+
+#include "base/murmur3.h"
+
+enum {
+    V3 = 1, C3 = 2, V40 = 4, V41 = 8, V50 = 16, KEYSPACES = 32,
+    V41_TO = V41 | V50, V4_TO = V40 | V41_TO, C3_V4_TO = C3 | V4_TO, ALL = V3 | V4_TO,
+};
+
+struct system_table {
+    int releases;
+    const char *keyspace, *table;
+    struct schema_virtual virt;
+    const char *gc_grace, *comment, *columns;
+};
+
+static const struct system_table tables[] = {
+#define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
+#define SYSTEM_TABLE_ORDERED(releases, keyspace, table, from, gc_grace, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from, .ordered = true}, #gc_grace, comment, columns},
+#define SYSTEM_TABLE_ERASED(releases, keyspace, table, name, ordered_, comment, columns) \
+    {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .erased = true, .ordered = ordered_}, \
+     "0",      comment,  columns},
+#define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
+    {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, \
+     "0",      comment,  columns},
+#define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
+#include "system_schema/system_tables/system_table.def"
+#undef SYSTEM_TABLE
+#undef SYSTEM_TABLE_ORDERED
+#undef SYSTEM_TABLE_ERASED
+#undef SYSTEM_TABLE_WRITTEN
+#undef SYSTEM_TABLE_STORED
+};
+
+int yield_none(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    (void)ctx, (void)table, (void)row, (void)arg;
+    return 0;
+}
+
+/* Refuses INSERT and UPDATE. The rows show the server's present state, so a deletion has no
+ * effect, as if the rows came back at once. */
+static int refuse_values(const struct virtual_context *ctx, const struct schema_table *t,
+                         const struct virtual_change *change) {
+    if (change->kind != VIRTUAL_INSERT && change->kind != VIRTUAL_UPDATE) return 0;
+    return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
+}
+
+WRITES(peers) { return refuse_values(ctx, table, change); }
+WRITES(prepared_statements) { return refuse_values(ctx, table, change); }
+
+static uint32_t count_columns(const char *spec) {
+    uint32_t n = 1;
+    int depth = 0;
+    for (const char *p = spec; *p; p++) {
+        depth += (*p == '<') - (*p == '>');
+        n += *p == ',' && depth == 0;
+    }
+    return n;
+}
+
+static bool cut_suffix(struct slice *s, const char *suffix) {
+    size_t n = strlen(suffix);
+    if (s->n < n || memcmp(s->p + s->n - n, suffix, n) != 0) return false;
+    s->n -= n;
+    return true;
+}
+
+/* "name type [pk|ck]" */
+static int make_column(struct arena *a, struct slice spec, struct schema_column *col, uint32_t positions[2],
+                       struct err *e) {
+    col->kind = cut_suffix(&spec, " pk")   ? COLUMN_PARTITION_KEY
+                : cut_suffix(&spec, " ck") ? COLUMN_CLUSTERING
+                                           : COLUMN_REGULAR;
+    const uint8_t *space = memchr(spec.p, ' ', spec.n);
+    struct slice name = arena_dup(a, slice_of(spec.p, (size_t)(space - spec.p)));
+    if (!name.p) return err_nomem(e);
+    col->name = (const char *)name.p;
+    if (col->kind != COLUMN_REGULAR) col->position = positions[col->kind]++;
+    col->type = cql_type_parse(a, slice_of(space + 1, spec.n - name.n - 1), NULL, NULL, NULL, e);
+    return col->type ? 0 : -1;
+}
+
+static int make_columns(struct arena *a, const char *spec, struct table_parts *parts, struct err *e) {
+    uint32_t positions[2] = {0}, i = 0;
+    int depth = 0;
+    const char *start = spec;
+    for (const char *p = spec;; p++) {
+        depth += (*p == '<') - (*p == '>');
+        if (*p && (*p != ',' || depth)) continue;
+        if (make_column(a, slice_of(start, (size_t)(p - start)), &parts->columns[i], positions, e)) return -1;
+        parts->columns[i].id = i;
+        i++;
+        if (!*p) return 0;
+        start = p + 1 + strspn(p + 1, " ");
+    }
+}
+
+static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks,
+                                       struct err *e) {
+    struct schema_table *t = ARENA_NEW(a, struct schema_table);
+    struct schema_option *options = ARENA_ARRAY(a, 3, struct schema_option);
+    uint32_t n = count_columns(r->columns);
+    struct table_parts parts = {
+        .name = r->table, .n_columns = n, .n_column_ids = n, .options = options, .n_options = 3};
+    parts.columns = ARENA_ARRAY(a, n, struct schema_column);
+    if (!t || !options || !parts.columns) {
+        err_nomem(e);
+        return NULL;
+    }
+    options[0] = (struct schema_option){"comment", r->comment};
+    options[1] = (struct schema_option){"gc_grace_seconds", r->gc_grace};
+    options[2] = (struct schema_option){
+        "memtable_flush_period_in_ms",
+        strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
+    if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
+    /* The id derives from the name, so that it is the same on every node and after every start (a
+     * UUID of version 3, as in Cassandra). */
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        int length = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
+        store_u64(t->id + 8 * i, murmur3_hash(slice_of(text, (size_t)length)));
+    }
+    t->id[6] = (uint8_t)((t->id[6] & 0x0f) | 0x30);
+    t->id[8] = (uint8_t)((t->id[8] & 0x3f) | 0x80);
+    t->keyspace = ks;
+    t->status = SCHEMA_ACTIVE;
+    t->virt = &r->virt;
+    return t;
+}
+
+/* Shows SimpleStrategy in place of Cassandra's LocalStrategy: drivers place no replicas for that
+ * one, and some tools then fail. */
+static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
+                                   int release, struct err *e) {
+    struct schema_keyspace *ks = ARENA_NEW(&c->system.arena, struct schema_keyspace);
+    struct schema_option *replication = ARENA_ARRAY(&c->system.arena, 2, struct schema_option);
+    if (!ks || !replication) {
+        err_nomem(e);
+        return NULL;
+    }
+    replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
+    const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3"
+                         : strcmp(name, "system_traces") == 0                           ? "2"
+                                                                                        : "1";
+    replication[1] = (struct schema_option){"replication_factor", factor};
+    *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
+    ks->n_replication = 2;
+    ks->replication = replication;
+    struct space *space = space_new(0, ks, NULL, e);
+    for (size_t i = 0; space && i < n_all; i++) {
+        if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
+        const struct schema_table *t = make_table(&c->system.arena, &all[i], ks, e);
+        if (t && tables_edit(&space->space.tables, NULL, t, e) == 0) continue;
+        space_unref(space);
+        return NULL;
+    }
+    return space;
+}
+
+/* Lists the tables of system_table.def and those of the layers above. */
+static struct system_table *all_tables(struct catalog *c, size_t *n) {
+    struct system_state *own = &c->system;
+    struct system_table *all = ARENA_ARRAY(&own->arena, ARRAY_LEN(tables) + own->n_tables, struct system_table);
+    if (!all) return NULL;
+    memcpy(all, tables, sizeof tables);
+    *n = ARRAY_LEN(tables);
+    /* Clients may write rows of the node's own tables only in keyspaces mode, and delete them
+     * only in cassandra mode. */
+    for (size_t i = 0; i < *n; i++) {
+        struct schema_virtual *virt = &all[i].virt;
+        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (c->mode == MODE_CASSANDRA)) continue;
+        virt->write = NULL;
+        virt->erased = false;
+    }
+    for (uint32_t i = 0; i < c->system.n_tables; i++) {
+        const struct virtual_table *t = &c->system.tables[i];
+        all[(*n)++] = (struct system_table){.releases = ALL,
+                                            .keyspace = t->keyspace,
+                                            .table = t->name,
+                                            .virt = t->virt,
+                                            .gc_grace = "0",
+                                            .comment = t->comment,
+                                            .columns = t->columns};
+    }
+    return all;
+}
+
+/* The flags of the tables that this mode and the reported release show. */
+static int releases_shown(const struct catalog *c) {
+    const char *v = c->system.node.release_version;
+    bool keyspaces = c->mode == MODE_KEYSPACES;
+    int more = keyspaces ? KEYSPACES : 0;
+    if (strncmp(v, "4.0", 3) == 0) return V40 | more;
+    if (*v == '4') return V41 | more;
+    if (*v >= '1' && *v <= '3' && v[1] == '.') return V3 | (keyspaces ? KEYSPACES : C3);
+    return V50 | more;
+}
+
+int system_tables_build(struct catalog *c, struct err *e) {
+    int release = releases_shown(c);
+    size_t n;
+    const struct system_table *all = all_tables(c, &n);
+    if (!all || !(c->system.spaces = ARENA_ARRAY(&c->system.arena, n, struct space *))) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        bool control = strcmp(all[i].keyspace, "system_control") == 0;
+        bool seen = !(all[i].releases & release) || (control && !c->system.control);
+        for (uint32_t j = 0; j < c->system.n && !seen; j++)
+            seen = strcmp(c->system.spaces[j]->space.keyspace->name, all[i].keyspace) == 0;
+        if (seen) continue;
+        struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);
+        if (!space) return -1;
+        c->system.spaces[c->system.n++] = space;
+    }
+    return 0;
+}

@@ -1,0 +1,136 @@
+/* A ring of copies. A reader sees a session completely or not at all. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "system_schema/system_tables/trace_store.h"
+
+enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
+static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
+
+struct kept {
+    uint64_t number; /* from 1; 0: the session takes no more events */
+    struct trace_session session;
+    struct trace_event *events; /* the session's events; NULL: deleted */
+    struct arena arena;
+};
+
+struct trace_store {
+    pthread_mutex_t lock;
+    uint64_t added;
+    struct kept *ring[MAX_SESSIONS];
+};
+
+static void kept_free(struct kept *k) {
+    if (!k) return;
+    arena_fini(&k->arena);
+    free(k);
+}
+
+struct trace_store *trace_store_new(void) {
+    struct trace_store *t = calloc(1, sizeof *t);
+    if (t) pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+
+void trace_store_free(struct trace_store *t) {
+    if (!t) return;
+    for (int i = 0; i < MAX_SESSIONS; i++) kept_free(t->ring[i]);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static const char *copy_text(struct arena *a, const char *s) { return s ? arena_strdup(a, s) : NULL; }
+
+/* Copies a session. Parts that do not fit are left out: traces may be incomplete. */
+static void copy_session(struct kept *k, const struct trace_session *t) {
+    struct arena *a = &k->arena;
+    k->session = *t;
+    k->session.command = copy_text(a, t->command);
+    k->session.request = copy_text(a, t->request);
+    k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
+    struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
+    /* with room for one more event */
+    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
+    k->session.n_parameters = k->session.n_events = 0;
+    k->session.parameters = parameters;
+    k->session.events = k->events = events;
+    for (uint32_t i = 0; parameters && i < t->n_parameters; i++) {
+        struct schema_option copy = {copy_text(a, t->parameters[i].name), copy_text(a, t->parameters[i].value)};
+        if (copy.name && copy.value) parameters[k->session.n_parameters++] = copy;
+    }
+    for (uint32_t i = 0; events && i < t->n_events; i++) {
+        const struct trace_event *e = &t->events[i];
+        struct trace_event copy = {e->at_us, copy_text(a, e->activity), copy_text(a, e->thread)};
+        if (copy.activity) events[k->session.n_events++] = copy;
+    }
+}
+
+uint64_t trace_store_add(struct trace_store *store, const struct trace_session *t) {
+    struct kept *k = calloc(1, sizeof *k);
+    if (!k) return 0;
+    arena_init(&k->arena, 2048, MAX_SESSION_BYTES);
+    copy_session(k, t);
+    pthread_mutex_lock(&store->lock);
+    struct kept **slot = &store->ring[store->added++ % MAX_SESSIONS];
+    struct kept *old = *slot;
+    uint64_t number = k->number = store->added;
+    *slot = k;
+    pthread_mutex_unlock(&store->lock);
+    kept_free(old);
+    return number;
+}
+
+void trace_store_more(struct trace_store *store, uint64_t trace, int64_t machine_us, const char *activity,
+                      const char *thread) {
+    pthread_mutex_lock(&store->lock);
+    struct kept *k = store->ring[(trace - 1) % MAX_SESSIONS];
+    if (k && k->number == trace && k->events) {
+        k->session.duration_us = machine_us - k->session.machine_us;
+        k->events[k->session.n_events++] = (struct trace_event){k->session.duration_us, activity, thread};
+        k->number = 0; /* this was the last event */
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+static bool has_id(const struct kept *k, struct slice id) { return k && slice_eq(id, slice_of(k->session.id, 16)); }
+
+/* Deletes the session in a slot of the ring, or only its events. The slot may be empty. */
+static void erase(struct kept **slot, bool events) {
+    struct kept *k = *slot;
+    if (k && events) {
+        k->session.n_events = 0;
+        k->events = NULL;
+    } else if (k) {
+        *slot = NULL;
+        kept_free(k);
+    }
+}
+
+void trace_store_delete(struct trace_store *t, struct slice id, bool events) {
+    if (!t) return;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (has_id(t->ring[i], id)) erase(&t->ring[i], events);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void trace_store_clear(struct trace_store *t, bool events) {
+    if (!t) return;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS; i++) erase(&t->ring[i], events);
+    pthread_mutex_unlock(&t->lock);
+}
+
+int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id,
+                     int (*fn)(void *arg, const struct trace_session *s), void *arg) {
+    int rc = 0;
+    if (!t) return 0;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS && rc == 0; i++) {
+        const struct kept *k = t->ring[i];
+        if (!k || (id && !has_id(k, value_slice(*id))) || now_us - k->session.started_us > kept_us) continue;
+        rc = fn(arg, &k->session);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc;
+}

@@ -1,0 +1,86 @@
+/* System tables. Each is one row of system_table.def: its columns and a function that yields its
+ * rows from memory.
+ *
+ * A SELECT on a system table runs through the ordinary path; only the source of rows differs. A
+ * yielded row has one value per column in the table's column order. The caller applies the
+ * restrictions; it may pass the partition key that it wants, so that a large table (traces) need
+ * not yield everything.
+ *
+ * A table that has a write function also takes INSERT, UPDATE and DELETE of single rows. They are
+ * compiled, permitted and checked as on any table, and answered after the write function has
+ * returned. Its error becomes the error of the statement. Conditions, USING and operations on parts
+ * of a value are refused before the call; the statements of a batch are passed one by one.
+ */
+#pragma once
+
+#include "system_schema/objects/schema.h"
+
+struct catalog;
+
+/* A statement that a client prepared. A layer above the catalogue keeps them; the catalogue sees
+ * only these fields. */
+struct virtual_prepared {
+    struct slice id;
+    const char *keyspace, *query; /* keyspace: the session's, or NULL */
+};
+typedef int (*virtual_prepared_fn)(void *arg, const struct virtual_prepared *p);
+
+/* A long-running function calls ask now and then. 0: go on; -1: stop with the error that ask has
+ * set. */
+struct virtual_patience {
+    int (*ask)(void *arg);
+    void *arg;
+};
+
+/* The inputs of a yielding function. */
+struct virtual_context {
+    struct catalog *catalog;
+    const struct schema *schema;
+    struct arena *arena;     /* the request's; values may live there */
+    const struct value *key; /* partition key values of the wanted rows (n_partition_key of them); NULL: all */
+    const struct value *after; /* primary key: rows up to it may be skipped; NULL: all are wanted */
+    const char *local_address; /* the connection's, numeric, and its port */
+    uint16_t local_port;
+    uint8_t protocol_version;
+    /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all),
+     * by id, until take returns -1; NULL: there are none. */
+    int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
+    void *prepared;
+    struct virtual_patience patience;
+    struct err *err;
+};
+
+/* Receives one row. values: n_columns of the table. 0: go on; -1: stop, because err is set or no
+ * more rows are wanted. */
+typedef int (*virtual_row_fn)(void *arg, const struct value *values);
+
+/* One row that a statement writes, by ordinal of the table's columns. Key columns have values;
+ * in other columns null deletes a value and unset leaves it. */
+struct virtual_change {
+    /* DELETE removes a row; a DELETE of columns comes as an UPDATE. DELETE_PARTITION (clustering
+     * columns unset) and TRUNCATE (no values) come only to tables with erased set. */
+    enum { VIRTUAL_INSERT, VIRTUAL_UPDATE, VIRTUAL_DELETE, VIRTUAL_DELETE_PARTITION, VIRTUAL_TRUNCATE } kind;
+    const struct value *values;
+};
+
+struct schema_virtual {
+    int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
+    /* 0, or -1 with ctx->err and nothing changed. Runs on a thread that may block. NULL: the
+     * table is read-only. */
+    int (*write)(const struct virtual_context *ctx, const struct schema_table *table,
+                 const struct virtual_change *change);
+    bool erased; /* write also takes DELETE of partitions and TRUNCATE */
+    bool blocks; /* its functions wait for the disk, or for DDL: not for an event loop */
+    /* V1. Rows of an ordered table are yielded by ascending primary key, so that a full page ends
+     *     the function. For other tables each page yields all rows and sorts them. */
+    bool ordered;
+    void *owner; /* the owner of the data, for the functions; NULL: the catalogue */
+};
+
+/* A system table of a layer above this one, in its own keyspace. Passed to catalog_open; must
+ * outlive the catalogue. */
+struct virtual_table {
+    const char *keyspace, *name, *comment;
+    const char *columns; /* as in system_table.def */
+    struct schema_virtual virt;
+};
