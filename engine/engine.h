@@ -72,11 +72,13 @@ bool eng_one_writer(const struct eng *eng);
 struct eng_part {
     uint32_t table;    /* storage id of the table; ids below 16 are the catalogue's and the engine's own */
     int64_t token;     /* murmur3_token(key) */
-    /* as Cassandra serialises it: the value, or for composites [u16 length][value][0] each; <= 65535 bytes */
+    /* as Cassandra serialises it: the value, or for composites [u16 length][value][0] each; <=
+     * 65535 bytes */
     struct slice key;
 };
 
-/* A place between rows of a partition: before or after every clustering key that begins with key. */
+/* A place between rows of a partition: before or after every clustering key that begins with
+ * key. */
 struct eng_bound {
     struct slice key; /* a whole clustering key or a prefix of whole components; empty: the partition's start or end */
     bool after;
@@ -134,7 +136,8 @@ size_t eng_batch_bytes(const struct eng_batch *b);
 uint64_t eng_durable_seq(const struct eng *eng);
 /* A new sequence: durable once every write that could be read before this call is. */
 uint64_t eng_barrier_seq(struct eng *eng);
-/* Called on the thread that has synced after durable_seq moved, or after a sync failed (eng_failed is then true). */
+/* Called on the thread that has synced after durable_seq moved, or after a sync failed (eng_failed
+ * is then true). */
 typedef void (*eng_durable_cb)(void *arg);
 /* One thread sets all callbacks, before any request waits for durability. */
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
@@ -164,7 +167,8 @@ bool eng_ready(struct eng *eng, char *why, size_t size);
 /* A timestamp in microseconds for a write without its own: now_us, or the next one above all that
  * were assigned before, also in earlier runs. Any thread. */
 int64_t eng_write_us(struct eng *eng, int64_t now_us);
-/* The first of n successive ticks of 100 ns since 1970, all later than any before: they order the elements of lists. */
+/* The first of n successive ticks of 100 ns since 1970, all later than any before: they order the
+ * elements of lists. */
 int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n);
 /* The greater of ts and newest + 1, where newest comes from eng_row_get under the lock. So the
  * write takes effect on the row it was decided on, even if a client chose that row's timestamps. At
@@ -274,7 +278,8 @@ struct eng_item {
 struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec,
                                struct op_cost *cost, struct err *e) MUST_CHECK;
 /* In the blocking tier: the rows and stored bytes that may be passed before eng_scan_next answers
- * ENG_PAUSED; no bound until it is called. The scan goes on where it stands once more are allowed. */
+ * ENG_PAUSED; no bound until it is called. The scan goes on where it stands once more are
+ * allowed. */
 void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes);
 /* 1: item, 0: end, -1: error, ENG_INCOMPLETE, ENG_PAUSED. */
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
@@ -348,7 +353,8 @@ int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
  * left, the optimisations that deletions switch off work again. The engine's thread does the same
  * at its pace. Blocking, long. */
 int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
-/* The same where reads have passed many rows that a deletion covers: what it does in its next round. */
+/* The same where reads have passed many rows that a deletion covers: what it does in its next
+ * round. */
 int eng_reclaim_passed(struct eng *eng, struct err *e) MUST_CHECK;
 
 /* Copies a table from another engine, perhaps to another id, into a table that holds nothing yet.
@@ -373,7 +379,8 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) MUST_CHEC
 /* Merges all changes before floor_us into one state; the caller will not restore an earlier moment.
  * Blocking, long; one thread at a time for a history. */
 int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) MUST_CHECK;
-/* The earliest moment that can be restored, in microseconds; INT64_MAX: there is no such history. */
+/* The earliest moment that can be restored, in microseconds; INT64_MAX: there is no such
+ * history. */
 int64_t eng_history_since(struct eng *eng, uint32_t history);
 /* The bytes that a history takes: on disk, and logged since the engine was opened. */
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history);
@@ -386,7 +393,7 @@ int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint
  * whose history is read may be written to meanwhile. ERR_INVALID: too early. */
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) MUST_CHECK;
 
-/* ---- saved states (engine/kv_state.h, docs/restore.md) ---- */
+/* ---- saved states (engine/local/rocksdb/kv_state.h, docs/restore.md) ---- */
 
 enum { ENG_STATE_OF_MAX = 256 };
 /* Saves everything under a name, which may be there already, for the sake of a part that `of`
@@ -412,7 +419,7 @@ int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const
 struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) MUST_CHECK;
 void eng_state_close(struct eng *state);
 
-/* ---- backups (engine/kv_backup.h, docs/restore.md) ---- */
+/* ---- backups (engine/local/rocksdb/kv_backup.h, docs/restore.md) ---- */
 
 struct eng_backup {
     uint32_t number, files;
@@ -426,7 +433,8 @@ struct eng_backup {
  * Blocking, long; while rows are written. */
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out,
                     struct err *e) MUST_CHECK;
-/* Without an engine. All of a folder, oldest first: at most max are filled in, *n is how many there are. */
+/* Without an engine. All of a folder, oldest first: at most max are filled in, *n is how many there
+ * are. */
 int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) MUST_CHECK;
 /* Reads every file of a backup; -1: it is not whole, and e names the file. */
 int eng_backup_verify(const char *folder, uint32_t number, struct err *e) MUST_CHECK;
@@ -439,7 +447,8 @@ int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
 
-/* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
+/* Named records for the catalogue: put and delete are durable when they return. Blocking, any
+ * thread. */
 struct eng_meta_change {
     struct slice key, value;
     bool deleted;

@@ -35,7 +35,7 @@ enum { KV_NEAR_MAX = 8 };
 /* Deleted keys. KV_DENSE of them side by side are dense. An iterator of the cache tier passes at
  * most KV_PASSED_MAX in one move, because the loop serves no other connection meanwhile. In sum it
  * passes that many for each of the rows that a loop reads at a time (CACHE_ROWS_MAX of
- * engine/scan.c): some 30 ms where all are dense, which does not last long. */
+ * engine/local/scan.c): some 30 ms where all are dense, which does not last long. */
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
@@ -45,7 +45,8 @@ struct kv_options {
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
-    /* every write reaches the operating system before it returns: it survives the end of this process */
+    /* every write reaches the operating system before it returns: it survives the end of this
+     * process */
     bool write_through;
     /* of stores that keep files: the folder in data_dir to open as the store from now on; NULL: the
      * present one */
@@ -60,7 +61,8 @@ struct kv_options {
      * hints. A store that already holds too many different beginnings when it is opened uses no
      * hints. */
     size_t near_len;
-    /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in out. May be NULL. */
+    /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in
+     * out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
 };
 
@@ -190,7 +192,7 @@ struct kv_ops {
     void (*retire)(struct kv *kv);
     /* Number of iterators that are not freed yet. */
     uint32_t (*iterators)(const struct kv *kv);
-    /* A backup of everything into a folder of backups (engine/kv_backup.h). */
+    /* A backup of everything into a folder of backups (engine/local/rocksdb/kv_backup.h). */
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     /* Bytes of files that hold the keys in [from, to), approximately. */
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
@@ -206,7 +208,8 @@ struct kv_ops {
     struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
 };
 
-/* Sleeps until a write may be tried again after KV_BUSY; -1, ERR_OVERLOADED: not within a minute. */
+/* Sleeps until a write may be tried again after KV_BUSY; -1, ERR_OVERLOADED: not within a
+ * minute. */
 int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
 /* Writes, and waits until the store has room: 0, -1 or KV_CHANGED. */
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;

@@ -38,7 +38,8 @@ struct eng_cell {
     int64_t ts;      /* microseconds */
     int32_t ttl;     /* seconds; 0: none */
     int64_t expiry;  /* seconds since 1970: when an expiring cell ends, when a tombstone was made; else ENG_NO_EXPIRY */
-    /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field index u16 */
+    /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field
+     * index u16 */
     struct slice path;
     struct slice value; /* wire form */
 };
@@ -46,7 +47,8 @@ struct eng_cell {
 struct eng_row {
     enum eng_row_kind kind;
     struct slice ck;        /* clustering key form; empty for the static row */
-    /* clustering values as written (each [int length][bytes]), when ck does not decode to them; else p NULL */
+    /* clustering values as written (each [int length][bytes]), when ck does not decode to them;
+     * else p NULL */
     struct slice key_image;
     int64_t live_ts;        /* row marker of INSERT; ENG_NO_TS: none */
     int32_t live_ttl;
@@ -103,7 +105,8 @@ static inline bool eng_row_is_as_stored(const struct eng_row *r) {
     return r->n_cells == r->n_stored && r->del_ts == ENG_NO_TS && !r->n_markers && !r->marker_expired;
 }
 
-/* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
+/* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted
+ * (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
 /* Sets all fields but kind and ck. Cells go to the arena; paths and values point into bytes. -1 and
  * ERR_SERVER on damage. */

@@ -1,9 +1,9 @@
 /* Verifies a data folder that no server uses, from end to end. It writes and cuts nothing.
  *
  * It checks the store and each saved state (states/): stamp, CURRENT and IDENTITY, the MANIFEST and
- * the logs by engine/kv_check.h; every block of every table file with its checksum; every record by
- * its own reader; and rows of ids that no named record names. Checking the other files of the
- * folder is the caller's task.
+ * the logs by engine/local/rocksdb/kv_check.h; every block of every table file with its checksum;
+ * every record by its own reader; and rows of ids that no named record names. Checking the other
+ * files of the folder is the caller's task.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Point-in-time recovery: the tables that have a history in the engine (engine/history.h), their
+/* Point-in-time recovery: the tables that have a history in the engine (engine/local/history.h), their
  * definitions over time, and the tables that are being restored. Inside system_schema only.
  * docs/restore.md
  *

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/kv_log.h"
+#include "engine/local/rocksdb/kv_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -105,7 +105,7 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
         return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does",
                        fresh);
     if (eng_backup_restore(r->from, b->number, fresh, e)) return -1;
-    /* check that the store opens, which also writes the stamp of the folder (engine/kv_stamp.h) */
+    /* check that the store opens, which also writes the stamp of the folder (engine/local/rocksdb/kv_stamp.h) */
     const struct eng_options o = {.data_dir = fresh, .durability = ENG_FSYNC, .clock = &clock_real};
     struct eng *eng = eng_open(&o, e);
     if (!eng) return -1;

@@ -7,8 +7,8 @@
  *   a stripe                  of the partition, from the read that decides to the write:
  *                             ENG_STAT_STRIPE_WAITS
  *   a slot                    of the row, shared by who merges, claimed by who puts:
- *                             ENG_STAT_SLOT_WAITS
- *   a gate                    passed by every write, one of ENGI_GATES; shut for a moment when the
+ *                             ENG_STAT_GUARD_WAITS
+ *   a gate                    passed by every write, one of ENGI_COMMIT_LOCKS; shut for a moment when the
  *                             reclaimer takes a mark away or a table's history begins
  *   sequences, counters       atomic
  */
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/store.h"
+#include "engine/local/eng.h"
 
 enum { THREADS = 16, ROUNDS = 20, PATIENCE_SECONDS = 60 };
 
@@ -204,7 +204,7 @@ static void test_fifteen_go_on_while_the_store_takes_its_time_for_one(void **sta
                      stands ? "others waited for the store's write of one" : "the write did not wait in the store");
     }
     assert_int_equal(eng_stat(h->eng, ENG_STAT_STRIPE_WAITS), 0);
-    assert_int_equal(eng_stat(h->eng, ENG_STAT_SLOT_WAITS), 0);
+    assert_int_equal(eng_stat(h->eng, ENG_STAT_GUARD_WAITS), 0);
     assert_rows(h, "SELECT v, w FROM k.t WHERE p = 0", "2,5");
     assert_rows(
         h, "SELECT count(*), min(c), max(c) FROM k.n WHERE p IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)",
@@ -222,7 +222,7 @@ static bool waits_for_a_stripe(void *arg) {
     return any;
 }
 
-static bool waits_for_a_slot(void *arg) { return atomic_load(&((struct eng *)arg)->slots.waiting) > 0; }
+static bool waits_for_a_guard(void *arg) { return atomic_load(&((struct eng *)arg)->guards.waiting) > 0; }
 
 /* The first one's write is in the store; the second one must wait for it, and is counted. */
 static void check_wait(struct harness *h, const char *first, const char *second, bool (*waits)(void *),
@@ -249,8 +249,8 @@ static void test_who_writes_the_same_row_waits_and_is_counted(void **state) {
     check_wait(h, "UPDATE k.n SET c = c + 1 WHERE p = 0", "UPDATE k.n SET c = c + 1 WHERE p = 0", waits_for_a_stripe,
                ENG_STAT_STRIPE_WAITS);
     assert_rows(h, "SELECT c FROM k.n WHERE p = 0", "2");
-    check_wait(h, "INSERT INTO k.t (p, v, w) VALUES (90, 1, 1)", "UPDATE k.t SET v = 3 WHERE p = 90", waits_for_a_slot,
-               ENG_STAT_SLOT_WAITS);
+    check_wait(h, "INSERT INTO k.t (p, v, w) VALUES (90, 1, 1)", "UPDATE k.t SET v = 3 WHERE p = 90", waits_for_a_guard,
+               ENG_STAT_GUARD_WAITS);
     assert_rows(h, "SELECT v, w FROM k.t WHERE p = 90", "3,1");
 }
 

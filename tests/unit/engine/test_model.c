@@ -188,7 +188,7 @@ static void check_slice(struct model *m, uint32_t part, uint32_t from, uint32_t 
     if (resumed && reverse) to = resume;
     if (resumed && !reverse) from = resume + 1;
     model_slice(m, part, from, to, reverse, &want);
-    /* Again and again, some of them not to the end, so that runs are made and used (engine/run.h). */
+    /* Again and again, some of them not to the end, so that runs are made and used (engine/local/range_cache.h). */
     for (uint32_t i = draw(m, 4); i < 6; i++) {
         uint32_t most = draw(m, 2) ? UINT32_MAX : 1 + draw(m, 6);
         if (engine_slice(m, part, &slice, resumed ? at : NULL, reverse, draw(m, 2) ? ENG_TIER_ANY : ENG_TIER_CACHE,
@@ -373,7 +373,7 @@ static void run_model(bool rocks, uint64_t seed) {
         check(m);
     }
     /* an engine of files is opened again and again */
-    assert_true(eng_stat(m->eng, ENG_STAT_RUN_HITS) > (rocks ? 0 : ROUNDS / 10));
+    assert_true(eng_stat(m->eng, ENG_STAT_RANGE_HITS) > (rocks ? 0 : ROUNDS / 10));
     assert_true(m->as_stored > ROUNDS / 10);
     arena_fini(&m->arena);
     close_engine(m);

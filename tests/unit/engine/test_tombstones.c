@@ -9,7 +9,10 @@
 
 #include "base/fault.h"
 #include "base/murmur3.h"
-#include "engine/store.h"
+#include "engine/local/eng.h"
+#include "engine/local/fragment.h"
+#include "engine/rows/key.h"
+#include "engine/rows/tombstone.h"
 
 enum { TABLE = 20, NOW = 1000, FEW = 1500, MANY = 12000 };
 
@@ -152,7 +155,7 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
     struct buf prefix;
     buf_init(&prefix, 0);
     engi_key_prefix(&prefix, &part);
-    pthread_mutex_t *lock = engi_settle_lock(&w->eng->settle, buf_slice(&prefix));
+    pthread_mutex_t *lock = engi_fragment_lock(&w->eng->fragment, buf_slice(&prefix));
     pthread_mutex_lock(lock);
     commit(w);
     pthread_mutex_unlock(lock);
@@ -220,7 +223,7 @@ static void test_range_deletions_of_an_older_version_are_read_and_settled(void *
         struct buf prefix;
         buf_init(&prefix, 0);
         engi_key_prefix(&prefix, &part);
-        assert_int_equal(engi_settle_all(w->eng, buf_slice(&prefix), &w->e), 0);
+        assert_int_equal(engi_fragment_all(w->eng, buf_slice(&prefix), &w->e), 0);
         buf_fini(&prefix);
     }
 }
@@ -305,7 +308,7 @@ static void test_markers_are_counted_alike_loose_and_settled(void **state) {
                 check_markers(w, "markers", &p, from, to, reverse);
                 check_markers(w, "markers", &p, 0, LETTERS, reverse);
             }
-            if (round % 5 == 0) assert_int_equal(engi_settle_all(w->eng, buf_slice(&prefix), &w->e), 0);
+            if (round % 5 == 0) assert_int_equal(engi_fragment_all(w->eng, buf_slice(&prefix), &w->e), 0);
         }
     }
     buf_fini(&prefix);

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/store.h"
+#include "engine/local/eng.h"
 #include "harness.h"
 
 enum { CLIENTS = 4, MB = 1 << 20, SOON_US = 100, LATER_US = 50000, LONG_US = 5000 };

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/murmur3.h"
-#include "engine/store.h"
+#include "engine/local/eng.h"
 #include "system_schema/catalog_state.h"
 
 enum { ROWS = 5, LATER = 2 };

@@ -1,0 +1,298 @@
+/* The commit thread: syncs the log repeatedly while requests wait for durability, and publishes the
+ * sequence up to which writes are durable.
+ *
+ * Before a sync the thread waits a moment for the clients that the last sync answered
+ * (engine/local/gather.h). A loop whose clients all wait for a sync has no other work and syncs
+ * itself (eng_sync_here), which saves waking the commit thread and being woken by it. The lock turn
+ * lets one thread sync at a time. A commit takes its sequence after the store took the write, so
+ * every write that has a sequence when a sync begins is in the log it syncs. After a failed sync no
+ * write is acknowledged or taken until the store has put everything on disk another way.
+ */
+#include "engine/local/commit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "engine/local/eng.h"
+
+enum { PERIOD_US = 10000000, IDLE_US = 1000000 };
+
+uint64_t engi_commit_next_seq(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
+
+uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_next_seq(eng); }
+
+static void publish(struct eng *eng, uint64_t seq, bool failed) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    if (!failed) atomic_store_explicit(&c->durable, seq, memory_order_release);
+    atomic_store(&c->failed, failed);
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+    uint32_t n = atomic_load(&c->n_callbacks);
+    for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
+}
+
+/* Syncs the log. Called with turn held. Returns false if there was nothing to sync. */
+static bool sync_once(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    struct err e;
+    err_clear(&e);
+    /* in this order: each request counted in asked has its write counted in written */
+    uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written);
+    if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
+    int64_t begun_us = clock_machine_us(&clock_real);
+    pthread_mutex_lock(&c->lock);
+    engi_gather_begin(&c->gather, asked);
+    pthread_mutex_unlock(&c->lock);
+    bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
+    int64_t now_us = clock_machine_us(&clock_real);
+    pthread_mutex_lock(&c->lock);
+    engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
+    pthread_mutex_unlock(&c->lock);
+    if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
+    engi_count(eng, ENG_STAT_SYNCS);
+    publish(eng, seq, failed);
+    return true;
+}
+
+/* Lets the store record outside of the log how far the log is synced, which takes syncs of its
+ * own. */
+static void note_synced(struct eng *eng) {
+    eng->commit.synced_here = false;
+    if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->kv->ops->synced(eng->kv);
+}
+
+/* Called with the lock held. Returns false at the timeout. */
+static bool wait_until(struct engi_commit *c, int64_t us) {
+    struct timespec until = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    return pthread_cond_timedwait(&c->work, &c->lock, &until) != ETIMEDOUT;
+}
+
+/* Waits for further requests of the clients that the last sync answered. Called with the lock
+ * held. */
+static void gather(struct engi_commit *c) {
+    atomic_store(&c->enough, c->gather.enough);
+    while (!c->stop && engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real)))
+        if (!wait_until(c, c->gather.until_us)) break;
+    atomic_store(&c->enough, 0);
+}
+
+static bool has_work(const struct engi_commit *c) {
+    return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable);
+}
+
+/* Waits, with the lock held, until there is something to sync, and then for further requests.
+ * synced: this thread made the last sync. Otherwise a loop syncs, and wakes this thread when it
+ * stops doing so. Returns false when no request came for IDLE_US. */
+static bool wait_for_work(struct engi_commit *c, bool synced) {
+    if (synced) gather(c);
+    int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
+    while (!c->stop && !has_work(c))
+        if (!wait_until(c, until_us)) return false;
+    gather(c); /* after a sync that a loop made meanwhile */
+    return true;
+}
+
+/* Why writes are still refused, in the log. */
+static void tell(struct eng *eng, const struct err *e) {
+    enum { TELL_US = 10000000 };
+    int64_t now_us = clock_machine_us(&clock_real);
+    if (now_us - eng->commit.told_us < TELL_US) return;
+    eng->commit.told_us = now_us;
+    log_warn("writes are still refused: %s", e->text);
+}
+
+static void heal(struct eng *eng) {
+    struct err e = {0};
+    uint64_t seq = atomic_load(&eng->commit.written);
+    if (eng->kv->ops->heal(eng->kv, &e)) {
+        tell(eng, &e);
+        return;
+    }
+    log_warn("everything is on disk again; writes are taken");
+    publish(eng, seq, false);
+}
+
+/* No request waits: syncs writes that were acknowledged before their sync, when their period is
+ * over, and lets the store record outside of the log what is synced. */
+static void idle(struct eng *eng, int64_t synced_us) {
+    if (eng_failed(eng)) {
+        heal(eng);
+        return;
+    }
+    if (clock_machine_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
+    if (sync_once(eng) || eng->commit.synced_here) note_synced(eng);
+    else if (eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
+}
+
+static void *run(void *arg) {
+    struct eng *eng = arg;
+    struct engi_commit *c = &eng->commit;
+    int64_t synced_us = clock_machine_us(&clock_real);
+    bool synced = false;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        bool asked = wait_for_work(c, synced);
+        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_lock(&c->turn);
+        synced = asked && sync_once(eng);
+        if (synced) note_synced(eng);
+        else if (!asked) idle(eng, synced_us);
+        pthread_mutex_unlock(&c->turn);
+        if (asked || clock_machine_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_machine_us(&clock_real);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int engi_commit_start(struct eng *eng, struct err *e) {
+    struct engi_commit *c = &eng->commit;
+    pthread_condattr_t attr;
+    c->stop = false;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->turn, NULL);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->work, &attr);
+    pthread_cond_init(&c->done, NULL);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&c->thread, NULL, run, eng))
+        return err_set(e, ERR_SERVER, "the commit thread cannot be started");
+    c->running = true;
+    return 0;
+}
+
+void engi_commit_stop(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_signal(&c->work);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    if (sync_once(eng)) note_synced(eng);
+    pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->done);
+    pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->turn);
+}
+
+uint64_t eng_durable_seq(const struct eng *eng) {
+    const struct engi_commit *c = &eng->commit;
+    return atomic_load_explicit(eng->durability == ENG_FSYNC ? &c->durable : &c->written, memory_order_acquire);
+}
+
+void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
+    struct engi_commit *c = &eng->commit;
+    uint32_t n = atomic_load(&c->n_callbacks);
+    if (n == ENGI_CALLBACKS_MAX) return log_error("too many callbacks wait for the commit thread");
+    c->callbacks[n].cb = cb;
+    c->callbacks[n].arg = arg;
+    atomic_store(&c->n_callbacks, n + 1);
+}
+
+/* Returns true if no earlier request wanted this sequence or a newer one. */
+static bool ask(struct engi_commit *c, uint64_t seq, uint32_t n, uint64_t *asked) {
+    uint64_t wanted = atomic_load(&c->wanted);
+    *asked = atomic_fetch_add(&c->asked, n) + n;
+    while (wanted < seq && !atomic_compare_exchange_weak(&c->wanted, &wanted, seq)) {}
+    return wanted < seq;
+}
+
+static void wake(struct engi_commit *c) {
+    pthread_mutex_lock(&c->lock); /* with the lock held, the thread either sleeps or has not checked for work yet */
+    pthread_mutex_unlock(&c->lock);
+    pthread_cond_signal(&c->work);
+}
+
+static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
+    uint64_t asked;
+    bool first = ask(c, seq, n, &asked);
+    uint64_t enough = atomic_load(&c->enough);
+    /* the thread is woken by the first request for a sequence, or by the last one that it waits
+     * for */
+    bool last = asked - n < enough;
+    if (asked >= enough && (first || last)) wake(c);
+}
+
+void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n) {
+    if (eng->durability == ENG_FSYNC) want(&eng->commit, seq, n);
+}
+
+void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n) {
+    uint64_t asked;
+    if (eng->durability == ENG_FSYNC) (void)ask(&eng->commit, seq, n, &asked);
+}
+
+bool eng_gathers(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    bool waits = engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real));
+    pthread_mutex_unlock(&c->lock);
+    return waits;
+}
+
+static int64_t sync_us(struct engi_commit *c) {
+    pthread_mutex_lock(&c->lock);
+    int64_t us = c->gather.sync_us;
+    pthread_mutex_unlock(&c->lock);
+    return us;
+}
+
+/* Waking the commit thread and being woken by it takes some 60 us, which is negligible next to a
+ * sync of a slow disk. */
+bool eng_sync_here(struct eng *eng) {
+    enum { SHORT_US = 500 };
+    struct engi_commit *c = &eng->commit;
+    int64_t us = sync_us(c);
+    if (eng->durability != ENG_FSYNC || !us || us > SHORT_US || pthread_mutex_trylock(&c->turn)) return false;
+    bool synced = sync_once(eng);
+    if (synced) {
+        c->synced_here = true;
+        engi_count(eng, ENG_STAT_SYNCS_HERE);
+    }
+    pthread_mutex_unlock(&c->turn);
+    return synced;
+}
+
+void eng_wake_sync(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    if (atomic_load(&c->asked) >= atomic_load(&c->enough)) wake(c);
+}
+
+int engi_commit_check(const struct eng *eng, struct err *e) {
+    return eng_failed(eng)
+               ? err_set(e, ERR_SERVER,
+                         "the log could not be synced; no write is acknowledged until the rows are on disk anew")
+               : 0;
+}
+
+int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
+    struct engi_commit *c = &eng->commit;
+    want(c, seq, 1);
+    pthread_mutex_lock(&c->lock);
+    while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return atomic_load(&c->durable) >= seq ? 0 : engi_commit_check(eng, e);
+}
+
+int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
+    return eng->durability == ENG_FSYNC ? engi_commit_wait(eng, seq, e) : engi_commit_check(eng, e);
+}
+
+bool eng_ready(struct eng *eng, char *why, size_t size) {
+    enum { STALLED_US = 10000000 };
+    int64_t since = atomic_load(&eng->waiting_since_us);
+    snprintf(why, size, "storage failed: the log cannot be synced");
+    if (eng_failed(eng)) return false;
+    snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
+    if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
+    pthread_rwlock_rdlock(&eng->whole);
+    bool ailing = eng->kv->ops->ailing(eng->kv, why, size);
+    pthread_rwlock_unlock(&eng->whole);
+    return !ailing;
+}
+
+bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

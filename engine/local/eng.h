@@ -1,0 +1,149 @@
+/* The engine's inside: the store, the tables' states, the stripe locks, the commit thread. Private
+ * to engine/. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/kv.h"
+#include "engine/local/epoch.h"
+#include "engine/local/fold.h"
+#include "engine/local/gather.h"
+#include "engine/local/guard.h"
+#include "engine/local/marks.h"
+#include "engine/local/write_clock.h"
+
+/* Parts of struct eng. The header that each comment names declares the functions. */
+
+struct engi_history;
+struct engi_range_cache;
+struct engi_row_cache;
+struct engi_table;
+
+/* engine/local/table.h */
+enum { ENGI_TABLE_PLACES = 4096, ENGI_FREED_BLOCKS = 16384 };
+
+struct engi_tables {
+    pthread_mutex_t lock; /* held to make, pin, close or free a table */
+    _Atomic(struct engi_table *) places[ENGI_TABLE_PLACES]; /* lists, by id */
+    uint64_t *freed[ENGI_FREED_BLOCKS]; /* a bit for each id; under the lock. NULL: none of its ids was freed */
+    _Atomic uint32_t n;
+};
+
+/* engine/local/stripe.h */
+enum { ENGI_STRIPES = 1024 };
+
+struct engi_stripe {
+    pthread_mutex_t lock; /* of owner and n_waiting */
+    pthread_cond_t left;
+    _Atomic(pthread_t) owner; /* 0: free; a thread; ENGI_STRIPE_OF_BATCH */
+    uint32_t n_waiting;
+    /* the owner's, in a store with several writers: the stripe's turn in the store when it was
+     * locked */
+    uint64_t turn;
+};
+
+/* engine/local/reclaim.h */
+struct engi_reclaim {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_mutex_t pass; /* held during a pass */
+    uint64_t removed;     /* records removed in this pass; guarded by pass */
+    bool running;
+    _Atomic bool stop;
+    uint32_t rows_per_second; /* 0: no thread */
+};
+
+/* engine/local/history.h */
+struct engi_histories {
+    pthread_mutex_t lock;
+    struct engi_history *first;
+    _Atomic uint64_t serial;    /* unique among the log records of a moment, also across restarts */
+};
+
+/* engine/local/fragment.h */
+enum { ENGI_FRAGMENT_LOCKS = 16 };
+struct engi_fragment {
+    pthread_mutex_t locks[ENGI_FRAGMENT_LOCKS];
+};
+
+/* engine/local/commit.c */
+enum { ENGI_CALLBACKS_MAX = 64 };
+
+struct engi_commit {
+    pthread_mutex_t turn; /* held during a sync, by the commit thread or by a loop; taken before lock */
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    pthread_t thread;
+    bool running, stop;                /* under lock */
+    _Atomic uint64_t written, wanted;  /* sequences: of the newest commit; the newest that a request waits for */
+    _Atomic uint64_t durable;
+    _Atomic uint64_t asked;  /* total of requests that have asked */
+    _Atomic uint64_t enough; /* total of asked up to which the thread need not be woken */
+    struct engi_gather gather; /* under lock */
+    int64_t told_us; /* under turn: when the log last said why writes are refused */
+    bool synced_here;          /* under turn: a loop has synced since the thread last checked */
+    _Atomic bool failed;
+    struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
+    _Atomic uint32_t n_callbacks; /* callbacks below it are set */
+};
+
+struct eng {
+    struct kv *kv;
+    pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
+    struct kv_options kv_options;
+    struct kv *retired; /* closed when its last iterator is gone */
+    bool shared; /* !kv->one_writer, known before kv is set: compactions need it while the store is being opened */
+    enum eng_durability durability;
+    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
+    struct clock *clock;
+    struct engi_commit commit;
+    struct engi_fold fold;
+    struct engi_guards guards;
+    struct engi_row_cache *row_cache;
+    struct engi_range_cache *range_cache; /* NULL: none */
+    struct engi_horizon newest; /* of the timestamps of all rows */
+    struct engi_commit_locks commit_locks;
+    struct engi_reclaim reclaim;
+    _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
+    _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
+    struct engi_fragment fragment;
+    struct engi_write_clock write_clock;
+    struct engi_histories histories;
+    struct engi_stripe stripes[ENGI_STRIPES];
+    pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
+    eng_expiry_fn expiry;        /* NULL: not set */
+    void *expiry_arg;
+    pthread_mutex_t notice_lock; /* of notice; held while it is called, and no other lock is taken under it */
+    eng_notice_fn notice;        /* NULL: not set */
+    void *notice_arg;
+    bool watches;
+    struct engi_epoch epoch;
+    struct engi_tables tables;
+};
+
+static inline void engi_count(struct eng *eng, enum eng_stat stat) {
+    atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed);
+}
+
+/* Calls fn for every key in [from, to); at NULL: now. */
+int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
+                   struct err *e) MUST_CHECK;
+
+int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
+/* eng_ingest from a snapshot of the store; NULL: the present content. */
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
+                   struct err *e) MUST_CHECK;
+/* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key behind the
+ * table's id. */
+int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta,
+                      struct err *e) MUST_CHECK;
+/* Calls eng->expiry for a row whose expired data is removed. */
+void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
+
+/* For the store's compactions. */
+enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
+int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);
+

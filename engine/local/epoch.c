@@ -1,0 +1,81 @@
+#include "engine/local/epoch.h"
+
+#include <assert.h>
+
+void engi_epoch_init(struct engi_epoch *ep) {
+    *ep = (struct engi_epoch){.newer = NULL};
+    pthread_mutex_init(&ep->lock, NULL);
+}
+
+static void free_all(struct engi_retired *r) {
+    for (struct engi_retired *next; r; r = next) {
+        next = r->next;
+        r->free(r);
+    }
+}
+
+static uint32_t count_open(const struct engi_epoch *ep, uint32_t phase) {
+    uint32_t n = 0;
+    for (int i = 0; i < ENGI_EPOCH_STRIPES; i++) n += atomic_load(&ep->stripes[i].open[phase]);
+    return n;
+}
+
+void engi_epoch_fini(struct engi_epoch *ep) {
+    assert(!count_open(ep, 0) && !count_open(ep, 1));
+    free_all(ep->newer);
+    free_all(ep->older);
+    pthread_mutex_destroy(&ep->lock);
+}
+
+/* Threads take stripes in turn, so that few of them share a cache line. */
+static uint32_t stripe_of_thread(void) {
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t stripe = ENGI_EPOCH_STRIPES;
+    if (UNLIKELY(stripe == ENGI_EPOCH_STRIPES)) stripe = atomic_fetch_add(&threads, 1) % ENGI_EPOCH_STRIPES;
+    return stripe;
+}
+
+/* Counts the section in the current phase, then checks that the phase is still current, because a
+ * change of the phase may have missed the count. */
+struct engi_section engi_enter(struct engi_epoch *ep) {
+    struct engi_section s = {.stripe = stripe_of_thread()};
+    for (;;) {
+        s.phase = atomic_load(&ep->phase);
+        atomic_fetch_add(&ep->stripes[s.stripe].open[s.phase], 1);
+        if (LIKELY(atomic_load(&ep->phase) == s.phase)) return s;
+        engi_leave(ep, s);
+    }
+}
+
+void engi_leave(struct engi_epoch *ep, struct engi_section s) {
+    atomic_fetch_sub(&ep->stripes[s.stripe].open[s.phase], 1);
+}
+
+/* Returns what may be freed. */
+static struct engi_retired *change_phase(struct engi_epoch *ep) {
+    uint32_t other = 1 - atomic_load(&ep->phase);
+    if (count_open(ep, other)) return NULL;
+    struct engi_retired *r = ep->older;
+    ep->older = ep->newer;
+    ep->newer = NULL;
+    atomic_store(&ep->phase, other);
+    return r;
+}
+
+void engi_retire(struct engi_epoch *ep, struct engi_retired *r) {
+    pthread_mutex_lock(&ep->lock);
+    r->next = ep->newer;
+    ep->newer = r;
+    pthread_mutex_unlock(&ep->lock);
+    engi_epoch_step(ep);
+}
+
+/* Changes the phase twice, so that memory retired a moment ago is freed at once when no section is
+ * open. */
+void engi_epoch_step(struct engi_epoch *ep) {
+    pthread_mutex_lock(&ep->lock);
+    struct engi_retired *first = change_phase(ep), *second = change_phase(ep);
+    pthread_mutex_unlock(&ep->lock);
+    free_all(first);
+    free_all(second);
+}

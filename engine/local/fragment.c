@@ -1,0 +1,243 @@
+#include "engine/local/fragment.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/murmur3.h"
+#include "engine/local/commit.h"
+#include "engine/local/eng.h"
+#include "engine/local/range_cache.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
+#include "engine/rows/tombstone.h"
+
+void engi_fragment_init(struct engi_fragment *s) {
+    for (int i = 0; i < ENGI_FRAGMENT_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
+}
+
+void engi_fragment_fini(struct engi_fragment *s) {
+    for (int i = 0; i < ENGI_FRAGMENT_LOCKS; i++) pthread_mutex_destroy(&s->locks[i]);
+}
+
+pthread_mutex_t *engi_fragment_lock(struct engi_fragment *s, struct slice prefix) {
+    return &s->locks[murmur3_hash(prefix) % ENGI_FRAGMENT_LOCKS];
+}
+
+struct loose {
+    struct slice key;
+    struct engi_tomb tomb;
+};
+
+struct step {
+    struct eng *eng;
+    struct slice prefix;
+    struct kv_iter *it;
+    struct kv_batch *batch;
+    struct arena arena;
+    struct buf key, value;
+    struct engi_tombs tombs; /* the loose tombstones taken and the fragments below them */
+    struct loose loose[ENGI_FRAGMENT_LOOSE];
+    uint32_t n_loose, n_pieces;
+    struct slice clip; /* in a full step, the key from which on nothing is fragmented; p NULL: the step is not full */
+    bool more;
+};
+
+static struct slice rest_of(const struct step *s) {
+    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
+}
+
+static int seek(struct step *s, struct err *e) {
+    return buf_failed(&s->key) ? err_nomem(e) : s->it->ops->iter_move(s->it, KV_SEEK, buf_slice(&s->key), e);
+}
+
+static enum engi_kind kind_at(const struct step *s) { return s->it->key.p[s->prefix.n]; }
+
+/* Reads the partition's deletion, if there is one. */
+static int read_partition(struct step *s, struct err *e) {
+    int64_t at;
+    buf_put_slice(&s->key, s->prefix);
+    int got = seek(s, e);
+    if (got <= 0 || kind_at(s) != ENGI_PARTITION_DELETION) return got < 0 ? got : 0;
+    return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
+}
+
+static int take_loose(struct step *s, struct err *e) {
+    struct loose *l = &s->loose[s->n_loose];
+    l->key = arena_dup(&s->arena, s->it->key);
+    if (!l->key.p) return err_nomem(e);
+    size_t skip = s->prefix.n + 1;
+    if (engi_tomb_read(slice_of(l->key.p + skip, l->key.n - skip), s->it->value, &l->tomb, e)) return -1;
+    s->n_loose++;
+    return 0;
+}
+
+static int read_loose(struct step *s, struct err *e) {
+    s->key.n = 0;
+    buf_put_slice(&s->key, s->prefix);
+    buf_u8(&s->key, ENGI_RANGE_TOMBSTONE);
+    int got = seek(s, e);
+    size_t bytes = 0;
+    for (; got > 0 && kind_at(s) == ENGI_RANGE_TOMBSTONE && !engi_on_fragment(s->it, s->prefix);
+         got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e)) {
+        s->more = s->n_loose == ENGI_FRAGMENT_LOOSE || bytes >= ENGI_LOOSE_BYTES_MAX;
+        if (s->more) break;
+        bytes += s->it->key.n;
+        if (take_loose(s, e)) return -1;
+    }
+    return got < 0 ? got : 0;
+}
+
+static int by_start(const void *a, const void *b) {
+    return slice_cmp(((const struct loose *)a)->tomb.range.from, ((const struct loose *)b)->tomb.range.from);
+}
+
+/* Deletes a fragment and adds it to those to make new ones of. 1: the step is full. */
+static int take_piece(struct step *s, const struct engi_tomb *piece, struct err *e) {
+    if (s->batch->ops->batch_delete(s->batch, s->it->key)) return err_nomem(e);
+    if (piece->ts > s->tombs.partition_ts && engi_tombs_add(&s->tombs, piece, e)) return -1;
+    if (++s->n_pieces < ENGI_FRAGMENT_PIECES || piece->range.no_end) return 0;
+    s->clip = arena_dup(&s->arena, piece->range.to);
+    return s->clip.p ? 1 : err_nomem(e);
+}
+
+/* Takes the fragments that a range overlaps and that are not taken yet. */
+static int read_pieces(struct step *s, const struct engi_interval *range, struct slice *beyond, struct err *e) {
+    struct slice from = beyond->p && slice_cmp(*beyond, range->from) > 0 ? *beyond : range->from;
+    struct engi_tomb piece;
+    s->key.n = 0;
+    engi_key_fragment_after(&s->key, s->prefix, from);
+    int got = seek(s, e), rc = 0;
+    while (got > 0 && !rc && engi_on_fragment(s->it, s->prefix)) {
+        if (engi_tomb_read(rest_of(s), s->it->value, &piece, e)) return -1;
+        if (!range->no_end && slice_cmp(piece.range.from, range->to) >= 0) break;
+        rc = take_piece(s, &piece, e);
+        *beyond = piece.range.no_end ? slice_of("", 0) : arena_dup(&s->arena, piece.range.to);
+        if (!beyond->p) return err_nomem(e);
+        if (rc || piece.range.no_end) break;
+        got = s->it->ops->iter_move(s->it, KV_NEXT, s->prefix, e);
+    }
+    return rc < 0 ? rc : got < 0 ? got : 0;
+}
+
+static int read_all_pieces(struct step *s, struct err *e) {
+    struct slice beyond = {0};
+    int rc = 0;
+    qsort(s->loose, s->n_loose, sizeof(s->loose[0]), by_start);
+    for (uint32_t i = 0; i < s->n_loose && !s->clip.p && !rc; i++)
+        rc = read_pieces(s, &s->loose[i].tomb.range, &beyond, e);
+    return rc;
+}
+
+/* Whether the partition's fragment lock is held (for assertions). */
+static bool is_locked(const struct step *s) {
+    return pthread_mutex_trylock(engi_fragment_lock(&s->eng->fragment, s->prefix)) != 0;
+}
+
+static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
+    assert(!fragmented || is_locked(s)); /* invariant 2 */
+    s->key.n = s->value.n = 0;
+    if (fragmented) engi_key_fragment(&s->key, s->prefix, &tomb->range);
+    else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);
+    engi_tomb_value(&s->value, tomb, fragmented);
+    return buf_failed(&s->key) || buf_failed(&s->value)
+               ? -1
+               : s->batch->ops->batch_put(s->batch, buf_slice(&s->key), buf_slice(&s->value));
+}
+
+/* Deletes the loose records; the part of one beyond clip is written back as loose. */
+static int replace_loose(struct step *s, struct err *e) {
+    for (uint32_t i = 0; i < s->n_loose; i++) {
+        struct engi_tomb tomb = s->loose[i].tomb, rest = tomb;
+        if (s->clip.p && slice_cmp(tomb.range.from, s->clip) >= 0) continue;
+        if (s->batch->ops->batch_delete(s->batch, s->loose[i].key)) return err_nomem(e);
+        if (tomb.ts <= s->tombs.partition_ts) continue;
+        if (s->clip.p && (tomb.range.no_end || slice_cmp(tomb.range.to, s->clip) > 0)) {
+            tomb.range.to = rest.range.from = s->clip;
+            tomb.range.no_end = false;
+            if (put(s, &rest, false)) return err_nomem(e);
+        }
+        if (engi_tombs_add(&s->tombs, &tomb, e)) return -1;
+    }
+    s->more = s->more || s->clip.p;
+    return 0;
+}
+
+static int put_pieces(struct step *s, struct err *e) {
+    struct engi_tomb piece;
+    for (uint32_t i = 0; s->tombs.n && engi_tombs_next(&s->tombs, &i, &piece);)
+        if (put(s, &piece, true)) return err_nomem(e);
+    return 0;
+}
+
+static int run(struct step *s, struct err *e) {
+    int rc = read_partition(s, e);
+    if (!rc) rc = read_loose(s, e);
+    if (rc || !s->n_loose) return rc;
+    if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e)) ||
+        (rc = put_pieces(s, e)))
+        return rc;
+    engi_version_begin(s->eng->range_cache, s->prefix); /* invariant 7 (a) */
+    rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
+    engi_version_end(s->eng->range_cache, s->prefix);
+    if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store fragments later */
+    engi_count(s->eng, ENG_STAT_FRAGMENTED);
+    return s->more;
+}
+
+static int step_with(struct step *s, enum eng_tier tier, struct slice upper, struct err *e) {
+    const struct kv_ops *ops = s->eng->kv->ops;
+    /* In the cache tier the store's range deletes are ignored. Only a table made again as the base
+     * of a history can have some, and it is fragmented in the blocking tier. */
+    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = upper};
+    s->batch = ops->batch_new(s->eng->kv);
+    if (!s->batch) return err_nomem(e);
+    s->it = ops->iter_new(s->eng->kv, &spec, e);
+    int rc = s->it ? run(s, e) : -1;
+    if (s->it) ops->iter_free(s->it);
+    ops->batch_free(s->batch);
+    return rc;
+}
+
+static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
+    struct step *s = calloc(1, sizeof(*s));
+    struct buf upper;
+    if (!s) return err_nomem(e);
+    s->eng = eng;
+    s->prefix = prefix;
+    arena_init(&s->arena, 4096, 0);
+    buf_init(&s->key, 0);
+    buf_init(&s->value, 0);
+    buf_init(&upper, 0);
+    buf_put_slice(&upper, prefix);
+    buf_u8(&upper, ENGI_PAST);
+    engi_tombs_init(&s->tombs, &s->arena);
+    int rc = buf_failed(&upper) ? err_nomem(e) : step_with(s, tier, buf_slice(&upper), e);
+    buf_fini(&upper);
+    buf_fini(&s->value);
+    buf_fini(&s->key);
+    arena_fini(&s->arena);
+    free(s);
+    return rc;
+}
+
+int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
+    pthread_mutex_t *lock = engi_fragment_lock(&eng->fragment, prefix);
+    if (!eng->kv->one_writer) return 0; /* the lock excludes only this process */
+    struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may fragment, too */
+    if (!t) return -1;
+    int rc = ENG_INCOMPLETE;
+    if (tier == ENG_TIER_ANY) pthread_mutex_lock(lock);
+    if (tier == ENG_TIER_ANY || !pthread_mutex_trylock(lock)) {
+        rc = step_locked(eng, tier, prefix, e);
+        pthread_mutex_unlock(lock);
+    }
+    engi_table_unpin(eng, t);
+    return rc;
+}
+
+int engi_fragment_all(struct eng *eng, struct slice prefix, struct err *e) {
+    int rc = engi_commit_check(eng, e);
+    if (rc) return rc;
+    while ((rc = engi_fragment_step(eng, ENG_TIER_ANY, prefix, e)) > 0) {}
+    return rc;
+}

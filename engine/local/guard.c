@@ -1,0 +1,134 @@
+#include "engine/local/guard.h"
+
+#include <assert.h>
+
+enum { SPINS = 64 };
+
+#define EXCLUSIVE ((uint64_t)1 << 31)
+#define TAKEN ((uint64_t)1 << 32) /* once more */
+
+static uint32_t holders(uint64_t state) { return (uint32_t)state; }
+
+void engi_guards_init(struct engi_guards *s) {
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->released, NULL);
+}
+
+void engi_guards_fini(struct engi_guards *s) {
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->released);
+}
+
+static bool try_share(struct engi_guard *guard) {
+    uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
+    while (!(seen & EXCLUSIVE))
+        if (atomic_compare_exchange_weak_explicit(&guard->state, &seen, seen + TAKEN + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void wait_and_share(struct engi_guards *s, struct engi_guard *guard) {
+    for (int i = 0; i < SPINS; i++)
+        if (try_share(guard)) return;
+    int64_t since = clock_machine_us(&clock_real);
+    pthread_mutex_lock(&s->lock);
+    /* The thread counts itself in waiting before it looks at the guard; a thread that ends an
+     * exclusive hold changes the guard before it reads waiting (engi_guards_wake). So either that
+     * thread sees the waiting one, or the waiting one sees the guard free. */
+    atomic_fetch_add(&s->waiting, 1);
+    while (atomic_load(&guard->state) & EXCLUSIVE || !try_share(guard)) pthread_cond_wait(&s->released, &s->lock);
+    atomic_fetch_sub(&s->waiting, 1);
+    pthread_mutex_unlock(&s->lock);
+    atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
+}
+
+bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) { return try_share(engi_guard(s, hash)); }
+
+void engi_guard_share(struct engi_guards *s, uint64_t hash) {
+    struct engi_guard *guard = engi_guard(s, hash);
+    if (UNLIKELY(!try_share(guard))) wait_and_share(s, guard);
+}
+
+void engi_guard_leave(struct engi_guards *s, uint64_t hash) {
+    uint64_t before = atomic_fetch_sub_explicit(&engi_guard(s, hash)->state, 1, memory_order_release);
+    assert(holders(before) && !(before & EXCLUSIVE));
+}
+
+bool engi_guard_upgrade(struct engi_guards *s, uint64_t hash) {
+    struct engi_guard *guard = engi_guard(s, hash);
+    uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
+    if (holders(seen) != 1) return false;
+    return atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen - 1 + EXCLUSIVE, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+bool engi_guard_try_exclusive(struct engi_guards *s, uint64_t hash) {
+    struct engi_guard *guard = engi_guard(s, hash);
+    uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
+    if (holders(seen)) return false;
+    return atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen + TAKEN + EXCLUSIVE, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+/* A plain store is enough, because no other thread changes a held exclusively guard. */
+void engi_guard_end_exclusive(struct engi_guards *s, uint64_t hash) {
+    struct engi_guard *guard = engi_guard(s, hash);
+    uint64_t mine = atomic_load_explicit(&guard->state, memory_order_relaxed);
+    assert(holders(mine) == EXCLUSIVE);
+    atomic_store_explicit(&guard->state, mine - EXCLUSIVE, memory_order_release);
+}
+
+void engi_guards_wake(struct engi_guards *s) {
+    if (LIKELY(!atomic_fetch_add(&s->waiting, 0))) return;
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->released);
+    for (struct engi_guard_note *n = s->notes; n; n = n->next) {
+        n->listed = false;
+        n->fn(n->arg);
+        atomic_fetch_sub(&s->waiting, 1);
+    }
+    s->notes = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool engi_guard_on_release(struct engi_guards *s, uint64_t hash, struct engi_guard_note *note) {
+    pthread_mutex_lock(&s->lock);
+    atomic_fetch_add(&s->waiting, 1); /* before the look, as in wait_and_share */
+    bool exclusive = atomic_load(&engi_guard(s, hash)->state) & EXCLUSIVE;
+    if (exclusive && !note->listed) {
+        note->listed = true;
+        note->next = s->notes;
+        s->notes = note;
+    } else {
+        atomic_fetch_sub(&s->waiting, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return exclusive;
+}
+
+void engi_guard_cancel(struct engi_guards *s, struct engi_guard_note *note) {
+    pthread_mutex_lock(&s->lock);
+    struct engi_guard_note **at = &s->notes;
+    while (*at && *at != note) at = &(*at)->next;
+    if (*at) {
+        *at = note->next;
+        note->listed = false;
+        atomic_fetch_sub(&s->waiting, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void engi_guard_release(struct engi_guards *s, uint64_t hash) {
+    engi_guard_end_exclusive(s, hash);
+    engi_guards_wake(s);
+}
+
+void engi_guard_raise(struct engi_guards *s, uint64_t hash, int64_t ts) {
+    struct engi_guard *guard = engi_guard(s, hash);
+    assert(holders(atomic_load_explicit(&guard->state, memory_order_relaxed)));
+    int64_t seen = atomic_load_explicit(&guard->newest, memory_order_relaxed);
+    while (seen < ts && !atomic_compare_exchange_weak_explicit(&guard->newest, &seen, ts, memory_order_relaxed,
+                                                               memory_order_relaxed)) {}
+}

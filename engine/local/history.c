@@ -1,0 +1,415 @@
+#include "engine/local/history.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "engine/local/commit.h"
+#include "engine/local/eng.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
+
+enum { LOG_KEY = 24, CHUNK_BYTES = 1 << 20, CHUNK_ROWS = 4096 };
+
+int engi_histories_init(struct engi_histories *h, struct err *e) {
+    uint64_t first;
+    *h = (struct engi_histories){0};
+    if (random_bytes(&first, sizeof(first), e)) return -1;
+    atomic_init(&h->serial, first);
+    pthread_mutex_init(&h->lock, NULL);
+    return 0;
+}
+
+static void evict(struct engi_history **at) {
+    struct engi_history *h = *at;
+    *at = h->next;
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}
+
+void engi_histories_forget(struct engi_histories *h) {
+    while (h->first) evict(&h->first);
+}
+
+void engi_histories_fini(struct engi_histories *h) {
+    engi_histories_forget(h);
+    pthread_mutex_destroy(&h->lock);
+}
+
+static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
+    struct engi_histories *all = &eng->histories;
+    pthread_mutex_lock(&all->lock);
+    struct engi_history *h = all->first;
+    while (h && h->id != id) h = h->next;
+    if (!h && make && (h = calloc(1, sizeof(*h)))) {
+        h->id = id;
+        pthread_mutex_init(&h->lock, NULL);
+        h->next = all->first;
+        all->first = h;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return h;
+}
+
+/* ---- records ---- */
+
+static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, uint64_t serial) {
+    store_u32(key, ENGI_TABLE_HISTORY);
+    store_u32(key + 4, history);
+    store_u64(key + 8, (uint64_t)us);
+    store_u64(key + 16, serial);
+    return slice_of(key, LOG_KEY);
+}
+
+int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key,
+                     struct slice delta, struct buf *scratch) {
+    uint8_t at[LOG_KEY];
+    int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
+    struct slice name = log_key(at, h->id, us,
+                                atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
+    assert(us > atomic_load(&h->floor_us)); /* invariant 9 */
+    scratch->n = 0;
+    buf_u32(scratch, (uint32_t)(key.n - 4));
+    buf_put(scratch, key.p + 4, key.n - 4);
+    buf_put_slice(scratch, delta);
+    if (buf_failed(scratch)) return -1;
+    atomic_fetch_add_explicit(&h->logged, name.n + scratch->n, memory_order_relaxed);
+    return b->ops->batch_put(b, name, buf_slice(scratch));
+}
+
+struct log_record {
+    int64_t us;
+    struct slice key, delta; /* key: behind the table id */
+};
+
+static int read_record(struct slice key, struct slice value, struct log_record *r, struct err *e) {
+    struct rd rd = rd_of(value);
+    if (key.n == LOG_KEY) r->us = (int64_t)load_u64(key.p + 8);
+    r->key = rd_bytes(&rd, rd_u32(&rd));
+    r->delta = rd_bytes(&rd, rd_left(&rd));
+    return rd.bad || key.n != LOG_KEY ? err_set(e, ERR_SERVER, "a record of a table's history is damaged") : 0;
+}
+
+static int write_floor(struct eng *eng, uint32_t history, int64_t us, struct err *e) {
+    uint8_t at[LOG_KEY], value[8];
+    struct kv_batch *b = eng->kv->ops->batch_new(eng->kv);
+    if (!b) return err_nomem(e);
+    store_u64(value, (uint64_t)us);
+    int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e)
+                                                                                  : kv_write_patiently(eng->kv, b, e);
+    b->ops->batch_free(b);
+    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+}
+
+static int read_floor(struct eng *eng, uint32_t history, int64_t *us, struct err *e) {
+    uint8_t at[LOG_KEY];
+    struct kv_value value;
+    *us = INT64_MAX;
+    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
+    if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
+    if (got < 0) return -1;
+    if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
+    eng->kv->ops->release(eng->kv, &value);
+    return 0;
+}
+
+/* ---- life ---- */
+
+/* Sets the history's floor. Expiry of the base's rows is decided at that moment. */
+static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *base = engi_table(eng, h->id);
+    atomic_store(&h->floor_us, us);
+    if (base) atomic_store(&base->as_of, us / 1000000);
+    engi_leave(&eng->epoch, section);
+}
+
+/* Waits until every commit that may not know the table's history or its floor has ended. */
+static void let_commits_pass(struct eng *eng) {
+    engi_commit_locks_take(&eng->commit_locks);
+    engi_commit_locks_leave(&eng->commit_locks);
+}
+
+/* 1: there are keys in [from, to), 0: none, -1. Callers check this first, because even a range
+ * deletion of nothing stays in the store for a while. */
+static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
+    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e);
+    it->ops->iter_free(it);
+    return got;
+}
+
+static int clear_log(struct eng *eng, uint32_t history, struct err *e) {
+    uint8_t ends[2][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_HISTORY);
+        store_u32(ends[i] + 4, history + i);
+    }
+    struct slice from = slice_of(ends[0], 8), to = slice_of(ends[1], 8);
+    int there = holds(eng, from, to, e);
+    return there > 0 ? eng->kv->ops->drop_range(eng->kv, from, to, e) : there;
+}
+
+/* Removes the rows that an interrupted eng_history_begin left behind. */
+static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
+    uint8_t ends[2][4];
+    store_u32(ends[0], history);
+    store_u32(ends[1], history + 1);
+    int there = holds(eng, slice_of(ends[0], 4), slice_of(ends[1], 4), e);
+    return there > 0 ? engi_table_clear(eng, history, e) : there;
+}
+
+/* Sets the history of a table; h NULL: none. -1: no memory, or the table was freed. */
+static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    if (t) atomic_store(&t->history, h);
+    engi_leave(&eng->epoch, section);
+    return t ? 0 : -1;
+}
+
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
+    struct engi_history *h = find(eng, history, true);
+    if (!h) return err_nomem(e);
+    if (clear_log(eng, history, e) || clear_base(eng, history, e)) return -1;
+    floor_is(eng, h, 0);
+    if (set_history(eng, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
+    let_commits_pass(eng);
+    struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
+    /* for an empty table, writes in this very microsecond count as later */
+    int64_t now_us = clock_wall_us(eng->clock) - !copy;
+    int rc = copy && !at ? err_nomem(e) : 0;
+    if (at) {
+        rc = engi_ingest_at(eng, history, eng, table, at, e);
+        eng->kv->ops->snapshot_free(eng->kv, at);
+    }
+    if (rc || write_floor(eng, history, now_us, e)) return -1;
+    floor_is(eng, h, now_us);
+    return 0;
+}
+
+int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
+    struct engi_history *h = find(eng, history, true);
+    int64_t us;
+    if (!h) return err_nomem(e);
+    if (read_floor(eng, history, &us, e)) return -1;
+    floor_is(eng, h, us);
+    return table && set_history(eng, table, h) ? err_nomem(e) : 0;
+}
+
+void eng_history_end(struct eng *eng, uint32_t table) {
+    (void)set_history(eng, table, NULL);
+    let_commits_pass(eng);
+}
+
+struct removal {
+    struct eng *eng;
+    struct kv_batch *batch;
+    uint32_t n;
+};
+
+static int remove_key(void *arg, struct slice key, struct slice value, struct err *e) {
+    enum { MANY = 1000 };
+    struct removal *r = arg;
+    const struct kv_ops *ops = r->eng->kv->ops;
+    (void)value;
+    if (ops->batch_delete(r->batch, key)) return err_nomem(e);
+    if (++r->n < MANY) return 0;
+    r->n = 0;
+    int rc = kv_write_patiently(r->eng->kv, r->batch, e);
+    ops->batch_clear(r->batch);
+    return rc ? -1 : 0;
+}
+
+/* Removes the rows key by key, because the table's id is used again. */
+static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
+    const struct kv_ops *ops = eng->kv->ops;
+    struct removal r = {.eng = eng, .batch = ops->batch_new(eng->kv)};
+    uint8_t ends[2][4];
+    if (!r.batch) return err_nomem(e);
+    store_u32(ends[0], table);
+    store_u32(ends[1], table + 1);
+    int rc = engi_scan_keys(eng, NULL, slice_of(ends[0], 4), slice_of(ends[1], 4), remove_key, &r, e);
+    if (!rc && r.n && kv_write_patiently(eng->kv, r.batch, e)) rc = -1;
+    ops->batch_free(r.batch);
+    return rc;
+}
+
+int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
+    struct engi_histories *all = &eng->histories;
+    if (clear_log(eng, history, e)) return -1;
+    int rc = eng_table_drop(eng, history, e);
+    if (rc)
+        return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history)
+                              : -1;
+    pthread_mutex_lock(&all->lock);
+    struct engi_history **at = &all->first;
+    while (*at && (*at)->id != history) at = &(*at)->next;
+    if (*at) evict(at);
+    pthread_mutex_unlock(&all->lock);
+    return 0;
+}
+
+/* Reads fields under the lock, because another thread may free the history. */
+static void look(struct eng *eng, uint32_t history, int64_t *floor_us, uint64_t *logged) {
+    pthread_mutex_lock(&eng->histories.lock);
+    const struct engi_history *h = eng->histories.first;
+    while (h && h->id != history) h = h->next;
+    *floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
+    *logged = h ? atomic_load(&h->logged) : 0;
+    pthread_mutex_unlock(&eng->histories.lock);
+}
+
+int64_t eng_history_since(struct eng *eng, uint32_t history) {
+    int64_t floor_us;
+    uint64_t logged;
+    look(eng, history, &floor_us, &logged);
+    return floor_us;
+}
+
+uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
+    int64_t floor_us;
+    uint64_t logged;
+    uint8_t ends[4][8];
+    look(eng, history, &floor_us, &logged);
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_HISTORY);
+        store_u32(ends[i] + 4, history + i);
+        store_u32(ends[2 + i], history + i);
+    }
+    return logged + eng->kv->ops->bytes(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8)) +
+           eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
+}
+
+/* ---- copies from another engine ---- */
+
+struct log_copy {
+    struct kv_load *load;
+    uint32_t history;
+};
+
+static int copy_record(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct log_copy *copy = arg;
+    uint8_t at[LOG_KEY];
+    if (key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
+    memcpy(at, key.p, LOG_KEY);
+    store_u32(at + 4, copy->history);
+    return copy->load->ops->load_add(copy->load, slice_of(at, LOG_KEY), value, e);
+}
+
+int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
+    uint8_t first[LOG_KEY], last[LOG_KEY];
+    struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
+    if (!copy.load) return -1;
+    int rc = engi_scan_keys(from, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0),
+                            copy_record, &copy, e);
+    if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
+    copy.load->ops->load_free(copy.load);
+    return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
+}
+
+/* ---- reading the log ---- */
+
+struct replay {
+    struct eng *eng;
+    uint32_t history, table; /* table: receives the merged deltas */
+    const struct kv_snapshot *at;
+    int64_t up_to_us;
+    struct eng_batch *batch;
+    struct kv_batch *taken; /* deletes the merged log records; NULL: they stay */
+    uint32_t rows;
+};
+
+/* Commits the merged deltas before it deletes the records, so that the store's log has both in this
+ * order. */
+static int end_chunk(struct replay *p, struct err *e) {
+    uint64_t seq;
+    if (!p->rows) return 0;
+    p->rows = 0;
+    if (eng_batch_commit(p->batch, &seq, e)) return -1;
+    if (!p->taken) return 0;
+    int rc = kv_write_patiently(p->eng->kv, p->taken, e);
+    p->taken->ops->batch_clear(p->taken);
+    return rc;
+}
+
+static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e) {
+    struct log_record r;
+    if (read_record(it->key, it->value, &r, e) || engi_batch_replay(p->batch, p->table, r.key, r.delta, e)) return -1;
+    if (p->taken && p->taken->ops->batch_delete(p->taken, it->key)) return err_nomem(e);
+    return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
+}
+
+static int replay_all(struct replay *p, struct err *e) {
+    uint8_t from[LOG_KEY], to[LOG_KEY];
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY,
+                                .snapshot = p->at,
+                                .lower = log_key(from, p->history, 1, 0),
+                                .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
+    struct kv_iter *it = p->eng->kv->ops->iter_new(p->eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
+    while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : end_chunk(p, e);
+}
+
+static int replay(struct replay *p, struct err *e) {
+    p->batch = eng_batch_new(p->eng);
+    int rc = p->batch ? replay_all(p, e) : err_nomem(e);
+    if (p->batch) {
+        eng_batch_drop(p->batch);
+        eng_batch_free(p->batch);
+    }
+    return rc;
+}
+
+int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) {
+    struct engi_history *h = find(eng, history, false);
+    if (!h || floor_us <= atomic_load(&h->floor_us)) return 0;
+    struct replay p = {.eng = eng, .history = history, .table = history, .up_to_us = floor_us};
+    pthread_mutex_lock(&h->lock);
+    int rc = write_floor(eng, history, floor_us, e);
+    if (!rc) {
+        floor_is(eng, h, floor_us);
+        let_commits_pass(eng);
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (rc) return -1;
+    p.taken = eng->kv->ops->batch_new(eng->kv);
+    if (!p.taken) return err_nomem(e);
+    rc = replay(&p, e);
+    p.taken->ops->batch_free(p.taken);
+    return rc;
+}
+
+/* A snapshot of the store that has every commit up to at_us, and a base that is not newer. NULL: e
+ * says why. */
+static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, int64_t at_us, struct err *e) {
+    struct kv_snapshot *s = NULL;
+    pthread_mutex_lock(&h->lock);
+    if (at_us >= atomic_load(&h->floor_us)) {
+        engi_commit_locks_take(&eng->commit_locks);
+        s = eng->kv->ops->snapshot_new(eng->kv);
+        engi_commit_locks_leave(&eng->commit_locks);
+        if (!s) err_nomem(e);
+    } else {
+        err_set(e, ERR_INVALID, "the history of the table begins later");
+    }
+    pthread_mutex_unlock(&h->lock);
+    return s;
+}
+
+int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
+    struct engi_history *h = find(eng, history, false);
+    if (!h) return err_set(e, ERR_INVALID, "the table has no history");
+    if (remove_rows(eng, table, e)) return -1; /* rows that an interrupted restore left */
+    struct kv_snapshot *s = snapshot_of(eng, h, at_us, e);
+    if (!s) return -1;
+    struct replay p = {.eng = eng, .history = history, .table = table, .at = s, .up_to_us = at_us};
+    int rc = engi_ingest_at(eng, table, eng, history, s, e) || replay(&p, e) ? -1 : 0;
+    eng->kv->ops->snapshot_free(eng->kv, s);
+    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+}

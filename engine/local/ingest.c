@@ -1,0 +1,116 @@
+/* Copies a table from one engine's store to another's, for a checkpoint that is restored, or a
+ * table under a new id.
+ *
+ * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded
+ * (engine/kv.h, load_new), all or none of them. So invariants 1 (engine/local/horizon.h) and 4
+ * (engine/local/marks.h) hold wherever the copy is interrupted.
+ */
+#include "engine/local/commit.h"
+#include "engine/local/eng.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
+#include "engine/rows/row_codec.h"
+
+struct ingest {
+    struct eng *to;
+    uint32_t table;
+    struct kv_batch *marks;
+    struct kv_load *rows;
+    struct buf key;
+    int64_t newest; /* timestamp of the rows */
+};
+
+static void raise_newest(struct ingest *in, int64_t ts) {
+    if (ts != ENG_NO_TS && ts > in->newest) in->newest = ts;
+}
+
+static int note_newest(struct ingest *in, struct slice value, struct err *e) {
+    struct rowi_reader r;
+    struct eng_cell c;
+    int got = rowi_open(&r, value) ? -1 : 0;
+    if (!got) {
+        raise_newest(in, r.head.live_ts);
+        raise_newest(in, r.head.del_ts);
+        while ((got = rowi_next(&r, &c)) > 0) raise_newest(in, c.ts);
+    }
+    return got < 0 ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
+}
+
+/* Copies the key and replaces the table's id at offset at. */
+static int rename_key(struct ingest *in, struct slice key, size_t at, struct err *e) {
+    in->key.n = 0;
+    buf_put_slice(&in->key, key);
+    if (buf_failed(&in->key)) return err_nomem(e);
+    store_u32(in->key.p + at, in->table);
+    return 0;
+}
+
+static int take_row(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct ingest *in = arg;
+    if (note_newest(in, value, e) || rename_key(in, key, 0, e)) return -1;
+    return in->rows->ops->load_add(in->rows, buf_slice(&in->key), value, e);
+}
+
+static int take_mark(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct ingest *in = arg;
+    if (rename_key(in, key, 4, e)) return -1;
+    return in->marks->ops->batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
+}
+
+/* Copies the keys from [lead][table] up to [lead][table + 1], without a lead for rows. */
+static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table,
+                struct err *e) {
+    uint8_t ends[2][8];
+    size_t skip = marks ? 0 : 4;
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_MARKS);
+        store_u32(ends[i] + 4, table + i);
+    }
+    return engi_scan_keys(from, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip),
+                          marks ? take_mark : take_row, in, e);
+}
+
+/* Durably. */
+static int write_marks(struct ingest *in, struct err *e) {
+    struct eng *to = in->to;
+    int64_t ceiling = INT64_MIN;
+    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling))
+        return err_nomem(e);
+    if (kv_write_patiently(to->kv, in->marks, e)) return -1;
+    engi_horizon_recorded(&to->newest, ceiling);
+    return engi_commit_wait(to, engi_commit_next_seq(to), e);
+}
+
+static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, uint32_t from_table,
+                     const struct kv_snapshot *at, struct err *e) {
+    struct ingest in = {.to = eng, .table = t->id, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
+    if (!in.marks) return err_nomem(e);
+    buf_init(&in.key, 0);
+    in.rows = eng->kv->ops->load_new(eng->kv, e);
+    int rc = in.rows ? engi_commit_check(eng, e) : -1;
+    if (!rc) rc = copy(&in, from, at, true, from_table, e);
+    if (!rc) rc = copy(&in, from, at, false, from_table, e);
+    engi_table_forget(t);
+    if (!rc) rc = write_marks(&in, e);
+    engi_table_change_begin(t);
+    if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
+    engi_table_change_end(t);
+    engi_changed_all(t);
+    if (in.rows) in.rows->ops->load_free(in.rows);
+    in.marks->ops->batch_free(in.marks);
+    buf_fini(&in.key);
+    return rc;
+}
+
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
+                   struct err *e) {
+    struct engi_table *t = engi_table_pin(eng, table, e); /* invariant 8 */
+    if (!t) return -1;
+    int rc = take_over(eng, t, from, from_table, at, e);
+    engi_table_unpin(eng, t);
+    return rc;
+}
+
+int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) {
+    return engi_ingest_at(eng, table, from, from_table, NULL, e);
+}

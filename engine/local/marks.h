@@ -1,0 +1,74 @@
+/* Marks say what kinds of records a bucket of a table's partitions may hold, so that reads and
+ * writes can skip asking the store. They are kept in memory and as records in the store: [u32
+ * ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket]. Private to engine/.
+ *
+ * Invariant 4: a mark is set in memory before any thread can see the record it stands for, and is
+ *              in the store with that record or before it. A commit notes its marks while it holds
+ *              one of the commit locks. The reclaimer removes a mark when it has found a bucket
+ *              clean: it takes all commit locks and checks that the mark was not touched since it
+ *              began.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+enum engi_mark {
+    ENGI_MARK_COVER,     /* partition deletions and range tombstones */
+    ENGI_MARK_OLD_ROWS,  /* an older version's mark of row deletions, of a whole table: its bucket is 0 */
+    ENGI_MARK_ROWS,      /* deletions of rows */
+    ENGI_MARK_DEAD,      /* cells that are deleted or will expire */
+    ENGI_MARK_FAR,       /* timestamps far ahead of the clock, which the horizon leaves out */
+    ENGI_MARKS,
+};
+enum {
+    ENGI_MARK_RECORD = 10 /* bytes */,
+    ENGI_BUCKETS = 256,
+    ENGI_MARK_WORDS = ENGI_MARKS * ENGI_BUCKETS / 64,
+    ENGI_COMMIT_LOCKS = 8
+};
+
+struct engi_marks {
+    _Atomic uint64_t set[ENGI_MARK_WORDS];
+    _Atomic uint64_t touched[ENGI_MARK_WORDS];  /* noted since the reclaimer last looked */
+    _Atomic uint64_t recorded[ENGI_MARK_WORDS]; /* in the store */
+};
+
+static inline uint16_t engi_mark_place(enum engi_mark mark, uint16_t bucket) {
+    return (uint16_t)(mark * ENGI_BUCKETS + bucket);
+}
+static inline bool engi_mark_has(const _Atomic uint64_t *words, uint16_t place) {
+    return atomic_load_explicit(&words[place / 64], memory_order_acquire) >> (place % 64) & 1;
+}
+static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool on) {
+    uint64_t bit = 1ull << (place % 64);
+    if (on) atomic_fetch_or(&words[place / 64], bit);
+    else atomic_fetch_and(&words[place / 64], ~bit);
+}
+/* Notes the mark in memory. True: it must still be recorded in the store. A far mark is not set in
+ * memory, because the row's guard knows a far timestamp of this run; only the next run needs the
+ * mark. */
+static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
+    if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
+    if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);
+    return !engi_mark_has(m->recorded, place);
+}
+
+/* A commit holds one of these locks for reading, and counts its puts and merges there. While a
+ * thread holds all of them for writing, no commit is under way. */
+struct engi_commit_locks {
+    struct {
+        pthread_rwlock_t lock;
+        _Atomic uint64_t puts, merges;
+        char apart[64]; /* from the next one's cache line */
+    } of[ENGI_COMMIT_LOCKS];
+    _Atomic uint32_t next; /* index of the lock for the next batch */
+};
+void engi_commit_locks_init(struct engi_commit_locks *g);
+void engi_commit_locks_fini(struct engi_commit_locks *g);
+void engi_commit_locks_take(struct engi_commit_locks *g);
+void engi_commit_locks_leave(struct engi_commit_locks *g);

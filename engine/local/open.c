@@ -1,0 +1,205 @@
+/* Opening, closing, and what concerns the engine as a whole. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/local/eng.h"
+
+#include "engine/local/commit.h"
+#include "engine/local/fragment.h"
+#include "engine/local/history.h"
+#include "engine/local/range_cache.h"
+#include "engine/local/reclaim.h"
+#include "engine/local/row_cache.h"
+#include "engine/local/stripe.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
+
+int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg,
+                   struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
+    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
+    while (got > 0 && rc == 0) {
+        rc = fn(arg, it->key, it->value, e);
+        if (rc == 0) got = it->ops->iter_move(it, KV_NEXT, from, e);
+    }
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
+}
+
+static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)value, (void)e;
+    struct eng *eng = arg;
+    if (engi_horizon_load(&eng->newest, key) || engi_horizon_load(&eng->write_clock.horizon, key)) return 0;
+    struct engi_table *t = key.n == ENGI_MARK_RECORD ? engi_table(eng, load_u32(key.p + 4)) : NULL;
+    uint16_t place = t ? load_u16(key.p + 8) : 0;
+    if (!t || place >= ENGI_MARKS * ENGI_BUCKETS) return 0;
+    if (place == engi_mark_place(ENGI_MARK_OLD_ROWS, 0)) {
+        for (uint16_t i = 0; i < ENGI_BUCKETS; i++)
+            engi_mark_put(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, i), true);
+        return 0;
+    }
+    engi_mark_put(t->marks.set, place, true);
+    engi_mark_put(t->marks.recorded, place, true);
+    return 0;
+}
+
+int engi_load_marks(struct eng *eng, struct err *e) {
+    uint8_t from[4], to[4];
+    store_u32(from, ENGI_TABLE_MARKS);
+    store_u32(to, ENGI_TABLE_MARKS + 1);
+    return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
+}
+
+/* The counters that the row cache and the cached ranges keep themselves. */
+static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
+    struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
+    struct engi_range_cache_stats ranges = engi_range_cache_stats(eng->range_cache);
+    switch (stat) {
+    case ENG_STAT_ROW_CACHE_HITS: return s.hits;
+    case ENG_STAT_ROW_CACHE_MISSES: return s.misses;
+    case ENG_STAT_ROW_CACHE_ROWS: return s.rows;
+    case ENG_STAT_ROW_CACHE_BYTES: return s.bytes;
+    case ENG_STAT_RANGE_HITS: return ranges.hits;
+    case ENG_STAT_RANGE_MISSES: return ranges.misses;
+    case ENG_STAT_RANGES: return ranges.ranges;
+    case ENG_STAT_RANGE_BYTES: return ranges.bytes;
+    default: return 0;
+    }
+}
+
+uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
+    uint64_t n = cache_stat(eng, stat) + atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
+    for (int i = 0; i < ENGI_COMMIT_LOCKS && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
+        n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->commit_locks.of[i].puts
+                                                        : &eng->commit_locks.of[i].merges,
+                                  memory_order_relaxed);
+    if (stat == ENG_STAT_GUARD_WAITS) n += atomic_load_explicit(&eng->guards.waits, memory_order_relaxed);
+    if (stat == ENG_STAT_TABLES) n += atomic_load_explicit(&eng->tables.n, memory_order_relaxed);
+    if (stat == ENG_STAT_GUARD_WAITED) n += atomic_load_explicit(&eng->guards.waited_us, memory_order_relaxed);
+    return n;
+}
+
+int64_t eng_write_us(struct eng *eng, int64_t now_us) { return engi_write_clock_us(&eng->write_clock, now_us); }
+
+int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
+    return engi_write_clock_ticks(&eng->write_clock, now_us, n);
+}
+
+bool eng_one_writer(const struct eng *eng) { return eng->kv->one_writer; }
+
+int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    pthread_rwlock_rdlock(&eng->whole);
+    int rc = engi_commit_check(eng, e) || eng->kv->ops->backup(eng->kv, folder, keep, out, e) ? -1 : 0;
+    pthread_rwlock_unlock(&eng->whole);
+    return rc;
+}
+
+/* A compaction removes data from any table, so all tables count as changed when it ends. */
+int eng_compact(struct eng *eng, struct err *e) {
+    int rc = eng->kv->ops->compact(eng->kv, e);
+    struct engi_section section = engi_enter(&eng->epoch);
+    for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
+        for (struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
+            engi_changed_all(t);
+    engi_leave(&eng->epoch, section);
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
+    if (o->copy_of) return o->copy_of->kv->ops->checkpoint(o->copy_of->kv, kv, e);
+    if (o->beside) return kv_memory_share(o->beside->kv, kv, e);
+    return o->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
+}
+
+/* Opens the two caches. Without memory for one of them, the engine works without it. */
+static void open_row_cache(struct eng *eng, size_t bytes) {
+    size_t for_ranges = bytes / ENGI_RANGE_CACHE_SHARE;
+    eng->row_cache = bytes ? engi_row_cache_new(bytes - for_ranges) : NULL;
+    eng->range_cache = engi_range_cache_new(for_ranges);
+}
+
+struct eng *eng_open(const struct eng_options *o, struct err *e) {
+    struct eng *eng = calloc(1, sizeof(*eng));
+    if (!eng) return err_nomem(e), NULL;
+    if (engi_histories_init(&eng->histories, e)) {
+        free(eng);
+        return NULL;
+    }
+    eng->durability = o->durability;
+    pthread_rwlock_init(&eng->whole, NULL);
+    eng->clock = o->clock ? o->clock : &clock_real;
+    engi_stripes_init(eng->stripes);
+    engi_guards_init(&eng->guards);
+    engi_epoch_init(&eng->epoch);
+    engi_tables_init(&eng->tables);
+    engi_commit_locks_init(&eng->commit_locks);
+    engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
+    engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
+    engi_fragment_init(&eng->fragment);
+    pthread_mutex_init(&eng->expiry_lock, NULL);
+    pthread_mutex_init(&eng->notice_lock, NULL);
+    engi_write_clock_init(&eng->write_clock);
+    struct kv_options kv = {.data_dir = o->data_dir,
+                            .shared = o->shared,
+                            .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+                            .write_through = o->durability != ENG_FSYNC,
+                            .block_cache_bytes = o->block_cache_bytes,
+                            .memtable_bytes = o->memtable_bytes,
+                            .memtables = ENG_MEMTABLES,
+                            .background_jobs = o->background_jobs,
+                            .arg = eng,
+                            .merge = engi_merge,
+                            .prefix_len = engi_prefix_len,
+                            .near_len = ENGI_KEY_NEAR,
+                            .filter = engi_purge};
+    eng->shared = o->shared || o->beside;
+    eng->kv_options = kv;
+    eng->kv = open_kv(o, &kv, e);
+    assert(!eng->kv || eng->kv->one_writer == !eng->shared);
+    if (!eng->shared) open_row_cache(eng, o->row_cache_bytes);
+    if (eng->kv && !engi_load_marks(eng, e) && !engi_commit_start(eng, e)) {
+        engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
+        if (!engi_reclaim_start(eng, e)) return eng;
+        engi_commit_stop(eng);
+    }
+    if (eng->kv) eng->kv->ops->close(eng->kv);
+    engi_guards_fini(&eng->guards);
+    engi_commit_locks_fini(&eng->commit_locks);
+    engi_reclaim_fini(&eng->reclaim);
+    engi_fragment_fini(&eng->fragment);
+    engi_histories_fini(&eng->histories);
+    pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->notice_lock);
+    engi_row_cache_free(eng->row_cache);
+    engi_range_cache_free(eng->range_cache);
+    engi_tables_fini(eng);
+    engi_epoch_fini(&eng->epoch);
+    free(eng);
+    return NULL;
+}
+
+void eng_close(struct eng *eng) {
+    engi_reclaim_stop(eng);
+    engi_commit_stop(eng);
+    if (eng->retired) eng->retired->ops->close(eng->retired);
+    pthread_rwlock_destroy(&eng->whole);
+    eng->kv->ops->close(eng->kv);
+    engi_guards_fini(&eng->guards);
+    engi_commit_locks_fini(&eng->commit_locks);
+    engi_reclaim_fini(&eng->reclaim);
+    engi_fragment_fini(&eng->fragment);
+    engi_histories_fini(&eng->histories);
+    pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->notice_lock);
+    engi_row_cache_free(eng->row_cache);
+    engi_range_cache_free(eng->range_cache);
+    engi_tables_fini(eng);
+    engi_epoch_fini(&eng->epoch);
+    engi_stripes_fini(eng->stripes);
+    free(eng);
+}

@@ -1,0 +1,182 @@
+/* Cached ranges: the stored keys and values of a range of one partition, for reads of slices.
+ *
+ * Life of a cached range. A scan that finds none at its begin notes the state of the partition's
+ * version counter and lets the store's iterator answer. The second time that a scan misses at this
+ * begin without a write to the partition in between, it notes the records that the iterator passes
+ * (engine/local/range_iter.h). At its end these become a cached range: all keys of [lo, hi), and no
+ * other. Scans that begin there are then answered from the range, forward or backward, until the
+ * next write. The code above an iterator (deletions, TTL, dropped columns, pages, charges) works
+ * the same for both kinds. If a range was dropped before it was used, the next one waits for twice
+ * as many misses, and so on, so that alternating writes and reads do not pay for cached ranges.
+ *
+ * Invariant 7: a cached range that a scan takes equals the answer of the store's iterator at that
+ *              moment. (a) A thread that writes or deletes a key of a partition has begun a write
+ *              at its version counter from before the store has the write until it has it, and
+ *              each begin is counted: a range is valid only while the version counter is in the
+ *              same state as before the iterator was opened, and that state was quiet. (b) A change
+ *              of a whole table, or a switch to another store, gives the table a new generation
+ *              (engi_table_change_begin), and a range is valid only in its own. (c) Where a
+ *              compaction may by now have removed data without a write (engine/rows/purge.h), the
+ *              store is asked. A fold changes no value. So a writer need not find a range: it makes
+ *              the range invalid, and a later search frees it. Slices of a bucket that may hold
+ *              deletions of ranges or partitions (engine/local/marks.h) are read from the store.
+ *
+ * A cached range is one piece of memory that never changes. Shards keep ranges by partition, each
+ * within its share of the bytes, and evict the range inserted first that was not read since
+ * (CLOCK). A shard is locked for a few loads and stores; a thread that does not get the lock does
+ * without cached ranges. A reader of a range holds a reference.
+ *
+ *   version counter:    [40 bits: writes begun][24 bits: writes under way]
+ *   admission counter:  [16 bits of the hash of the scan's begin][32 bits: writes begun when it
+ *                       counted last][8 bits: misses since][7 bits: misses that it takes]
+ *                       [1 bit: a loop has counted one, and the same read may come again on a
+ *                       worker]
+ */
+#pragma once
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "engine/kv.h"
+
+struct eng;
+struct engi_table;
+struct engi_range_shard;
+
+enum {
+    ENGI_RANGE_CACHE_SHARE = 4 /* the cached ranges' share of the row cache's bytes, as a divisor */,
+    ENGI_VERSIONS = 65536,
+    ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes */,
+    ENGI_RANGES_OF_PARTITION = 16,
+    ENGI_RANGE_DRAFTS = 16 /* at a time */
+};
+
+struct engi_range_cache {
+    _Atomic uint64_t versions[ENGI_VERSIONS];
+    _Atomic uint32_t epoch; /* of the store: drafts from before a switch of the store are not kept */
+    _Atomic uint32_t drafts;
+    uint32_t n_shards;
+    size_t n_heads, n_admissions; /* of a shard; powers of two */
+    size_t most, range_most;   /* bytes: of a shard, of a cached range */
+    struct engi_range_shard *shards;
+};
+
+/* NULL: no memory, or bytes are too few. Cached ranges take at most bytes, except those dropped
+ * while a scan still reads them. Drafts come on top, each at most as large as a cached range. */
+struct engi_range_cache *engi_range_cache_new(size_t bytes);
+void engi_range_cache_free(struct engi_range_cache *r);
+/* Removes the cached ranges of every table, for a switch to another store. No thread reads
+ * meanwhile. */
+void engi_range_cache_clear(struct engi_range_cache *r);
+
+/* ---- version counters ---- */
+
+/* The version counter of a key, by its table and token. */
+static inline _Atomic uint64_t *engi_version(struct engi_range_cache *r, struct slice key) {
+    return &r->versions[(load_u64(key.p + 4) ^ load_u32(key.p)) * UINT64_C(0x9e3779b97f4a7c15) >> 48];
+}
+static inline bool engi_version_is_quiet(uint64_t state) { return !(state & 0xffffff); }
+/* engi_version_begin and engi_version_end enclose a write to the key. r NULL: there are no cached
+ * ranges. */
+static inline void engi_version_begin(struct engi_range_cache *r, struct slice key) {
+    if (r) atomic_fetch_add(engi_version(r, key), ((uint64_t)1 << 24) + 1);
+}
+static inline void engi_version_end(struct engi_range_cache *r, struct slice key) {
+    uint64_t before = r ? atomic_fetch_sub_explicit(engi_version(r, key), 1, memory_order_release) : 1;
+    assert(!engi_version_is_quiet(before));
+}
+static inline bool engi_version_is_writing(struct engi_range_cache *r, struct slice key) {
+    return !r || !engi_version_is_quiet(atomic_load_explicit(engi_version(r, key), memory_order_relaxed));
+}
+
+/* ---- cached ranges ---- */
+
+struct engi_cached_range {
+    _Atomic uint32_t refs;
+    uint32_t n; /* keys */
+    struct slice lo, hi;
+    const uint32_t *ends; /* the end of each row in bytes; a row begins at the end of the one before */
+    const uint8_t *bytes; /* of each row: [u32 bytes of key][key][value] */
+    uint64_t hash, state, generation;
+    int64_t purged_from; /* seconds: earliest moment from which gc_grace counts for any part of the cached range */
+    size_t size;
+    /* The shard's fields, under its lock. */
+    struct engi_cached_range *next;           /* list of the same head */
+    struct engi_cached_range *older, *newer; /* ring in order of insertion */
+    uint32_t hits;
+    bool used;
+};
+
+static inline struct slice engi_cached_range_row(const struct engi_cached_range *r, uint32_t i) {
+    uint32_t from = i ? r->ends[i - 1] : 0;
+    return slice_of(r->bytes + from, r->ends[i] - from);
+}
+static inline struct slice engi_cached_range_key(struct slice row) {
+    uint32_t n;
+    memcpy(&n, row.p, sizeof(n));
+    return slice_of(row.p + sizeof(n), n);
+}
+static inline struct slice engi_cached_range_value(struct slice row) {
+    struct slice key = engi_cached_range_key(row);
+    return slice_of(key.p + key.n, row.n - sizeof(uint32_t) - key.n);
+}
+
+/* The range that a scan of one partition reads: keys of [from, to). whole: only a cached range of
+ * the whole range is useful. The bytes stay the caller's. */
+struct engi_range_want {
+    struct engi_table *table;
+    struct slice from, to;
+    bool back, whole;
+};
+
+/* The state of one scan's search, taken before the store is asked. */
+struct engi_range_look {
+    struct engi_table *table;
+    uint64_t hash, state, generation;
+    _Atomic uint64_t *version, *admission;
+    uint64_t place; /* of the scan's begin, hashed */
+    uint32_t epoch;
+    bool fills; /* no write was under way */
+};
+
+/* Returns a reference to a cached range that has the scan's begin, or its whole range; NULL: there
+ * is none, and the look serves to note the store's answer. Any thread. */
+struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct engi_range_want *want,
+                                                struct engi_range_look *look);
+void engi_cached_range_unref(struct engi_cached_range *r);
+/* Whether the partition had no write and the table no change since the look. Then all reads of the
+ * partition meanwhile are of one moment. */
+bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *look) MUST_CHECK;
+void engi_range_cache_count(struct eng *eng, const struct engi_range_look *look, bool hit);
+
+/* ---- bringing in ---- */
+
+/* Counts the miss, and returns whether the store's answer to it should be noted. */
+bool engi_range_cache_is_due(const struct engi_range_look *look, enum eng_tier tier);
+/* This begin cannot become a cached range: require more misses next time. */
+void engi_range_cache_give_up(const struct engi_range_look *look);
+
+/* The records that an iterator has passed, in its order. All zero: empty. */
+struct engi_range_draft {
+    struct engi_range_cache *of;
+    struct buf rows, ends, lo, hi; /* rows: as in a cached range; ends: u32 each */
+    uint32_t n;
+    bool back;
+    int64_t purged_from;
+};
+/* False: ENGI_RANGE_DRAFTS scans are noting already, some perhaps paused. Then this scan reads
+ * without noting. */
+bool engi_range_draft_init(struct engi_range_draft *d, struct engi_range_cache *of, bool back) MUST_CHECK;
+void engi_range_draft_fini(struct engi_range_draft *d);
+/* -1: it is too large, has no memory, or cannot be kept. */
+int engi_range_draft_add(const struct eng *eng, struct engi_range_draft *d, struct slice key,
+                       struct slice value) MUST_CHECK;
+/* Makes the draft a cached range, if it is still valid. */
+void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *look, struct engi_range_draft *d);
+
+struct engi_range_cache_stats {
+    uint64_t hits, misses, ranges, bytes;
+};
+struct engi_range_cache_stats engi_range_cache_stats(const struct engi_range_cache *r);

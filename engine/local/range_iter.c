@@ -1,0 +1,262 @@
+#include "engine/local/range_iter.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/hot.h"
+#include "engine/local/eng.h"
+#include "engine/local/range_cache.h"
+
+struct range_iter {
+    struct kv_iter it;
+    struct eng *eng;
+    const struct kv_iter_spec *spec;
+    struct engi_range_look look;
+    struct engi_cached_range *range;   /* NULL: below answers */
+    uint32_t at;            /* index of the cached range's key that the iterator stands on */
+    bool back;              /* the scan goes down */
+    bool has_low, has_high; /* the cached range covers the scan's range on this side */
+    bool began;             /* a key was given */
+    struct kv_iter *below;
+    bool notes;             /* what below passes */
+    bool ended;             /* the notes reach the end of the scan's range */
+    struct engi_range_draft draft;
+};
+
+/* A result beside those of a move: the cached range ends before the scan does. */
+enum { OUTSIDE = 2 };
+
+/* bytes of a cache line; distance of the prefetch behind a row */
+enum { LINE = 64, AHEAD = 512, ROW_LINES = 3 };
+
+/* ---- in the cached range ---- */
+
+/* Prefetches a row ahead, because most rows of cached ranges are not in the processor's cache when
+ * they are read. */
+static inline void fetch(const uint8_t *row, size_t ahead, unsigned lines) {
+    uintptr_t from = (uintptr_t)row + ahead; /* may be behind all rows, where a prefetch does nothing */
+    for (unsigned i = 0; i < lines; i++) __builtin_prefetch((const void *)(from + i * LINE));
+}
+
+static inline int stand(struct range_iter *i, uint32_t at) {
+    struct slice row = engi_cached_range_row(i->range, at);
+    i->at = at;
+    i->it.key = engi_cached_range_key(row);
+    i->it.value = slice_of(i->it.key.p + i->it.key.n, row.n - sizeof(uint32_t) - i->it.key.n);
+    i->began = true;
+    return 1;
+}
+
+/* The index of the first key not below this one; n: there is none. */
+static uint32_t find_key(const struct engi_cached_range *r, struct slice key) {
+    uint32_t from = 0, to = r->n;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (slice_cmp(engi_cached_range_key(engi_cached_range_row(r, mid)), key) < 0) from = mid + 1;
+        else to = mid;
+    }
+    return from;
+}
+
+static int past_high(struct range_iter *i) {
+    i->at = i->range->n;
+    return i->has_high ? 0 : OUTSIDE;
+}
+
+static int past_low(struct range_iter *i) {
+    i->at = 0;
+    return i->has_low ? 0 : OUTSIDE;
+}
+
+/* Most scans begin where the cached range does, and then need no search through keys outside the
+ * processor's cache. */
+static int seek(struct range_iter *i, struct slice key) {
+    int c = slice_cmp(key, i->range->lo);
+    if (c < 0) return OUTSIDE;
+    uint32_t at = c ? find_key(i->range, key) : 0;
+    return at < i->range->n ? stand(i, at) : past_high(i);
+}
+
+/* A slice excludes its end, so a key exactly there is not returned even if the cached range does
+ * not have it. */
+static int seek_back(struct range_iter *i, struct slice key) {
+    uint32_t at = find_key(i->range, key);
+    bool there = at < i->range->n && slice_eq(engi_cached_range_key(engi_cached_range_row(i->range, at)), key);
+    if (there) return stand(i, at);
+    return at ? stand(i, at - 1) : past_low(i);
+}
+
+static inline int move_in_range(struct range_iter *i, enum kv_move move, struct slice key) {
+    if (move == KV_NEXT) return i->at + 1 < i->range->n ? stand(i, i->at + 1) : past_high(i);
+    if (move == KV_PREV) return i->at ? stand(i, i->at - 1) : past_low(i);
+    return move == KV_SEEK ? seek(i, key) : seek_back(i, key);
+}
+
+/* ---- notes of the store's iterator ---- */
+
+static void forget_notes(struct range_iter *i) {
+    if (i->notes) engi_range_draft_fini(&i->draft);
+    i->notes = false;
+}
+
+static void give_up(struct range_iter *i) {
+    forget_notes(i);
+    engi_range_cache_give_up(&i->look);
+}
+
+static void put_bound(struct buf *b, struct slice key, bool behind) {
+    b->n = 0;
+    buf_put_slice(b, key);
+    if (behind) buf_u8(b, 0); /* the next possible key */
+}
+
+static bool has_notes(const struct range_iter *i) { return i->draft.back ? i->draft.hi.n : i->draft.lo.n; }
+
+/* Whether the move continues where the notes end, or begins them, since notes cover one range
+ * without gaps. */
+static bool follows(const struct range_iter *i, enum kv_move move, struct slice key) {
+    const struct engi_range_draft *d = &i->draft;
+    if (!has_notes(i)) return move == (d->back ? KV_SEEK_BACK : KV_SEEK);
+    return move == (d->back ? KV_PREV : KV_NEXT) || (move == KV_SEEK && !d->back && slice_eq(key, buf_slice(&d->hi)));
+}
+
+static void begin_notes(struct range_iter *i, struct slice key) {
+    if (i->draft.back) put_bound(&i->draft.hi, key, !slice_eq(key, i->spec->upper));
+    else put_bound(&i->draft.lo, key, false);
+}
+
+/* Adds the result of a move to the notes. */
+static void note(struct range_iter *i, int got) {
+    struct engi_range_draft *d = &i->draft;
+    struct buf *end = d->back ? &d->lo : &d->hi;
+    i->ended = got == 0;
+    if (i->ended) put_bound(end, d->back ? i->spec->lower : i->spec->upper, false);
+    else put_bound(end, i->it.key, !d->back);
+    if (!i->ended && engi_range_draft_add(i->eng, d, i->it.key, i->it.value)) give_up(i);
+}
+
+static void start_notes(struct range_iter *i) {
+    i->notes = engi_range_draft_init(&i->draft, i->eng->range_cache, i->back);
+}
+
+/* Starts notes with the rows of a cached range, for a scan that goes on behind it. */
+static void note_range(struct range_iter *i, const struct engi_cached_range *r) {
+    start_notes(i);
+    if (!i->notes) return;
+    put_bound(&i->draft.lo, r->lo, false);
+    put_bound(&i->draft.hi, r->hi, false);
+    for (uint32_t k = 0; i->notes && k < r->n; k++) {
+        struct slice row = engi_cached_range_row(r, k);
+        if (engi_range_draft_add(i->eng, &i->draft, engi_cached_range_key(row), engi_cached_range_value(row)))
+            give_up(i);
+    }
+}
+
+/* ---- the store's iterator ---- */
+
+static int move_below(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
+    int got = i->below->ops->iter_move(i->below, move, key, e);
+    if (got > 0) {
+        i->it.key = i->below->key;
+        i->it.value = i->below->value;
+        i->began = true;
+    }
+    if (LIKELY(!i->notes) || i->ended) return got;
+    if (got < 0) {
+        forget_notes(i);
+    } else if (!follows(i, move, key)) {
+        give_up(i);
+    } else {
+        if (!has_notes(i)) begin_notes(i, key);
+        note(i, got);
+    }
+    return got;
+}
+
+/* Goes on at the cached range's end, in the direction of the move. */
+static int go_on(struct range_iter *i, const struct engi_cached_range *range, enum kv_move move, struct slice key,
+                 bool same, struct err *e) {
+    bool ahead = move == KV_NEXT ||
+                 (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
+    if (ahead && same && engi_range_cache_is_due(&i->look, i->spec->tier)) note_range(i, range);
+    if (ahead) return move_below(i, KV_SEEK, range->hi, e);
+    if (move != KV_PREV) return move_below(i, move, key, e);
+    int got = move_below(i, KV_SEEK_BACK, engi_cached_range_key(engi_cached_range_row(range, 0)), e);
+    return got > 0 ? move_below(i, KV_PREV, key, e) : got;
+}
+
+/* Switches from the cached range to the store's iterator. The records returned so far are of the
+ * cached range's moment, so the rest must be, too. */
+static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
+    struct engi_cached_range *range = i->range;
+    assert(!i->began || i->spec->tier == ENG_TIER_CACHE);
+    if (!(i->below = i->eng->kv->ops->iter_new(i->eng->kv, i->spec, e))) return -1;
+    bool same = engi_range_cache_holds(i->eng, &i->look);
+    if (i->began && !same) return KV_INCOMPLETE;
+    i->range = NULL;
+    engi_range_cache_count(i->eng, &i->look, false);
+    int got = go_on(i, range, move, key, same, e);
+    engi_cached_range_unref(range);
+    return got;
+}
+
+/* ---- as an iterator ---- */
+
+static SELDOM int move_any(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
+    if (!i->range) return move_below(i, move, key, e);
+    int got = move_in_range(i, move, key);
+    return LIKELY(got != OUTSIDE) ? got : leave(i, move, key, e);
+}
+
+static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
+    struct range_iter *i = (struct range_iter *)it;
+    bool next = move == KV_NEXT && i->range && i->at + 1 < i->range->n;
+    if (UNLIKELY(!next)) return kv_iter_lend(it, move_any(i, move, key, e), e);
+    int got = stand(i, i->at + 1);
+    fetch(i->it.value.p, i->it.value.n + AHEAD, ROW_LINES);
+    return kv_iter_lend(it, got, e);
+}
+
+static void iter_free(struct kv_iter *it) {
+    struct range_iter *i = (struct range_iter *)it;
+    (void)kv_iter_lend(it, 0, NULL);
+    if (i->range) engi_range_cache_count(i->eng, &i->look, true);
+    if (i->notes && has_notes(i)) engi_range_cache_keep(i->eng, &i->look, &i->draft);
+    forget_notes(i);
+    if (i->range) engi_cached_range_unref(i->range);
+    if (i->below) i->below->ops->iter_free(i->below);
+    free(i);
+}
+
+static const struct kv_ops range_ops = {.iter_move = iter_move, .iter_free = iter_free};
+
+static struct kv_iter *through_range(struct range_iter *i, struct engi_cached_range *range,
+                                     const struct engi_range_want *want) {
+    i->range = range;
+    fetch(range->bytes, 0, AHEAD / LINE);
+    i->has_low = slice_cmp(range->lo, want->from) <= 0;
+    i->has_high = slice_cmp(want->to, range->hi) <= 0;
+    return &i->it;
+}
+
+static struct kv_iter *through_store(struct range_iter *i, struct err *e) {
+    i->below = i->eng->kv->ops->iter_new(i->eng->kv, i->spec, e);
+    start_notes(i);
+    if (i->below) return &i->it;
+    iter_free(&i->it);
+    return NULL;
+}
+
+struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *spec,
+                                    const struct engi_range_want *want, struct err *e) {
+    struct engi_range_look look;
+    struct engi_cached_range *range = engi_range_cache_find(eng, want, &look);
+    bool due = !range && engi_range_cache_is_due(&look, spec->tier);
+    /* malloc, unlike calloc, takes it from the thread's own cache */
+    struct range_iter *i = range || due ? malloc(sizeof(*i)) : NULL;
+    if (i) *i = (struct range_iter){.it.ops = &range_ops, .eng = eng, .spec = spec, .look = look, .back = want->back};
+    if (i && range) return through_range(i, range, want);
+    if (range) engi_cached_range_unref(range);
+    engi_range_cache_count(eng, &look, false);
+    return i ? through_store(i, e) : eng->kv->ops->iter_new(eng->kv, spec, e);
+}

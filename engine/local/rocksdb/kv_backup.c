@@ -1,0 +1,258 @@
+#include "engine/local/rocksdb/kv_backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/slice.h"
+
+static const char marker[] = "tally.backups", title[] = "tally-backups\nformat 1\n";
+
+static int failed(char *text, const char *what, struct err *e) {
+    err_set(e, ERR_SERVER, "%s: %s", what, text);
+    rocksdb_free(text);
+    return -1;
+}
+
+static int make_path(char path[PATH_MAX], const char *folder, const char *name, struct err *e) {
+    return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX
+               ? 0
+               : err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+}
+
+/* ---- the folder ---- */
+
+/* Checks the kind of a folder. 1: a folder of backups, 0: empty or missing, -1: something else. */
+static int look_at_folder(const char *folder, struct err *e) {
+    char path[PATH_MAX];
+    struct stat st;
+    if (make_path(path, folder, marker, e)) return -1;
+    if (!stat(path, &st)) return 1;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", folder, strerror(errno));
+    int others = 0;
+    for (struct dirent *x; (x = readdir(dir));) others += strcmp(x->d_name, ".") && strcmp(x->d_name, "..");
+    closedir(dir);
+    return others ? err_set(e, ERR_CONFIG, "%s holds something else than backups", folder) : 0;
+}
+
+static int write_marker(const char *folder, struct err *e) {
+    char path[PATH_MAX];
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", folder, strerror(errno));
+    if (make_path(path, folder, marker, e)) return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && write(fd, title, sizeof(title) - 1) == (ssize_t)sizeof(title) - 1 && !fsync(fd);
+    int rc = written ? 0 : err_set(e, ERR_CONFIG, "cannot write %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+static int need_backups(const char *folder, struct err *e) {
+    int got = look_at_folder(folder, e);
+    return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
+}
+
+/* Lists the numbers of the backups that meta/ names, in order, at most max of them. RocksDB reads
+ * these files when the folder is opened, and would wait forever for a FIFO. */
+static int meta_numbers(const char *folder, uint32_t *numbers, uint32_t max, uint32_t *n, struct err *e) {
+    char meta[PATH_MAX], path[PATH_MAX], *end;
+    struct stat st;
+    int rc = 0;
+    *n = 0;
+    if (make_path(meta, folder, "meta", e)) return -1;
+    DIR *dir = opendir(meta);
+    if (!dir && errno == ENOENT) return 0;
+    if (!dir) return err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", meta, strerror(errno));
+    for (struct dirent *x; !rc && (x = readdir(dir));) {
+        if (!strcmp(x->d_name, ".") || !strcmp(x->d_name, "..")) continue;
+        unsigned long number = strtoul(x->d_name, &end, 10);
+        if ((rc = make_path(path, meta, x->d_name, e))) continue;
+        if (lstat(path, &st)) continue; /* a backup that is being made renames its file */
+        if (!S_ISREG(st.st_mode)) rc = err_set(e, ERR_CONFIG, "%s is not a regular file", path);
+        else if (!*end && number && number <= UINT32_MAX && *n < max) numbers[(*n)++] = (uint32_t)number;
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int by_number(const void *a, const void *b) {
+    const struct eng_backup *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static rocksdb_backup_engine_t *open_folder(const char *folder, struct err *e) {
+    char *text = NULL;
+    uint32_t n;
+    if (meta_numbers(folder, NULL, 0, &n, e)) return NULL;
+    rocksdb_env_t *env = rocksdb_create_default_env();
+    rocksdb_backup_engine_options_t *o = rocksdb_backup_engine_options_create(folder);
+    rocksdb_backup_engine_options_set_share_table_files(o, 1);
+    rocksdb_backup_engine_options_set_sync(o, 1);
+    rocksdb_backup_engine_t *b = rocksdb_backup_engine_open_opts(o, env, &text);
+    rocksdb_backup_engine_options_destroy(o);
+    rocksdb_env_destroy(env);
+    if (text) failed(text, "cannot open the backups", e);
+    return text ? NULL : b;
+}
+
+static void take_info(const rocksdb_backup_engine_info_t *info, int i, struct eng_backup *out) {
+    *out = (struct eng_backup){.number = rocksdb_backup_engine_info_backup_id(info, i),
+                               .made_s = rocksdb_backup_engine_info_timestamp(info, i),
+                               .bytes = rocksdb_backup_engine_info_size(info, i),
+                               .files = rocksdb_backup_engine_info_number_files(info, i)};
+}
+
+/* ---- making one ---- */
+
+int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    char *text = NULL;
+    int got = look_at_folder(folder, e);
+    if (got < 0 || (!got && write_marker(folder, e))) return -1;
+    rocksdb_backup_engine_t *b = open_folder(folder, e);
+    if (!b) return -1;
+    rocksdb_backup_engine_create_new_backup_flush(b, db, 1, &text);
+    if (!text && keep) rocksdb_backup_engine_purge_old_backups(b, keep, &text);
+    const rocksdb_backup_engine_info_t *info = text ? NULL : rocksdb_backup_engine_get_backup_info(b);
+    if (info) {
+        take_info(info, rocksdb_backup_engine_info_count(info) - 1, out);
+        rocksdb_backup_engine_info_destroy(info);
+    }
+    rocksdb_backup_engine_close(b);
+    return text ? failed(text, "the backup is not made", e) : 0;
+}
+
+/* ---- listing and verifying ---- */
+
+static bool is_named(const char *folder, uint32_t number) {
+    char path[PATH_MAX];
+    struct stat st;
+    return snprintf(path, sizeof(path), "%s/meta/%u", folder, number) < (int)sizeof(path) && !lstat(path, &st);
+}
+
+/* RocksDB leaves out a backup whose meta file it cannot read. This function adds such backups as
+ * damaged: each of numbers, which were listed before the folder was opened, that is still in the
+ * folder. */
+static void add_damaged(const char *folder, const uint32_t *numbers, uint32_t named, struct eng_backup *out,
+                        uint32_t max, uint32_t *n) {
+    uint32_t known = *n;
+    for (uint32_t i = 0; i < named && *n < max; i++) {
+        bool listed = false;
+        for (uint32_t k = 0; k < known && !listed; k++) listed = out[k].number == numbers[i];
+        if (!listed && is_named(folder, numbers[i]))
+            out[(*n)++] = (struct eng_backup){.number = numbers[i], .damaged = true};
+    }
+    qsort(out, *n < max ? *n : max, sizeof(*out), by_number);
+}
+
+static int list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
+    rocksdb_backup_engine_t *b = open_folder(folder, e);
+    if (!b) return -1;
+    const rocksdb_backup_engine_info_t *info = rocksdb_backup_engine_get_backup_info(b);
+    *n = (uint32_t)rocksdb_backup_engine_info_count(info);
+    for (uint32_t i = 0; i < *n && i < max; i++) take_info(info, (int)i, &out[i]);
+    rocksdb_backup_engine_info_destroy(info);
+    rocksdb_backup_engine_close(b);
+    return 0;
+}
+
+int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
+    uint32_t named, *numbers = calloc(max ? max : 1, sizeof(*numbers));
+    if (!numbers) return err_nomem(e);
+    int rc = need_backups(folder, e) || meta_numbers(folder, numbers, max, &named, e) || list(folder, out, max, n, e);
+    if (!rc) add_damaged(folder, numbers, named, out, max, n);
+    free(numbers);
+    return rc ? -1 : 0;
+}
+
+static int sum_file(const char *path, uint32_t *sum, struct err *e) {
+    enum { PIECE = 1 << 20 };
+    uint8_t *piece = malloc(PIECE);
+    const char *why = NULL;
+    int fd = file_open_read(path, &why);
+    ssize_t n = -1;
+    *sum = 0;
+    while (piece && fd >= 0 && (n = read(fd, piece, PIECE)) > 0) *sum = crc32c(*sum, slice_of(piece, (size_t)n));
+    if (fd >= 0 && n < 0) why = strerror(errno);
+    if (fd < 0 && errno == ENOENT) why = "it is missing";
+    int rc = !piece ? err_nomem(e) : n == 0 ? 0 : err_set(e, ERR_SERVER, "%s is damaged: %s", path, why);
+    if (fd >= 0) close(fd);
+    free(piece);
+    return rc;
+}
+
+/* A line of a meta file: a name below the folder, "crc32" and the sum in decimal; other words may
+ * follow. */
+static int verify_line(const char *folder, char *line, struct err *e) {
+    char path[PATH_MAX], *rest, *name = strtok_r(line, " \n", &rest), *word = strtok_r(NULL, " \n", &rest),
+                                *number = strtok_r(NULL, " \n", &rest);
+    uint32_t sum;
+    char *end = NULL;
+    unsigned long want = number ? strtoul(number, &end, 10) : 0;
+    if (!number || *end || strcmp(word, "crc32") || strstr(name, ".."))
+        return err_set(e, ERR_SERVER, "it names its files in a way that is not known");
+    if (make_path(path, folder, name, e) || sum_file(path, &sum, e)) return -1;
+    return sum == want ? 0
+                       : err_set(e, ERR_SERVER, "%s is damaged: its checksum is %u, and was %lu when it was copied",
+                                 path, sum, want);
+}
+
+static int verify_lines(const char *folder, FILE *f, struct err *e) {
+    char line[PATH_MAX + 64];
+    long n = -1, seen = 0;
+    for (int i = 0; n < 0 && fgets(line, sizeof(line), f); i++) {
+        char *end;
+        long value = strtol(line, &end, 10);
+        /* follows the time, the sequence and other lines */
+        if (i >= 2 && *end == '\n' && end != line) n = value;
+    }
+    for (int rc; seen < n && fgets(line, sizeof(line), f); seen++)
+        if ((rc = verify_line(folder, line, e))) return rc;
+    return seen == n ? 0 : err_set(e, ERR_SERVER, "it is cut off");
+}
+
+int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
+    char name[32], path[PATH_MAX], why[sizeof(e->text)];
+    struct err inner = {0};
+    snprintf(name, sizeof(name), "meta/%u", number);
+    if (need_backups(folder, e) || make_path(path, folder, name, e)) return -1;
+    const char *reason;
+    int fd = file_open_read(path, &reason);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd < 0 && errno == ENOENT) return err_set(e, ERR_CONFIG, "there is no backup %u in %s", number, folder);
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, reason);
+    if (!f) {
+        close(fd);
+        return err_nomem(e);
+    }
+    int rc = verify_lines(folder, f, &inner);
+    fclose(f);
+    if (!rc) return 0;
+    snprintf(why, sizeof(why), "%s", inner.text);
+    return err_set(e, ERR_SERVER, "backup %u is not whole: %s%s%s", number, strstr(why, " is damaged") ? "" : path,
+                   strstr(why, " is damaged") ? "" : ": ", why);
+}
+
+/* ---- back again ---- */
+
+int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) {
+    char rows[PATH_MAX], *text = NULL;
+    if (need_backups(folder, e) || make_path(rows, data_dir, "rows", e)) return -1;
+    if (mkdir(data_dir, 0700) && errno != EEXIST)
+        return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", data_dir, strerror(errno));
+    rocksdb_backup_engine_t *b = open_folder(folder, e);
+    if (!b) return -1;
+    rocksdb_restore_options_t *o = rocksdb_restore_options_create();
+    rocksdb_backup_engine_restore_db_from_backup(b, rows, rows, o, number, &text);
+    rocksdb_restore_options_destroy(o);
+    rocksdb_backup_engine_close(b);
+    return text ? failed(text, "the backup is not restored", e) : 0;
+}

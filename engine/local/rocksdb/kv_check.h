@@ -1,0 +1,24 @@
+/* Checks that a store on disk is whole, before RocksDB opens it. RocksDB would continue with the
+ * readable part of a damaged store and delete the rest.
+ *
+ * Refused, with the file and what can be done: a store that is not the stamp's
+ * (engine/local/rocksdb/kv_stamp.h) or is gone; a MANIFEST or a log that is shorter than the stamp
+ * knows, or missing; damage in what the stamp knows of a MANIFEST, or in front of a whole record of
+ * it that is no sector which never reached the disk; damage in a log in front of anything that was
+ * on disk when it was written (engine/local/rocksdb/kv_log.h). Accepted: a tail of the MANIFEST or
+ * of the logs that never was known to be on disk, torn, full of zeros or of garbage. It is cut off.
+ */
+#pragma once
+
+#include "engine/kv.h"
+#include "engine/local/rocksdb/kv_stamp.h"
+
+struct kv_found {
+    bool store;          /* there is a store to open; false: a new one may be made */
+    /* length of the longest key with which a range delete in its logs begins; 0: there is none */
+    uint64_t range_from;
+};
+
+/* stamp NULL: the folder never had one. */
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out,
+             struct err *e) MUST_CHECK;

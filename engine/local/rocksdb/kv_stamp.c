@@ -1,0 +1,219 @@
+#include "engine/local/rocksdb/kv_stamp.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+
+enum { STAMP_MAX = 8192 };
+
+static const char stamp_title[] = "tally-data";
+
+static int cannot(const char *what, const char *path, struct err *e) {
+    return err_set(e, ERR_CONFIG, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+/* A small file as text. 1, 0: not there, -1 */
+static int read_text(const char *path, char *text, size_t size, struct err *e) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT ? 0 : cannot("read", path, e);
+    size_t n = 0;
+    ssize_t got;
+    while ((got = read(fd, text + n, size - 1 - n)) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) break;
+        n += (size_t)got;
+    }
+    if (got < 0) cannot("read", path, e);
+    close(fd);
+    text[n] = 0;
+    return got < 0 ? -1 : 1;
+}
+
+/* ---- reading a stamp ---- */
+
+static int damaged(const char *path, struct err *e) {
+    return err_set(e, ERR_CONFIG,
+                   "%s is damaged: it says what the store beside it must hold. Restore the data folder from a copy; "
+                   "or, when only this "
+                   "file was hurt, remove it: the store is then taken as it is found",
+                   path);
+}
+
+static bool take_line(char **text, const char *key, char **rest) {
+    size_t n = strlen(key);
+    char *end = strchr(*text, '\n');
+    if (strncmp(*text, key, n) || (*text)[n] != ' ' || !end) return false;
+    *end = 0;
+    *rest = *text + n + 1;
+    *text = end + 1;
+    return true;
+}
+
+static bool two_numbers(const char *s, uint64_t *a, uint64_t *b) {
+    int end = 0;
+    return sscanf(s, "%" SCNu64 " %" SCNu64 "%n", a, b, &end) == 2 && !s[end];
+}
+
+/* Whether the checksum at the end of the text matches the lines before it. */
+static bool sum_fits(const char *text) {
+    const char *sum = strstr(text, "\nsum ");
+    char expected[16];
+    if (!sum) return false;
+    snprintf(expected, sizeof(expected), "%08x\n", crc32c(0, slice_of(text, (size_t)(sum + 1 - text))));
+    return !strcmp(sum + 5, expected);
+}
+
+static bool read_fields(char *text, struct kv_stamp *s) {
+    char *rest;
+    if (!take_line(&text, "store", &rest) || strlen(rest) >= sizeof(s->store)) return false;
+    memcpy(s->store, rest, strlen(rest) + 1);
+    bool named = take_line(&text, "rows", &rest);
+    if (named && (strncmp(rest, "rows.", 5) || strchr(rest, '/') || strlen(rest) >= sizeof(s->rows))) return false;
+    snprintf(s->rows, sizeof(s->rows), "%s", named ? rest : "rows");
+    if (!take_line(&text, "manifest", &rest) || !two_numbers(rest, &s->manifest, &s->manifest_bytes)) return false;
+    for (; take_line(&text, "log", &rest); s->n_logs++)
+        if (s->n_logs == KV_STAMP_LOGS_MAX || !two_numbers(rest, &s->logs[s->n_logs].number, &s->logs[s->n_logs].bytes))
+            return false;
+    return take_line(&text, "sum", &rest) && !*text;
+}
+
+int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
+    char text[STAMP_MAX], *at = text, *rest;
+    size_t title = sizeof(stamp_title) - 1;
+    *stamp = (struct kv_stamp){0};
+    int got = read_text(path, text, sizeof(text), e);
+    if (got <= 0) return got;
+    if (strncmp(text, stamp_title, title) || text[title] != '\n') return damaged(path, e);
+    bool fits = sum_fits(text);
+    at += title + 1;
+    if (!take_line(&at, "format", &rest)) return damaged(path, e);
+    char *end;
+    unsigned long format = strtoul(rest, &end, 10);
+    if (*end || !format) return damaged(path, e);
+    if (format > KV_FORMAT)
+        return err_set(e, ERR_CONFIG,
+                       "%s says that the data folder has format %lu; this tallyd reads formats up to %d. Start the "
+                       "newer tallyd that wrote it",
+                       path, format, KV_FORMAT);
+    return fits && read_fields(at, stamp) ? 1 : damaged(path, e);
+}
+
+uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number) {
+    for (uint32_t i = 0; i < stamp->n_logs; i++)
+        if (stamp->logs[i].number == number) return stamp->logs[i].bytes;
+    return 0;
+}
+
+/* ---- writing one ---- */
+
+static int sync_parent(const char *path, struct err *e) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return cannot("open", folder, e);
+    int rc = fsync(fd) ? cannot("sync", folder, e) : 0;
+    close(fd);
+    return rc;
+}
+
+static int write_synced(const char *path, struct slice bytes, struct err *e) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) return cannot("write", path, e);
+    ssize_t n = write(fd, bytes.p, bytes.n);
+    if (n >= 0 && (size_t)n < bytes.n) errno = ENOSPC;
+    int rc = n == (ssize_t)bytes.n && !fsync(fd) ? 0 : cannot("write", path, e);
+    close(fd);
+    return rc;
+}
+
+int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
+    char fresh[PATH_MAX], text[STAMP_MAX];
+    bool named = *s->rows && strcmp(s->rows, "rows");
+    if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", path);
+    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n",
+                                stamp_title, KV_FORMAT, s->store, named ? "rows " : "", named ? s->rows : "",
+                                named ? "\n" : "", s->manifest, s->manifest_bytes);
+    for (uint32_t i = 0; i < s->n_logs; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number,
+                              s->logs[i].bytes);
+    n += (size_t)snprintf(text + n, sizeof(text) - n, "sum %08x\n", crc32c(0, slice_of(text, n)));
+    if (write_synced(fresh, slice_of(text, n), e)) return -1;
+    if (rename(fresh, path)) return cannot("replace", path, e);
+    return sync_parent(path, e);
+}
+
+/* ---- what there is ---- */
+
+static int file_bytes(const char *folder, const char *name, uint64_t *bytes, struct err *e) {
+    char path[PATH_MAX];
+    struct stat st;
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    if (stat(path, &st)) return errno == ENOENT ? 0 : cannot("look at", path, e);
+    *bytes = (uint64_t)st.st_size;
+    return 1;
+}
+
+int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) {
+    char path[PATH_MAX], text[64];
+    if (snprintf(path, sizeof(path), "%s/CURRENT", folder) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    int got = read_text(path, text, sizeof(text), e);
+    if (got <= 0) return got;
+    text[strcspn(text, "\n")] = 0;
+    if (sscanf(text, "MANIFEST-%" SCNu64, number) != 1)
+        return err_set(e, ERR_CONFIG, "%s is damaged: it names no MANIFEST", path);
+    got = file_bytes(folder, text, bytes, e);
+    if (got == 0) return err_set(e, ERR_CONFIG, "%s/%s is missing, which CURRENT names", folder, text);
+    return got;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint64_t x = ((const struct kv_stamp_log *)a)->number, y = ((const struct kv_stamp_log *)b)->number;
+    return x < y ? -1 : x > y;
+}
+
+static int take_logs(const char *folder, struct kv_stamp *s, struct err *e) {
+    DIR *dir = opendir(folder);
+    if (!dir) return cannot("read the folder", folder, e);
+    struct dirent *entry;
+    int rc = 0;
+    while (!rc && (entry = readdir(dir))) {
+        struct kv_stamp_log log = {0};
+        int end = 0;
+        if (sscanf(entry->d_name, "%" SCNu64 ".log%n", &log.number, &end) != 1 || !end || entry->d_name[end]) continue;
+        int got = file_bytes(folder, entry->d_name, &log.bytes, e);
+        if (got < 0) rc = -1;
+        else if (got && s->n_logs == KV_STAMP_LOGS_MAX)
+            rc = err_set(e, ERR_CONFIG, "%s holds more than %d logs", folder, KV_STAMP_LOGS_MAX);
+        else if (got) s->logs[s->n_logs++] = log;
+    }
+    closedir(dir);
+    qsort(s->logs, s->n_logs, sizeof(s->logs[0]), by_number);
+    return rc;
+}
+
+int kv_stamp_take(const char *folder, struct kv_stamp *s, struct err *e) {
+    char path[PATH_MAX], id[256] = "";
+    *s = (struct kv_stamp){0};
+    if (snprintf(path, sizeof(path), "%s/IDENTITY", folder) >= (int)sizeof(path))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", folder);
+    if (read_text(path, id, sizeof(id), e) < 0) return -1;
+    id[strcspn(id, "\n")] = 0;
+    snprintf(s->store, sizeof(s->store), "%.*s", KV_STORE_ID_MAX - 1, id);
+    /* the MANIFEST first: RocksDB may delete a log at any time, but only after the MANIFEST has
+     * grown */
+    if (kv_stamp_manifest(folder, &s->manifest, &s->manifest_bytes, e) < 0) return -1;
+    return take_logs(folder, s, e);
+}

@@ -1,0 +1,46 @@
+/* The stamp of a data folder: a small file beside RocksDB's folder that says what must be in there.
+ *
+ * RocksDB takes an empty folder for a new store, a log that is gone for one that it deleted, and a
+ * MANIFEST cut short for one that it was writing. The stamp remembers: the format of the folder,
+ * whose store it is, how long the MANIFEST was, and which logs there were with how many bytes that
+ * are known to be on disk. It is replaced whole (written beside, synced, renamed, folder synced):
+ * after the store is opened, before a sync says for the first time that something in a log is on
+ * disk, when the MANIFEST has grown, every few seconds while there are writes, and when the store
+ * is closed. So a log that is emptied or goes is always missed; of one that is cut at the end of a
+ * record, what was written within the last seconds is not.
+ *
+ *     tally-data
+ *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for
+ *                           tables that have such keys
+ *     store 6f1c…            RocksDB's IDENTITY
+ *     rows rows.3            the folder of the store; without the line: rows (engine/local/rocksdb/kv_state.h)
+ *     manifest 5 1342        number, bytes
+ *     log 12 88213           number, bytes on disk; a line for every log
+ *     sum 1a2b3c4d           CRC-32C of the lines above, hexadecimal
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { KV_FORMAT = 2, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64, KV_ROWS_MAX = 32 };
+
+struct kv_stamp {
+    char store[KV_STORE_ID_MAX];
+    char rows[KV_ROWS_MAX]; /* the name of the store's folder */
+    uint64_t manifest, manifest_bytes;
+    uint32_t n_logs; /* ascending */
+    struct kv_stamp_log { uint64_t number, bytes; } logs[KV_STAMP_LOGS_MAX];
+};
+
+/* 1: read, 0: there is none, -1: damaged, or of a newer format. */
+int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
+/* On disk when it returns. */
+int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
+/* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log. */
+uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
+/* Fills a stamp from the present content of RocksDB's folder. */
+int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
+/* Number and bytes of the MANIFEST that CURRENT names. 1, 0: there is no CURRENT, -1. */
+int kv_stamp_manifest(const char *folder, uint64_t *number, uint64_t *bytes, struct err *e) MUST_CHECK;

@@ -1,0 +1,668 @@
+/* Scans: partitions in token order, each as its head (deletions, static row) and then its rows
+ * slice by slice.
+ *
+ * One iterator serves the whole scan. A partition's item is returned when its first visible row is
+ * found, or at its end when only the static row is visible. So the iterator stands on that row when
+ * the item is returned, and the row follows on the next call. For a scan of one partition the
+ * iterator may read from a cached range (engine/local/range_iter.h).
+ */
+#include <stdlib.h>
+
+#include "base/hot.h"
+#include "base/murmur3.h"
+#include "engine/local/eng.h"
+#include "engine/local/fragment.h"
+#include "engine/local/range_iter.h"
+#include "engine/local/table.h"
+#include "engine/rows/dropped.h"
+#include "engine/rows/key.h"
+#include "engine/rows/row_codec.h"
+#include "engine/rows/tombstone.h"
+
+enum {
+    TOMBSTONE_BYTES_MAX = 64 << 20,
+    PARTITION_CHUNK = 4096,
+    ROW_CHUNK = 8192,
+    CACHE_ROWS_MAX = 1024,
+    CACHE_BYTES_MAX = 512 << 10,
+    COVERED_MANY = 500
+};
+
+enum state {
+    AT_SEEK /* next: seek a partition */,
+    AT_SLICE /* next: enter the current slice */,
+    AT_ROW /* on a row not looked at */,
+    AT_NEXT /* on a row that is done */,
+    AT_PENDING /* on a decoded visible row */,
+    AT_PARTITION_END,
+    AT_END
+};
+
+struct eng_scan {
+    struct eng *eng;
+    struct engi_section section; /* open as long as the scan, so that the table's memory stays */
+    struct eng_scan_spec spec;
+    const struct engi_dropped *dropped; /* of the table */
+    enum eng_tier tier;
+    size_t rows_left; /* that may still be passed: a bound on the time a loop spends, in the cache tier; */
+    struct op_cost *cost;
+    size_t bytes_left; /* as rows_left, but apart: GCC would lower neighbours as one vector, at twice the cost */
+    struct op_cost unused_cost;
+    struct kv_iter *it;
+    struct arena spec_arena, partition_arena, row_arena;
+    struct engi_interval *slices, whole;
+    uint32_t n_slices, slice; /* in scan order: in reverse from the last slice */
+    struct buf prefix;        /* of the current partition */
+    struct eng_part part;     /* that is in it */
+    struct buf seek;          /* scratch; also the target of AT_SEEK */
+    struct buf lower, upper;
+    struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
+    struct engi_window window; /* the fragments around the row */
+    struct kv_iter_spec kv;
+    uint32_t heals; /* the engine's heals from before the iterator was opened */
+    struct eng_row statics, row;
+    struct rowi_shape shape; /* of the row, where it is laid out */
+    enum state state;
+    uint32_t n_markers;  /* of the current partition, if deletions are delivered */
+    bool static_expired; /* the static row is not visible, but its expired cells are delivered */
+    bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
+    bool expired;                         /* the row at AT_PENDING is */
+    bool on_key;                          /* the iterator stands on a key */
+    uint32_t covered;                     /* rows of the partition passed over because a deletion covers them */
+    bool fragmented;                         /* the partition has fragments of range tombstones */
+    bool relieved;                        /* its loose tombstones were fragmented for this scan */
+    /* every row up to the partition's end is wanted, and no deletion covers one */
+    bool plain;
+};
+
+/* ---- opening ---- */
+
+static int set_slices(struct eng_scan *s, struct err *e) {
+    s->whole = (struct engi_interval){.from = slice_of("", 0), .no_end = true};
+    s->slices = &s->whole;
+    s->n_slices = 1;
+    if (!s->spec.n_slices) return 0;
+    s->n_slices = s->spec.n_slices;
+    s->slices = ARENA_ARRAY(&s->spec_arena, s->n_slices, struct engi_interval);
+    if (!s->slices) return err_nomem(e);
+    s->n_slices = 0;
+    for (uint32_t i = 0; i < s->spec.n_slices; i++) {
+        struct engi_interval *slice = &s->slices[s->n_slices];
+        if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, slice)) return err_nomem(e);
+        /* a slice behind the greatest key is empty, and has no position among the others */
+        bool nothing = !slice->no_end && !slice->to.n;
+        s->n_slices += !nothing;
+    }
+    return 0;
+}
+
+static void set_bounds(struct eng_scan *s) {
+    const struct eng_scan_spec *spec = &s->spec;
+    if (spec->part) {
+        engi_key_prefix(&s->lower, spec->part);
+        engi_key_kind(&s->upper, spec->part, ENGI_PAST);
+        return;
+    }
+    engi_key_token(&s->lower, spec->table, spec->token_from);
+    if (spec->token_to == INT64_MAX) engi_key_table(&s->upper, spec->table + 1);
+    else engi_key_token(&s->upper, spec->table, spec->token_to + 1);
+}
+
+/* Sets the key at which the first partition is sought. */
+static void set_start(struct eng_scan *s) {
+    const struct eng_scan_spec *spec = &s->spec;
+    if (!spec->resume_key.p) {
+        buf_put_slice(&s->seek, buf_slice(&s->lower));
+        return;
+    }
+    struct eng_part part = spec->part ? *spec->part
+                                      : (struct eng_part){.table = spec->table,
+                                                          .token = murmur3_token(spec->resume_key),
+                                                          .key = spec->resume_key};
+    engi_key_prefix(&s->seek, &part);
+    if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
+}
+
+/* Whether the partition may have deletions at the moment that the scan sees. A mark that was
+ * removed since then may have stood for records that the scan still sees. */
+static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
+    return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
+}
+
+/* The key of a row's position in the partition, or right behind it. p NULL: no memory. */
+static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) {
+    size_t n = s->lower.n;
+    uint8_t *p = arena_alloc(&s->spec_arena, n + ck.n + 2);
+    if (!p) return (struct slice){0};
+    memcpy(p, s->lower.p, n);
+    p[n++] = ENGI_ROW;
+    if (ck.n) memcpy(p + n, ck.p, ck.n);
+    p[n + ck.n] = 0;
+    return slice_of(p, n + ck.n + behind);
+}
+
+/* The one range of keys that a scan of one partition reads. False: there is none, or the scan reads
+ * more than rows. */
+static bool is_one_stretch(struct eng_scan *s, struct engi_range_want *want) {
+    const struct eng_scan_spec *spec = &s->spec;
+    struct slice resume = spec->resume_key.p ? spec->resume_ck : (struct slice){0};
+    if (!s->eng->range_cache || !spec->part || !spec->rows || !s->n_slices || spec->resume_skip ||
+        may_be_deleted(s, spec->part))
+        return false;
+    if (resume.p && !slice_eq(spec->resume_key, spec->part->key)) return false;
+    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
+    bool beyond = resume.p && !spec->reverse && slice_cmp(resume, first->from) >= 0;
+    bool before = resume.p && spec->reverse && (last->no_end || slice_cmp(resume, last->to) < 0);
+    *want = (struct engi_range_want){.table = engi_table(s->eng, spec->table),
+                                   .back = spec->reverse,
+                                   .to = buf_slice(&s->upper)};
+    want->whole = s->tier != ENG_TIER_CACHE || (spec->statics && spec->reverse);
+    want->from = spec->statics ? buf_slice(&s->lower) : place_key(s, beyond ? resume : first->from, beyond);
+    if (before || !last->no_end) want->to = place_key(s, before ? resume : last->to, false);
+    return want->from.p && want->to.p && slice_cmp(want->from, want->to) < 0;
+}
+
+static struct kv_iter *open_iter(struct eng_scan *s, struct err *e) {
+    struct engi_range_want want;
+    return is_one_stretch(s, &want) ? engi_range_iter_new(s->eng, &s->kv, &want, e)
+                                    : s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+}
+
+struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec,
+                               struct op_cost *cost, struct err *e) {
+    struct eng_scan *s = calloc(1, sizeof(*s));
+    if (!s) return err_nomem(e), NULL;
+    s->eng = eng;
+    s->section = engi_enter(&eng->epoch);
+    s->spec = *spec;
+    const struct engi_table *t = engi_table(eng, spec->table);
+    s->dropped = engi_dropped_of(t);
+    s->tier = tier;
+    s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
+    s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
+    s->cost = cost ? cost : &s->unused_cost;
+    arena_init(&s->spec_arena, 1024, 0);
+    arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
+    arena_init(&s->row_arena, ROW_CHUNK, 0);
+    engi_window_init(&s->window);
+    buf_init(&s->prefix, 0);
+    buf_init(&s->seek, 0);
+    buf_init(&s->lower, 0);
+    buf_init(&s->upper, 0);
+    set_bounds(s);
+    set_start(s);
+    if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
+    if (UNLIKELY(!t) && engi_table_was_freed(eng, spec->table)) s->state = AT_END;
+    if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
+        err_set(e, ERR_SERVER, "a scan of a partition of another table");
+    else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
+        err_nomem(e);
+    else if (!set_slices(s, e)) {
+        s->kv = (struct kv_iter_spec){.tier = tier, .one_prefix = spec->part && !spec->reverse, .undeleted = true,
+                                  .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
+        s->heals = atomic_load(&eng->heals);
+        s->it = open_iter(s, e);
+    }
+    if (s->it) return s;
+    eng_scan_close(s);
+    return NULL;
+}
+
+void eng_scan_close(struct eng_scan *s) {
+    if (!s) return;
+    if (s->it) s->it->ops->iter_free(s->it);
+    engi_leave(&s->eng->epoch, s->section);
+    arena_fini(&s->spec_arena);
+    arena_fini(&s->partition_arena);
+    arena_fini(&s->row_arena);
+    engi_window_fini(&s->window);
+    buf_fini(&s->prefix);
+    buf_fini(&s->seek);
+    buf_fini(&s->lower);
+    buf_fini(&s->upper);
+    free(s);
+}
+
+/* ---- the head of a partition ---- */
+
+static int move(struct eng_scan *s, enum kv_move move_kind, struct err *e) {
+    if (buf_failed(&s->seek) || buf_failed(&s->prefix)) return err_nomem(e);
+    int got = s->it->ops->iter_move(s->it, move_kind, buf_slice(&s->seek), e);
+    s->on_key = got > 0;
+    return got;
+}
+
+/* Whether the iterator is in the current partition. In a scan of one partition the iterator's
+ * bounds ensure it. */
+static inline bool in_partition(const struct eng_scan *s) {
+    if (s->spec.part) return s->it->key.n > s->prefix.n;
+    return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
+}
+
+static struct slice key_rest(const struct eng_scan *s) {
+    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
+}
+
+static void seek_kind(struct eng_scan *s, enum engi_kind kind) {
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, buf_slice(&s->prefix));
+    buf_u8(&s->seek, (uint8_t)kind);
+}
+
+static void count_row(struct eng_scan *s) {
+    s->cost->rows_read++;
+    s->cost->bytes_read += s->it->key.n + s->it->value.n;
+}
+
+/* Decodes the value that the iterator stands on; 1: visible at now. */
+static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row,
+                  struct err *e) {
+    if (eng_row_decode(bytes, a, row, e)) return -1;
+    engi_dropped_hide(s->dropped, row, false);
+    count_row(s);
+    return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
+}
+
+static int read_static(struct eng_scan *s, struct err *e) {
+    if (!s->spec.statics) return 0;
+    struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
+    if (!bytes.p) return err_nomem(e);
+    eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
+    int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
+    s->has_static = visible > 0;
+    s->static_expired = visible == 0 && s->spec.expired && s->statics.n_expired;
+    return visible < 0 ? -1 : 0;
+}
+
+/* Whether some slice may have rows in the range. */
+static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
+    if (!s->n_slices) return false;
+    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
+    return (range->no_end || slice_cmp(range->to, first->from) > 0) &&
+           (last->no_end || slice_cmp(range->from, last->to) < 0);
+}
+
+/* Adds the loose range tombstone at the iterator, and moves on. Tombstones older than the
+ * partition's deletion are skipped together. */
+static int read_loose(struct eng_scan *s, struct err *e) {
+    struct engi_tomb tomb;
+    s->cost->tombstones++;
+    if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
+    if (tomb.ts > s->tombs.partition_ts)
+        return is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e) ? -1 : move(s, KV_NEXT, e);
+    if (key_rest(s).p[0] != ENGI_LOOSE) return move(s, KV_NEXT, e);
+    s->seek.n = 0;
+    engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
+    return move(s, KV_SEEK, e);
+}
+
+static int read_partition_deletion(struct eng_scan *s, struct err *e) {
+    int64_t at;
+    s->cost->tombstones++;
+    return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
+}
+
+/* Reads the loose range tombstones newer than the partition's deletion. 1: all, 0: there are more
+ * than a scan handles. */
+static int read_all_loose(struct eng_scan *s, struct err *e) {
+    size_t bytes = 0;
+    int got = s->on_key;
+    for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
+        s->fragmented = engi_on_fragment(s->it, buf_slice(&s->prefix));
+        if (s->fragmented) return 1;
+        bytes += s->it->key.n;
+        if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
+        got = read_loose(s, e);
+    }
+    return got < 0 ? got : 1;
+}
+
+/* Adds the fragments in a slice, up to the bound. */
+static int add_fragments(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room,
+                       struct err *e) {
+    struct engi_tomb piece;
+    s->seek.n = 0;
+    engi_key_fragment_after(&s->seek, buf_slice(&s->prefix), slice->from);
+    int got = move(s, KV_SEEK, e);
+    for (; got > 0 && *room && engi_on_fragment(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
+        if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
+        if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
+        if (piece.ts > to->partition_ts && engi_tombs_add(to, &piece, e)) return -1;
+        --*room;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* Splits loose tombstones and fragments together, so that their count does not depend on how many
+ * are loose. Leaves the iterator at any position. */
+static int fragment_all_together(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
+    uint32_t room = ENG_MARKERS_MAX;
+    engi_tombs_init(to, &s->partition_arena);
+    to->partition_ts = s->tombs.partition_ts;
+    for (uint32_t i = 0; i < s->tombs.n; i++)
+        if (engi_tombs_add(to, &s->tombs.tombs[i], e)) return -1;
+    for (uint32_t i = 0; i < s->n_slices; i++) {
+        int rc = add_fragments(s, &s->slices[i], to, &room, e);
+        if (rc) return rc;
+    }
+    s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
+    return engi_tombs_fragment(to, e);
+}
+
+static int count_markers(struct eng_scan *s, struct err *e) {
+    struct engi_tombs all = s->tombs;
+    int rc = s->fragmented ? fragment_all_together(s, &all, e) : 0;
+    if (rc) return rc;
+    uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
+    s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
+    return 0;
+}
+
+/* Reads the records in front of the rows, if there may be any. Leaves the iterator at any position.
+ * 1, 0 as above. */
+static int read_head(struct eng_scan *s, struct err *e) {
+    struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
+    bool deleted = may_be_deleted(s, &part);
+    if (!deleted && !s->spec.statics) return 1;
+    int got = s->on_key;
+    while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
+        if (s->it->key.p[s->prefix.n] == ENGI_STATIC ? read_static(s, e) : read_partition_deletion(s, e)) return -1;
+        got = move(s, KV_NEXT, e);
+    }
+    if (got < 0) return got;
+    got = read_all_loose(s, e);
+    if (got <= 0) return got;
+    if (engi_tombs_fragment(&s->tombs, e)) return -1;
+    int rc = s->spec.deletions && deleted && !s->resuming ? count_markers(s, e) : 0;
+    return rc ? rc : got;
+}
+
+/* Has the loose range tombstones fragmented, and starts the partition again with a new view of the
+ * store. */
+static int relieve(struct eng_scan *s, struct err *e) {
+    if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
+    s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
+    if (engi_fragment_all(s->eng, buf_slice(&s->prefix), e)) err_clear(e);
+    s->it->ops->iter_free(s->it);
+    s->heals = atomic_load(&s->eng->heals);
+    s->it = s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+    if (!s->it) return -1;
+    s->on_key = false;
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, buf_slice(&s->prefix));
+    return 0;
+}
+
+/* Moves to a key of the next partition, which gives the partition's prefix, when the head must be
+ * read. 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
+static int seek_partition(struct eng_scan *s, struct err *e) {
+    const struct eng_part *part = s->spec.part;
+    s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
+    if (part && !s->spec.resume_skip && !s->spec.statics && !may_be_deleted(s, part)) {
+        buf_put_slice(&s->prefix, buf_slice(&s->lower));
+        return 1;
+    }
+    int got = s->on_key ? 1 : move(s, KV_SEEK, e);
+    if (got <= 0) return got;
+    size_t n = engi_prefix_len(s->it->key);
+    if (!n) return err_set(e, ERR_SERVER, "a stored key is damaged");
+    s->prefix.n = 0;
+    buf_put(&s->prefix, s->it->key.p, n);
+    return 1;
+}
+
+/* AT_SEEK: moves to the next partition that has any key. */
+static int enter_partition(struct eng_scan *s, struct err *e) {
+    int got = seek_partition(s, e);
+    if (got <= 0) {
+        s->state = AT_END;
+        return got;
+    }
+    size_t n = s->prefix.n;
+    if (buf_failed(&s->prefix)) return err_nomem(e);
+    s->part = engi_prefix_part(buf_slice(&s->prefix));
+    arena_reset(&s->partition_arena);
+    engi_tombs_init(&s->tombs, &s->partition_arena);
+    s->has_static = s->static_expired = s->delivered = false;
+    s->n_markers = 0;
+    s->slice = 0;
+    struct slice resume = s->spec.resume_key,
+                 key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
+    s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
+    s->fragmented = s->plain = false;
+    s->covered = 0;
+    engi_window_reset(&s->window);
+    if ((got = read_head(s, e)) < 0) return got;
+    if (got == 0) return relieve(s, e);
+    s->relieved = false;
+    s->cost->partitions++;
+    s->state = !s->spec.rows && s->has_static ? AT_PARTITION_END : AT_SLICE;
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static const struct engi_interval *current_slice(const struct eng_scan *s) {
+    return &s->slices[s->spec.reverse ? s->n_slices - 1 - s->slice : s->slice];
+}
+
+/* The position before the first row of the slice in scan order, as a key to seek. */
+static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *slice) {
+    struct slice resume = s->spec.resume_ck;
+    seek_kind(s, ENGI_ROW);
+    if (!s->spec.reverse) {
+        bool beyond = s->resuming && slice_cmp(resume, slice->from) >= 0;
+        buf_put_slice(&s->seek, beyond ? resume : slice->from);
+        if (beyond) buf_u8(&s->seek, 0); /* the next possible key */
+        return KV_SEEK;
+    }
+    bool beyond = s->resuming && (slice->no_end || slice_cmp(resume, slice->to) < 0);
+    if (!beyond && slice->no_end) seek_kind(s, ENGI_PAST);
+    else buf_put_slice(&s->seek, beyond ? resume : slice->to);
+    return KV_SEEK_BACK;
+}
+
+static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
+
+/* Whether the iterator stands on a row of the slice; in reverse it may stand on the slice's
+ * excluded end. */
+static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
+    if (!on_row(s)) return false;
+    struct slice ck = key_rest(s);
+    if (s->spec.reverse && slice_cmp(ck, slice->from) < 0) return false; /* forward, the scan has started at from */
+    return slice->no_end || slice_cmp(ck, slice->to) < 0;
+}
+
+/* AT_SLICE: moves to the first row of the current slice, or past the slice. */
+static int enter_slice(struct eng_scan *s, struct err *e) {
+    if (s->slice == s->n_slices) {
+        s->state = AT_PARTITION_END;
+        return 0;
+    }
+    const struct engi_interval *slice = current_slice(s);
+    enum kv_move how = slice_start(s, slice);
+    /* Forward, the previous slice or the head may have ended on this very row. */
+    bool there = how == KV_SEEK && s->on_key && in_partition(s) && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
+    int got = there ? 1 : move(s, how, e);
+    /* In reverse the seek may hit the excluded end itself: the slice's, or the last row of the
+     * previous page. */
+    if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
+    if (got < 0) return got;
+    s->state = AT_ROW;
+    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->dropped && !s->fragmented &&
+               !s->tombs.n && s->tombs.partition_ts == ENG_NO_TS;
+    if (got == 0 || !in_slice(s, slice)) {
+        s->slice++;
+        s->state = AT_SLICE;
+    }
+    return 0;
+}
+
+/* AT_NEXT, after a move with the result got. */
+SELDOM static int pass_row(struct eng_scan *s, int got) {
+    s->on_key = got > 0;
+    if (got < 0) return got;
+    s->state = AT_ROW;
+    if (got == 0 || !in_slice(s, current_slice(s))) {
+        s->slice++;
+        s->state = AT_SLICE;
+    }
+    return 0;
+}
+
+/* AT_NEXT */
+static int next_row(struct eng_scan *s, struct err *e) {
+    return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e));
+}
+
+/* Loads the fragments at the row, and moves the iterator back to it. */
+static int load_window(struct eng_scan *s, struct err *e) {
+    struct slice prefix = buf_slice(&s->prefix);
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, s->it->key);
+    if (buf_failed(&s->seek)) return err_nomem(e);
+    size_t n = prefix.n + 1;
+    int rc = engi_window_load(&s->window, s->it, prefix, slice_of(s->seek.p + n, s->seek.n - n), s->spec.reverse, e);
+    if (rc) return rc;
+    s->cost->tombstones += s->window.n;
+    if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
+    s->rows_left -= s->window.n < s->rows_left ? s->window.n : s->rows_left;
+    int got = move(s, KV_SEEK, e);
+    return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
+}
+
+/* Requests an early visit of the reclaimer, since the next scan would pass the same many rows. */
+static void pass_covered(struct eng_scan *s) {
+    struct engi_table *t = ++s->covered == COVERED_MANY ? engi_table(s->eng, s->part.table) : NULL;
+    uint16_t bucket = engi_bucket(s->part.token);
+    if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
+}
+
+/* With cells. */
+static int decode_row(struct eng_scan *s, int64_t del_ts, struct err *e) {
+    arena_reset(&s->row_arena);
+    int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
+    if (visible < 0) return -1;
+    if (!visible && del_ts != ENG_NO_TS) pass_covered(s);
+    if (!visible && (s->spec.expired || s->spec.deletions)) {
+        if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
+        engi_dropped_hide(s->dropped, &s->row, false);
+        visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
+        if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
+        s->expired = visible > 0;
+    }
+    s->state = visible ? AT_PENDING : AT_NEXT;
+    return 0;
+}
+
+/* AT_ROW */
+static int look_at_row(struct eng_scan *s, struct err *e) {
+    if (s->fragmented && !engi_window_knows(&s->window, key_rest(s))) {
+        int rc = load_window(s, e);
+        if (rc) return rc;
+    }
+    size_t n = s->it->value.n;
+    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
+    if (s->rows_left == 0 || s->bytes_left == 0) return ENG_PAUSED;
+    s->rows_left--;
+    s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
+    struct slice ck = key_rest(s);
+    s->row.kind = ENG_ROW;
+    s->row.ck = ck;
+    int64_t del_ts = engi_tombs_at(&s->tombs, ck);
+    int64_t fragment_ts = s->fragmented ? engi_window_at(&s->window, ck) : ENG_NO_TS;
+    if (fragment_ts > del_ts) del_ts = fragment_ts;
+    s->expired = false;
+    bool lays_out = s->spec.layout && !s->dropped && del_ts == ENG_NO_TS;
+    if (LIKELY(lays_out && rowi_lay_out(s->it->value, s->spec.layout, &s->shape, &s->row))) {
+        count_row(s);
+        s->state = AT_PENDING;
+        return 0;
+    }
+    return decode_row(s, del_ts, e);
+}
+
+static int give_partition(struct eng_scan *s, struct eng_item *item) {
+    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION,
+                              .part = s->part,
+                              .has_static = s->has_static,
+                              .static_expired = s->static_expired,
+                              .n_markers = s->n_markers,
+                              .statics = s->statics};
+    s->delivered = true;
+    if (!s->spec.rows) s->state = AT_PARTITION_END;
+    return 1;
+}
+
+static int give_row(struct eng_scan *s, struct eng_item *item) {
+    item->kind = s->expired ? ENG_ITEM_EXPIRED : ENG_ITEM_ROW;
+    item->part = s->part;
+    item->has_static = s->has_static;
+    if (s->has_static) item->statics = s->statics;
+    item->row = &s->row;
+    s->state = AT_NEXT;
+    return 1;
+}
+
+/* AT_NEXT on a plain row: a combination of next_row, look_at_row and give_row. 0: these three
+ * continue from the state that it leaves. */
+static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    struct kv_iter *it = s->it;
+    int got = it->ops->iter_move(it, KV_NEXT, (struct slice){0}, e);
+    size_t n = it->value.n;
+    if (UNLIKELY(got <= 0 || !on_row(s))) return pass_row(s, got);
+    s->row.kind = ENG_ROW;
+    s->row.ck = key_rest(s);
+    if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n ||
+                 !rowi_lay_out(it->value, s->spec.layout, &s->shape, &s->row))) {
+        s->state = AT_ROW;
+        return 0;
+    }
+    s->rows_left--;
+    s->bytes_left -= n;
+    s->expired = false;
+    count_row(s);
+    item->kind = ENG_ITEM_ROW; /* the other fields are still set from the row before */
+    return 1;
+}
+
+/* AT_PARTITION_END: returns 1 to deliver the partition only for its static row or its markers.
+ * After a resume inside the partition the page before has delivered it already, unless
+ * resume_statics is set. */
+static int leave_partition(struct eng_scan *s, struct eng_item *item) {
+    bool missing = !s->resuming || (s->spec.resume_statics && s->has_static);
+    if ((s->has_static || s->static_expired || s->n_markers) && !s->delivered && missing) {
+        int rc = give_partition(s, item);
+        item->static_only = true;
+        return rc;
+    }
+    seek_kind(s, ENGI_PAST);
+    s->state = s->spec.part ? AT_END : AT_SEEK;
+    return 0;
+}
+
+void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
+    s->rows_left = rows;
+    s->bytes_left = bytes;
+}
+
+SELDOM static int walk(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int rc = 0;
+    while (rc == 0) {
+        switch (s->state) {
+        case AT_SEEK: rc = enter_partition(s, e); break;
+        case AT_SLICE: rc = enter_slice(s, e); break;
+        case AT_ROW: rc = look_at_row(s, e); break;
+        case AT_NEXT: rc = next_row(s, e); break;
+        case AT_PENDING: rc = s->delivered ? give_row(s, item) : give_partition(s, item); break;
+        case AT_PARTITION_END: rc = leave_partition(s, item); break;
+        case AT_END: return 0;
+        }
+    }
+    return rc;
+}
+
+int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int rc = LIKELY(s->state == AT_NEXT && s->plain) ? next_plain(s, item, e) : 0;
+    return LIKELY(rc) ? rc : walk(s, item, e);
+}

@@ -1,0 +1,177 @@
+#include "engine/local/stripe.h"
+
+#include <assert.h>
+
+#include "engine/local/eng.h"
+#include "engine/rows/key.h"
+
+void engi_stripes_init(struct engi_stripe *stripes) {
+    for (int i = 0; i < ENGI_STRIPES; i++) {
+        pthread_mutex_init(&stripes[i].lock, NULL);
+        pthread_cond_init(&stripes[i].left, NULL);
+    }
+}
+
+void engi_stripes_fini(struct engi_stripe *stripes) {
+    for (int i = 0; i < ENGI_STRIPES; i++) {
+        pthread_mutex_destroy(&stripes[i].lock);
+        pthread_cond_destroy(&stripes[i].left);
+    }
+}
+
+static uint32_t stripe(const struct eng_part *part) {
+    return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
+}
+
+static struct slice turn_key(uint32_t stripe, uint8_t key[6]) {
+    store_u32(key, ENGI_TABLE_TURNS);
+    store_u16(key + 4, (uint16_t)stripe);
+    return slice_of(key, 6);
+}
+
+/* Reads the stripe's turn from the store. If it cannot be read, the result is a turn that no
+ * write's condition can match. */
+static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
+    struct err e = {0};
+    struct kv_value v;
+    uint8_t key[6];
+    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, turn_key(stripe, key), &v, &e);
+    if (got <= 0) return got < 0 ? UINT64_MAX : 0;
+    uint64_t turn = v.bytes.n == 8 ? load_u64(v.bytes.p) : UINT64_MAX;
+    eng->kv->ops->release(eng->kv, &v);
+    return turn;
+}
+
+static pthread_t owner_of(const struct engi_stripe *s) { return atomic_load_explicit(&s->owner, memory_order_relaxed); }
+static void give_to(struct engi_stripe *s, pthread_t owner) {
+    atomic_store_explicit(&s->owner, owner, memory_order_relaxed);
+}
+
+/* Under the stripe's mutex. */
+static void wait_for(struct eng *eng, struct engi_stripe *s) {
+    int64_t since = clock_machine_us(&clock_real);
+    s->n_waiting++;
+    while (owner_of(s)) pthread_cond_wait(&s->left, &s->lock);
+    s->n_waiting--;
+    engi_count(eng, ENG_STAT_STRIPE_WAITS);
+    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_machine_us(&clock_real) - since),
+                              memory_order_relaxed);
+}
+
+static void take(struct eng *eng, uint32_t i) {
+    struct engi_stripe *s = &eng->stripes[i];
+    pthread_mutex_lock(&s->lock);
+    if (owner_of(s)) wait_for(eng, s);
+    give_to(s, pthread_self());
+    pthread_mutex_unlock(&s->lock);
+    if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
+}
+
+/* Waiting threads take precedence: the stripe counts as taken while one waits. */
+static bool try_take(struct eng *eng, uint32_t i, pthread_t owner) {
+    struct engi_stripe *s = &eng->stripes[i];
+    pthread_mutex_lock(&s->lock);
+    bool is_free = !owner_of(s) && !s->n_waiting;
+    if (is_free) give_to(s, owner);
+    pthread_mutex_unlock(&s->lock);
+    return is_free;
+}
+
+static void leave_as(struct eng *eng, uint32_t i, pthread_t owner) {
+    struct engi_stripe *s = &eng->stripes[i];
+    assert(pthread_equal(owner_of(s), owner));
+    pthread_mutex_lock(&s->lock);
+    give_to(s, 0);
+    if (s->n_waiting) pthread_cond_signal(&s->left);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void leave(struct eng *eng, uint32_t i) { leave_as(eng, i, pthread_self()); }
+
+void eng_lock(struct eng *eng, const struct eng_part *part) { take(eng, stripe(part)); }
+void eng_unlock(struct eng *eng, const struct eng_part *part) { leave(eng, stripe(part)); }
+
+bool eng_holds(const struct eng *eng, const struct eng_part *part) {
+    return pthread_equal(owner_of(&eng->stripes[stripe(part)]), pthread_self());
+}
+
+bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *out) {
+    size_t prefix = engi_prefix_len(key);
+    if (!prefix) return false;
+    struct eng_part part = engi_prefix_part(slice_of(key.p, prefix));
+    *out = stripe(&part);
+    return eng_holds(eng, &part);
+}
+
+int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) {
+    uint8_t key[6], now[8], next[8];
+    uint64_t turn = eng->stripes[stripe].turn;
+    struct slice k = turn_key(stripe, key), seen = slice_of(now, 8);
+    store_u64(now, turn);
+    store_u64(next, turn + 1);
+    return b->ops->batch_expect(b, k, turn ? &seen : NULL) || b->ops->batch_put(b, k, slice_of(next, 8)) ? -1 : 0;
+}
+
+/* ---- several ---- */
+
+static void add_to(struct engi_stripe_set *set, const struct eng_part *const *parts, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) set->bits[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
+}
+
+/* Every stripe once and in ascending order, whatever the partitions. */
+static void each_of(struct eng *eng, const struct engi_stripe_set *set, void (*fn)(struct eng *, uint32_t)) {
+    for (uint32_t word = 0; word < ENGI_STRIPES / 64; word++)
+        for (uint64_t bits = set->bits[word]; bits; bits &= bits - 1)
+            fn(eng, word * 64 + (uint32_t)__builtin_ctzll(bits));
+}
+
+static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n,
+                        void (*fn)(struct eng *, uint32_t)) {
+    struct engi_stripe_set set = {0};
+    if (n == 1) {
+        fn(eng, stripe(parts[0]));
+        return;
+    }
+    add_to(&set, parts, n);
+    each_of(eng, &set, fn);
+}
+
+void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, take);
+}
+
+void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, leave);
+}
+
+/* ---- of a batch ---- */
+
+static uint64_t bit_of(uint32_t i) { return 1ull << (i % 64); }
+
+bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part) {
+    uint32_t i = stripe(part);
+    return set->bits[i / 64] & bit_of(i);
+}
+
+int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
+    uint32_t i = stripe(part);
+    if (engi_stripes_have(set, part)) return 0;
+    if (!try_take(eng, i, ENGI_STRIPE_OF_BATCH)) return -1;
+    set->bits[i / 64] |= bit_of(i);
+    set->any = true;
+    return 1;
+}
+
+static void leave_batch(struct eng *eng, uint32_t i) { leave_as(eng, i, ENGI_STRIPE_OF_BATCH); }
+
+void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) {
+    uint32_t i = stripe(part);
+    set->bits[i / 64] &= ~bit_of(i);
+    leave_batch(eng, i);
+}
+
+void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set) {
+    if (!set->any) return;
+    each_of(eng, set, leave_batch);
+    *set = (struct engi_stripe_set){0};
+}

@@ -1,0 +1,49 @@
+/* Stripe locks of partitions, for writes that depend on a read. Private to engine/; the rest of the
+ * server takes them by eng_lock.
+ *
+ * Invariant 5: a write that depends on a read is read for, decided and committed by the thread that
+ *              holds the stripes of its partitions. Code that relies on it asserts eng_holds.
+ *
+ * A loop, which must not wait, takes a stripe only when it is free and no thread waits for it. The
+ * loop gives it to its batch, which keeps it until any thread commits the batch. So a stripe has a
+ * field for its owner, and is not a mutex, which one thread would own.
+ *
+ * In a store with several writers a lock excludes only the threads of this process. So the thread
+ * that locks a stripe also reads the stripe's turn in the store ([u32 2][u16 stripe]). A commit
+ * under the stripe has the condition that the turn is unchanged, and sets the next one.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "base/slice.h"
+#include "engine/local/eng.h"
+
+#define ENGI_STRIPE_OF_BATCH ((pthread_t)(-1))
+
+struct eng_part;
+struct kv_batch;
+
+void engi_stripes_init(struct engi_stripe *stripes);
+void engi_stripes_fini(struct engi_stripe *stripes);
+/* Stripes of a batch. */
+struct engi_stripe_set {
+    bool any;
+    uint64_t bits[ENGI_STRIPES / 64];
+};
+/* Adds the partition's stripe to the set. 1: added; 0: the set has it already; -1: it is held or
+ * waited for. */
+int engi_stripes_try(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part) MUST_CHECK;
+/* Frees a stripe for which engi_stripes_try returned 1. */
+void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const struct eng_part *part);
+bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part);
+/* All of the set are free again. Any thread. */
+void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);
+/* Whether this thread holds the stripe of the row or partition whose key it is, and which one that
+ * is. */
+bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *stripe);
+/* Adds to a batch under a stripe the condition that no other engine has had a turn since it was
+ * locked, and the next turn. -1: no memory. */
+int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) MUST_CHECK;

@@ -1,0 +1,356 @@
+#include "engine/local/table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/local/commit.h"
+#include "engine/local/eng.h"
+#include "engine/rows/dropped.h"
+#include "engine/rows/key.h"
+
+/* Until the catalogue has told, nothing is dropped. */
+static const int64_t gc_grace_unknown = INT64_MAX / 4;
+
+enum { FREED_BITS = 1 << 18 }; /* ids of one block */
+_Static_assert(UINT64_C(1) * FREED_BITS * ENGI_FREED_BLOCKS == UINT64_C(1) << 32, "every id has its bit");
+
+void engi_tables_init(struct engi_tables *all) { pthread_mutex_init(&all->lock, NULL); }
+
+static void free_table(struct engi_retired *r) {
+    struct engi_table *t = (struct engi_table *)r;
+    free(atomic_load(&t->dropped));
+    free(t);
+}
+
+/* Nothing that this engine has written or read says anything of the table any more: every bucket
+ * may hold deletions, every row may have more columns and newer cells, older ones may come. */
+static void forget_proofs(struct engi_table *t) {
+    for (int i = 0; i < ENGI_MARK_WORDS; i++) {
+        atomic_store(&t->marks.set[i], UINT64_MAX);
+        atomic_store(&t->marks.touched[i], UINT64_MAX);
+    }
+    atomic_store(&t->columns, UINT32_MAX);
+    atomic_store(&t->min_ts, INT64_MIN);
+}
+
+static struct engi_table *table_new(const struct eng *eng, uint32_t id) {
+    struct engi_table *t = calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    t->retired.free = free_table;
+    t->id = id;
+    atomic_init(&t->gc_grace, gc_grace_unknown);
+    atomic_init(&t->min_ts, INT64_MAX);
+    atomic_init(&t->as_of, INT64_MAX);
+    for (int i = 0; i < ENGI_BUCKETS / 64; i++) atomic_init(&t->changed[i], ~(uint64_t)0);
+    if (eng->shared) forget_proofs(t);
+    return t;
+}
+
+/* ---- finding ---- */
+
+static _Atomic(struct engi_table *) *place_of(struct eng *eng, uint32_t id) {
+    return &eng->tables.places[id % ENGI_TABLE_PLACES];
+}
+
+static struct engi_table *find(struct eng *eng, uint32_t id) {
+    struct engi_table *t = atomic_load_explicit(place_of(eng, id), memory_order_acquire);
+    while (t && t->id != id) t = atomic_load_explicit(&t->next, memory_order_acquire);
+    return t;
+}
+
+static bool was_freed(const struct engi_tables *all, uint32_t id) {
+    const uint64_t *block = all->freed[id / FREED_BITS];
+    return block && block[id % FREED_BITS / 64] >> (id % 64) & 1;
+}
+
+/* With the lock. NULL: freed, or no memory. */
+static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
+    struct engi_table *t = find(eng, id);
+    if (t || was_freed(&eng->tables, id) || !(t = table_new(eng, id))) return t;
+    _Atomic(struct engi_table *) *place = place_of(eng, id);
+    atomic_init(&t->next, atomic_load(place));
+    atomic_store_explicit(place, t, memory_order_release);
+    atomic_fetch_add(&eng->tables.n, 1);
+    return t;
+}
+
+SELDOM static struct engi_table *make(struct eng *eng, uint32_t id) {
+    pthread_mutex_lock(&eng->tables.lock);
+    struct engi_table *t = find_or_make(eng, id);
+    pthread_mutex_unlock(&eng->tables.lock);
+    return t;
+}
+
+struct engi_table *engi_table(struct eng *eng, uint32_t id) {
+    struct engi_table *t = find(eng, id);
+    return LIKELY(t != NULL) ? t : make(eng, id);
+}
+
+bool engi_table_was_freed(struct eng *eng, uint32_t id) {
+    pthread_mutex_lock(&eng->tables.lock);
+    bool freed = was_freed(&eng->tables, id);
+    pthread_mutex_unlock(&eng->tables.lock);
+    return freed;
+}
+
+uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) {
+    pthread_mutex_lock(&eng->tables.lock);
+    uint32_t *ids = malloc((atomic_load(&eng->tables.n) + 1) * sizeof(*ids));
+    *n = 0;
+    for (uint32_t i = 0; ids && i < ENGI_TABLE_PLACES; i++)
+        for (const struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
+            ids[(*n)++] = t->id;
+    pthread_mutex_unlock(&eng->tables.lock);
+    return ids;
+}
+
+/* ---- pins ---- */
+
+struct engi_table *engi_table_pin(struct eng *eng, uint32_t id, struct err *e) {
+    pthread_mutex_lock(&eng->tables.lock);
+    struct engi_table *t = find_or_make(eng, id);
+    bool gone = t ? engi_is_closed(t) : was_freed(&eng->tables, id);
+    if (t && !gone) atomic_fetch_add(&t->pins, 1);
+    pthread_mutex_unlock(&eng->tables.lock);
+    if (t && !gone) return t;
+    if (gone)
+        err_set(e, ERR_SERVER,
+                "The table was dropped or truncated while the statement was under way; nothing of it was written");
+    else err_nomem(e);
+    return NULL;
+}
+
+void engi_table_unpin(struct eng *eng, struct engi_table *t) {
+    pthread_mutex_lock(&eng->tables.lock);
+    assert(engi_is_pinned(t));
+    atomic_fetch_sub(&t->pins, 1);
+    pthread_mutex_unlock(&eng->tables.lock);
+}
+
+/* ---- freeing ---- */
+
+/* With the lock. */
+static void evict(struct eng *eng, struct engi_table *t) {
+    _Atomic(struct engi_table *) *at = place_of(eng, t->id);
+    while (atomic_load(at) != t) at = &atomic_load(at)->next;
+    atomic_store_explicit(at, atomic_load(&t->next), memory_order_release); /* a reader at t finds the rest */
+    atomic_fetch_sub(&eng->tables.n, 1);
+}
+
+/* Closes a table: its id gives no pin any more. 0, or -1: no memory. *out: NULL if it was freed
+ * before. */
+static int close_table(struct eng *eng, uint32_t id, struct engi_table **out, struct err *e) {
+    struct engi_tables *all = &eng->tables;
+    uint64_t **block = &all->freed[id / FREED_BITS];
+    pthread_mutex_lock(&all->lock);
+    *out = find_or_make(eng, id);
+    if (!*block) *block = calloc(FREED_BITS / 64, sizeof(**block));
+    bool closed = *block && (*out || was_freed(all, id));
+    if (closed) (*block)[id % FREED_BITS / 64] |= 1ull << (id % 64);
+    if (closed && *out) atomic_store(&(*out)->closed, true);
+    pthread_mutex_unlock(&all->lock);
+    return closed ? 0 : err_nomem(e);
+}
+
+int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, id);
+    uint8_t ends[2][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_MARKS);
+        store_u32(ends[i] + 4, id + i);
+    }
+    engi_table_change_begin(t);
+    int rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e);
+    engi_table_change_end(t);
+    if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
+    for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
+        atomic_store(&t->marks.recorded[i], 0);
+        if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
+    }
+    if (t && !rc) engi_changed_all(t);
+    engi_leave(&eng->epoch, section);
+    if (!rc) engi_commit_next_seq(eng);
+    return rc ? -1 : 0;
+}
+
+int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
+    struct engi_table *t;
+    if (close_table(eng, table, &t, e)) return -1;
+    if (t && engi_is_pinned(t)) return ENG_BUSY;
+    if (engi_table_clear(eng, table, e)) return -1;
+    if (!t) return 0;
+    pthread_mutex_lock(&eng->tables.lock);
+    assert(!engi_is_pinned(t)); /* invariant 8 */
+    evict(eng, t);
+    pthread_mutex_unlock(&eng->tables.lock);
+    engi_retire(&eng->epoch, &t->retired);
+    return 0;
+}
+
+/* Removes all tables. Their memory is freed when the sections that may still use it are closed. */
+void engi_tables_forget(struct eng *eng) {
+    struct engi_tables *all = &eng->tables;
+    struct engi_table *gone = NULL;
+    pthread_mutex_lock(&all->lock);
+    for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
+        for (struct engi_table *t; (t = atomic_load(&all->places[i]));) {
+            assert(!engi_is_pinned(t));
+            evict(eng, t);
+            t->retired.next = gone ? &gone->retired : NULL;
+            gone = t;
+        }
+    for (uint32_t i = 0; i < ENGI_FREED_BLOCKS; i++) {
+        free(all->freed[i]);
+        all->freed[i] = NULL;
+    }
+    pthread_mutex_unlock(&all->lock);
+    for (struct engi_table *t = gone, *next; t; t = next) {
+        next = (struct engi_table *)t->retired.next;
+        engi_retire(&eng->epoch, &t->retired);
+    }
+}
+
+void engi_tables_fini(struct eng *eng) {
+    engi_tables_forget(eng);
+    pthread_mutex_destroy(&eng->tables.lock);
+}
+
+/* ---- what is stored ---- */
+
+/* Keys that begin with lead, if it is one, and the id; other keys may be among them. */
+static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, struct err *e) {
+    uint8_t from[8], to[8];
+    size_t at = lead ? 4 : 0;
+    store_u32(from, lead);
+    store_u32(from + at, lead ? 0 : ENGI_TABLE_FIRST);
+    store_u32(to, lead + 1);
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = slice_of(from, at + 4)};
+    if (lead) spec.upper = slice_of(to, 4);
+    struct kv_iter *it = kv->ops->iter_new(kv, &spec, e);
+    if (!it) return -1;
+    uint8_t seek[8];
+    memcpy(seek, from, sizeof(seek));
+    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
+    while (got > 0 && !rc) {
+        uint32_t id = it->key.n >= at + 4 ? load_u32(it->key.p + at) : 0;
+        bool names = lead != ENGI_TABLE_MARKS || it->key.n == ENGI_MARK_RECORD; /* horizons are there, too */
+        if (names) rc = fn(arg, id, e);
+        if (id == UINT32_MAX) break;
+        store_u32(seek + at, id + 1);
+        if (!rc)
+            got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e)
+                        : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+    }
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
+}
+
+int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) {
+    bool failed = each_of(kv, ENGI_TABLE_MARKS, fn, arg, e) || each_of(kv, ENGI_TABLE_HISTORY, fn, arg, e) ||
+                  each_of(kv, 0, fn, arg, e);
+    return failed ? -1 : 0;
+}
+
+int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {
+    return engi_each_stored(eng->kv, fn, arg, e);
+}
+
+/* ---- settings of a table ---- */
+
+void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    if (t && atomic_load(&t->gc_grace) != gc_grace_seconds) {
+        engi_table_change_begin(t); /* the caches may hold rows that differ from those purged with another gc_grace */
+        atomic_store(&t->gc_grace, gc_grace_seconds);
+        engi_table_change_end(t);
+    }
+    engi_leave(&eng->epoch, section);
+}
+
+int64_t engi_table_now(const struct eng *eng, const struct engi_table *t) {
+    int64_t now = clock_wall_us(eng->clock) / 1000000, as_of = atomic_load(&t->as_of);
+    return now < as_of ? now : as_of;
+}
+
+void engi_table_change_begin(struct engi_table *t) {
+    if (t) atomic_fetch_add(&t->generation, ((uint64_t)1 << 32) + 1);
+}
+
+void engi_table_change_end(struct engi_table *t) {
+    if (!t) return;
+    uint64_t before = atomic_fetch_add(&t->generation, ((uint64_t)1 << 32) - 1);
+    assert(engi_table_is_changing(before));
+}
+
+void engi_table_forget(struct engi_table *t) { forget_proofs(t); }
+
+bool engi_may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from) {
+    return from != INT64_MAX &&
+           from < engi_table_now(eng, t) - atomic_load_explicit(&t->gc_grace, memory_order_relaxed);
+}
+
+void engi_changed_all(struct engi_table *t) {
+    for (uint32_t i = 0; i < ENGI_BUCKETS / 64; i++) atomic_store(&t->changed[i], ~(uint64_t)0);
+}
+
+bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    uint64_t bit = 1ull << (bucket % 64);
+    bool changed = !t || !eng->kv->one_writer || atomic_fetch_and(&t->changed[bucket / 64], ~bit) & bit;
+    engi_leave(&eng->epoch, section);
+    return changed;
+}
+
+void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    engi_changed(engi_table(eng, table), bucket);
+    engi_leave(&eng->epoch, section);
+}
+
+/* ---- dropped columns ---- */
+
+/* The list of a table. A replaced list is freed when no reader can hold it any more. */
+struct engi_dropped_list {
+    struct engi_retired retired;
+    struct engi_dropped list;
+    struct eng_dropped items[];
+};
+
+static void free_list(struct engi_retired *r) { free(r); }
+
+static bool is_same_list(const struct engi_dropped *d, uint32_t n, const struct eng_dropped *items) {
+    bool same = d->n == n;
+    for (uint32_t i = 0; i < n && same; i++)
+        same = d->items[i].column == items[i].column && d->items[i].ts == items[i].ts &&
+               d->items[i].gone == items[i].gone;
+    return same;
+}
+
+static int set_list(struct eng *eng, struct engi_table *t, uint32_t n, const struct eng_dropped *items, struct err *e) {
+    struct engi_dropped_list *now = atomic_load(&t->dropped);
+    if (now ? is_same_list(&now->list, n, items) : n == 0) return 0;
+    struct engi_dropped_list *d = malloc(sizeof(*d) + n * sizeof(*items));
+    if (!d) return err_nomem(e);
+    *d = (struct engi_dropped_list){.retired.free = free_list, .list = {.n = n, .items = d->items}};
+    for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
+    atomic_store(&t->dropped, d);
+    if (now) engi_retire(&eng->epoch, &now->retired);
+    return 0;
+}
+
+const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
+    const struct engi_dropped_list *d = t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
+    return UNLIKELY(d != NULL) ? &d->list : NULL;
+}
+
+/* The catalogue's lock lets one thread at a time call this. */
+int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    int rc = t ? set_list(eng, t, n, items, e) : err_nomem(e);
+    engi_leave(&eng->epoch, section);
+    return rc;
+}

@@ -1,0 +1,141 @@
+#include "engine/local/eng.h"
+#include "engine/local/rocksdb/kv_check.h"
+#include "engine/local/table.h"
+#include "engine/rows/key.h"
+#include "engine/rows/row_codec.h"
+#include "engine/rows/tombstone.h"
+#include "engine/verify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+
+static void tell(struct eng_verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void tell(struct eng_verify *v, const char *fmt, ...) {
+    char words[ERR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    v->found(v->arg, words);
+}
+
+/* ---- records ---- */
+
+struct look {
+    struct eng_verify *v;
+    const char *folder;
+    struct arena arena; /* of one record */
+};
+
+static int check_partition(struct look *l, struct slice key, struct slice value, struct err *e) {
+    size_t n = engi_prefix_len(key);
+    struct eng_row row;
+    struct engi_tomb tomb;
+    int64_t ts, at;
+    if (!n || n >= key.n) return err_set(e, ERR_SERVER, "its key is none of a partition");
+    struct slice rest = slice_of(key.p + n + 1, key.n - n - 1);
+    switch (key.p[n]) {
+    case ENGI_PARTITION_DELETION: return engi_tomb_deletion(value, &ts, &at, e);
+    case ENGI_RANGE_TOMBSTONE: return engi_tomb_read(rest, value, &tomb, e);
+    case ENGI_STATIC: case ENGI_ROW:
+        eng_row_init(&row, key.p[n] == ENGI_ROW ? ENG_ROW : ENG_STATIC, rest);
+        return eng_row_decode(value, &l->arena, &row, e);
+    case ENGI_PAST: return 0;
+    default: return err_set(e, ERR_SERVER, "its key is of no kind");
+    }
+}
+
+static int check_record(struct look *l, struct slice key, struct slice value, struct err *e) {
+    uint32_t table = key.n >= ENGI_KEY_TOKEN ? load_u32(key.p) : UINT32_MAX;
+    if (table == ENGI_TABLE_META) {
+        l->v->records++;
+        return l->v->named(l->v->arg, slice_of(key.p + ENGI_KEY_TOKEN, key.n - ENGI_KEY_TOKEN), value, e);
+    }
+    if (table < ENGI_TABLE_FIRST) return 0;
+    l->v->rows++;
+    return check_partition(l, key, value, e);
+}
+
+static void take(void *arg, struct slice key, struct slice value) {
+    struct look *l = arg;
+    struct err e = {0};
+    char name[2 * 48 + 1] = "";
+    arena_reset(&l->arena);
+    if (!check_record(l, key, value, &e)) return;
+    for (size_t i = 0; i < key.n && i < 48; i++) snprintf(name + 2 * i, 3, "%02x", key.p[i]);
+    tell(l->v, "%s: the record with the key 0x%s%s: %s", l->folder, name, key.n > 48 ? "..." : "", e.text);
+}
+
+static void take_damage(void *arg, const char *words) { tell(((struct look *)arg)->v, "%s", words); }
+
+static int check_id(void *arg, uint32_t id, struct err *e) {
+    struct look *l = arg;
+    (void)e;
+    if (!l->v->has(l->v->arg, id))
+        tell(l->v, "%s: rows of id %u, which no object of the catalogue has; a server frees them after its start",
+             l->folder, id);
+    return 0;
+}
+
+static int take_store(void *arg, struct kv *kv, struct err *e) { return engi_each_stored(kv, check_id, arg, e); }
+
+/* ---- a store ---- */
+
+static int look_through(struct eng_verify *v, const char *folder, const struct kv_stamp *stamp, struct err *e) {
+    struct look l = {.v = v, .folder = folder};
+    struct kv_options o = {.damage = KV_DAMAGE_LOOK,
+                           .block_cache_bytes = 8 << 20,
+                           .arg = &l,
+                           .merge = engi_merge,
+                           .prefix_len = engi_prefix_len};
+    struct err why = {0};
+    struct kv_found found = {.store = true};
+    if (kv_check(folder, stamp, KV_DAMAGE_LOOK, &found, &why)) tell(v, "%s", why.text);
+    else if (!found.store) tell(v, "%s holds no store: its file CURRENT is missing", folder);
+    const struct kv_verify all = {.take = take, .damaged = take_damage, .taken = take_store, .arg = &l};
+    arena_init(&l.arena, 64 << 10, 0);
+    v->next_store(v->arg);
+    int rc = found.store ? kv_rocksdb_verify(&o, folder, &all, e) : 0;
+    arena_fini(&l.arena);
+    return rc;
+}
+
+static int look_at_states(struct eng_verify *v, struct err *e) {
+    char states[PATH_MAX], path[PATH_MAX];
+    if (snprintf(states, sizeof(states), "%s/states", v->data_dir) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    DIR *dir = opendir(states);
+    int rc = 0;
+    for (const struct dirent *d; dir && !rc && (d = readdir(dir));)
+        if (!strchr(d->d_name, '.') && snprintf(path, sizeof(path), "%s/%s", states, d->d_name) < PATH_MAX)
+            rc = look_through(v, path, NULL, e);
+    if (dir) closedir(dir);
+    return rc;
+}
+
+int eng_verify(struct eng_verify *v, struct err *e) {
+    char path[PATH_MAX], rows[PATH_MAX];
+    struct kv_stamp stamp = {.rows = "rows"};
+    struct stat st;
+    struct err why = {0};
+    if (snprintf(path, sizeof(path), "%s/tally.stamp", v->data_dir) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (stat(v->data_dir, &st) || !S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "%s is no folder", v->data_dir);
+    int stamped = kv_stamp_read(path, &stamp, &why);
+    if (stamped < 0) tell(v, "%s", why.text);
+    else if (!stamped) tell(v, "%s is missing: the folder was never a server's, or has lost it", path);
+    if (stamped <= 0) snprintf(stamp.rows, sizeof(stamp.rows), "rows");
+    if (snprintf(rows, sizeof(rows), "%s/%s", v->data_dir, stamp.rows) >= PATH_MAX)
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (stat(rows, &st)) {
+        tell(v, "%s is missing: the rows were in it", rows);
+        return 0;
+    }
+    return look_through(v, rows, stamped > 0 ? &stamp : NULL, e) || look_at_states(v, e) ? -1 : 0;
+}

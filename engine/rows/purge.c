@@ -1,0 +1,70 @@
+#include "engine/rows/purge.h"
+
+
+static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) {
+    return ts < l->before_ts && since < l->before_seconds;
+}
+
+static bool is_mortal(const struct eng_cell *c) { return rowi_is_deletion(c) || c->flags & ENG_CELL_EXPIRING; }
+
+static void purge_head(const struct engi_purge_limits *l, struct rowi_head *head, struct engi_purged *p) {
+    bool expired = head->live_expiry != ENG_NO_EXPIRY && gone(l, head->live_ts, head->live_expiry);
+    if (head->live_ts != ENG_NO_TS && (head->live_ts <= l->covered_ts || expired)) {
+        head->live_ttl = 0;
+        head->live_expiry = ENG_NO_EXPIRY;
+        p->expired += head->live_ts > l->covered_ts && head->live_ts > head->del_ts;
+        head->live_ts = ENG_NO_TS;
+        p->dropped++;
+    }
+    if (head->del_ts != ENG_NO_TS && (head->del_ts <= l->covered_ts || gone(l, head->del_ts, head->del_at))) {
+        head->del_ts = ENG_NO_TS;
+        p->dropped++;
+    }
+    p->row_deletion = head->del_ts != ENG_NO_TS;
+    p->dead_cells = head->live_ts != ENG_NO_TS && head->live_expiry != ENG_NO_EXPIRY;
+    p->newest_ts = head->live_ts > head->del_ts ? head->live_ts : head->del_ts;
+}
+
+int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct buf *out, struct engi_purged *p) {
+    struct rowi_reader r;
+    struct rowi_writer w;
+    struct eng_cell c;
+    int got;
+    *p = (struct engi_purged){.newest_ts = ENG_NO_TS};
+    if (rowi_open(&r, value)) return -1;
+    struct rowi_head head = r.head;
+    struct rowi_shadow shadow = {.row_ts = head.del_ts > l->covered_ts ? head.del_ts : l->covered_ts,
+                                 .column_ts = ENG_NO_TS};
+    purge_head(l, &head, p);
+    rowi_begin(&w, out, &head);
+    while ((got = rowi_next(&r, &c)) > 0) {
+        bool covered = rowi_shadowed(&shadow, &c);
+        if (covered || (is_mortal(&c) && gone(l, c.ts, c.expiry))) {
+            p->dropped++;
+            p->expired += !covered && !rowi_is_deletion(&c);
+            continue;
+        }
+        rowi_put(&w, &c);
+        p->dead_cells = p->dead_cells || is_mortal(&c);
+        if (c.ts > p->newest_ts) p->newest_ts = c.ts;
+    }
+    p->empty = !w.written && head.live_ts == ENG_NO_TS && head.del_ts == ENG_NO_TS;
+    rowi_end(&w);
+    return got < 0 || buf_failed(out) ? -1 : 0;
+}
+
+int64_t engi_purge_from(struct slice value) {
+    struct rowi_reader r;
+    struct eng_cell cell;
+    int got;
+    if (rowi_open(&r, value)) return INT64_MIN;
+    struct rowi_shadow shadow = {.row_ts = r.head.del_ts, .column_ts = ENG_NO_TS};
+    int64_t from = r.head.live_ts != ENG_NO_TS && r.head.live_expiry < INT64_MAX ? r.head.live_expiry : INT64_MAX;
+    if (r.head.del_ts != ENG_NO_TS && r.head.del_at < from) from = r.head.del_at;
+    if (r.head.del_ts == ENG_NO_TS) rowi_pass_values(&r); /* nothing covers them, and they stay */
+    while ((got = rowi_next(&r, &cell)) > 0) {
+        if (rowi_shadowed(&shadow, &cell)) return INT64_MIN;
+        if (is_mortal(&cell) && cell.expiry < from) from = cell.expiry;
+    }
+    return got < 0 ? INT64_MIN : from;
+}

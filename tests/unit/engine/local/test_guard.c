@@ -1,0 +1,278 @@
+/* Sharing and claiming the slots of rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/local/eng.h"
+#include "engine/rows/key.h"
+
+static int setup(void **state) {
+    struct engi_guards *s = calloc(1, sizeof(*s));
+    engi_guards_init(s);
+    return *state = s, 0;
+}
+
+static int teardown(void **state) {
+    engi_guards_fini(*state);
+    free(*state);
+    return 0;
+}
+
+static void test_only_the_lone_sharer_claims(void **state) {
+    struct engi_guards *s = *state;
+    engi_guard_share(s, 7);
+    engi_guard_share(s, 7 + ENGI_GUARDS); /* another row of the slot */
+    assert_false(engi_guard_upgrade(s, 7));
+    engi_guard_leave(s, 7);
+    assert_true(engi_guard_upgrade(s, 7));
+    assert_false(engi_guard_upgrade(s, 7));
+    assert_false(engi_guard_try_exclusive(s, 7));
+    engi_guard_share(s, 8); /* a neighbour is free */
+    assert_false(engi_guard_try_exclusive(s, 8));
+    engi_guard_leave(s, 8);
+    engi_guard_release(s, 7);
+    assert_true(engi_guard_try_exclusive(s, 7));
+    engi_guard_release(s, 7);
+    assert_int_equal(s->waits, 0);
+}
+
+static void test_newest_only_rises(void **state) {
+    struct engi_guards *s = *state;
+    engi_guard_share(s, 7);
+    engi_guard_raise(s, 7, 10);
+    engi_guard_raise(s, 7, 5);
+    assert_false(engi_guard_before(s, 7, 10));
+    assert_true(engi_guard_before(s, 7, 11));
+    engi_guard_leave(s, 7);
+}
+
+static void *share_and_leave(void *arg) {
+    struct engi_guards *s = arg;
+    engi_guard_share(s, 7);
+    engi_guard_leave(s, 7);
+    return NULL;
+}
+
+static void test_sharers_wait_for_a_claim_and_are_counted(void **state) {
+    struct engi_guards *s = *state;
+    pthread_t threads[3];
+    assert_true(engi_guard_try_exclusive(s, 7));
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, share_and_leave, s), 0);
+    while (atomic_load(&s->waiting) < 3) usleep(100);
+    engi_guard_release(s, 7);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(s->waits, 3);
+    assert_true(s->waited_us > 0);
+    assert_true(engi_guard_try_exclusive(s, 7));
+    engi_guard_release(s, 7);
+}
+
+static void test_claims_ended_together_wake_all_who_wait(void **state) {
+    struct engi_guards *s = *state;
+    pthread_t threads[3];
+    for (uint64_t hash = 5; hash < 8; hash++) assert_true(engi_guard_try_exclusive(s, hash));
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, share_and_leave, s), 0);
+    while (atomic_load(&s->waiting) < 3) usleep(100);
+    for (uint64_t hash = 5; hash < 8; hash++) engi_guard_end_exclusive(s, hash);
+    engi_guards_wake(s);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(s->waits, 3);
+    assert_int_equal(atomic_load(&s->waiting), 0);
+}
+
+/* ---- commits that meet a claim ---- */
+
+enum { TABLE = 20, NOW = 1000 };
+
+struct world {
+    struct eng *eng;
+    struct eng_batch *batch;
+    _Atomic int rc; /* of the commit; 1: it is under way */
+    struct err e;
+};
+
+static int setup_engine(void **state) {
+    struct world *w = calloc(1, sizeof(*w));
+    w->eng = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
+    w->batch = eng_batch_new(w->eng);
+    return *state = w, 0;
+}
+
+static int teardown_engine(void **state) {
+    struct world *w = *state;
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+    free(w);
+    return 0;
+}
+
+static struct eng_part the_part(void) {
+    struct slice key = slice_str("p");
+    return (struct eng_part){.table = TABLE, .key = key, .token = murmur3_token(key)};
+}
+
+static uint64_t hash_of(const char *ck) {
+    struct eng_part part = the_part();
+    struct buf key;
+    buf_init(&key, 0);
+    engi_key_row(&key, &part, ENG_ROW, slice_str(ck));
+    uint64_t hash = murmur3_hash(buf_slice(&key));
+    buf_fini(&key);
+    return hash;
+}
+
+static void add(struct world *w, const char *ck, int64_t ts) {
+    struct eng_part part = the_part();
+    struct eng_cell cell = {.ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(ck)};
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.live_ts = ts;
+    row.covers_below = 1;
+    row.n_cells = 1;
+    row.cells = &cell;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+}
+
+/* As statements do it: {a}, {b, c}, {d}. */
+static void add_three_statements(struct world *w) {
+    for (const char *at = "a bc d"; *at; at++) {
+        if (*at == ' ') continue;
+        bool begins = at[0] != 'c', ends = at[0] != 'b';
+        if (begins) eng_batch_savepoint(w->batch);
+        add(w, (char[2]){*at}, 10);
+        if (ends) eng_batch_release(w->batch);
+    }
+}
+
+static bool is_there(struct world *w, const char *ck) {
+    struct eng_part part = the_part();
+    struct arena a;
+    struct eng_row row;
+    arena_init(&a, 256, 0);
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), NOW, &a, &row, NULL, &w->e);
+    arena_fini(&a);
+    return got == 1;
+}
+
+static void *commit(void *arg) {
+    struct world *w = arg;
+    uint64_t seq;
+    w->rc = eng_batch_commit(w->batch, &seq, &w->e);
+    return NULL;
+}
+
+static void test_a_commit_writes_what_is_free_before_it_waits(void **state) {
+    struct world *w = *state;
+    pthread_t thread;
+    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    add_three_statements(w);
+    w->rc = 1;
+    assert_int_equal(pthread_create(&thread, NULL, commit, w), 0);
+    while (!is_there(w, "a") || !is_there(w, "d") || !atomic_load(&w->eng->guards.waiting)) usleep(100);
+    assert_true(w->rc == 1 && !is_there(w, "b") && !is_there(w, "c"));
+    engi_guard_release(&w->eng->guards, hash_of("c"));
+    pthread_join(thread, NULL);
+    assert_int_equal(w->rc, 0);
+    assert_true(is_there(w, "b") && is_there(w, "c") && eng_batch_empty(w->batch));
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_GUARD_WAITS), 1);
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_PUTS), 4);
+    for (const char *ck = "abcd"; *ck; ck++) { /* nothing is left claimed or shared */
+        uint64_t hash = hash_of((char[2]){*ck});
+        assert_true(engi_guard_try_exclusive(&w->eng->guards, hash));
+        engi_guard_release(&w->eng->guards, hash);
+    }
+}
+
+static int try_commit(struct world *w) {
+    uint64_t seq;
+    return eng_batch_try_commit(w->batch, &seq, &w->e);
+}
+
+static void count_up(void *arg) { atomic_fetch_add((_Atomic int *)arg, 1); }
+
+static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(void **state) {
+    struct world *w = *state;
+    _Atomic int told = 0;
+    eng_batch_on_met(w->batch, count_up, &told);
+    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    add_three_statements(w);
+    for (int i = 0; i < 3; i++) assert_int_equal(try_commit(w), ENG_MET);
+    assert_true(is_there(w, "a") && is_there(w, "d") && !is_there(w, "b") && !is_there(w, "c") &&
+                !eng_batch_empty(w->batch));
+    add(w, "e", 10);
+    assert_int_equal(try_commit(w), ENG_MET);
+    assert_true(is_there(w, "e"));
+    told = 0; /* the end of its own claims has told it, too */
+    engi_guard_release(&w->eng->guards, hash_of("c"));
+    assert_int_equal(told, 1);
+    fault_arm(FAULT_KV_BUSY, 1);
+    assert_int_equal(try_commit(w), ENG_BUSY);
+    assert_true(!is_there(w, "b") && !eng_batch_empty(w->batch));
+    assert_int_equal(try_commit(w), 0);
+    assert_true(is_there(w, "b") && is_there(w, "c") && eng_batch_empty(w->batch));
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_GUARD_WAITS), 0);
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_PUTS) + eng_stat(w->eng, ENG_STAT_MERGES), 5); /* each once */
+    assert_int_equal(told, 1);
+    assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
+}
+
+static void *end_claim_when_one_waits(void *arg) {
+    struct world *w = arg;
+    while (!atomic_load(&w->eng->guards.waiting)) usleep(100);
+    engi_guard_release(&w->eng->guards, hash_of("c"));
+    return NULL;
+}
+
+static void test_a_commit_that_was_put_off_for_long_waits(void **state) {
+    struct world *w = *state;
+    _Atomic int told = 0;
+    pthread_t thread;
+    eng_batch_on_met(w->batch, count_up, &told);
+    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    add_three_statements(w);
+    assert_int_equal(try_commit(w), ENG_MET);
+    engi_guard_release(&w->eng->guards, hash_of("c"));
+    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    usleep(ENG_MET_US + 1000);
+    assert_int_equal(pthread_create(&thread, NULL, end_claim_when_one_waits, w), 0);
+    assert_int_equal(try_commit(w), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(told, 1);
+    assert_int_equal(eng_stat(w->eng, ENG_STAT_GUARD_WAITS), 1);
+}
+
+static void test_a_batch_that_is_gone_is_not_told(void **state) {
+    struct world *w = *state;
+    _Atomic int told = 0;
+    struct eng_batch *b = w->batch;
+    eng_batch_on_met(b, count_up, &told);
+    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("a")));
+    add(w, "a", 10);
+    assert_int_equal(try_commit(w), ENG_MET);
+    w->batch = eng_batch_new(w->eng);
+    eng_batch_free(b);
+    engi_guard_release(&w->eng->guards, hash_of("a"));
+    assert_int_equal(told, 0);
+    assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_only_the_lone_sharer_claims, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_newest_only_rises, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sharers_wait_for_a_claim_and_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_claims_ended_together_wake_all_who_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_commit_writes_what_is_free_before_it_waits, setup_engine,
+                                        teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later, setup_engine,
+                                        teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_commit_that_was_put_off_for_long_waits, setup_engine, teardown_engine),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_is_gone_is_not_told, setup_engine, teardown_engine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
