@@ -85,8 +85,8 @@ static int no_rows(struct row_sink *s, const struct result_meta *meta) {
     (void)s, (void)meta;
     return 0;
 }
-static int no_row(struct row_sink *s, const struct value *values) {
-    (void)s, (void)values;
+static int no_row(struct row_sink *s, const struct value *const *rows, uint32_t n) {
+    (void)s, (void)rows, (void)n;
     return 0;
 }
 static void no_restart(struct row_sink *s) { (void)s; }

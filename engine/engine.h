@@ -238,6 +238,7 @@ struct eng_scan_spec {
     bool deletions;
     int64_t now;                      /* seconds */
     struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL: every row has its cells */
+    bool batches;                     /* values are to stay for a batch of rows (eng_scan_begin_batch) */
     /* The end of the page before; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */
     struct slice resume_ck;  /* p NULL: before the partition's first row; else after this row (in scan order) */
@@ -271,6 +272,8 @@ struct eng_item {
     uint32_t n_markers;
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row *row;    /* of the scan, for the caller to change */
+    /* ROW: its values, though not its key and cells, stay until the next call of eng_scan_begin_batch */
+    bool stays;
 };
 
 /* The scan copies the spec; the memory that the spec points to must live as long as the scan. Cells
@@ -283,6 +286,9 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
 void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes);
 /* 1: item, 0: end, -1: error, ENG_INCOMPLETE, ENG_PAUSED. */
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
+/* With spec.batches: rows that the scan gives from now on stay, as far as their item says so; those
+ * before stay no longer. */
+void eng_scan_begin_batch(struct eng_scan *s);
 void eng_scan_close(struct eng_scan *s);
 
 /* ---- counters ---- */

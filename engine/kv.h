@@ -90,10 +90,12 @@ struct kv_iter_spec {
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
 
-/* key and value are valid until the next move, and only after a move that returned 1. */
+/* key and value are valid until the next move, or with stays as long as the iterator; and only after
+ * a move that returned 1. */
 struct kv_iter {
     const struct kv_ops *ops;
     struct slice key, value;
+    bool stays;
     uint8_t *lent; /* with the address sanitizer: where key and value are, until the next move */
 };
 

@@ -11,10 +11,10 @@ static void rule_add(struct charge *c, enum rule_id id) { c->rules |= rule_bit(i
 
 static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
 
-static inline void model_add(struct charge *c, enum size_model model, const struct size_parts *p) {
+static inline void model_add(struct charge *c, enum size_model model, const struct size_sum *p) {
     rule_add(c, model == SIZE_CURRENT ? RULE_SIZE_CURRENT : RULE_SIZE_2022);
-    if (model == SIZE_CURRENT && p->ttl_rows + p->ttl_cells) rule_add(c, RULE_SIZE_TTL);
-    if (p->timestamp_bytes) rule_add(c, RULE_SIZE_TIMESTAMPS);
+    if (model == SIZE_CURRENT && p->ttl) rule_add(c, RULE_SIZE_TTL);
+    if (p->timestamps) rule_add(c, RULE_SIZE_TIMESTAMPS);
 }
 
 /* ---- reads ---- */
@@ -36,30 +36,17 @@ SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     if (!r->statics.rows) return 0;
     rule_add(c, RULE_SIZE_STATIC);
     if (r->rows.rows) rule_add(c, RULE_READ_STATIC);
-    uint64_t statics = size_static_bytes(&r->statics);
-    c->static_bytes += statics;
-    return statics;
-}
-
-uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency) {
-    struct op_read *r = cost->reads;
-    if ((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions) return 0;
-    return charge_tell_halves(r, size_read_steps(size_row_bytes(cost->size_model, cost->n_columns, &r->rows)),
-                              consistency);
+    c->static_bytes += r->statics.bytes;
+    return r->statics.bytes;
 }
 
 /* Fills in the charge that charge_reads would compute for the same request. */
 static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves,
                           struct charge *c) {
-    const struct size_parts *row = &cost->reads->rows;
-    *c = (struct charge){.row_bytes = size_row_bytes(cost->size_model, cost->n_columns, row),
-                         .one_read = true,
-                         .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
+    *c = (struct charge){.row_bytes = cost->reads->rows.bytes, .one_read = true, .rules = rule_bit(RULE_READ_4K)};
     c->read_units = c->total = 0.5 * halves;
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
-    if (LIKELY(cost->size_model != SIZE_CURRENT && !row->timestamp_bytes)) return;
-    c->rules &= ~rule_bit(RULE_SIZE_2022);
-    model_add(c, cost->size_model, row);
+    model_add(c, cost->size_model, &cost->reads->rows);
 }
 
 SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
@@ -69,7 +56,7 @@ SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consiste
     for (struct op_read *r = cost->reads; r; r = r->next) {
         uint64_t bytes = 0;
         if (r->rows.rows) {
-            bytes = size_row_bytes(cost->size_model, cost->n_columns, &r->rows);
+            bytes = r->rows.bytes;
             c->row_bytes += bytes;
             model_add(c, cost->size_model, &r->rows);
         }
@@ -96,9 +83,7 @@ SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consiste
 /* The condition was false. The charge is for the row that existed, in one Region, because nothing
  * was written. */
 static void charge_failed(const struct op_cost *cost, const struct op_write *w, struct charge *c) {
-    uint64_t rows = 0, statics = 0;
-    if (w->row_existed && w->row.rows) rows = size_row_bytes(cost->size_model, w->n_columns, &w->row);
-    if (w->row_existed && w->statics.rows) statics = size_static_bytes(&w->statics);
+    uint64_t rows = w->row_existed ? w->row.bytes : 0, statics = w->row_existed ? w->statics.bytes : 0;
     rule_add(c, w->row_existed ? RULE_LWT_FAILED_ROW : RULE_LWT_FAILED_ABSENT);
     rule_add(c, RULE_WRITE_1K);
     if (rows) model_add(c, cost->size_model, &w->row);
@@ -133,12 +118,11 @@ static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
 
 static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor,
                        struct charge *c) {
-    struct size_parts row = by_row(w, by) ? w->image.row : w->row;
-    if (is_as_written(w, by)) row = size_row_without_nulls(cost->size_model, &row);
-    uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, &row);
-    uint64_t units = by_row(w, by) ? w->image.row_steps : size_write_steps(bytes);
+    struct size_sum row = by_row(w, by) ? w->image.row : w->row;
+    if (is_as_written(w, by)) row = size_row_without_nulls(&row);
+    uint64_t units = by_row(w, by) ? w->image.row_steps : size_write_steps(row.bytes);
     model_add(c, cost->size_model, &row);
-    c->row_bytes += bytes;
+    c->row_bytes += row.bytes;
     c->write_units += (double)(factor * at_least_1(units));
 }
 
@@ -164,13 +148,12 @@ static void charge_any(const struct op_cost *cost, const struct op_write *w, enu
     /* Deleting a partition deletes its static row by an operation of its own, like each of its
      * rows. */
     if (w->has_static || (w->many && by_row(w, by) && w->image.statics.rows)) {
-        struct size_parts statics = by_row(w, by) ? w->image.statics : w->statics;
+        struct size_sum statics = by_row(w, by) ? w->image.statics : w->statics;
         if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
-        uint64_t bytes = size_static_bytes(&statics);
         rule_add(c, RULE_WRITE_STATIC);
         rule_add(c, RULE_SIZE_STATIC);
-        c->static_bytes += bytes;
-        c->static_write_units += (double)(factor * at_least_1(size_write_steps(bytes)));
+        c->static_bytes += statics.bytes;
+        c->static_write_units += (double)(factor * at_least_1(size_write_steps(statics.bytes)));
     }
 }
 

@@ -40,17 +40,10 @@ struct charge_write_size {
 /* Charges a request of one read and no write on a table that is not a system table. Stores the half
  * units in the read and returns them. Returns 0 when the read is not of exactly one row, or has
  * static data; call charge_compute then. */
-uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency);
-static inline uint32_t charge_tell_halves(struct op_read *r, uint64_t steps, enum charge_consistency consistency) {
-    return r->halves = (uint32_t)(steps << (consistency == CHARGE_STRONG));
-}
-/* The fast path: nearly all rows are summed up in column_bytes alone, under SIZE_DOCUMENTED_2022
- * (op_cost.h). Rows whose key columns are counted (n_pk) take charge_row_any. */
 static inline uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency) {
     struct op_read *r = cost->reads;
-    if (UNLIKELY((r->rows.rows ^ 1) | r->rows.n_pk | r->statics.rows | cost->empty_partitions))
-        return charge_row_any(cost, consistency);
-    return charge_tell_halves(r, size_read_steps(SIZE_2022_ROW + r->rows.column_bytes), consistency);
+    if (UNLIKELY((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions)) return 0;
+    return r->halves = (uint32_t)(size_read_steps(r->rows.bytes) << (consistency == CHARGE_STRONG));
 }
 /* Computes the charge, and stores in each read and write of the cost its part. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);

@@ -31,34 +31,23 @@ SELDOM static int put_in_new_room(struct np_rows *r, const struct value *values)
     return 0;
 }
 
-static int rows_row(struct row_sink *s, const struct value *values) {
+static int rows_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
     struct np_rows *r = (struct np_rows *)s;
-    size_t room;
-    struct buf *out = np_reply_place(r->reply, &room);
-    uint8_t *end = LIKELY(room) ? values_put(out->p + out->n, out->p + out->n + room, values, r->meta->n) : NULL;
-    if (LIKELY(end)) out->n = (size_t)(end - out->p);
-    else if (put_in_new_room(r, values)) return -1;
-    r->count++;
+    uint32_t columns = r->meta->n, i = 0;
+    while (i < n) {
+        size_t room;
+        struct buf *out = np_reply_place(r->reply, &room);
+        uint8_t *p = room ? out->p + out->n : NULL, *next;
+        const uint8_t *end = p + room;
+        for (; room && i < n && (next = values_put(p, end, rows[i], columns)); i++) p = next;
+        if (room) out->n = (size_t)(p - out->p);
+        if (i < n && put_in_new_room(r, rows[i++])) return -1;
+    }
+    r->count += n;
     if (UNLIKELY(np_reply_size(r->reply) > NP_RESPONSE_MAX))
         return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages",
                        (unsigned)NP_RESPONSE_MAX);
     return 0;
-}
-
-static uint8_t *rows_place(struct row_sink *s, const uint8_t **end) {
-    size_t room;
-    struct buf *out = np_reply_place(((struct np_rows *)s)->reply, &room);
-    uint8_t *p = room ? out->p + out->n : NULL;
-    *end = p ? p + room : NULL;
-    return p;
-}
-
-static void rows_took(struct row_sink *s, const uint8_t *end, uint32_t n) {
-    struct np_rows *r = (struct np_rows *)s;
-    size_t room;
-    struct buf *out = np_reply_place(r->reply, &room);
-    out->n = (size_t)(end - out->p);
-    r->count += n;
 }
 
 static void rows_restart(struct row_sink *s) {
@@ -76,11 +65,9 @@ static size_t rows_bytes(const struct row_sink *s) {
 void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {
     *rows = (struct np_rows){
         .sink = {.begin = rows_begin,
-                 .row = rows_row,
+                 .rows = rows_rows,
                  .restart = rows_restart,
-                 .bytes = rows_bytes,
-                 .place = rows_place,
-                 .took = rows_took},
+                 .bytes = rows_bytes},
         .reply = reply,
         .skip_metadata = skip_metadata,
         .err = err,

@@ -183,8 +183,8 @@ static int put_group(struct limit_ask *ask, const struct cql_run *r, uint32_t n_
     ask->group_operations = n_writes;
     ask->group_same_row = same_row(r->arena, c, n_writes);
     for (const struct op_write *w = c->writes; w; w = w->next) {
-        if (w->has_row) ask->group_bytes += (int64_t)size_row_bytes(c->size_model, w->n_columns, &w->row);
-        if (w->has_static) ask->group_bytes += (int64_t)size_static_bytes(&w->statics);
+        if (w->has_row) ask->group_bytes += (int64_t)w->row.bytes;
+        if (w->has_static) ask->group_bytes += (int64_t)w->statics.bytes;
     }
     return ask->group_same_row < 0 ? err_nomem(e) : 0;
 }

@@ -40,6 +40,7 @@ struct read_spec {
 struct read_source {
     struct read_op op; /* first */
     const struct access_path *path;
+    uint32_t most;            /* rows of a batch */
     struct op_read *read;     /* sums up what is processed now; NULL: it is free */
     /* rows or groups of the partition so far, on earlier pages too; the filter or the group
      * operator counts */
@@ -61,10 +62,6 @@ struct access_path {
     struct read_source *(*open)(const struct read_spec *spec, void *keys);
     /* Another bounded part may be read. */
     void (*begin_part)(struct read_source *s);
-    /* NULL, or writes the following rows straight into the request's sink, past the operators: at
-     * most `most`, and only up to the first row that is not laid out under a key of one int. *n:
-     * how many. Returns ROW (pull the rest), FAILED or INCOMPLETE. */
-    enum read_pull (*stream)(struct read_source *s, uint64_t most, uint32_t *n);
     /* Gives back the last row: the next page begins with it. */
     void (*unread)(struct read_source *s);
     /* The position at which the next page continues; its slices live as long as the source. */

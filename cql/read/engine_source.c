@@ -10,6 +10,7 @@ enum {
     PART_ROWS = 4096,     /* of a part; some milliseconds */
     PART_BYTES = 1 << 20,
     PART_POINTS = 256,
+    BATCH_BYTES = 64 << 10, /* as stored, of the rows of a batch but its last */
     LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop works on; digits of larger numbers take milliseconds */
 };
 
@@ -36,7 +37,7 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     if (keep(&s->key, key, e) || row_view_partition(&s->view, s->key.is, statics, e)) return -1;
     read_meter_enter(&s->meter);
     if (!statics || !s->spec.plan->asks_statics) return 0;
-    read_meter_static(&s->meter, &s->view);
+    read_meter_static(&s->meter);
     return 0;
 }
 
@@ -67,7 +68,7 @@ static int pass_row(struct engine_source *s) {
 
 /* Counts the row that the view is at as read, unless the page ends before it. */
 static bool charge_row(struct engine_source *s, const struct eng_row *row) {
-    if (read_meter_row(&s->meter, &s->view, row != NULL)) return true;
+    if (LIKELY(read_meter_row(&s->meter, row != NULL))) return true;
     s->base.page_end = true;
     s->before = !s->in_row;
     if (s->before) read_meter_leave(&s->meter);
@@ -83,8 +84,8 @@ static bool is_too_much(const struct engine_source *s) {
     return bytes > LOOP_VALUES_MAX;
 }
 
-/* ROW, END when the page is full, GO_ON when the row is not wanted. */
-static inline int give_row(struct engine_source *s, const struct eng_row *row, struct read_row *out) {
+/* Adds the row to the batch: ROWS; END when the page is full, GO_ON when the row is not wanted. */
+static inline int give_row(struct engine_source *s, const struct eng_row *row, struct read_batch *out) {
     if (s->base.skip_partition || s->base.given >= s->base.partition_limit) {
         s->rows_seen++;
         s->base.skip_partition = true;
@@ -96,10 +97,9 @@ static inline int give_row(struct engine_source *s, const struct eng_row *row, s
     s->rows_seen++;
     s->row = row;
     s->row_out = true;
-    *out = (struct read_row){.values = s->view.values,
-                             .view = &s->view,
-                             .out = select_result(s->spec.plan, s->view.values)};
-    return READ_ROW;
+    out->values[out->n] = s->view.values;
+    out->out[out->n++] = select_result(s->spec.plan, s->view.values);
+    return READ_ROWS;
 }
 
 static int pass_expired(struct engine_source *s, const struct eng_row *row) {
@@ -113,7 +113,7 @@ static int pass_expired(struct engine_source *s, const struct eng_row *row) {
 }
 
 /* Still due when the page ends before it. */
-static int give_static_row(struct engine_source *s, struct read_row *out) {
+static int give_static_row(struct engine_source *s, struct read_batch *out) {
     int pull = give_row(s, NULL, out);
     if (pull != READ_END) s->static_row_due = false;
     return pull;
@@ -165,7 +165,7 @@ static int get_row(struct engine_source *s, struct point *out) {
     return rc < 0 ? rc : 0;
 }
 
-SELDOM static int read_point(struct engine_source *s, struct read_row *out) {
+SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
     struct point at = {0};
     struct arena *a = s->spec.r->arena;
     s->state = AT_NEXT_PIECE;
@@ -175,7 +175,7 @@ SELDOM static int read_point(struct engine_source *s, struct read_row *out) {
     int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
     if (rc < 0) return rc;
     if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
-    if (UNLIKELY(at.n_markers)) read_meter_markers(&s->meter, &s->view, at.n_markers);
+    if (UNLIKELY(at.n_markers)) read_meter_markers(&s->meter, at.n_markers);
     if (at.visible) return give_row(s, at.row, out);
     int pull = at.row ? pass_expired(s, at.row) : GO_ON;
     if (pull != GO_ON || !at.has_statics || !s->spec.plan->static_only_rows) return pull;
@@ -212,6 +212,7 @@ static int start_scan(struct engine_source *s) {
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
                                           .now = s->spec.r->eval.now_s,
+                                          .batches = s->base.most > 1,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
         s->scan_spec.resume_key = resume->key;
@@ -222,7 +223,7 @@ static int start_scan(struct engine_source *s) {
     return open_scan(s);
 }
 
-static int start_partition(struct engine_source *s, struct read_row *out) {
+static int start_partition(struct engine_source *s, struct read_batch *out) {
     const struct paging_state *resume = s->piece.resume;
     const struct eng_item *item = &s->item;
     bool again = resume && resume->ck.p && slice_eq(resume->key, item->part.key);
@@ -232,12 +233,12 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     s->statics = item->statics;
     bool statics = item->has_static || item->static_expired;
     if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
-    if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, &s->view, item->n_markers);
+    if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, item->n_markers);
     s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->static_only_rows;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
-SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
+SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
     s->state = AT_SCAN;
     if (s->item.kind == ENG_ITEM_PARTITION) {
         if (!s->static_row_due) return start_partition(s, out);
@@ -273,7 +274,8 @@ SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
     return give_row(s, s->item.row, out);
 }
 
-static int read_scan(struct engine_source *s, struct read_row *out) {
+static int read_scan(struct engine_source *s, struct read_batch *out) {
+    eng_scan_begin_batch(s->scan);
     int rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
     if (LIKELY(rc == 1 && s->item.kind == ENG_ITEM_ROW && !s->base.skip_partition)) {
         s->static_row_due = false;
@@ -286,59 +288,27 @@ static int read_scan(struct engine_source *s, struct read_row *out) {
     return s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
-/* ---- rows that go to the sink by themselves ---- */
+/* ---- batches ---- */
 
-/* The row handed on last is done: 1; 0: the page ends with it; -1. */
-static inline int pass_streamed(struct engine_source *s) {
-    if (UNLIKELY(!read_meter_goes_on(&s->meter))) return 0;
-    s->row_out = false;
-    s->in_row = true;
-    return s->spec.as_keyspaces && keep(&s->ck, s->row->ck, s->spec.r->err) ? -1 : 1;
-}
-
-/* Does give_row's work for a row that is laid out under a key of one int, and returns the end of
- * its bytes. NULL: it is another kind of row, or the sink or the page has no room. */
-static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_run *run, uint8_t *p,
-                                    const uint8_t *end) {
-    const struct select_plan *plan = s->spec.plan;
-    const struct eng_row *row = s->item.row;
-    if (UNLIKELY(s->item.kind != ENG_ITEM_ROW || !row->laid_out || !row_view_int_key(&s->view, row))) return NULL;
-    p = values_put(p, end, select_result(plan, s->view.values), plan->n_selectors);
-    return LIKELY(p && read_meter_run_row(&s->meter, run, &s->view.laid)) ? p : NULL;
-}
-
-static enum read_pull stream(struct engine_source *s, uint64_t most, struct read_meter_run *sum) {
-    struct row_sink *sink = s->spec.r->sink;
-    const uint8_t *end;
-    uint8_t *p = sink->place(sink, &end), *next;
-    struct read_meter_run run = *sum; /* a local copy can stay in registers */
-    int rc = 1;
-    while (p && run.rows < most && (rc = pass_streamed(s)) == 1) {
-        rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
-        if (UNLIKELY(rc != 1 || !(next = put_streamed(s, &run, p, end)))) break;
-        p = next;
-        s->row_out = true;
+/* Adds the rows that follow a first one, while they are visible rows of the same partition. */
+static enum read_pull add_following(struct engine_source *s, struct read_batch *out) {
+    struct cql_run *r = s->spec.r;
+    uint32_t most = out->most < s->base.most ? out->most : s->base.most;
+    uint64_t from = r->cost->bytes_read;
+    while (out->n < most && s->item.stays && r->cost->bytes_read - from < BATCH_BYTES) {
+        int rc = pass_row(s);
+        if (rc != GO_ON) return rc == READ_END ? READ_ROWS : (enum read_pull)rc;
+        row_view_next(&s->view, out->n);
+        rc = eng_scan_next(s->scan, &s->item, r->err);
+        if (UNLIKELY(rc != 1 || s->item.kind != ENG_ITEM_ROW)) {
+            if (rc == 1) s->state = AT_HELD;
+            if (rc == 0) s->state = AT_BOUND;
+            return rc >= 0 || rc == ENG_PAUSED ? READ_ROWS /* the next pull reports it again */ : (enum read_pull)rc;
+        }
+        rc = give_row(s, s->item.row, out);
+        if (UNLIKELY(rc != READ_ROWS)) return rc == READ_END ? READ_ROWS : (enum read_pull)rc;
     }
-    if (run.rows) sink->took(sink, p, run.rows);
-    *sum = run;
-    if (s->row_out) return READ_ROW;
-    if (rc == 1) s->state = AT_HELD;
-    if (rc == 0) s->state = AT_BOUND;
-    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* the next pull reports it again */ : (enum read_pull)rc;
-}
-
-/* Sends the rows of the same kind that follow a row that was pulled. */
-enum read_pull engine_source_stream(struct read_source *source, uint64_t most, uint32_t *n) {
-    struct engine_source *s = (struct engine_source *)source;
-    if (s->state != AT_SCAN || !s->row_out || !s->row || !s->meter.steady || !s->view.layout->key_is_int)
-        return READ_ROW;
-    if (most > UINT32_MAX) most = UINT32_MAX;
-    struct read_meter_run run = read_meter_run_begin(&s->meter, &most);
-    enum read_pull got = stream(s, most, &run);
-    read_meter_run_end(&s->meter, &s->view, &run);
-    s->rows_seen += run.rows;
-    *n = run.rows;
-    return got;
+    return READ_ROWS;
 }
 
 /* The first of the rows that match an excluded bound is read, and not returned. */
@@ -362,7 +332,7 @@ SELDOM static int read_bound(struct engine_source *s) {
     if (rc == 1) {
         if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, s->item.row, r->err))
             return READ_FAILED;
-        read_meter_bound(&s->meter, &s->view);
+        read_meter_bound(&s->meter);
     }
     close_scan(s);
     return rc < 0 ? rc : GO_ON;
@@ -386,7 +356,7 @@ SELDOM static int next_piece(struct engine_source *s) {
     return GO_ON;
 }
 
-static int step(struct engine_source *s, struct read_row *out) {
+static int step(struct engine_source *s, struct read_batch *out) {
     switch (s->state) {
     case AT_NEXT_PIECE: return next_piece(s);
     case AT_POINT: return read_point(s, out);
@@ -398,10 +368,14 @@ static int step(struct engine_source *s, struct read_row *out) {
     return READ_FAILED;
 }
 
-static enum read_pull next(struct read_op *op, struct read_row *out) {
+static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct engine_source *s = (struct engine_source *)op;
-    int rc = pass_row(s);
+    out->n = 0;
+    out->view = s->base.most == 1 ? &s->view : NULL;
+    int rc = s->base.page_end ? READ_END : pass_row(s);
+    row_view_first(&s->view, s->state == AT_HELD);
     while (rc == GO_ON) rc = step(s, out);
+    if (rc == READ_ROWS && s->state == AT_SCAN && s->row) return add_following(s, out);
     if (rc != READ_END) return (enum read_pull)rc;
     s->base.exhausted = s->state != AT_END && !s->base.page_end;
     s->state = AT_END;
@@ -411,11 +385,14 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 /* ---- what a path calls, and those above ---- */
 
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn,
-                                      void *keys) {
+                                      void *keys, uint32_t rows) {
     struct cql_run *r = spec->r;
     struct engine_source *s = ARENA_NEW(r->arena, struct engine_source);
     if (!s) return err_nomem(r->err), NULL;
-    s->base = (struct read_source){.op = {next}, .path = path, .partition_limit = spec->partition_limit};
+    s->base = (struct read_source){.op = {next},
+                                   .path = path,
+                                   .most = spec->plan->asks_times ? 1 : rows,
+                                   .partition_limit = spec->partition_limit};
     s->spec = *spec;
     s->next_piece = fn;
     s->keys = keys;
@@ -429,7 +406,9 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
     kept_key_init(&s->ck);
     kept_key_init(&s->resume_key);
     s->points_left = PART_POINTS;
-    return row_view_init(&s->view, spec->plan->layout, r->arena, r->err) ? NULL : &s->base;
+    if (row_view_init_rows(&s->view, spec->plan->layout, s->base.most, r->arena, r->err)) return NULL;
+    row_sizer_init(&s->meter.sizer, &s->view, r->cost);
+    return &s->base;
 }
 
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {

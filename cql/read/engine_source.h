@@ -2,7 +2,7 @@
  *
  * A path names one piece after another: a row by its key, or a scan of one partition or of a range
  * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
- * the visible ones. Its state is its position in the partition: the next page goes on there when
+ * the visible ones, in batches of rows of one partition. Its state is its position in the partition: the next page goes on there when
  * this one ends now. A scan stays open between the parts of a long read; a part is bounded in the
  * rows and the bytes that the engine passes.
  */
@@ -70,9 +70,9 @@ struct engine_source {
     bool before;                /* the page ends before the partition's first row */
 };
 
-/* For a path's open, and its piece function. */
+/* For a path's open, and its piece function. rows: the most that a piece can have, or READ_BATCH. */
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path,
-                                      engine_piece_fn *next_piece, void *keys) MUST_CHECK;
+                                      engine_piece_fn *next_piece, void *keys, uint32_t rows) MUST_CHECK;
 /* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading
  * it is part of no cost. */
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_CHECK;
@@ -81,7 +81,6 @@ int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK
 
 /* Functions for struct access_path. */
 void engine_source_begin_part(struct read_source *s);
-enum read_pull engine_source_stream(struct read_source *s, uint64_t most, uint32_t *n);
 void engine_source_unread(struct read_source *s);
 void engine_source_place(const struct read_source *s, struct paging_state *out);
 void engine_source_close(struct read_source *s);

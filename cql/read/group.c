@@ -37,13 +37,18 @@ static bool in_group(const struct row_group *g) {
     return true;
 }
 
+/* What terms find in the current row. */
+static struct term_context row_context(const struct row_group *g) {
+    return (struct term_context){.ev = &g->r->eval, .view = g->rows.view, .values = g->rows.values[g->at]};
+}
+
 static int put_key(struct row_group *g) {
     const struct select_plan *p = g->plan;
     uint32_t plain = p->n_group - (p->group_function != NULL);
     buf_clear(&g->next_key, KEY_KEEP);
-    for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->row.values[i], &g->next_key);
+    for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->rows.values[g->at][i], &g->next_key);
     if (p->group_function) {
-        struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
+        struct term_context c = row_context(g);
         struct value last;
         if (term_eval_in(p->group_function, &c, &last)) return -1;
         cql_elem_put(last, &g->next_key);
@@ -54,7 +59,7 @@ static int put_key(struct row_group *g) {
 /* 1: the row is in the open group now; 0: no further group of its partition is wanted. */
 static int start_group(struct row_group *g) {
     const struct select_plan *p = g->plan;
-    struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
+    struct term_context c = row_context(g);
     if (g->source->given >= g->partition_limit) {
         g->source->skip_partition = true;
         return 0;
@@ -64,7 +69,7 @@ static int start_group(struct row_group *g) {
     g->key = g->next_key;
     g->next_key = key;
     arena_reset(&g->keep);
-    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) ||
+    if (keep_values(g, c.values, p->wanted, p->table->n_columns, &g->first) ||
         term_latch_all(p->latches, &c, g->times) || keep_values(g, g->times, NULL, p->n_latches, &g->latched))
         return -1;
     g->open = true;
@@ -72,28 +77,45 @@ static int start_group(struct row_group *g) {
 }
 
 /* The results stay until the next pull clears them. */
-static enum read_pull close_group(struct row_group *g, struct read_row *out) {
-    *out = (struct read_row){.values = g->first, .latched = g->latched, .aggregates = g->aggregates};
+static enum read_pull close_group(struct row_group *g, struct read_batch *out) {
+    out->n = 1;
+    out->view = NULL;
+    out->values[0] = g->first;
+    out->latched = g->latched;
+    out->aggregates = g->aggregates;
     g->open = false;
-    return READ_ROW;
+    return READ_ROWS;
 }
 
-static enum read_pull next(struct read_op *op, struct read_row *out) {
+/* To the next row from below, unless the current one is pending. */
+static enum read_pull move(struct row_group *g) {
+    if (g->pending) return READ_ROWS;
+    if (++g->at < g->rows.n) return READ_ROWS;
+    g->at = g->rows.n = 0;
+    g->rows.most = g->most;
+    return read_next(g->below, &g->rows);
+}
+
+static int add_row(struct row_group *g) {
+    struct term_context c = row_context(g);
+    for (uint32_t i = 0; i < g->plan->n_aggregates; i++)
+        if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return -1;
+    return 0;
+}
+
+static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct row_group *g = (struct row_group *)op;
     if (!g->open) aggregates_clear(g->aggregates, g->plan->n_aggregates);
     while (!g->ended) {
-        enum read_pull pull = g->pending ? READ_ROW : read_next(g->below, &g->row);
+        enum read_pull pull = move(g);
         if (pull == READ_END) break;
-        if (pull != READ_ROW) return pull;
+        if (pull != READ_ROWS) return pull;
         if (put_key(g)) return READ_FAILED;
         bool other = !g->open || !in_group(g);
         g->pending = other && g->open;
         if (g->pending) return close_group(g, out);
         int in = other ? start_group(g) : 1;
-        if (in < 0) return READ_FAILED;
-        struct term_context c = {.ev = &g->r->eval, .view = g->row.view, .values = g->row.values};
-        for (uint32_t i = 0; in && i < g->plan->n_aggregates; i++)
-            if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return READ_FAILED;
+        if (in < 0 || (in && add_row(g))) return READ_FAILED;
     }
     bool nothing = g->ended || (!g->open && g->plan->grouped);
     g->ended = true;
@@ -101,9 +123,12 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 }
 
 int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_run *r,
-                   const struct select_plan *plan) {
+                   const struct select_plan *plan, const struct read_spec *spec) {
     *g = (struct row_group){
-        .op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};
+        .op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = spec->partition_limit};
+    /* Where a group may be the last one, no row behind the first of the next group may be read. */
+    bool ends = spec->may_unread || spec->limit != UINT64_MAX || spec->partition_limit != UINT64_MAX;
+    g->most = ends ? 1 : READ_BATCH;
     arena_init_in(&g->keep, r->arena->share, KEEP_CHUNK, KEEP_MAX);
     buf_init(&g->key, 0);
     buf_init(&g->next_key, 0);

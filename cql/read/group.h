@@ -22,10 +22,11 @@ struct row_group {
     struct value *first, *latched;
     struct value *times;         /* room to compute latched in; nulls, as of no row, until then */
     struct buf key, next_key;    /* values of the columns that it is grouped by, or of the function of the last */
-    struct read_row row;         /* of the next group */
+    struct read_batch rows;      /* from below; */
+    uint32_t at, most;           /* the current one; how many may be pulled at a time */
     bool open, pending, ended;
 };
 
 int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_run *r,
-                   const struct select_plan *plan) MUST_CHECK;
+                   const struct select_plan *plan, const struct read_spec *spec) MUST_CHECK;
 void row_group_fini(struct row_group *g);

@@ -36,7 +36,7 @@ static int make_key(struct row_order *o, const struct value *values, struct slic
     return rc;
 }
 
-static int keep_row(struct row_order *o, const struct read_row *row) {
+static int keep_row(struct row_order *o, const struct value *values, const struct value *out) {
     if (o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 64;
         struct sorted_row *rows = realloc(o->rows, cap * sizeof(*rows));
@@ -49,12 +49,12 @@ static int keep_row(struct row_order *o, const struct read_row *row) {
     *kept = (struct sorted_row){.arrival = o->n, .out = ARENA_ARRAY(&o->keep, n + 1, struct value)};
     if (!kept->out) return too_large(o);
     for (uint32_t i = 0; i < n; i++) {
-        kept->out[i] = row->out[i];
+        kept->out[i] = out[i];
         if (kept->out[i].n <= 0) continue;
-        kept->out[i].p = arena_dup(&o->keep, value_slice(row->out[i])).p;
+        kept->out[i].p = arena_dup(&o->keep, value_slice(out[i])).p;
         if (!kept->out[i].p) return too_large(o);
     }
-    if (make_key(o, row->values, &kept->key)) return -1;
+    if (make_key(o, values, &kept->key)) return -1;
     o->n++;
     return 0;
 }
@@ -72,19 +72,25 @@ static int reverse(const void *a, const void *b) {
     return compare(x, y, slice_cmp(y->key, x->key));
 }
 
-static enum read_pull next(struct read_op *op, struct read_row *row) {
+static enum read_pull sort_all(struct row_order *o, struct read_batch *batch) {
+    enum read_pull pull;
+    batch->most = READ_BATCH;
+    while ((pull = read_next(o->below, batch)) == READ_ROWS)
+        for (uint32_t i = 0; i < batch->n; i++)
+            if (keep_row(o, batch->values[i], batch->out[i])) return READ_FAILED;
+    if (pull != READ_END) return pull;
+    if (o->n) qsort(o->rows, o->n, sizeof(*o->rows), o->plan->reversed ? reverse : forward);
+    o->sorted = true;
+    return READ_END;
+}
+
+static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct row_order *o = (struct row_order *)op;
-    while (!o->sorted) {
-        enum read_pull pull = read_next(o->below, row);
-        if (pull == READ_ROW && keep_row(o, row)) return READ_FAILED;
-        if (pull == READ_ROW) continue;
-        if (pull != READ_END) return pull;
-        if (o->n) qsort(o->rows, o->n, sizeof(*o->rows), o->plan->reversed ? reverse : forward);
-        o->sorted = true;
-    }
-    if (o->at == o->n) return READ_END;
-    *row = (struct read_row){.out = o->rows[o->at++].out};
-    return READ_ROW;
+    uint32_t most = batch->most;
+    enum read_pull pull = o->sorted ? READ_END : sort_all(o, batch);
+    if (!o->sorted) return pull;
+    for (batch->n = 0; batch->n < most && o->at < o->n; batch->n++) batch->out[batch->n] = o->rows[o->at++].out;
+    return batch->n ? READ_ROWS : READ_END;
 }
 
 void row_order_init(struct row_order *o, struct read_op *below, struct cql_run *r, const struct select_plan *plan) {

@@ -20,9 +20,5 @@ struct result_page {
 };
 
 void result_page_init(struct result_page *p, struct read_op *below, struct read_source *source);
-/* How many rows may be sent past this operator (result_page_took reports them); the last row of a
- * page must be pulled. */
-uint64_t result_page_room(const struct result_page *p);
-void result_page_took(struct result_page *p, uint32_t n);
 /* True when a page follows; *out is then the position where it continues. */
 bool result_page_next(const struct result_page *p, struct paging_state *out) MUST_CHECK;

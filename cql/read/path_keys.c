@@ -66,7 +66,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
         return (void)paging_refuse(spec->r->err), NULL;
     if (k->n_rows == 1)
         k->row_slice = (struct eng_slice){.from = {.key = k->rows[0].ck}, .to = {.key = k->rows[0].ck, .after = true}};
-    struct read_source *s = engine_source_new(spec, &path_keys, next_piece, k);
+    struct read_source *s = engine_source_new(spec, &path_keys, next_piece, k, k->n_rows == 1 ? 1 : READ_BATCH);
     if (s) s->single = k->n_parts == 1 && k->n_rows == 1;
     return s;
 }
@@ -76,7 +76,6 @@ const struct access_path path_keys = {.in_keyspaces = &path_subqueries,
                                       .eval = eval,
                                       .open = open,
                                       .begin_part = engine_source_begin_part,
-                                      .stream = engine_source_stream,
                                       .unread = engine_source_unread,
                                       .place = engine_source_place,
                                       .close = engine_source_close};

@@ -89,7 +89,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct read_spec one = *spec;
     bool single = k->total == 1 && k->each && k->each->is_row;
     if (single) one.page_rows = UINT64_MAX;
-    struct read_source *s = engine_source_new(&one, &path_subqueries, next_piece, k);
+    struct read_source *s = engine_source_new(&one, &path_subqueries, next_piece, k, single ? 1 : READ_BATCH);
     if (s) s->single = single;
     return s;
 }
@@ -98,7 +98,6 @@ const struct access_path path_subqueries = {.work_class = WORK_READ,
                                             .eval = eval,
                                             .open = open,
                                             .begin_part = engine_source_begin_part,
-                                            .stream = engine_source_stream,
-                                            .unread = engine_source_unread,
+                                                  .unread = engine_source_unread,
                                             .place = engine_source_place,
                                             .close = engine_source_close};

@@ -46,7 +46,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
         int64_t token = murmur3_token(k->resume->key);
         if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
     }
-    struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k);
+    struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k, READ_BATCH);
     if (source && k->resume)
         ((struct engine_source *)source)->quarters_seen = 1u << path_tokens_quarter(murmur3_token(k->resume->key));
     return source;
@@ -67,8 +67,7 @@ const struct access_path path_tokens = {.work_class = WORK_SCAN,
                                         .eval = eval,
                                         .open = open,
                                         .begin_part = engine_source_begin_part,
-                                        .stream = engine_source_stream,
-                                        .unread = engine_source_unread,
+                                          .unread = engine_source_unread,
                                         .place = engine_source_place,
                                         .end = end,
                                         .close = engine_source_close};

@@ -28,7 +28,6 @@ struct virtual_source {
     struct read_source base;
     struct read_spec spec;
     const struct value *key; /* partition key values asked for, or NULL */
-    struct row_view view;
     uint32_t n_key;          /* columns of the primary key: the first ones of a row */
     struct arena arena;      /* of rows */
     struct virtual_row *rows;
@@ -180,26 +179,36 @@ static int load(struct virtual_source *s) {
 
 /* ---- the source ---- */
 
-static enum read_pull next(struct read_op *op, struct read_row *out) {
-    struct virtual_source *s = (struct virtual_source *)op;
-    while (!s->loaded || s->at < s->n || s->more) {
-        int rc = s->loaded && s->at < s->n ? 0 : load(s);
-        if (rc) return (enum read_pull)rc;
-        if (s->at == s->n) continue;
-        struct value *row = s->rows[s->at].values;
-        const struct value *before = s->at ? s->rows[s->at - 1].values : s->behind;
-        bool same_partition = before != NULL;
-        for (uint32_t i = 0; same_partition && i < s->spec.plan->table->n_partition_key; i++)
-            same_partition = slice_eq(value_slice(row[i]), value_slice(before[i]));
-        if (!same_partition) {
+static bool same_partition(const struct virtual_source *s, const struct value *a, const struct value *b) {
+    for (uint32_t i = 0; i < s->spec.plan->table->n_partition_key; i++)
+        if (!slice_eq(value_slice(a[i]), value_slice(b[i]))) return false;
+    return true;
+}
+
+/* Adds loaded rows of one partition to the batch. */
+static void add_rows(struct virtual_source *s, struct read_batch *out) {
+    for (; s->at < s->n && out->n < out->most; s->at++) {
+        const struct value *row = s->rows[s->at].values, *before = s->at ? s->rows[s->at - 1].values : s->behind;
+        if (!before || !same_partition(s, row, before)) {
+            if (out->n) return;
             s->base.given = 0;
             s->base.skip_partition = false;
         }
-        s->at++;
         if (s->base.skip_partition || s->base.given >= s->base.partition_limit) continue;
-        s->view.values = row;
-        *out = (struct read_row){.values = row, .view = &s->view, .out = select_result(s->spec.plan, row)};
-        return READ_ROW;
+        out->values[out->n] = row;
+        out->out[out->n++] = select_result(s->spec.plan, row);
+    }
+}
+
+static enum read_pull next(struct read_op *op, struct read_batch *out) {
+    struct virtual_source *s = (struct virtual_source *)op;
+    out->n = 0;
+    out->view = NULL;
+    while (!s->loaded || s->at < s->n || s->more) {
+        int rc = s->loaded && s->at < s->n ? 0 : load(s);
+        if (rc) return (enum read_pull)rc;
+        add_rows(s, out);
+        if (out->n) return READ_ROWS;
     }
     s->base.exhausted = true;
     return READ_END;
@@ -210,7 +219,8 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     const struct paging_state *resume = spec->resume;
     struct virtual_source *s = ARENA_NEW(spec->r->arena, struct virtual_source);
     if (!s) return err_nomem(spec->r->err), NULL;
-    s->base = (struct read_source){.op = {next}, .path = &path_virtual, .partition_limit = spec->partition_limit};
+    s->base = (struct read_source){.op = {next}, .path = &path_virtual, .most = READ_BATCH,
+                                   .partition_limit = spec->partition_limit};
     s->spec = *spec;
     s->key = keys;
     s->n_key = t->n_partition_key + t->n_clustering;
@@ -226,7 +236,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
         if (!begin_behind(s)) return (void)paging_refuse(spec->r->err), NULL;
     }
     arena_init_in(&s->arena, spec->r->arena->share, ROWS_CHUNK, ROWS_MAX);
-    return row_view_init(&s->view, spec->plan->layout, spec->r->arena, spec->r->err) ? NULL : &s->base;
+    return &s->base;
 }
 
 static void begin_part(struct read_source *s) { (void)s; }

@@ -10,8 +10,10 @@ struct row_project {
     struct read_op *below;
     struct cql_run *r;
     const struct select_plan *plan;
-    struct value *out, json;
+    struct value *out;  /* of each row of a batch, */
+    struct value *json; /* and its text */
 };
 
-int row_project_init(struct row_project *p, struct read_op *below, struct cql_run *r,
-                     const struct select_plan *plan) MUST_CHECK;
+/* rows: the most that come in a batch. */
+int row_project_init(struct row_project *p, struct read_op *below, struct cql_run *r, const struct select_plan *plan,
+                     uint32_t rows) MUST_CHECK;

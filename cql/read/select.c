@@ -282,9 +282,7 @@ static bool asks_for_times(const struct term *t) {
 
 /* Values are laid out before the static row of a partition is given, which would take their place. */
 static bool lays_out(const struct select_plan *p) {
-    bool asks = false;
-    for (uint32_t i = 0; i < p->n_selectors; i++) asks = asks || asks_for_times(p->selectors[i]);
-    return p->layout->flat && !p->layout->has_ttl && !p->table->n_static && !asks;
+    return p->layout->flat && !p->layout->has_ttl && !p->table->n_static && !p->asks_times;
 }
 
 /* Decides which parts of a partition the statement reads. */
@@ -300,6 +298,7 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     p->wanted = wanted;
     p->layout = row_view_layout_new(t, wanted, c->arena);
     if (!p->layout) return err_nomem(c->err);
+    for (uint32_t i = 0; i < p->n_selectors; i++) p->asks_times = p->asks_times || asks_for_times(p->selectors[i]);
     p->lays_out = lays_out(p);
     return 0;
 }

@@ -12,7 +12,8 @@ struct select_plan {
     const struct access_path *path;
     struct where_plan *where;
     const struct row_view_layout *layout;
-    bool lays_out; /* no operator looks at the cells of rows: the engine may lay their values out */
+    bool asks_times; /* selectors look at the cells of rows, for timestamps or TTLs: rows come one by one */
+    bool lays_out;   /* the engine lays the values of rows out, without cells */
     const bool *wanted; /* by column: what selectors and filters look at */
     uint32_t n_selectors;
     struct term **selectors;

@@ -19,7 +19,6 @@ struct select_run {
     struct row_order order;
     struct result_page page;
     bool grouped, ordered;
-    bool streams; /* rows may go from the source straight to the sink */
 };
 
 /* ---- the parameters of a request ---- */
@@ -87,13 +86,12 @@ static int build(struct select_run *run, const struct access_path *path, const s
     if (!op) return -1;
     if (!rows) {
         run->grouped = true;
-        if (row_group_init(&run->group, op, run->source, spec->r, p)) return -1;
-        run->group.partition_limit = spec->partition_limit;
+        if (row_group_init(&run->group, op, run->source, spec->r, p, spec)) return -1;
         op = &run->group.op;
     }
     /* A select list that is a range of columns in order needs no projection. */
     if (!p->consecutive || run->grouped) {
-        if (row_project_init(&run->project, op, spec->r, p)) return -1;
+        if (row_project_init(&run->project, op, spec->r, p, run->grouped ? 1 : run->source->most)) return -1;
         op = &run->project.op;
     }
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
@@ -111,7 +109,6 @@ static int build(struct select_run *run, const struct access_path *path, const s
     page->reads_on = spec->count_read_rows;
     page->whole = run->ordered && !spec->as_keyspaces;
     if (!spec->count_read_rows && !run->ordered && !run->source->single) page->rows_left = spec->page_rows;
-    run->streams = op == &run->source->op && path->stream && spec->r->sink->place;
     return 0;
 }
 
@@ -126,20 +123,10 @@ static void fini(struct cql_run *r) {
 
 /* ---- the run ---- */
 
-static int send(struct cql_run *r, const struct value *values) {
-    r->cost->rows_returned++;
-    if (r->sink->row(r->sink, values) == 0) return 0;
+static int send(struct cql_run *r, const struct read_batch *batch) {
+    r->cost->rows_returned += batch->n;
+    if (r->sink->rows(r->sink, batch->out, batch->n) == 0) return 0;
     return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
-}
-
-static enum read_pull stream(struct cql_run *r, struct select_run *run) {
-    uint32_t n = 0;
-    uint64_t most = run->streams ? result_page_room(&run->page) : 0;
-    if (!most) return READ_ROW;
-    enum read_pull got = run->source->path->stream(run->source, most, &n);
-    result_page_took(&run->page, n);
-    r->cost->rows_returned += n;
-    return got;
 }
 
 static int finish(struct cql_run *r, struct select_run *run) {
@@ -157,10 +144,12 @@ static int finish(struct cql_run *r, struct select_run *run) {
 /* One bounded part. */
 static enum cql_outcome pull(struct cql_run *r) {
     struct select_run *run = r->running;
-    struct read_row row;
+    struct read_batch batch;
     enum read_pull got;
-    while ((got = read_next(&run->page.op, &row)) == READ_ROW)
-        if (send(r, row.out) || (got = stream(r, run)) != READ_ROW) break;
+    batch.latched = NULL;
+    batch.aggregates = NULL;
+    while ((got = read_next(&run->page.op, &batch)) == READ_ROWS)
+        if (send(r, &batch)) break;
     if (got == READ_AGAIN) return CQL_AGAIN;
     enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
     /* A serial read must not report data that a crash could still lose: its answer waits until all

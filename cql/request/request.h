@@ -93,19 +93,14 @@ struct result_meta {
 struct row_sink {
     /* Called once, before the rows. The data behind meta outlives the request. 0 / -1. */
     int (*begin)(struct row_sink *s, const struct result_meta *meta);
-    /* One row of meta->n values, to be copied. -1 when the response is too large. */
-    int (*row)(struct row_sink *s, const struct value *values);
+    /* n rows of meta->n values each, to be copied. -1 when the response is too large. */
+    int (*rows)(struct row_sink *s, const struct value *const *rows, uint32_t n);
     /* Drops what was taken (begin and rows): the request starts over on another thread. */
     void (*restart)(struct row_sink *s);
     /* Bytes of rows taken so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
-    /* place and took are set for a sink that sends rows as values_put writes them, else both are
-     * NULL. place returns where the next rows may be written, up to *end; NULL: there is no room
-     * now. */
-    uint8_t *(*place)(struct row_sink *s, const uint8_t **end);
-    /* n rows were written, from there up to end. */
-    void (*took)(struct row_sink *s, const uint8_t *end, uint32_t n);
 };
+MUST_CHECK static inline int row_sink_row(struct row_sink *s, const struct value *values) { return s->rows(s, &values, 1); }
 
 enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT_PREPARED, RESULT_SCHEMA_CHANGE };
 

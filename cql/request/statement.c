@@ -57,7 +57,6 @@ enum cql_outcome statement_run(struct cql_run *r, const struct cql_statement *s)
         r->cost->keyspace = t->keyspace->name;
         r->cost->table = t->name;
         r->cost->object = t->object;
-        r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
     if (s->kind == STMT_SELECT) {

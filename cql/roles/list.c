@@ -64,7 +64,7 @@ static struct value text_of(const char *s) { return value_of_slice(slice_str(s))
 static struct value bool_of(bool v) { return value_of_slice(slice_of(v ? "\1" : "\0", 1)); }
 
 static int emit(const struct principal *a, const struct value *values) {
-    if (a->r->sink->row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
+    if (row_sink_row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
     a->r->cost->rows_returned++;
     return 0;
 }

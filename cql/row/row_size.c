@@ -3,56 +3,51 @@
 #include "cql/row/cell_form.h"
 #include "metering/size/size.h"
 
-/* Adds the cells of a collection whose value the view does not build. */
-static void add_cells(struct size_parts *p, enum size_model model, const struct row_view *v,
+/* ---- a partition ---- */
+
+void row_sizer_init(struct row_sizer *s, const struct row_view *view, const struct op_cost *rules) {
+    const struct row_view_layout *l = view->layout;
+    *s = (struct row_sizer){.view = view,
+                            .rule = size_rule_of(rules->size_model, l->table->n_columns),
+                            .timestamp_size = rules->timestamp_size};
+    s->as_sent = l->flat && l->flat_keys && !l->has_timestamps && rules->size_model != SIZE_CURRENT;
+}
+
+void row_sizer_partition(struct row_sizer *s) {
+    const struct schema_table *t = s->view->layout->table;
+    struct size_sum sum = {0};
+    size_add_row(&sum, &s->rule);
+    for (uint32_t i = 0; i < t->n_partition_key; i++)
+        size_add_partition_key(&sum, &s->rule, t->columns[i].type, s->view->values[i]);
+    s->around = sum.bytes;
+    s->plain_around = sum.bytes + (uint64_t)s->rule.ck_column * t->n_clustering;
+}
+
+/* ---- columns ---- */
+
+/* Adds a column with the cells of a collection whose value the view does not build. */
+static void add_cells(struct size_sum *to, const struct size_rule *rule, const struct row_view *v,
                       const struct schema_column *c) {
     uint32_t n;
     const struct eng_cell *cells = row_view_cells(v, c, &n);
     uint64_t size;
-    if (!v->layout->places[c->id].multicell || !cell_size(c->type, model, cells, n, &size)) return;
-    p->n_columns++;
-    p->column_bytes += size;
+    if (!v->layout->places[c->id].multicell || !cell_size(c->type, rule->values, cells, n, &size)) return;
+    to->n_columns++;
+    to->bytes += rule->column + size;
 }
 
-/* Sums in registers: this runs for every row that is read. */
-static void add_values(struct size_parts *p, enum size_model model, const struct row_view *v, uint32_t from,
-                       uint32_t to) {
+/* Statics or regulars. */
+static void add_values(struct size_sum *to, const struct size_rule *rule, const struct row_view *v, uint32_t from,
+                       uint32_t n) {
     const struct schema_column *columns = v->layout->table->columns;
-    uint64_t n = 0, bytes = 0;
-    for (uint32_t i = from; i < to; i++) {
-        if (value_is_null(v->values[i])) {
-            if (UNLIKELY(v->runs[i].n)) add_cells(p, model, v, &columns[i]);
-            continue;
-        }
-        n++;
-        bytes += cql_value_size(columns[i].type, model, v->values[i]);
+    for (uint32_t i = from; i < from + n; i++) {
+        if (!value_is_null(v->values[i])) size_add_column(to, rule, columns[i].type, v->values[i]);
+        else if (UNLIKELY(v->runs[i].n)) add_cells(to, rule, v, &columns[i]);
     }
-    p->n_columns += n;
-    p->column_bytes += bytes;
-}
-
-/* Columns are the partition key, the clustering key, then statics and regulars. */
-static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v,
-                        enum schema_column_kind kind) {
-    const struct schema_table *t = v->layout->table;
-    uint32_t rows = t->n_partition_key, statics = rows + t->n_clustering, regulars = statics + t->n_static;
-    p->rows++;
-    for (uint32_t i = 0; i < rows; i++) size_add_partition_key(p, model, t->columns[i].type, v->values[i]);
-    if (kind == COLUMN_STATIC) {
-        add_values(p, model, v, statics, regulars);
-        return;
-    }
-    for (uint32_t i = rows; i < statics; i++) size_add_clustering(p, model, t->columns[i].type, v->values[i]);
-    if (LIKELY(v->measured && model != SIZE_CURRENT)) {
-        p->n_columns += v->n_regular;
-        p->column_bytes += v->regular_bytes;
-        return;
-    }
-    add_values(p, model, v, regulars, t->n_columns);
 }
 
 /* Expired cells count until they are removed, as if they had not expired. */
-static void add_expired(struct size_parts *p, enum size_model model, const struct row_view *v,
+static void add_expired(struct size_sum *to, const struct size_rule *rule, const struct row_view *v,
                         const struct eng_row *row) {
     const struct row_view_layout *l = v->layout;
     uint32_t last = UINT32_MAX;
@@ -63,15 +58,18 @@ static void add_expired(struct size_parts *p, enum size_model model, const struc
         const struct cql_type *t = l->table->columns[place.ordinal].type;
         bool first = !v->runs[place.ordinal].n && c->column != last;
         uint64_t around = 0, size = 0;
-        if (!place.multicell) size = cql_value_size(t, model, value_of_slice(c->value));
-        else if (cell_size(t, model, c, 1, &size) && !cell_size(t, model, NULL, 0, &around) && !first) size -= around;
-        p->n_columns += first;
-        p->column_bytes += size;
+        if (!place.multicell) size = cql_value_size(t, rule->values, value_of_slice(c->value));
+        else if (cell_size(t, rule->values, c, 1, &size) && !cell_size(t, rule->values, NULL, 0, &around) && !first)
+            size -= around;
+        to->n_columns += first;
+        to->bytes += size + (first ? rule->column : 0);
         last = c->column;
     }
 }
 
-static void add_ttl(struct size_parts *p, const struct row_view *v) {
+/* ---- a row ---- */
+
+static void add_ttl(struct size_sum *to, const struct size_rule *rule, const struct row_view *v) {
     const struct schema_table *t = v->layout->table;
     const struct eng_row *row = v->row;
     uint64_t cells = row->n_expired;
@@ -82,8 +80,7 @@ static void add_ttl(struct size_parts *p, const struct row_view *v) {
             cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
         if (!cells && !row->live_ttl && !row->marker_expired) return;
     }
-    p->ttl_rows++;
-    p->ttl_cells += cells + t->n_partition_key + t->n_clustering;
+    size_add_ttl(to, rule, cells + t->n_partition_key + t->n_clustering);
 }
 
 /* Whether it is worth a look; flags may be those of the static row, which was looked at before. */
@@ -92,24 +89,33 @@ static bool may_have_ttl(const struct row_view *v) {
            v->row->n_expired;
 }
 
-void row_size_add_any(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
-    uint64_t columns = p->n_columns;
-    add_columns(p, rules->size_model, v, COLUMN_REGULAR);
-    if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);
-    if (UNLIKELY(v->layout->has_timestamps))
-        p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns + v->row->n_deletions);
-    if (UNLIKELY(may_have_ttl(v))) add_ttl(p, v);
-}
-
-void row_size_add_static(struct size_parts *p, const struct row_view *v) {
-    add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC);
-    if (UNLIKELY(v->statics && v->statics->n_expired)) add_expired(p, SIZE_DOCUMENTED_2022, v, v->statics);
-}
-
-void row_size_add_markers(struct size_parts *p, const struct op_cost *rules, const struct row_view *v, uint32_t n) {
+void row_size_add_any(struct size_sum *to, const struct row_sizer *s) {
+    const struct row_view *v = s->view;
     const struct schema_table *t = v->layout->table;
-    struct size_parts one = {.rows = 1, .timestamp_bytes = rules->timestamp_size};
+    const struct size_rule *rule = &s->rule;
+    struct size_sum row = {.rows = 1, .bytes = s->around};
+    for (uint32_t i = t->n_partition_key, n = i + t->n_clustering; i < n; i++)
+        size_add_clustering(&row, rule, t->columns[i].type, v->values[i]);
+    add_values(&row, rule, v, t->n_columns - t->n_regular, t->n_regular);
+    if (UNLIKELY(v->row->n_expired)) add_expired(&row, rule, v, v->row);
+    if (UNLIKELY(v->layout->has_timestamps))
+        size_add_timestamps(&row, (uint64_t)s->timestamp_size * (row.n_columns + v->row->n_deletions));
+    if (UNLIKELY(may_have_ttl(v))) add_ttl(&row, rule, v);
+    size_sum_add(to, &row);
+}
+
+void row_size_add_static(struct size_sum *to, const struct row_view *v) {
+    const struct size_rule rule = size_rule_of_statics();
+    const struct schema_table *t = v->layout->table;
+    size_add_row(to, &rule);
     for (uint32_t i = 0; i < t->n_partition_key; i++)
-        size_add_partition_key(&one, rules->size_model, t->columns[i].type, v->values[i]);
-    for (uint32_t i = 0; i < n; i++) size_parts_add(p, &one);
+        size_add_partition_key(to, &rule, t->columns[i].type, v->values[i]);
+    add_values(to, &rule, v, t->n_partition_key + t->n_clustering, t->n_static);
+    if (UNLIKELY(v->statics && v->statics->n_expired)) add_expired(to, &rule, v, v->statics);
+}
+
+void row_size_add_markers(struct size_sum *to, const struct row_sizer *s, uint32_t n) {
+    struct size_sum one = {.rows = 1, .bytes = s->around};
+    size_add_timestamps(&one, s->timestamp_size);
+    for (uint32_t i = 0; i < n; i++) size_sum_add(to, &one);
 }

@@ -3,7 +3,6 @@
 #include "base/hot.h"
 #include "cql/row/cell_form.h"
 #include "cql/row/row_key.h"
-#include "metering/size/size.h"
 
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) {
     struct row_view_layout *l = ARENA_NEW(a, struct row_view_layout);
@@ -18,12 +17,9 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     if (!l->places || !l->ordinals) return NULL;
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = l->ordinals[i] = UINT16_MAX;
     l->key_is_int = t->n_clustering == 1 && schema_clustering(t, 0)->type->id == CQL_INT;
-    l->flat = true;
-    l->sized_as_sent = l->key_is_int && !l->has_ttl && !l->has_timestamps;
-    const struct size_parts keys = {.n_pk = t->n_partition_key, .n_ck = t->n_clustering};
-    l->around_keys = (uint32_t)size_row_bytes(SIZE_DOCUMENTED_2022, 0, &keys);
-    for (uint32_t i = 0; i < t->n_partition_key; i++)
-        if (cql_type_is_collection(t->columns[i].type) || t->columns[i].type->id == CQL_UDT) l->sized_as_sent = false;
+    l->flat = l->flat_keys = true;
+    for (uint32_t i = 0; i < t->n_partition_key + t->n_clustering; i++)
+        if (cql_type_is_collection(t->columns[i].type) || t->columns[i].type->id == CQL_UDT) l->flat_keys = false;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
         const struct cql_type *type = t->columns[i].type;
         if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
@@ -41,17 +37,28 @@ const struct row_view_layout *row_view_layout_of_cells(const struct schema_table
     return none ? row_view_layout_new(t, none, a) : NULL;
 }
 
-int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) {
+int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
+                       struct err *e) {
     uint32_t n = layout->table->n_columns;
-    *v = (struct row_view){.layout = layout, .arena = a};
-    v->values = ARENA_ARRAY(a, n, struct value);
+    *v = (struct row_view){.layout = layout, .arena = a, .n_rows = rows, .stride = n + 1 /* an int key's bytes */};
+    v->room = arena_alloc(a, (size_t)rows * v->stride * sizeof(*v->room));
     v->runs = ARENA_ARRAY(a, n, struct row_view_run);
-    if (!v->values || !v->runs) return err_nomem(e);
+    if (!v->room || !v->runs) return err_nomem(e);
+    v->first = v->values = v->room;
     for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
     v->laid = (struct eng_layout){.places = layout->ordinals, .n_ids = layout->n_ids, .values = v->values,
                                   .from = n - layout->table->n_regular, .to = n};
     v->mark = v->row_mark = arena_mark(a);
     return 0;
+}
+
+int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) {
+    return row_view_init_rows(v, layout, 1, a, e);
+}
+
+void row_view_first(struct row_view *v, bool laid_out) {
+    if (laid_out) v->first = v->values;
+    else v->values = v->laid.values = v->first;
 }
 
 static void clear(struct row_view *v, enum schema_column_kind kind) {
@@ -98,7 +105,7 @@ static void take_plain(struct row_view *v, const struct eng_row *row) {
     const struct row_view_place *places = v->layout->places;
     struct value *restrict values = v->values;
     struct row_view_run *restrict runs = v->runs;
-    uint32_t n_ids = v->layout->n_ids, taken = 0;
+    uint32_t n_ids = v->layout->n_ids;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *c = &row->cells[i];
@@ -107,10 +114,8 @@ static void take_plain(struct row_view *v, const struct eng_row *row) {
         values[ordinal] = value_of_slice(c->value);
         runs[ordinal] = (struct row_view_run){.first = i, .n = 1};
         bytes += c->value.n;
-        taken++;
     }
     v->row_flags = 0;
-    v->n_regular = taken;
     v->regular_bytes = bytes;
 }
 
@@ -121,10 +126,7 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     clear(v, COLUMN_STATIC);
     if (statics && take_cells(v, statics, e)) return -1;
     v->row_mark = arena_mark(v->arena);
-    if (row_key_split(v->layout->table, key, v->values, e)) return -1;
-    v->key_bytes = 0;
-    for (uint32_t i = 0; i < v->layout->table->n_partition_key; i++) v->key_bytes += (uint64_t)v->values[i].n;
-    return 0;
+    return row_key_split(v->layout->table, key, v->values, e);
 }
 
 /* With the cells that have expired. NULL: no memory. */
@@ -155,40 +157,43 @@ int row_view_keep_statics(struct row_view *v, struct err *e) {
     return 0;
 }
 
-static void take_laid_out(struct row_view *v) {
-    v->measured = true;
-    v->row_flags = 0;
-    v->n_regular = v->laid.n;
-    v->regular_bytes = v->laid.bytes;
+/* The clustering key of a row, where it is one int. False: it is empty, or is not what the key was
+ * written as. */
+static inline bool take_int_key(struct row_view *v, const struct eng_row *row) {
+    const struct schema_table *t = v->layout->table;
+    uint8_t *room = (uint8_t *)(v->values + t->n_columns);
+    if (row->key_image.p || !cql_key_decode_int(schema_clustering(t, 0)->desc, row->ck, room)) return false;
+    v->values[t->n_partition_key] = value_of(room, sizeof(int32_t));
+    v->ck_bytes = sizeof(int32_t);
+    return true;
 }
 
-SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
-    const struct schema_table *t = v->layout->table;
-    arena_rewind(v->arena, v->row_mark);
-    v->row = row;
-    if (row && row->laid_out) {
-        take_laid_out(v);
-    } else {
-        clear(v, COLUMN_REGULAR);
-        v->measured = row && row->plain && v->layout->flat;
-        if (v->measured) take_plain(v, row);
-        else if (row && row->n_cells && take_cells(v, row, e)) return -1;
-    }
-    struct value *keys = v->values + t->n_partition_key;
-    if (row && v->layout->key_is_int && row_view_int_key(v, row)) return 0;
-    if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
-    for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
+static int take_key(struct row_view *v, const struct eng_row *row, struct err *e) {
+    uint32_t n = v->layout->table->n_clustering;
+    struct value *keys = v->values + v->layout->table->n_partition_key;
+    if (v->layout->key_is_int && take_int_key(v, row)) return 0;
+    if (row_key_decode(v->layout->table, row->ck, row->key_image, v->arena, keys, e)) return -1;
+    v->ck_bytes = 0;
+    for (uint32_t i = 0; i < n; i++) v->ck_bytes += (uint64_t)keys[i].n;
     return 0;
 }
 
-/* Nearly every row of a slice: nothing of the arena was taken by the one before. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
-    const struct row_view_layout *l = v->layout;
-    bool quick = row && row->laid_out && l->key_is_int && v->arena->at == v->row_mark.at &&
-                 v->arena->owned == v->row_mark.owned;
-    if (UNLIKELY(!quick || !row_view_int_key(v, row))) return view_row(v, row, e);
+    const struct schema_table *t = v->layout->table;
+    if (v->values == v->first) arena_rewind(v->arena, v->row_mark);
     v->row = row;
-    take_laid_out(v);
+    if (LIKELY(row && row->laid_out)) {
+        v->measured = true;
+        v->row_flags = 0;
+        v->regular_bytes = v->laid.bytes;
+        return take_key(v, row, e);
+    }
+    clear(v, COLUMN_REGULAR);
+    v->measured = row && row->plain && v->layout->flat;
+    if (v->measured) take_plain(v, row);
+    else if (row && row->n_cells && take_cells(v, row, e)) return -1;
+    if (row) return take_key(v, row, e);
+    for (uint32_t i = 0; i < t->n_clustering; i++) v->values[t->n_partition_key + i] = value_null();
     return 0;
 }
 

@@ -1,14 +1,16 @@
 /* A row as CQL sees it: one value per column, assembled from the partition key, the static row and the row.
  *
  * Life: a statement's compile makes a layout, which names the columns that its runs read; each run
- * has a view of that layout, and calls row_view_partition per partition and row_view_row per row.
+ * has a view of that layout, and calls row_view_partition per partition and row_view_row per row. A
+ * run that keeps several rows at a time calls row_view_next before each but the first of them: the
+ * row then has values of its own, beside those of the rows before it.
  * Non-frozen collections and UDTs are put together from their cells (cql/row/cell_form.h describes
  * the cells). One thread.
  *
  * A value points into the key, the static row or the row that the caller gave, or into the view's
  * arena; the view copies none of the three. Values of the key and of static columns are valid until
- * the next row_view_partition, those of a row until the next call of either, and no longer than the
- * memory that the caller gave. A caller that looks at static values after their row's memory is gone
+ * the next row_view_partition, those of a row until the next call of either (beside row_view_next),
+ * and no longer than the memory that the caller gave. A caller that looks at static values after their row's memory is gone
  * calls row_view_keep_statics before.
  */
 #pragma once
@@ -28,10 +30,7 @@ struct row_view_layout {
     uint32_t n_ids;       /* column ids are below this */
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
-    uint32_t around_keys; /* what sizes add to those of the keys' values, where a row is sized_as_sent */
-    /* the clustering key is an int, no part of the partition key is a collection or UDT, and
-     * nothing is added for TTL and timestamps */
-    bool sized_as_sent;
+    bool flat_keys;       /* no column of the keys is a collection or UDT */
     struct row_view_place *places; /* by column id */
     uint16_t *ordinals;   /* the same alone, for the engine */
     bool key_is_int;      /* the clustering key is an int */
@@ -46,17 +45,18 @@ struct row_view {
     const struct row_view_layout *layout;
     struct arena *arena;   /* what the current row needs is taken from it and given back at the next row */
     struct arena_mark mark, row_mark; /* where the arena is when a partition, and when a row of it, begins */
-    struct value *values;  /* by ordinal; null where the row has none */
+    struct value *values;  /* of the current row, by ordinal; null where it has none */
+    struct value *room;    /* for the values of n_rows rows, one behind the other, and their int keys */
+    uint32_t n_rows, stride;
+    struct value *first;   /* the values of the first row that is kept: one of those in room */
     const struct eng_row *statics, *row; /* NULL: none */
     struct row_view_run *runs;           /* by ordinal, in statics or row */
     unsigned row_flags;                  /* of any cell of row */
     /* Set for a row of plain cells in a flat layout; else measured is false. */
     bool measured;
-    uint32_t n_regular;      /* columns that have a value, */
-    uint64_t regular_bytes;  /* and the bytes of those values */
-    uint64_t key_bytes;      /* of the partition key's values */
+    uint64_t regular_bytes;  /* of the values of regular columns */
+    uint64_t ck_bytes;       /* of the clustering key's values */
     struct eng_layout laid;  /* where the engine may lay rows out, when the layout is flat and the read uses no cells */
-    uint8_t key_room[4];
 };
 
 /* A column's timestamp and TTL, for WRITETIME and TTL. */
@@ -75,21 +75,30 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
 const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
+/* The same for a view that keeps so many rows. */
+int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
+                       struct err *e) MUST_CHECK;
 /* A new partition: fills the partition key columns and, for all its rows, the static ones; statics may be NULL. */
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
 /* Copies the static row into the arena, and takes static values and cells from the copy: they no
  * longer depend on the row that row_view_partition was given. The values of the last row end. */
 int row_view_keep_statics(struct row_view *v, struct err *e) MUST_CHECK;
+/* Begins to keep rows: the values of those before are given up, and the next row is the first. laid_out: the
+ * engine has laid out the next row already. */
+void row_view_first(struct row_view *v, bool laid_out);
+/* The next row goes beside the n that are kept, n less than n_rows; called before the engine lays it
+ * out. */
+static inline void row_view_next(struct row_view *v, uint32_t n) {
+    const struct schema_table *t = v->layout->table;
+    struct value *end = v->room + (size_t)v->n_rows * v->stride, *to = v->first + (size_t)n * v->stride;
+    if (to >= end) to -= (size_t)v->n_rows * v->stride;
+    uint32_t n_pk = t->n_partition_key, statics = n_pk + t->n_clustering;
+    for (uint32_t i = 0; i < n_pk; i++) to[i] = v->first[i];
+    for (uint32_t i = statics; i < statics + t->n_static; i++) to[i] = v->first[i];
+    v->values = v->laid.values = to;
+}
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;
-/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the
- * key was written as. */
-static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
-    const struct schema_table *t = v->layout->table;
-    if (row->key_image.p || !cql_key_decode_int(schema_clustering(t, 0)->desc, row->ck, v->key_room)) return false;
-    v->values[t->n_partition_key] = value_of(v->key_room, sizeof(v->key_room));
-    return true;
-}
 /* The times of a static or regular column of the current row; for collections: of all their cells
  * together. */
 struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c);

@@ -45,7 +45,8 @@ struct count {
     const struct schema_table *t;
     struct arena arena, values; /* of the layout; of the view */
     struct row_view view;
-    struct size_parts rows, statics;
+    struct row_sizer sizer;
+    struct size_sum rows, statics;
 };
 
 static int count_init(struct count *c, const struct table_sizes *s, const struct schema_table *t, struct err *e) {
@@ -53,7 +54,10 @@ static int count_init(struct count *c, const struct table_sizes *s, const struct
     arena_init(&c->arena, CHUNK, 0);
     arena_init(&c->values, CHUNK, 0);
     const struct row_view_layout *layout = row_view_layout_of_cells(t, &c->arena);
-    return layout ? row_view_init(&c->view, layout, &c->values, e) : err_nomem(e);
+    if (!layout) return err_nomem(e);
+    if (row_view_init(&c->view, layout, &c->values, e)) return -1;
+    row_sizer_init(&c->sizer, &c->view, &s->rules);
+    return 0;
 }
 
 static void count_fini(struct count *c) {
@@ -63,14 +67,15 @@ static void count_fini(struct count *c) {
 
 static int add_partition(struct count *c, const struct eng_item *item, struct err *e) {
     if (row_view_partition(&c->view, item->part.key, item->has_static ? &item->statics : NULL, e)) return -1;
+    row_sizer_partition(&c->sizer);
     if (item->has_static) row_size_add_static(&c->statics, &c->view);
-    row_size_add_markers(&c->rows, &c->s->rules, &c->view, item->n_markers);
+    row_size_add_markers(&c->rows, &c->sizer, item->n_markers);
     return 0;
 }
 
 static int add_row(struct count *c, const struct eng_row *row, struct err *e) {
     if (row_view_row(&c->view, row, e)) return -1;
-    row_size_add(&c->rows, &c->s->rules, &c->view);
+    row_size_add(&c->rows, &c->sizer);
     return 0;
 }
 
@@ -102,10 +107,9 @@ static int count_bucket(const struct table_sizes *s, const struct schema_table *
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
     if (scan) rc = add_items(&c, scan, patience, e);
     if (scan) eng_scan_close(scan);
-    uint64_t bytes = size_row_storage_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows);
     *out = (struct table_size){.rows = c.rows.rows,
                                .static_rows = c.statics.rows,
-                               .bytes = bytes + size_static_bytes(&c.statics)};
+                               .bytes = size_storage_bytes(s->rules.size_model, &c.rows) + c.statics.bytes};
     count_fini(&c);
     return scan ? rc : -1;
 }
@@ -235,8 +239,7 @@ static uint64_t units_of(const struct table_sizes *s, const struct schema_table 
     if (!rc && eng_row_resolve(&row, ENG_NO_TS, ENG_NEVER_EXPIRES, NULL)) {
         const struct eng_item item = {.part = x->part, .has_static = is_static, .statics = row};
         if (!add_partition(&c, &item, &e) && (is_static || !add_row(&c, &row, &e)))
-            bytes = size_row_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows) +
-                    size_static_bytes(&c.statics);
+            bytes = c.rows.bytes + c.statics.bytes;
     }
     count_fini(&c);
     return size_write_steps(bytes);

@@ -53,7 +53,7 @@ static int compile_describe(struct compile *c, const struct ast_stmt *ast, struc
 /* ---- rows ---- */
 
 static int emit(struct answer *a, const struct value *values) {
-    if (a->r->sink->row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
+    if (row_sink_row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
     a->r->cost->rows_returned++;
     return 0;
 }

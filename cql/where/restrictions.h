@@ -131,6 +131,6 @@ int where_slices(const struct where_plan *w, struct evaluation *ev, struct eng_s
 struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) MUST_CHECK;
 /* Whether the row passes. The view must hold the columns of where_columns. */
-bool where_filters_match(const struct where_filters *f, const struct row_view *v);
+bool where_filters_match(const struct where_filters *f, const struct value *row);
 /* Marks the columns that the filters use, by ordinal. */
 void where_columns(const struct where_plan *w, bool *wanted);

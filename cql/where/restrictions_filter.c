@@ -142,9 +142,9 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct eval
  * null. */
 enum { NO_ORDER = 2 };
 
-static int compare(const struct where_step *s, const struct row_view *v, const struct value *with, uint32_t n) {
+static int compare(const struct where_step *s, const struct value *row, const struct value *with, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        struct value mine = v->values[s->columns[i]->ordinal];
+        struct value mine = row[s->columns[i]->ordinal];
         if (value_is_null(mine)) return NO_ORDER;
         int c = cql_value_compare(s->columns[i]->type, value_slice(mine), value_slice(with[i]));
         if (c) return c < 0 ? -1 : 1;
@@ -169,33 +169,33 @@ static bool collection_has(const struct cql_type *t, struct value collection, co
     return false;
 }
 
-static bool matches(const struct bound_filter *f, const struct row_view *v) {
+static bool matches(const struct bound_filter *f, const struct value *row) {
     const struct where_step *s = f->step;
     const struct schema_column *c = s->columns[0];
     switch (s->kind) {
     case STEP_RANGE:
-        if (value_is_null(v->values[c->ordinal])) return false;
+        if (value_is_null(row[c->ordinal])) return false;
         if (f->from) {
-            int order = compare(s, v, f->from, s->from.n);
+            int order = compare(s, row, f->from, s->from.n);
             if (order == NO_ORDER || order < 0 || (order == 0 && !s->from.inclusive)) return false;
         }
         if (f->to) {
-            int order = compare(s, v, f->to, s->to.n);
+            int order = compare(s, row, f->to, s->to.n);
             if (order == NO_ORDER || order > 0 || (order == 0 && !s->to.inclusive)) return false;
         }
         return true;
-    case STEP_CONTAINS: return collection_has(c->type, v->values[c->ordinal], NULL, &f->values[0]);
-    case STEP_CONTAINS_KEY: return collection_has(c->type, v->values[c->ordinal], &f->values[0], NULL);
-    case STEP_ELEMENT: return collection_has(c->type, v->values[c->ordinal], &f->values[0], &f->values[1]);
+    case STEP_CONTAINS: return collection_has(c->type, row[c->ordinal], NULL, &f->values[0]);
+    case STEP_CONTAINS_KEY: return collection_has(c->type, row[c->ordinal], &f->values[0], NULL);
+    case STEP_ELEMENT: return collection_has(c->type, row[c->ordinal], &f->values[0], &f->values[1]);
     case STEP_EQ: case STEP_IN: break;
     }
     for (uint32_t i = 0; i < f->n_values; i++)
-        if (compare(s, v, f->values + (size_t)i * s->n_columns, s->n_columns) == 0) return true;
+        if (compare(s, row, f->values + (size_t)i * s->n_columns, s->n_columns) == 0) return true;
     return false;
 }
 
-bool where_filters_match(const struct where_filters *f, const struct row_view *v) {
+bool where_filters_match(const struct where_filters *f, const struct value *row) {
     for (uint32_t i = 0; i < f->n; i++)
-        if (!matches(&f->filters[i], v)) return false;
+        if (!matches(&f->filters[i], row)) return false;
     return true;
 }

@@ -106,7 +106,6 @@ enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, c
     r->cost->keyspace = t->keyspace->name;
     r->cost->table = t->name;
     r->cost->object = t->object;
-    r->cost->n_columns = (uint16_t)t->n_columns;
     r->cost->is_logged_batch = batch->kind == BATCH_LOGGED;
     return write_run(r, batch, items, n);
 }

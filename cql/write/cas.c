@@ -304,13 +304,13 @@ static int put_row(struct cas *c, const struct row_view *v, const struct schema_
         const struct schema_column *col = columns[i];
         out[i + 1] = schema_column_is_key(col) || c->reads[col->ordinal] ? v->values[col->ordinal] : value_null();
     }
-    return c->r->sink->row(c->r->sink, out);
+    return row_sink_row(c->r->sink, out);
 }
 
 int cas_answer_alone(struct cas *c, bool applied) {
     const uint8_t flag = applied;
     const struct value v = value_of(&flag, 1);
-    return begin(c, NULL, 0) || c->r->sink->row(c->r->sink, &v) ? -1 : 0;
+    return begin(c, NULL, 0) || row_sink_row(c->r->sink, &v) ? -1 : 0;
 }
 
 int cas_answer(struct cas *c, bool applied) {

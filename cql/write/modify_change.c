@@ -31,16 +31,19 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->key = part->key;
     c->key_types = p->table->key_types;
     c->n_key_types = p->table->n_partition_key;
-    c->n_columns = (uint16_t)p->table->n_columns;
     c->regions = p->regions;
     c->image.known = w->whole ? IMAGE_AS_WRITTEN : IMAGE_UNKNOWN;
     return c;
 }
 
+static struct size_rule row_rule(const struct modify_write *w) {
+    return size_rule_of(w->r->cost->size_model, w->plan->table->n_columns);
+}
+
 /* Key columns of an address: INSERT has their values, the others decode them from the keys. */
 static int cost_keys(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct schema_table *t = w->plan->table;
-    enum size_model model = w->r->cost->size_model;
+    const struct size_rule rule = row_rule(w), of_statics = size_rule_of_statics();
     const struct value *v = w->key_values;
     if (!v) {
         struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
@@ -51,14 +54,14 @@ static int cost_keys(struct modify_write *w, struct mutation *m, const struct ro
             return -1;
         v = values;
     }
+    if (c->has_row) size_add_row(&c->row, &rule);
+    if (c->has_static) size_add_row(&c->statics, &of_statics);
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        if (c->has_row) size_add_partition_key(&c->row, model, t->columns[i].type, v[i]);
-        if (c->has_static) size_add_partition_key(&c->statics, SIZE_DOCUMENTED_2022, t->columns[i].type, v[i]);
+        if (c->has_row) size_add_partition_key(&c->row, &rule, t->columns[i].type, v[i]);
+        if (c->has_static) size_add_partition_key(&c->statics, &of_statics, t->columns[i].type, v[i]);
     }
-    c->row.rows = c->has_row;
-    c->statics.rows = c->has_static;
     for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
-        size_add_clustering(&c->row, model, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
+        size_add_clustering(&c->row, &rule, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
     for (uint32_t i = 0; key && i < t->n_clustering; i++) m->data_bytes += value_slice(v[t->n_partition_key + i]).n;
     return 0;
 }
@@ -79,7 +82,10 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
         row_view_partition(&v, part->key, statics, w->r->err))
         return -1;
     if (row_view_row(&v, row, w->r->err)) return -1;
-    if (row) row_size_add(&c->row, w->r->cost, &v);
+    struct row_sizer sizer;
+    row_sizer_init(&sizer, &v, w->r->cost);
+    row_sizer_partition(&sizer);
+    if (row) row_size_add(&c->row, &sizer);
     if (statics) row_size_add_static(&c->statics, &v);
     return 0;
 }
@@ -168,9 +174,8 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     if (nothing) return nothing < 0 ? -1 : 0;
     if (c && w->plan->kind != OP_DELETE) {
         bool is_static = op->column->kind == COLUMN_STATIC;
-        struct size_parts *to = is_static ? &c->statics : &c->row;
-        size_add_column(to, is_static ? SIZE_DOCUMENTED_2022 : w->r->cost->size_model, op->value_type, v);
-        to->n_nulls += value_is_null(v);
+        const struct size_rule rule = is_static ? size_rule_of_statics() : row_rule(w);
+        size_add_column(is_static ? &c->statics : &c->row, &rule, op->value_type, v);
     }
     switch (op->kind) {
     case MODIFY_SET:
@@ -321,12 +326,13 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
     measure(m, row);
     if (p->kind != OP_DELETE && p->has_timestamps)
-        c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
+        size_add_timestamps(&c->row, (uint64_t)w->r->cost->timestamp_size * c->row.n_columns);
     if (p->kind != OP_DELETE && (w->ttl || p->has_ttl)) {
-        c->row.ttl_rows = 1;
-        c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
+        const struct size_rule rule = row_rule(w);
+        uint64_t cells = p->table->n_partition_key + p->table->n_clustering;
         for (uint32_t i = 0; i < row->n_cells; i++)
-            c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
+            cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
+        size_add_ttl(&c->row, &rule, cells);
     }
     if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
     bool of_columns = p->kind != OP_INSERT && p->n_ops > 0;
@@ -372,9 +378,9 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
         c->has_static = !names_row;
         c->image.known = IMAGE_AS_WRITTEN;
     }
-    if (!c->has_static) c->statics = (struct size_parts){0};
+    if (!c->has_static) c->statics = (struct size_sum){0};
     if (!c->has_row) {
-        c->row = (struct size_parts){0};
+        c->row = (struct size_sum){0};
         c->row_key = (struct slice){0};
     }
     return 0;

@@ -40,6 +40,7 @@ struct row_sizing {
     struct arena rows, values; /* for the current row; for the view */
     struct arena laid[2];      /* in turns: cells of a row with more than one change applied */
     struct row_view view;
+    struct row_sizer sizer;     /* of the view */
     uint32_t n_rows, n_sweeps;
     struct touch *rows_touched; /* by kind and clustering key, changes of one row in their order */
     struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
@@ -89,8 +90,7 @@ static bool remains(struct eng_row *row, int64_t del_ts) {
 }
 
 static int add_size(struct row_sizing *f, struct op_write *to, const struct eng_row *row) {
-    const struct op_cost *cost = f->r->cost;
-    struct size_parts p = {0};
+    struct size_sum one = {0};
     bool is_static = row->kind == ENG_STATIC;
     if (row_view_partition(&f->view, f->m->part.key, is_static ? row : NULL, f->r->err)) return -1;
     if (is_static) {
@@ -98,9 +98,10 @@ static int add_size(struct row_sizing *f, struct op_write *to, const struct eng_
         return 0;
     }
     if (row_view_row(&f->view, row, f->r->err)) return -1;
-    row_size_add(&p, cost, &f->view);
-    size_parts_add(&to->image.row, &p);
-    to->image.row_steps += size_write_steps(size_row_bytes(cost->size_model, to->n_columns, &p));
+    row_sizer_partition(&f->sizer);
+    row_size_add(&one, &f->sizer);
+    size_sum_add(&to->image.row, &one);
+    to->image.row_steps += size_write_steps(one.bytes);
     return 0;
 }
 
@@ -349,7 +350,9 @@ static int size_partition(struct cql_run *r, const struct mutation *m, const str
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);
     for (int i = 0; i < 2; i++) arena_init_in(&f.laid[i], r->arena->share, CHUNK, 0);
-    int rc = row_view_init(&f.view, layout, &f.values, r->err) || walk_all(&f) ? -1 : 0;
+    int rc = row_view_init(&f.view, layout, &f.values, r->err);
+    if (rc == 0) row_sizer_init(&f.sizer, &f.view, r->cost);
+    if (rc == 0) rc = walk_all(&f);
     for (int i = 0; i < 2; i++) arena_fini(&f.laid[i]);
     arena_fini(&f.values);
     arena_fini(&f.rows);

@@ -211,14 +211,13 @@ int write_rules_sized(struct cql_run *r, const struct compat *k) {
     if (LIKELY(!write_rules_on(r))) return 0;
     for (const struct op_write *c = r->cost->writes; c; c = c->next) {
         if (c->kind == OP_DELETE) continue;
-        enum size_model model = r->cost->size_model;
         struct compat of = compat_in(r, k);
         compat_is_of(&of, c->keyspace, c->table);
         bool found = c->image.known == IMAGE_FOUND;
-        const struct size_parts row_after = found ? c->image.row : size_row_without_nulls(model, &c->row);
-        const struct size_parts statics_after = found ? c->image.statics : size_statics_without_nulls(&c->statics);
-        uint64_t row = c->has_row ? size_row_storage_bytes(model, c->n_columns, &row_after) : 0;
-        uint64_t statics = c->has_static ? size_static_bytes(&statics_after) : 0;
+        const struct size_sum row_after = found ? c->image.row : size_row_without_nulls(&c->row);
+        const struct size_sum statics_after = found ? c->image.statics : size_statics_without_nulls(&c->statics);
+        uint64_t row = c->has_row ? size_storage_bytes(r->cost->size_model, &row_after) : 0;
+        uint64_t statics = c->has_static ? statics_after.bytes : 0;
         if (row > QUOTA_ROW_BYTES && compat_refuse(&of, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES))
             return -1;
         if (statics > QUOTA_STATIC_BYTES &&

@@ -13,6 +13,7 @@ struct range_iter {
     const struct kv_iter_spec *spec;
     struct engi_range_look look;
     struct engi_cached_range *range;   /* NULL: below answers */
+    struct engi_cached_range *left;    /* that was left for below; NULL: none. Its rows stay */
     uint32_t at;            /* index of the cached range's key that the iterator stands on */
     bool back;              /* the scan goes down */
     bool has_low, has_high; /* the cached range covers the scan's range on this side */
@@ -194,10 +195,10 @@ static int leave(struct range_iter *i, enum kv_move move, struct slice key, stru
     bool same = engi_range_cache_holds(i->eng, &i->look);
     if (i->began && !same) return KV_INCOMPLETE;
     i->range = NULL;
+    i->left = range;
+    i->it.stays = false;
     engi_range_cache_count(i->eng, &i->look, false);
-    int got = go_on(i, range, move, key, same, e);
-    engi_cached_range_unref(range);
-    return got;
+    return go_on(i, range, move, key, same, e);
 }
 
 /* ---- as an iterator ---- */
@@ -224,6 +225,7 @@ static void iter_free(struct kv_iter *it) {
     if (i->notes && has_notes(i)) engi_range_cache_keep(i->eng, &i->look, &i->draft);
     forget_notes(i);
     if (i->range) engi_cached_range_unref(i->range);
+    if (i->left) engi_cached_range_unref(i->left);
     if (i->below) i->below->ops->iter_free(i->below);
     free(i);
 }
@@ -233,6 +235,7 @@ static const struct kv_ops range_ops = {.iter_move = iter_move, .iter_free = ite
 static struct kv_iter *through_range(struct range_iter *i, struct engi_cached_range *range,
                                      const struct engi_range_want *want) {
     i->range = range;
+    i->it.stays = !POISONS; /* kv_iter_lend makes copies */
     fetch(range->bytes, 0, AHEAD / LINE);
     i->has_low = slice_cmp(range->lo, want->from) <= 0;
     i->has_high = slice_cmp(want->to, range->hi) <= 0;

@@ -25,7 +25,9 @@ enum {
     ROW_CHUNK = 8192,
     CACHE_ROWS_MAX = 1024,
     CACHE_BYTES_MAX = 512 << 10,
-    COVERED_MANY = 500
+    COVERED_MANY = 500,
+    KEPT_CHUNK = 16 << 10,
+    KEPT_MAX = 4096 /* bytes of a row that is copied so that it stays */
 };
 
 enum state {
@@ -50,6 +52,7 @@ struct eng_scan {
     struct op_cost unused_cost;
     struct kv_iter *it;
     struct arena spec_arena, partition_arena, row_arena;
+    struct arena kept; /* values of rows that stay, where the iterator's do not */
     struct engi_interval *slices, whole;
     uint32_t n_slices, slice; /* in scan order: in reverse from the last slice */
     struct buf prefix;        /* of the current partition */
@@ -67,6 +70,7 @@ struct eng_scan {
     bool static_expired; /* the static row is not visible, but its expired cells are delivered */
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
+    bool stays;                           /* the row's bytes do */
     bool on_key;                          /* the iterator stands on a key */
     uint32_t covered;                     /* rows of the partition passed over because a deletion covers them */
     bool fragmented;                         /* the partition has fragments of range tombstones */
@@ -184,6 +188,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     arena_init(&s->spec_arena, 1024, 0);
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
     arena_init(&s->row_arena, ROW_CHUNK, 0);
+    arena_init(&s->kept, KEPT_CHUNK, 0);
     engi_window_init(&s->window);
     buf_init(&s->prefix, 0);
     buf_init(&s->seek, 0);
@@ -215,6 +220,7 @@ void eng_scan_close(struct eng_scan *s) {
     arena_fini(&s->spec_arena);
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);
+    arena_fini(&s->kept);
     engi_window_fini(&s->window);
     buf_fini(&s->prefix);
     buf_fini(&s->seek);
@@ -538,14 +544,24 @@ static void pass_covered(struct eng_scan *s) {
     if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
 }
 
+/* The bytes of the row, which stay where that is asked for, but for a large row. */
+static inline struct slice row_bytes(struct eng_scan *s) {
+    struct slice bytes = s->it->value;
+    s->stays = s->it->stays;
+    if (LIKELY(s->stays || !s->spec.batches || bytes.n > KEPT_MAX)) return bytes;
+    struct slice copy = arena_dup(&s->kept, bytes);
+    s->stays = copy.p != NULL;
+    return s->stays ? copy : bytes;
+}
+
 /* With cells. */
-static int decode_row(struct eng_scan *s, int64_t del_ts, struct err *e) {
+static int decode_row(struct eng_scan *s, struct slice bytes, int64_t del_ts, struct err *e) {
     arena_reset(&s->row_arena);
-    int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
+    int visible = decode(s, bytes, &s->row_arena, del_ts, &s->row, e);
     if (visible < 0) return -1;
     if (!visible && del_ts != ENG_NO_TS) pass_covered(s);
     if (!visible && (s->spec.expired || s->spec.deletions)) {
-        if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
+        if (eng_row_decode(bytes, &s->row_arena, &s->row, e)) return -1;
         engi_dropped_hide(s->dropped, &s->row, false);
         visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
         if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
@@ -574,12 +590,16 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     if (fragment_ts > del_ts) del_ts = fragment_ts;
     s->expired = false;
     bool lays_out = s->spec.layout && !s->dropped && del_ts == ENG_NO_TS;
-    if (LIKELY(lays_out && rowi_lay_out(s->it->value, s->spec.layout, &s->shape, &s->row))) {
+    struct arena_mark mark = arena_mark(&s->kept);
+    struct slice bytes = row_bytes(s);
+    if (LIKELY(lays_out && rowi_lay_out(bytes, s->spec.layout, &s->shape, &s->row))) {
         count_row(s);
         s->state = AT_PENDING;
         return 0;
     }
-    return decode_row(s, del_ts, e);
+    int rc = decode_row(s, bytes, del_ts, e);
+    if (s->state != AT_PENDING) arena_rewind(&s->kept, mark);
+    return rc;
 }
 
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
@@ -600,6 +620,7 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     item->has_static = s->has_static;
     if (s->has_static) item->statics = s->statics;
     item->row = &s->row;
+    item->stays = s->stays;
     s->state = AT_NEXT;
     return 1;
 }
@@ -614,7 +635,7 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     s->row.kind = ENG_ROW;
     s->row.ck = key_rest(s);
     if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n ||
-                 !rowi_lay_out(it->value, s->spec.layout, &s->shape, &s->row))) {
+                 !rowi_lay_out(row_bytes(s), s->spec.layout, &s->shape, &s->row))) {
         s->state = AT_ROW;
         return 0;
     }
@@ -623,6 +644,7 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     s->expired = false;
     count_row(s);
     item->kind = ENG_ITEM_ROW; /* the other fields are still set from the row before */
+    item->stays = s->stays;
     return 1;
 }
 
@@ -644,6 +666,11 @@ static int leave_partition(struct eng_scan *s, struct eng_item *item) {
 void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
     s->rows_left = rows;
     s->bytes_left = bytes;
+}
+
+/* A row that is pending was given up to the caller as its partition's item, and is still to be given. */
+void eng_scan_begin_batch(struct eng_scan *s) {
+    if (s->state != AT_PENDING) arena_reset(&s->kept);
 }
 
 SELDOM static int walk(struct eng_scan *s, struct eng_item *item, struct err *e) {

@@ -128,7 +128,7 @@ static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, stru
         }
         if (LIKELY(i < ROWI_SHAPE_CELLS)) {
             memcpy(&shape->heads[i], p - CELL_MIN_BYTES, sizeof(shape->heads[i]));
-            shape->values[i] = &values[place];
+            shape->places[i] = (uint32_t)(place * sizeof(*values));
         }
         p += size;
     }
@@ -177,13 +177,14 @@ static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, cons
     if (bytes.n < HEAD_MIN_BYTES + 2 || load_u16(p) != (VERSION << 8 | HEAD_LIVE) || load_u16(p + HEAD_MIN_BYTES) != n)
         return false;
     p += HEAD_MIN_BYTES + 2;
+    if (UNLIKELY(n != to->to - to->from)) clear_values(to);
     for (uint32_t i = 0; i < n; i++) {
         uint16_t head;
         if (UNLIKELY(p > last)) return false;
         memcpy(&head, p, sizeof(head));
         uint32_t size = p[2];
         if (UNLIKELY(head != shape->heads[i])) return false;
-        struct value *v = shape->values[i];
+        struct value *v = (struct value *)((char *)to->values + shape->places[i]);
         p += CELL_MIN_BYTES;
         v->p = p;
         v->n = (int32_t)size;

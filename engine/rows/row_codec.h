@@ -47,17 +47,16 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 enum { ROWI_SHAPE_CELLS = 32 };
 
 /* The form of the row that was laid out last, if it has a marker: for each cell the bytes in front
- * of its value, and the position of the value. */
+ * of its value, and the value's offset in bytes from the first of the layout. */
 struct rowi_shape {
     uint32_t n; /* 0: it says nothing */
     uint16_t heads[ROWI_SHAPE_CELLS];
-    struct value *values[ROWI_SHAPE_CELLS];
+    uint32_t places[ROWI_SHAPE_CELLS];
 };
 
 /* Lays out the values of a row that is not deleted, has only plain cells, and no marker with a TTL,
  * and fills in r. Returns false for any other row, or a damaged one; the values are then undefined.
- * shape and r come from the call before, and the values are as that call left them, or r is not
- * laid_out. */
+ * shape and r come from the call before, or r is not laid_out. */
 bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) MUST_CHECK;
 
 struct rowi_writer {

@@ -29,19 +29,14 @@ void op_cost_class(struct op_cost *c, enum query_class class) {
     if (class > c->query_class) c->query_class = class;
 }
 
-void size_parts_add(struct size_parts *to, const struct size_parts *p) {
-    to->rows += p->rows;
-    to->n_pk += p->n_pk;
-    to->n_ck += p->n_ck;
-    to->n_columns += p->n_columns;
-    to->n_nulls += p->n_nulls;
-    to->pk_bytes += p->pk_bytes;
-    to->ck_bytes += p->ck_bytes;
-    to->column_bytes += p->column_bytes;
-    to->ck_fifths += p->ck_fifths;
-    to->ttl_rows += p->ttl_rows;
-    to->ttl_cells += p->ttl_cells;
-    to->timestamp_bytes += p->timestamp_bytes;
+void size_sum_add(struct size_sum *to, const struct size_sum *from) {
+    to->rows += from->rows;
+    to->bytes += from->bytes;
+    to->null_bytes += from->null_bytes;
+    to->n_columns += from->n_columns;
+    to->n_nulls += from->n_nulls;
+    to->ttl |= from->ttl;
+    to->timestamps |= from->timestamps;
 }
 
 uint64_t op_read_entities(const struct op_read *r) { return r->rows.rows + r->statics.rows; }

@@ -21,23 +21,15 @@ enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
 /* Ordered from the narrowest to the widest; a request has the widest class of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
-/* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static
- * rows, and the partition key that goes with them, are summed under SIZE_DOCUMENTED_2022 in both
- * models, because the newer model does not describe static data. Under that model, where all bytes
- * weigh the same, rows may be summed up in rows and column_bytes alone. */
-struct size_parts {
-    uint64_t rows;                  /* rows (or static rows) summed here */
-    uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
-    uint64_t pk_bytes, ck_bytes, column_bytes;
-    uint64_t n_nulls;               /* of n_columns: those that a write sets to null */
-    uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
-    /* rows with a TTL, or of a table with TTL; their columns, keys too, a non-frozen collection
-     * counting its elements */
-    uint64_t ttl_rows, ttl_cells;
-    uint64_t timestamp_bytes;     /* of columns with a client-side timestamp */
+/* Rows, or static rows, and their encoded bytes under the model (size.h). */
+struct size_sum {
+    uint64_t rows, bytes;
+    uint64_t null_bytes;         /* of bytes: those of columns that a write sets to null */
+    uint32_t n_columns, n_nulls; /* of a write: its columns without the keys; of those, the ones set to null */
+    bool ttl, timestamps;        /* some of the bytes are those of a TTL, of client-side timestamps */
 };
 
-void size_parts_add(struct size_parts *to, const struct size_parts *p);
+void size_sum_add(struct size_sum *to, const struct size_sum *from);
 
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */
 struct op_read {
@@ -46,7 +38,7 @@ struct op_read {
     bool one_partition;           /* token and key are those of the partition; else a range of tokens was read */
     int64_t token;
     struct slice key;             /* as struct eng_part has it */
-    struct size_parts rows, statics; /* of the data processed, returned or not */
+    struct size_sum rows, statics; /* of the data processed, returned or not */
     /* of those rows, the ones that were not returned because they */
     uint64_t filtered;   /* did not match */
     uint64_t past_limit; /* came after LIMIT was reached, on the same page */
@@ -68,7 +60,7 @@ struct op_image {
         IMAGE_AS_WRITTEN, /* row and statics of the op_write without nulls: all was written, or nothing */
         IMAGE_FOUND,
     } known;
-    struct size_parts row, statics; /* of the deletion of a range or a partition: of all rows together, */
+    struct size_sum row, statics;   /* of the deletion of a range or a partition: of all rows together, */
     uint64_t row_steps;             /* each of which is rounded on its own (size_write_steps) */
 };
 
@@ -79,7 +71,7 @@ struct op_write {
     enum op_write_kind kind;
     bool has_row, has_static;
     bool many;                  /* the deletion of a range or a partition */
-    struct size_parts row, statics;
+    struct size_sum row, statics;
     struct op_image image;
     bool conditional, applied;  /* LWT, and whether its condition held */
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
@@ -91,7 +83,6 @@ struct op_write {
     const struct cql_type *const *key_types; /* of the n_key_types columns of the key; schema snapshot's */
     uint32_t n_key_types;
     bool left_out;              /* write_keep_half has taken it out of the list */
-    uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
     /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
     struct slice row_key;
@@ -120,7 +111,6 @@ struct op_cost {
     struct op_read *reads, *reads_tail;
     struct op_write *writes, *writes_tail;
     const char *keyspace, *table; /* first table touched; of the schema snapshot */
-    uint16_t n_columns;           /* of that table, for the size of a column id */
     uint32_t object;              /* of that table, of the catalogue */
 };
 

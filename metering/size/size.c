@@ -7,6 +7,9 @@
 #include "types/decimal.h"
 #include "types/family.h"
 
+/* Bytes of a value that is set to null, under SIZE_CURRENT ("Estimate row size"). */
+enum { SIZE_CURRENT_NULL = 1 };
+
 /* "Approximately one byte for two significant digits, and one": zeros at either end are not significant. */
 static uint64_t digits_size(const char *digits, size_t n) {
     while (n > 1 && digits[n - 1] == '0') n--;

@@ -1,9 +1,9 @@
 /* Encoded sizes of values, as capacity units are computed from ("Estimate row size",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html).
  *
- * The size models differ in the size of a value (size.c) and in the overhead of a row (size_row.c).
- * cql sums struct size_parts while it works. Metering turns them into bytes; so does cql where a
- * page ends after a number of bytes.
+ * The size models differ in the size of a value (size.c) and in what a row adds to its values (struct
+ * size_rule). cql adds each row that a request reads or writes to a struct size_sum, and metering
+ * charges by the bytes in it.
  */
 #pragma once
 
@@ -25,23 +25,51 @@ static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model 
 uint64_t cql_items_size(enum size_model model);
 uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item);
 
-/* Add one column of the kind to the parts of one row. */
-static inline void size_add_partition_key(struct size_parts *p, enum size_model model, const struct cql_type *t,
+/* What a row adds to the sizes of its values, in bytes. */
+struct size_rule {
+    enum size_model values;                     /* the model that its values are sized by */
+    uint32_t row, pk_column, ck_column, column; /* for the row, and for each of its columns by their kind */
+    uint32_t keys;                              /* the bytes of keys count so many times */
+    bool ck_fifths;                             /* and those of clustering columns one more for each started five */
+    uint32_t ttl;                               /* for a row with a TTL, and for each of its columns and elements */
+};
+/* table_columns: of the table, since the size of a column's id depends on their number. */
+struct size_rule size_rule_of(enum size_model model, uint32_t table_columns);
+/* For static data: alike in both models, because the newer one does not describe it. */
+struct size_rule size_rule_of_statics(void);
+
+/* These add to the sum: a row without its columns, and one column of the kind. */
+static inline void size_add_row(struct size_sum *to, const struct size_rule *rule) {
+    to->rows++;
+    to->bytes += rule->row;
+}
+static inline void size_add_partition_key(struct size_sum *to, const struct size_rule *rule, const struct cql_type *t,
                                           struct value v) {
-    p->n_pk++;
-    p->pk_bytes += cql_value_size(t, model, v);
+    to->bytes += rule->pk_column + rule->keys * cql_value_size(t, rule->values, v);
 }
-static inline void size_add_clustering(struct size_parts *p, enum size_model model, const struct cql_type *t,
+static inline void size_add_clustering(struct size_sum *to, const struct size_rule *rule, const struct cql_type *t,
                                        struct value v) {
-    uint64_t size = cql_value_size(t, model, v);
-    p->n_ck++;
-    p->ck_bytes += size;
-    p->ck_fifths += (size + 4) / 5;
+    uint64_t size = cql_value_size(t, rule->values, v);
+    to->bytes += rule->ck_column + rule->keys * size + (rule->ck_fifths ? (size + 4) / 5 : 0);
 }
-static inline void size_add_column(struct size_parts *p, enum size_model model, const struct cql_type *t,
+/* v may be null: a write sets it. */
+static inline void size_add_column(struct size_sum *to, const struct size_rule *rule, const struct cql_type *t,
                                    struct value v) {
-    p->n_columns++;
-    p->column_bytes += cql_value_size(t, model, v);
+    uint64_t size = rule->column + cql_value_size(t, rule->values, v);
+    to->bytes += size;
+    to->n_columns++;
+    if (!value_is_null(v)) return;
+    to->n_nulls++;
+    to->null_bytes += size;
+}
+/* A TTL of a row with so many columns and elements, keys too; timestamps of so many bytes. */
+static inline void size_add_ttl(struct size_sum *to, const struct size_rule *rule, uint64_t cells) {
+    to->bytes += rule->ttl * (1 + cells);
+    to->ttl = true;
+}
+static inline void size_add_timestamps(struct size_sum *to, uint64_t bytes) {
+    to->bytes += bytes;
+    to->timestamps |= bytes > 0;
 }
 
 /* Write units are counted in started KiB ("Read/write capacity modes",
@@ -58,18 +86,9 @@ struct table_size {
     uint64_t rows, static_rows, bytes;
 };
 
-/* Bytes of a value that is set to null, under SIZE_CURRENT ("Estimate row size"). */
-enum { SIZE_CURRENT_NULL = 1 };
-/* Overhead of a row and of its key columns under SIZE_DOCUMENTED_2022 (the reference on Amazon
- * Keyspaces, section 0, generation 1). */
-enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
-/* Encoded bytes of the rows that the parts sum up: for throughput, and for storage. */
-uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-/* The parts that remain stored after a write of all of them. A null is not stored, and static data
- * of nulls alone leaves nothing. */
-struct size_parts size_row_without_nulls(enum size_model model, const struct size_parts *p);
-struct size_parts size_statics_without_nulls(const struct size_parts *p);
-/* Encoded bytes of static data: alike in both models; the parts are summed under
- * SIZE_DOCUMENTED_2022. */
-uint64_t size_static_bytes(const struct size_parts *p);
+/* What the rows take as stored data; size_sum.bytes is what they take for throughput. */
+uint64_t size_storage_bytes(enum size_model model, const struct size_sum *rows);
+/* What remains stored after a write. A null is not stored, and static data of nulls alone leaves
+ * nothing. */
+struct size_sum size_row_without_nulls(const struct size_sum *written);
+struct size_sum size_statics_without_nulls(const struct size_sum *written);

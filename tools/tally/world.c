@@ -40,7 +40,10 @@ struct world {
 };
 
 static int take_meta(struct row_sink *s, const struct result_meta *meta) { return (void)s, (void)meta, 0; }
-static int take_row(struct row_sink *s, const struct value *values) { return (void)s, (void)values, 0; }
+static int take_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
+    (void)s, (void)rows, (void)n;
+    return 0;
+}
 static void restart_rows(struct row_sink *s) { (void)s; }
 static size_t bytes_taken(const struct row_sink *s) { return (void)s, 0; }
 
@@ -108,7 +111,7 @@ struct world *world_new(const struct world_options *o, struct err *e) {
     clock_control_init(&w->clock, &clock_real);
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
     buf_init(&w->paging, 0);
-    w->sink = (struct row_sink){.begin = take_meta, .row = take_row, .restart = restart_rows, .bytes = bytes_taken};
+    w->sink = (struct row_sink){.begin = take_meta, .rows = take_rows, .restart = restart_rows, .bytes = bytes_taken};
     if (!open_catalog(w, e) && !open_admission(w, e) && !open_database(w, e)) return w;
     world_free(w);
     return NULL;

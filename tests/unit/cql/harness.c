@@ -10,43 +10,25 @@ static int sink_begin(struct row_sink *s, const struct result_meta *meta) {
     return 0;
 }
 
-static int sink_row(struct row_sink *s, const struct value *values) {
+static int sink_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
     struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
-    if (h->n_rows++) buf_u8(&h->rows, ';');
-    for (uint32_t i = 0; i < h->meta->n; i++) {
-        if (i) buf_u8(&h->rows, ',');
-        if (value_is_null(values[i])) buf_put_str(&h->rows, "null");
-        else cql_value_text(h->meta->columns[i].type, value_slice(values[i]), &h->rows);
+    if (n > h->most_rows) h->most_rows = n;
+    for (uint32_t row = 0; row < n; row++) {
+        if (h->n_rows++) buf_u8(&h->rows, ';');
+        for (uint32_t i = 0; i < h->meta->n; i++) {
+            struct value v = rows[row][i];
+            if (i) buf_u8(&h->rows, ',');
+            if (value_is_null(v)) buf_put_str(&h->rows, "null");
+            else cql_value_text(h->meta->columns[i].type, value_slice(v), &h->rows);
+        }
     }
     return 0;
-}
-
-static uint8_t *sink_place(struct row_sink *s, const uint8_t **end) {
-    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
-    *end = h->room + sizeof(h->room);
-    return h->room;
-}
-
-static void sink_took(struct row_sink *s, const uint8_t *end, uint32_t n) {
-    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
-    struct value values[32];
-    struct rd r = rd_of(slice_of(h->room, (size_t)(end - h->room)));
-    assert_in_range(h->meta->n, 1, ARRAY_LEN(values));
-    h->n_streamed += n;
-    for (; n; n--) {
-        for (uint32_t i = 0; i < h->meta->n; i++) {
-            int32_t size = (int32_t)rd_u32(&r);
-            values[i] = size < 0 ? value_null() : value_of_slice(rd_bytes(&r, (size_t)size));
-        }
-        assert_int_equal(sink_row(s, values), 0);
-    }
-    assert_true(!r.bad && rd_left(&r) == 0);
 }
 
 static void sink_restart(struct row_sink *s) {
     struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
     h->meta = NULL;
-    h->n_rows = h->n_streamed = 0;
+    h->n_rows = h->most_rows = 0;
     buf_clear(&h->rows, 1 << 20);
 }
 
@@ -61,11 +43,9 @@ static void open_with(struct harness *h, enum tally_mode mode, const char *data_
     h->data_dir = data_dir;
     h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
     h->sink = (struct row_sink){.begin = sink_begin,
-                                .row = sink_row,
+                                .rows = sink_rows,
                                 .restart = sink_restart,
-                                .bytes = sink_bytes,
-                                .place = sink_place,
-                                .took = sink_took};
+                                .bytes = sink_bytes};
     struct eng_options eo = {.data_dir = data_dir,
                              .durability = ENG_NONE,
                              .block_cache_bytes = block_cache_bytes,

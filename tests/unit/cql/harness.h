@@ -14,7 +14,6 @@
 
 struct access_control;
 
-enum { HARNESS_ROOM = 300 };
 
 struct harness_clock {
     struct clock clock;
@@ -34,8 +33,7 @@ struct harness {
     struct err err;
     struct op_cost cost;
     struct row_sink sink;
-    uint8_t room[HARNESS_ROOM]; /* where rows that are sent as they are stored are put, a few at a time */
-    uint32_t n_streamed;        /* rows of the newest request that were */
+    uint32_t most_rows;         /* of the newest request, in one batch */
     const struct result_meta *meta;
     struct buf rows;       /* text of the newest result */
     uint32_t n_rows;

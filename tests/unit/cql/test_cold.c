@@ -255,9 +255,9 @@ static void add_charges(const struct harness *h, struct buf *out) {
         const struct op_image *stood = &w->image;
         snprintf(text, sizeof(text),
                  " (kind %d of %llu and %llu bytes; it stood %d: %llu rows of %llu bytes, statics of %llu)", w->kind,
-                 (unsigned long long)w->row.column_bytes, (unsigned long long)w->statics.column_bytes, stood->known,
-                 (unsigned long long)stood->row.rows, (unsigned long long)stood->row.column_bytes,
-                 (unsigned long long)stood->statics.column_bytes);
+                 (unsigned long long)w->row.bytes, (unsigned long long)w->statics.bytes, stood->known,
+                 (unsigned long long)stood->row.rows, (unsigned long long)stood->row.bytes,
+                 (unsigned long long)stood->statics.bytes);
         buf_put_str(out, text);
     }
 }

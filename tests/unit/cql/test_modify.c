@@ -283,13 +283,11 @@ static void test_write_cost_of_founding_examples(void **state) {
     const struct op_write *w = h->cost.writes;
     assert_non_null(w);
     assert_true(w->has_static && !w->has_row);
-    assert_int_equal(w->statics.pk_bytes, 8);
-    assert_int_equal(w->statics.column_bytes, 4);
+    assert_int_equal(w->statics.bytes, 104 + 2 * (3 + 4) + 4);
     run_ok(h, "INSERT INTO f (a, b, c, d, e, s) VALUES (2, 3, 4, 5, 6, 7)");
     w = h->cost.writes;
     assert_true(w->has_static && w->has_row && !w->next);
-    assert_int_equal(w->row.pk_bytes + w->row.ck_bytes + w->row.column_bytes, 20);
-    assert_int_equal(w->row.n_pk + w->row.n_ck + w->row.n_columns, 5);
+    assert_int_equal(w->row.bytes, 100 + 2 * (3 + 4) + 2 * (4 + 4) + 4);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)

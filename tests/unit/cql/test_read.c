@@ -13,36 +13,45 @@
 
 enum { ROWS_MAX = 16, AGAIN = -99 /* among rows: the source pauses */ };
 
-/* What it hands on: pairs of k and c. */
+/* What it hands on: pairs of k and c, in batches of one partition. */
 struct fake {
     struct read_source base;
     int32_t rows[ROWS_MAX][2];
     uint32_t n, at;
-    uint8_t bytes[8];
-    struct value values[2];
+    uint8_t bytes[ROWS_MAX][8];
+    struct value values[ROWS_MAX][2];
     int32_t partition; /* of the row handed on last */
     uint32_t unread;   /* calls */
     bool ends_page;
 };
 
-static enum read_pull fake_next(struct read_op *op, struct read_row *row) {
+static void fake_add(struct fake *f, const int32_t *row, struct read_batch *batch) {
+    struct value *values = f->values[batch->n];
+    for (int i = 0; i < 2; i++) {
+        uint8_t *bytes = f->bytes[batch->n] + 4 * i;
+        store_u32(bytes, (uint32_t)row[i]);
+        values[i] = value_of(bytes, 4);
+    }
+    batch->out[batch->n] = NULL;
+    batch->values[batch->n++] = values;
+}
+
+static enum read_pull fake_next(struct read_op *op, struct read_batch *batch) {
     struct fake *f = (struct fake *)op;
+    batch->n = 0;
+    batch->view = NULL;
+    assert_in_range(batch->most, 1, READ_BATCH);
     while (f->at < f->n && f->base.skip_partition && f->rows[f->at][0] == f->partition) f->at++;
     if (f->at == f->n) {
         f->base.page_end = f->ends_page;
         f->base.exhausted = !f->ends_page;
         return READ_END;
     }
-    const int32_t *r = f->rows[f->at++];
-    if (r[0] == AGAIN) return READ_AGAIN;
-    if (f->partition != r[0]) f->base.given = f->base.skip_partition = 0;
-    f->partition = r[0];
-    for (int i = 0; i < 2; i++) {
-        store_u32(f->bytes + 4 * i, (uint32_t)r[i]);
-        f->values[i] = value_of(f->bytes + 4 * i, 4);
-    }
-    *row = (struct read_row){.values = f->values};
-    return READ_ROW;
+    if (f->rows[f->at][0] == AGAIN) return f->at++, READ_AGAIN;
+    if (f->partition != f->rows[f->at][0]) f->base.given = f->base.skip_partition = 0;
+    f->partition = f->rows[f->at][0];
+    while (f->at < f->n && f->rows[f->at][0] == f->partition && batch->n < batch->most) fake_add(f, f->rows[f->at++], batch);
+    return READ_ROWS;
 }
 
 static void fake_unread(struct read_source *s) { ((struct fake *)s)->unread++; }
@@ -102,25 +111,27 @@ static void compile(struct read_test *t, const char *cql) {
 /* Pulls dry; result rows as text, "|" where a part ended. n: values of a row. */
 static const char *pull(struct read_op *op, uint32_t n, enum read_pull *last) {
     static char text[512];
-    struct read_row row;
+    struct read_batch batch = {.most = READ_BATCH};
     size_t at = 0;
     text[0] = 0;
-    while ((*last = read_next(op, &row)) == READ_ROW || *last == READ_AGAIN) {
-        if (*last == READ_AGAIN) {
-            at += (size_t)snprintf(text + at, sizeof(text) - at, "| ");
-            continue;
+    while ((*last = read_next(op, &batch)) == READ_ROWS || *last == READ_AGAIN) {
+        if (*last == READ_AGAIN) at += (size_t)snprintf(text + at, sizeof(text) - at, "| ");
+        for (uint32_t row = 0; *last == READ_ROWS && row < batch.n; row++) {
+            const struct value *values = batch.out[row] ? batch.out[row] : batch.values[row];
+            for (uint32_t i = 0; i < n; i++) {
+                long long v = value_is_null(values[i]) ? -1
+                              : values[i].n == 4       ? (int32_t)load_u32(values[i].p)
+                                                       : (int64_t)load_u64(values[i].p);
+                at += (size_t)snprintf(text + at, sizeof(text) - at, "%lld%s", v, i + 1 < n ? "," : " ");
+            }
         }
-        const struct value *values = row.out ? row.out : row.values;
-        for (uint32_t i = 0; i < n; i++) {
-            long long v = value_is_null(values[i]) ? -1
-                          : values[i].n == 4       ? (int32_t)load_u32(values[i].p)
-                                                   : (int64_t)load_u64(values[i].p);
-            at += (size_t)snprintf(text + at, sizeof(text) - at, "%lld%s", v, i + 1 < n ? "," : " ");
-        }
+        batch.most = READ_BATCH;
     }
     if (at) text[at - 1] = 0;
     return text;
 }
+
+static const struct read_spec unlimited = {.limit = UINT64_MAX, .partition_limit = UINT64_MAX};
 
 static void test_filter_passes_so_many_rows_of_a_partition_and_then_skips_it(void **state) {
     struct read_test *t = *state;
@@ -152,8 +163,8 @@ static void test_group_hands_on_a_group_when_the_next_one_comes(void **state) {
     enum read_pull last;
     compile(t, "SELECT k, c, count(*), sum(c) FROM t GROUP BY k");
     set_rows(t, {1, 5}, {AGAIN, 0}, {1, 6}, {2, 7}, {AGAIN, 0}, {3, 8}, {3, 9});
-    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan), 0);
-    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan), 0);
+    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &unlimited), 0);
+    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan, 1), 0);
     assert_string_equal(pull(&p.op, 4, &last), "| 1,5,2,11 | 2,7,1,7 3,8,2,17");
     assert_int_equal(last, READ_END);
     assert_false(g.pending);
@@ -167,8 +178,8 @@ static void test_group_of_nothing_is_one_row_for_an_aggregate_and_none_for_group
         struct row_group g;
         struct row_project p;
         compile(t, grouped ? "SELECT count(*), max(c) FROM t GROUP BY k" : "SELECT count(*), max(c) FROM t");
-        assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan), 0);
-        assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan), 0);
+        assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &unlimited), 0);
+        assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan, 1), 0);
         assert_string_equal(pull(&p.op, 2, &last), grouped ? "" : "0,-1");
         row_group_fini(&g);
     }
@@ -179,11 +190,12 @@ static void test_group_skips_the_partition_that_has_its_groups(void **state) {
     struct row_group g;
     struct row_project p;
     enum read_pull last;
+    struct read_spec spec = unlimited;
+    spec.partition_limit = 1;
     compile(t, "SELECT k, c, count(*) FROM t GROUP BY k, c");
     set_rows(t, {1, 5}, {1, 5}, {1, 6}, {1, 7}, {2, 1});
-    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan), 0);
-    g.partition_limit = 1;
-    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan), 0);
+    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &spec), 0);
+    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan, 1), 0);
     assert_string_equal(pull(&p.op, 3, &last), "1,5,2 2,1,1");
     row_group_fini(&g);
 }
@@ -195,13 +207,13 @@ static void test_group_keeps_as_much_for_many_rows_as_for_few(void **state) {
     compile(t, "SELECT count(*), max(c), sum(c) FROM t");
     for (int many = 0; many < 2; many++) {
         struct row_group g;
-        assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan), 0);
+        assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &unlimited), 0);
         size_t before = t->h.arena.used;
         for (int round = 0; round < (many ? 400 : 1); round++) {
             set_rows(t, {1, 1}, {1, 2}, {1, 3}, {AGAIN, 0});
             t->source.at = 0;
-            struct read_row row;
-            while (read_next(&g.op, &row) != READ_AGAIN) {}
+            struct read_batch batch = {.most = READ_BATCH};
+            while (read_next(&g.op, &batch) != READ_AGAIN) {}
         }
         (void)pull(&g.op, 0, &last);
         used[many] = g.keep.used + t->h.arena.used - before;
@@ -220,7 +232,7 @@ static void test_order_sorts_by_the_columns_named_and_keeps_the_order_of_equals(
                             : "SELECT k, c FROM t WHERE k IN (1, 2) ORDER BY c");
         set_rows(t, {1, 2}, {1, 4}, {AGAIN, 0}, {2, 1}, {2, 2}, {3, 2});
         t->source.at = 0;
-        assert_int_equal(row_project_init(&p, &t->source.base.op, &t->r, t->plan), 0);
+        assert_int_equal(row_project_init(&p, &t->source.base.op, &t->r, t->plan, READ_BATCH), 0);
         row_order_init(&o, &p.op, &t->r, t->plan);
         assert_string_equal(pull(&o.op, 2, &last), reversed ? "| 1,4 1,2 2,2 3,2 2,1" : "| 2,1 1,2 2,2 3,2 1,4");
         row_order_fini(&o);
@@ -277,16 +289,19 @@ static void test_page_gives_the_row_of_the_next_group_back(void **state) {
     struct result_page page;
     struct paging_state next;
     enum read_pull last;
+    struct read_spec spec = unlimited;
+    spec.may_unread = true;
     compile(t, "SELECT k, count(*) FROM t GROUP BY k");
     set_rows(t, {1, 1}, {1, 2}, {2, 1}, {3, 1});
-    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan), 0);
-    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan), 0);
+    assert_int_equal(row_group_init(&g, &t->source.base.op, &t->source.base, &t->r, t->plan, &spec), 0);
+    assert_int_equal(row_project_init(&p, &g.op, &t->r, t->plan, 1), 0);
     result_page_init(&page, &p.op, &t->source.base);
     page.group = &g;
     page.rows_left = 2;
     assert_string_equal(pull(&page.op, 2, &last), "1,2 2,1");
     assert_true(result_page_next(&page, &next));
     assert_int_equal(t->source.unread, 1);
+    assert_int_equal(t->source.at, 4); /* the row of the next group was the last one read */
     row_group_fini(&g);
 }
 

@@ -17,7 +17,7 @@ struct fixture {
 static int setup(void **state) {
     struct fixture *f = test_calloc(1, sizeof *f);
     arena_init(&f->arena, 4096, 0);
-    f->cost = (struct op_cost){.arena = &f->arena, .n_columns = 3};
+    f->cost = (struct op_cost){.arena = &f->arena};
     *state = f;
     return 0;
 }
@@ -29,27 +29,21 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* A row that encodes to n bytes under the model of 2022. */
-static struct size_parts row_of(uint64_t n) {
-    return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 100};
-}
-static struct size_parts static_of(uint64_t n) {
-    return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 104};
-}
+/* A row, or a static row, that encodes to n bytes. */
+static struct size_sum row_of(uint64_t n) { return (struct size_sum){.rows = 1, .bytes = n, .n_columns = 1}; }
 
 static struct op_write *add_write(struct fixture *f, uint64_t row, uint64_t statics) {
     struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
-    w->n_columns = 3;
     w->has_row = row > 0;
     w->has_static = statics > 0;
     if (row) w->row = row_of(row);
-    if (statics) w->statics = static_of(statics);
+    if (statics) w->statics = row_of(statics);
     return w;
 }
 
 static void add_read(struct fixture *f, uint64_t rows, uint64_t bytes) {
     struct op_read *r = op_cost_read(&f->cost);
-    r->rows = (struct size_parts){.rows = rows, .column_bytes = bytes - 100 * rows};
+    r->rows = (struct size_sum){.rows = rows, .bytes = bytes};
 }
 
 static double total(struct fixture *f, enum charge_consistency consistency) {
@@ -142,7 +136,7 @@ static void test_read_static_joins_rows(void **state) {
     struct fixture *f = *state;
     struct op_read *r = op_cost_read(&f->cost);
     r->rows = row_of(4000);
-    r->statics = static_of(122);
+    r->statics = row_of(122);
     assert_true(total(f, CHARGE_STRONG) == 2);
     assert_int_equal(f->charge.row_bytes, 4000);
     assert_int_equal(f->charge.static_bytes, 122);
@@ -183,19 +177,13 @@ static void test_read_of_one_row_in_short(void **state) {
     for (unsigned i = 0; i < 7 * 2 * 2 * 3 * 2 * 2 * 2 * 2; i++) {
         unsigned k = i / 7;
         f->cost = (struct op_cost){.arena = &f->arena,
-                                   .n_columns = 3,
                                    .size_model = k & 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
         enum charge_consistency consistency = k & 2 ? CHARGE_STRONG : CHARGE_EVENTUAL;
         struct op_read *r = op_cost_read(&f->cost);
-        r->rows = (struct size_parts){.rows = k / 4 % 3, .column_bytes = bytes[i % 7] - 100};
+        r->rows = (struct size_sum){.rows = k / 4 % 3, .bytes = k / 4 % 3 ? bytes[i % 7] : 0};
         k /= 12;
-        /* its key beside its columns, as rows with more to say have it */
-        if (k & 1 || f->cost.size_model == SIZE_CURRENT) {
-            r->rows.n_pk = r->rows.n_columns = r->rows.rows;
-            r->rows.pk_bytes = 4 * r->rows.rows;
-            r->rows.timestamp_bytes = 20 * r->rows.rows;
-        }
-        if (k & 2) r->statics = static_of(200);
+        if (k & 1) r->rows.ttl = r->rows.timestamps = r->rows.rows > 0;
+        if (k & 2) r->statics = row_of(200);
         r->filtered = r->rows.rows && k & 4;
         f->cost.empty_partitions = k & 8;
         uint32_t halves = charge_row_read(&f->cost, consistency), told_too = r->halves;
@@ -315,7 +303,7 @@ static void test_deletion_by_what_was_there(void **state) {
     assert_true(has_rule(f, RULE_DELETE_ROW));
     struct op_write *w = add_image(f, OP_DELETE, 5000, 7);
     w->many = true;
-    w->image.statics = static_of(1500);
+    w->image.statics = row_of(1500);
     assert_true(total(f, CHARGE_STRONG) == 1 + 7 + 2); /* static data once, not twice */
     assert_true(has_rule(f, RULE_DELETE_EACH));
 }
@@ -336,15 +324,7 @@ static void test_current_model_writes(void **state) {
     f->cost.size_model = SIZE_CURRENT;
     struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
     w->has_row = true;
-    w->n_columns = 3;
-    w->row = (struct size_parts){.rows = 1,
-                                 .n_pk = 1,
-                                 .n_ck = 1,
-                                 .n_columns = 1,
-                                 .pk_bytes = 9,
-                                 .ck_bytes = 4,
-                                 .ck_fifths = 1,
-                                 .column_bytes = 500};
+    w->row = row_of(533);
     assert_true(total(f, CHARGE_STRONG) == 1);
     assert_int_equal(f->charge.row_bytes, 533);
     assert_true(has_rule(f, RULE_SIZE_CURRENT));
