@@ -2,9 +2,9 @@
  *
  * A path names one piece after another: a row by its key, or a scan of one partition or of a range
  * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
- * the visible ones, in batches of rows of one partition. Its state is its position in the partition: the next page goes on there when
- * this one ends now. A scan stays open between the parts of a long read; a part is bounded in the
- * rows and the bytes that the engine passes.
+ * the visible ones, in batches of rows of one partition. Its state is its position in the
+ * partition, where the next page continues. A scan stays open between the parts of a long read; a
+ * part is bounded in the rows and the bytes that the engine passes.
  */
 #pragma once
 

@@ -100,7 +100,9 @@ struct row_sink {
     /* Bytes of rows taken so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
 };
-MUST_CHECK static inline int row_sink_row(struct row_sink *s, const struct value *values) { return s->rows(s, &values, 1); }
+MUST_CHECK static inline int row_sink_row(struct row_sink *s, const struct value *values) {
+    return s->rows(s, &values, 1);
+}
 
 enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT_PREPARED, RESULT_SCHEMA_CHANGE };
 

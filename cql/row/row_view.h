@@ -10,8 +10,8 @@
  * A value points into the key, the static row or the row that the caller gave, or into the view's
  * arena; the view copies none of the three. Values of the key and of static columns are valid until
  * the next row_view_partition, those of a row until the next call of either (beside row_view_next),
- * and no longer than the memory that the caller gave. A caller that looks at static values after their row's memory is gone
- * calls row_view_keep_statics before.
+ * and no longer than the memory that the caller gave. A caller that looks at static values after
+ * their row's memory is gone calls row_view_keep_statics before.
  */
 #pragma once
 

@@ -50,7 +50,8 @@ static enum read_pull fake_next(struct read_op *op, struct read_batch *batch) {
     if (f->rows[f->at][0] == AGAIN) return f->at++, READ_AGAIN;
     if (f->partition != f->rows[f->at][0]) f->base.given = f->base.skip_partition = 0;
     f->partition = f->rows[f->at][0];
-    while (f->at < f->n && f->rows[f->at][0] == f->partition && batch->n < batch->most) fake_add(f, f->rows[f->at++], batch);
+    while (f->at < f->n && f->rows[f->at][0] == f->partition && batch->n < batch->most)
+        fake_add(f, f->rows[f->at++], batch);
     return READ_ROWS;
 }
 

@@ -14,7 +14,8 @@
 struct columns {
     uint32_t n, bytes;
 };
-static struct size_sum sum_of(const struct size_rule *rule, struct columns pk, struct columns ck, struct columns others) {
+static struct size_sum sum_of(const struct size_rule *rule, struct columns pk, struct columns ck,
+                              struct columns others) {
     static const uint8_t bytes[512];
     const struct cql_type *t = cql_type_scalar(CQL_BLOB);
     struct size_sum sum = {0};
