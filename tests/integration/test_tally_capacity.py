@@ -567,10 +567,10 @@ def test_a_workload_that_is_wrong_is_named(files, workload, words):
     ("r.csv", "customer,day,id\n1,2,three\n", "r.csv:2: "), ("r.csv", "day,id\n1,2\n", "r.csv:2: the row has no customer, which is of the partition key"),
     ("r.csv", 'customer,day,id,note\n1,2,3,"open\n', "r.csv:2: a quoted field has no end"), ("r.csv", "customer,customer\n1,1\n", "r.csv:1: the column customer is there twice"),
     ("r.csv", "customer,day,id\n", "r.csv:1: there are no rows"), ("r.csv", 'customer,day,id\n1,2,"3"x\n', "r.csv:2: something stands behind a quoted field"),
-    ("r.json", '{"customer": 1, "day": 2}\n{"customer": 1, "day" 2}\n', "r.json:2: an object is pairs of a name and a value"), ("r.json", "[1]", "r.json:1: a row is an object"),
+    ("r.json", '{"customer": 1, "day": 2}\n{"customer": 1, "day" 2}\n', "r.json:2: the row is not JSON: expected a colon at line 1, column 23 of the row"), ("r.json", "[1]", "r.json:1: a row is an object"),
     ("r.json", '[{"customer": 1, "day": 1, "id": 1}', "r.json:1: the array has no end"), ("r.json", '{"customer": 1, "what": 2}', "r.json:1: shop.orders has no column 'what'"),
-    ("r.json", '\n{"customer": 1, "day": "x", "id": 1}', "r.json:2: "), ("r.json", '{"customer": 1, "day": {"a": 1}}', "r.json:1: day: an object is no value of this type"),
-    ("r.json", '{"customer": 1, "note": "\\x"}', "r.json:1: note: a string has no end, or an escape that JSON does not know"),
+    ("r.json", '\n{"customer": 1, "day": "x", "id": 1}', "r.json:2: "), ("r.json", '{"customer": 1, "day": {"a": 1}}', "r.json:1: day: Expected an int value, but got an object: {\"a\": 1}"),
+    ("r.json", '{"customer": 1, "note": "\\x"}', "r.json:1: the row is not JSON: unknown escape sequence at line 1, column 27 of the row"),
 ])
 def test_a_sample_that_does_not_fit_is_named(files, file, text, words):
     rows = files.write(file, text)

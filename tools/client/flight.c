@@ -5,8 +5,7 @@
 
 int flight_init(struct flight *f, uint32_t n) {
     *f = (struct flight){.n = n,
-                         .slots = calloc(n, sizeof(*f->slots)),
-                         .free = calloc(n, sizeof(*f->free)),
+                         .slots = calloc(n, sizeof(*f->slots)), .free = calloc(n, sizeof(*f->free)),
                          .waiting = calloc(n, sizeof(*f->waiting))};
     if (!f->slots || !f->free || !f->waiting) {
         flight_fini(f);

@@ -121,9 +121,7 @@ static void on_response(struct load_conn *c, const struct wire_response *r) {
     struct flight_slot *s = &l->flight.slots[(size_t)(c - l->conns) * l->in_flight + r->stream];
     if (s->state != SLOT_FLYING) return;
     uint64_t now = load_now();
-    const struct load_answer a = {.response = r,
-                                  .now_ns = now,
-                                  .service_ns = now - s->sent_ns,
+    const struct load_answer a = {.response = r, .now_ns = now, .service_ns = now - s->sent_ns,
                                   .latency_ns = now > s->due_ns ? now - s->due_ns : 0};
     int64_t again = l->driver->answered(l->driver->arg, s, &a);
     if (again >= 0 && l->stopping) l->given_up++;
@@ -250,8 +248,7 @@ struct load *load_open(const struct client_options *const *options, unsigned n_o
     struct load *l = calloc(1, sizeof(*l));
     if (!l) return (void)err_nomem(e), NULL;
     *l = (struct load){.loop = ev_loop_new(EVBACKEND_EPOLL),
-                       .n = connections,
-                       .in_flight = in_flight,
+                       .n = connections, .in_flight = in_flight,
                        .alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
     l->conns = calloc(connections, sizeof(*l->conns));
     l->dirty = calloc(connections, sizeof(struct load_conn *));

@@ -158,9 +158,7 @@ size_t wire_parse(struct slice in, struct wire_response *out) {
     uint32_t n = load_u32(in.p + 5);
     if (in.n - NP_HEADER < n) return 0;
     *out = (struct wire_response){.version = in.p[0] & 0x7F,
-                                  .flags = in.p[1],
-                                  .stream = load_u16(in.p + 2),
-                                  .opcode = in.p[4],
+                                  .flags = in.p[1], .stream = load_u16(in.p + 2), .opcode = in.p[4],
                                   .body = slice_of(in.p + NP_HEADER, n)};
     /* the optional fields before the body: tracing id, warnings (a list of strings), and custom
      * payload (a map of strings to bytes) */

@@ -89,12 +89,9 @@ int tally_backup(int argc, char **argv) {
     struct eng_backup made;
     struct err e = {0};
     const struct flag flags[] = {
-        {.name = "data-dir",
-         .argument = "DIR",
-         .help = "the running server's data folder (tally-data)",
+        {.name = "data-dir", .argument = "DIR", .help = "the running server's data folder (tally-data)",
          .text = &b.data_dir},
-        {.name = "to",
-         .argument = "DIR",
+        {.name = "to", .argument = "DIR",
          .help = "folder of backups, made when it is not there; table files are shared by the backups in it",
          .text = &b.to},
         {.name = "keep", .argument = "N", .help = "how many backups stay, the newest; 0: all (0)", .number = &b.keep},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/table.h"
@@ -32,16 +33,15 @@ static int print_status(const struct capture_flags *f, struct client *c, struct 
     if (f->json) {
         struct buf out;
         buf_init(&out, 0);
-        buf_printf(&out, "{\"ok\":true,\"running\":%s,\"name\":", running ? "true" : "false");
-        buf_json_str(&out, slice_str(name));
-        buf_put_str(&out, ",\"path\":");
-        buf_json_str(&out, slice_str(path));
-        buf_printf(&out,
-                   ",\"requests\":%" PRId64 ",\"dropped\":%" PRId64 ",\"bytes\":%" PRId64 ",\"max_bytes\":%" PRId64
-                   ",\"reason\":",
-                   client_int(&a.rows, "requests"), client_int(&a.rows, "dropped"), client_int(&a.rows, "bytes"),
-                   client_int(&a.rows, "max_bytes"));
-        buf_json_str(&out, slice_str(reason));
+        json_open(&out, NULL, '{');
+        json_flag(&out, "ok", true);
+        json_flag(&out, "running", running);
+        json_str(&out, "name", name);
+        json_str(&out, "path", path);
+        static const char *const counts[] = {"requests", "dropped", "bytes", "max_bytes"};
+        for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+            json_count(&out, counts[i], (uint64_t)client_int(&a.rows, counts[i]));
+        json_str(&out, "reason", reason);
         printf("%.*s}\n", SLICE_FMT(buf_slice(&out)));
         buf_fini(&out);
         return 0;
@@ -72,15 +72,6 @@ static int change(const struct capture_flags *f, struct client *c, struct err *e
     return client_ask(c, text, &a, e);
 }
 
-static int on_server(struct capture_flags *f, struct err *e) {
-    struct client c = {0};
-    int rc = remote_connect(&f->remote, &c, e);
-    if (!rc && (f->start || f->stop)) rc = change(f, &c, e);
-    if (!rc) rc = print_status(f, &c, e);
-    client_close(&c);
-    return rc;
-}
-
 /* ---- a file ---- */
 
 struct sums {
@@ -97,10 +88,13 @@ static void add(struct sums *s, const struct capture_request *q) {
 }
 
 static void put_sums(struct buf *out, const struct sums *s) {
-    buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"throttled\":%" PRIu64 ",\"read_units\":",
-               s->requests, s->refused, s->throttled);
+    json_count(out, "requests", s->requests);
+    json_count(out, "refused", s->refused);
+    json_count(out, "throttled", s->throttled);
+    json_name(out, "read_units");
     charge_put_units(out, (double)s->read_halves / 2);
-    buf_printf(out, ",\"write_units\":%" PRIu64 ",\"static_write_units\":%" PRIu64, s->write_units, s->static_units);
+    json_count(out, "write_units", s->write_units);
+    json_count(out, "static_write_units", s->static_units);
 }
 
 static double seconds_of(const struct trace *t) {
@@ -115,29 +109,23 @@ static double seconds_of(const struct trace *t) {
 static void inspect_json(const struct trace *t, const struct sums *all, const struct sums *by_name) {
     struct buf out;
     buf_init(&out, 0);
-    buf_printf(&out,
-               "{\"ok\":%s,\"started_us\":%" PRId64 ",\"seconds\":%.6f,\"hashed\":%s,\"dropped\":%" PRIu64
-               ",\"parts_gone\":%u,",
-               t->damage[0] ? "false" : "true", t->header.started_us, seconds_of(t),
-               t->header.hashed ? "true" : "false", t->dropped, t->parts_gone);
+    json_open(&out, NULL, '{');
+    json_flag(&out, "ok", !t->damage[0]);
+    buf_printf(&out, ",\"started_us\":%" PRId64 ",\"seconds\":%.6f", t->header.started_us, seconds_of(t));
+    json_flag(&out, "hashed", t->header.hashed);
+    json_count(&out, "dropped", t->dropped);
+    json_count(&out, "parts_gone", t->parts_gone);
     put_sums(&out, all);
-    buf_put_str(&out, ",\"damage\":");
-    buf_json_str(&out, slice_str(t->damage));
-    buf_put_str(&out, ",\"statements\":[");
+    json_str(&out, "damage", t->damage);
+    json_open(&out, "statements", '[');
     for (size_t i = 0; i < t->n_names; i++) {
-        buf_put_str(&out, i ? ",{\"statement\":" : "{\"statement\":");
-        buf_json_str(&out, slice_str(t->names[i].text));
-        buf_u8(&out, ',');
+        json_open(&out, NULL, '{');
+        json_str(&out, "statement", t->names[i].text);
         put_sums(&out, &by_name[i]);
         buf_u8(&out, '}');
     }
     printf("%.*s]}\n", SLICE_FMT(buf_slice(&out)));
     buf_fini(&out);
-}
-
-static void merge(struct sums *to, const struct sums *s) {
-    to->requests += s->requests, to->refused += s->refused, to->throttled += s->throttled;
-    to->read_halves += s->read_halves, to->write_units += s->write_units, to->static_units += s->static_units;
 }
 
 static void row(struct table *out, const struct sums *s, const char *name) {
@@ -165,8 +153,9 @@ static void inspect_text(const struct trace *t, const struct sums *all, const st
     table_init(&out, columns, ARRAY_LEN(columns));
     struct sums system = {0};
     for (size_t i = 0; i < t->n_names; i++)
-        if (trace_is_system(t, (uint32_t)i)) merge(&system, &by_name[i]);
-        else row(&out, &by_name[i], t->names[i].text);
+        if (!trace_is_system(t, (uint32_t)i)) row(&out, &by_name[i], t->names[i].text);
+    for (size_t i = 0; i < t->n; i++)
+        if (trace_is_system(t, t->requests[i].name)) add(&system, &t->requests[i].q);
     if (system.requests) row(&out, &system, "on system tables");
     row(&out, all, "all");
     table_print(&out);
@@ -195,25 +184,18 @@ static int inspect(const struct capture_flags *f, struct err *e) {
 int tally_capture(int argc, char **argv) {
     struct capture_flags f = {.max_mb = 1024};
     const struct flag flags[] = {
-        {.name = "start",
-         .argument = "NAME",
-         .text = &f.start,
+        {.name = "start", .argument = "NAME", .text = &f.start,
          .help = "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"},
         {.name = "stop", .argument = "NAME", .text = &f.stop, .help = "ends it"},
         {.name = "status", .on = &f.status, .help = "says what runs, or ran last"},
-        {.name = "max-mb",
-         .argument = "MB",
-         .number = &f.max_mb,
+        {.name = "max-mb", .argument = "MB", .number = &f.max_mb,
          .help = "of --start: the most that it may hold (1024)"},
-        {.name = "rotate",
-         .on = &f.rotate,
+        {.name = "rotate", .on = &f.rotate,
          .help = "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"},
-        {.name = "hashed",
-         .on = &f.hashed,
+        {.name = "hashed", .on = &f.hashed,
          .help = "of --start: values are not recorded, only their lengths and a hash"},
         {.name = "file", .argument = "FILE", .text = &f.file, .help = "says what is in a capture"},
-        {.name = "up-to-damage",
-         .on = &f.up_to_damage,
+        {.name = "up-to-damage", .on = &f.up_to_damage,
          .help = "of --file: of one that is damaged or cut off, what stands before the damage"},
         {.name = "json", .on = &f.json, .help = "the answer as JSON"},
         REMOTE_FLAGS(&f.remote)};
@@ -225,5 +207,14 @@ int tally_capture(int argc, char **argv) {
                       "one of --start, --stop, --status and --file is needed; see tally capture --help");
         return say_wrong(f.json, "capture", &e);
     }
-    return (f.file ? inspect(&f, &e) : on_server(&f, &e)) ? say_no(f.json, "capture", &e) : EXIT_DONE;
+    if (f.file) {
+        rc = inspect(&f, &e);
+    } else {
+        struct client c = {0};
+        rc = remote_connect(&f.remote, &c, &e);
+        if (!rc && !f.status) rc = change(&f, &c, &e);
+        if (!rc) rc = print_status(&f, &c, &e);
+        client_close(&c);
+    }
+    return rc ? say_no(f.json, "capture", &e) : EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/script.h"
@@ -13,6 +14,20 @@ struct findings {
     struct buf out;
 };
 
+/* Prints the findings as JSON: what was looked at, and how many statements were counted. */
+static void put_findings(const struct findings *f, const char *what, const char *name, const char *counted) {
+    struct buf out;
+    if (!f->json) return;
+    buf_init(&out, 0);
+    json_open(&out, NULL, '{');
+    json_flag(&out, "ok", !f->refused);
+    json_str(&out, what, name);
+    json_count(&out, counted, f->statements);
+    json_open(&out, "refused", '[');
+    printf("%.*s%.*s]}\n", SLICE_FMT(buf_slice(&out)), SLICE_FMT(buf_slice(&f->out)));
+    buf_fini(&out);
+}
+
 static void note(struct findings *f, const struct script *s, const struct script_statement *at, const struct err *e,
                  bool everywhere) {
     f->refused++;
@@ -21,13 +36,12 @@ static void note(struct findings *f, const struct script *s, const struct script
                (int)(at->text.n < 160 ? at->text.n : 160), (const char *)at->text.p);
         return;
     }
-    buf_printf(&f->out,
-               "%s{\"line\":%u,\"code\":\"0x%04x\",\"refused_by\":\"%s\",\"words\":", f->refused > 1 ? "," : "",
-               at->line, (unsigned)e->code, everywhere ? "everybody" : "keyspaces");
-    buf_json_str(&f->out, slice_str(e->text));
-    buf_put_str(&f->out, ",\"statement\":");
-    buf_json_str(&f->out, at->text);
-    buf_put_str(&f->out, "}");
+    json_open(&f->out, NULL, '{');
+    buf_printf(&f->out, "\"line\":%u,\"code\":\"0x%04x\"", at->line, (unsigned)e->code);
+    json_str(&f->out, "refused_by", everywhere ? "everybody" : "keyspaces");
+    json_str(&f->out, "words", e->text);
+    json_text(&f->out, "statement", at->text);
+    buf_u8(&f->out, '}');
 }
 
 /* A statement that both worlds refuse with the same text is wrong CQL, not a rule of Keyspaces. A
@@ -55,14 +69,8 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
     buf_init(&f.out, 0);
     if (!rc) {
         while (script_next(&s, &at)) check_one(strict, lenient, &f, &s, &at);
-        if (f.json) {
-            struct buf name;
-            buf_init(&name, 0);
-            buf_json_str(&name, slice_str(path));
-            printf("{\"ok\":%s,\"file\":%.*s,\"statements\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
-                   SLICE_FMT(buf_slice(&name)), f.statements, SLICE_FMT(buf_slice(&f.out)));
-            buf_fini(&name);
-        } else printf("%u statements, %u refused\n", f.statements, f.refused);
+        put_findings(&f, "file", path, "statements");
+        if (!f.json) printf("%u statements, %u refused\n", f.statements, f.refused);
         script_close(&s);
         rc = f.refused ? 1 : 0;
     }
@@ -87,14 +95,14 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
         printf("%s.%s: %lld times: %s (%s)\n    %s\n", keyspace, table, uses, words, rule, text);
         return 0;
     }
-    const char *const fields[][2] = {
-        {"rule", rule}, {"keyspace", keyspace}, {"table", table}, {"words", words}, {"statement", text}};
-    buf_printf(&f->out, "%s{\"uses\":%lld", f->refused > 1 ? "," : "", uses);
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        buf_printf(&f->out, ",\"%s\":", fields[i][0]);
-        buf_json_str(&f->out, slice_str(fields[i][1]));
-    }
-    buf_put_str(&f->out, "}");
+    json_open(&f->out, NULL, '{');
+    json_count(&f->out, "uses", (uint64_t)uses);
+    json_str(&f->out, "rule", rule);
+    json_str(&f->out, "keyspace", keyspace);
+    json_str(&f->out, "table", table);
+    json_str(&f->out, "words", words);
+    json_str(&f->out, "statement", text);
+    buf_u8(&f->out, '}');
     return 0;
 }
 
@@ -104,9 +112,7 @@ static int check_server(const struct pricing *p, struct remote *remote, struct e
     buf_init(&f.out, 0);
     int rc = remote_connect(remote, &c, e);
     if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, e);
-    if (!rc && f.json)
-        printf("{\"ok\":%s,\"server\":\"%s\",\"uses\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true",
-               remote->host, f.statements, SLICE_FMT(buf_slice(&f.out)));
+    if (!rc) put_findings(&f, "server", remote->host, "uses");
     if (!rc && !f.json) printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
     client_close(&c);
     buf_fini(&f.out);
@@ -120,9 +126,7 @@ int tally_check(int argc, char **argv) {
     const struct flag flags[] = {
         {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"},
         REMOTE_FLAGS(&remote),
-        {.name = "schema",
-         .argument = "FILE",
-         .text = &p.schema,
+        {.name = "schema", .argument = "FILE", .text = &p.schema,
          .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
         {.name = "json", .on = &p.json, .help = "the answer as JSON"}};
     struct err e = {0};

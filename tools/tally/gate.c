@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
 
@@ -45,13 +46,12 @@ static void put_xml(struct buf *out, struct slice text) {
 static void note(struct gate *g, const struct script_statement *at, double limit, double units, const char *why) {
     g->statements++;
     g->failed += why != NULL;
-    buf_printf(&g->json, "%s{\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g,\"error\":", g->statements > 1 ? "," : "",
-               at->line, why ? "false" : "true", limit, units);
-    if (why) buf_json_str(&g->json, slice_str(why));
-    else buf_put_str(&g->json, "null");
-    buf_put_str(&g->json, ",\"statement\":");
-    buf_json_str(&g->json, at->text);
-    buf_put_str(&g->json, "}");
+    json_open(&g->json, NULL, '{');
+    buf_printf(&g->json, "\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g", at->line, why ? "false" : "true", limit,
+               units);
+    json_str(&g->json, "error", why);
+    json_text(&g->json, "statement", at->text);
+    buf_u8(&g->json, '}');
     buf_printf(&g->xml, "  <testcase classname=\"tally.gate\" name=\"line %u: ", at->line);
     put_xml(&g->xml, at->text);
     buf_put_str(&g->xml, why ? "\"><failure message=\"" : "\"/>\n");
@@ -71,17 +71,13 @@ static int run(struct gate *g, struct world *w, struct script *s, struct err *e)
                            g->path, at.line);
         struct world_answer a;
         struct err refusal = {0};
-        char why[ERR_TEXT_MAX + 64];
-        if (pricing_run(w, g->p, at.text, &a, &refusal)) {
-            snprintf(why, sizeof(why), "refused: %s", refusal.text);
-            note(g, &at, limit, 0, why);
-        } else if (a.charge.total > limit) {
-            snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total,
-                     a.charge.total - limit, limit);
-            note(g, &at, limit, a.charge.total, why);
-        } else {
-            note(g, &at, limit, a.charge.total, NULL);
-        }
+        char why[ERR_TEXT_MAX + 64] = "";
+        bool refused = pricing_run(w, g->p, at.text, &a, &refusal) != 0;
+        double units = refused ? 0 : a.charge.total;
+        if (refused) snprintf(why, sizeof(why), "refused: %s", refusal.text);
+        if (units > limit)
+            snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", units, units - limit, limit);
+        note(g, &at, limit, units, *why ? why : NULL);
     }
     if (!g->junit) return 0;
     FILE *f = fopen(g->junit, "we");

@@ -17,8 +17,7 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
     int size = one_of("write-size", or_else(p->write_size, "row"), "row", "written", e);
     const struct world_options o = {.size_model = model == 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
                                     .write_size = size == 1 ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
-                                    .timestamp_size = p->timestamp_size,
-                                    .strict = strict};
+                                    .timestamp_size = p->timestamp_size, .strict = strict};
     if (model < 0 || size < 0) return NULL;
     if (p->consistency && world_consistency(p->consistency) < 0) {
         err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);

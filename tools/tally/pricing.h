@@ -16,19 +16,13 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
 #define PRICING_FLAGS(p) \
     {.name = "schema", .argument = "FILE", .text = &(p)->schema, .help = "CQL that makes keyspaces and tables"}, \
         {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
-        {.name = "consistency", \
-         .argument = "LEVEL", \
-         .text = &(p)->consistency, \
+        {.name = "consistency", .argument = "LEVEL", .text = &(p)->consistency, \
          .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
         {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
-        {.name = "size-model", \
-         .argument = "documented-2022|current", \
-         .text = &(p)->size_model, \
+        {.name = "size-model", .argument = "documented-2022|current", .text = &(p)->size_model, \
          .help = "as of tallyd (documented-2022)"}, \
         {.name = "write-size", .argument = "row|written", .text = &(p)->write_size, .help = "as of tallyd (row)"}, \
-        {.name = "timestamp-size", \
-         .argument = "N", \
-         .number = &(p)->timestamp_size, \
+        {.name = "timestamp-size", .argument = "N", .number = &(p)->timestamp_size, \
          .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
         {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
 

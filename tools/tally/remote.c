@@ -22,12 +22,8 @@ int remote_read(struct remote *r, struct err *e) {
     if (!r->tls && (r->ca || r->insecure))
         return err_set(e, ERR_CONFIG, "--%s is of no use without --tls", r->ca ? "ca" : "insecure");
     if (r->timeout_s > 86400) return err_set(e, ERR_CONFIG, "--timeout must be at most a day");
-    r->options.link = (struct link_options){.host = r->host,
-                                            .port = port,
-                                            .tls = r->tls,
-                                            .ca = r->ca,
-                                            .insecure = r->insecure,
-                                            .timeout_ms = r->timeout_s * 1000};
+    r->options.link = (struct link_options){.host = r->host, .port = port, .tls = r->tls, .ca = r->ca,
+                                            .insecure = r->insecure, .timeout_ms = r->timeout_s * 1000};
     struct client_options *o = &r->options;
     o->user = r->user;
     o->password = r->password ? r->password : getenv("TALLY_PASSWORD");

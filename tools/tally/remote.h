@@ -15,38 +15,23 @@ struct remote {
 };
 enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
 #define REMOTE_FLAGS(r) \
-    {.name = "server", \
-     .argument = "HOST[:PORT]", \
-     .text = &(r)->server, \
+    {.name = "server", .argument = "HOST[:PORT]", .text = &(r)->server, \
      .help = "the server; port 9042, with --tls 9142, when none is given"}, \
         {.name = "tls", .on = &(r)->tls, .help = "TLS; the server's certificate must be for HOST"}, \
-        {.name = "ca", \
-         .argument = "FILE", \
-         .text = &(r)->ca, \
+        {.name = "ca", .argument = "FILE", .text = &(r)->ca, \
          .help = "certificates (PEM) to believe instead of the machine's"}, \
         {.name = "insecure", .on = &(r)->insecure, .help = "believe whoever answers"}, \
-        {.name = "user", \
-         .argument = "NAME", \
-         .text = &(r)->user, \
+        {.name = "user", .argument = "NAME", .text = &(r)->user, \
          .help = "log in with a password: --password, or TALLY_PASSWORD in the environment"}, \
-        {.name = "password", \
-         .argument = "TEXT", \
-         .text = &(r)->password, \
+        {.name = "password", .argument = "TEXT", .text = &(r)->password, \
          .help = "others on this machine may see it in the list of processes"}, \
-        {.name = "sigv4", \
-         .on = &(r)->sigv4, \
+        {.name = "sigv4", .on = &(r)->sigv4, \
          .help = "log in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"}, \
-        {.name = "region", \
-         .argument = "NAME", \
-         .text = &(r)->region, \
+        {.name = "region", .argument = "NAME", .text = &(r)->region, \
          .help = "AWS Region of --sigv4 (AWS_REGION of the environment)"}, \
-        {.name = "protocol", \
-         .argument = "VERSION", \
-         .number = &(r)->protocol, \
+        {.name = "protocol", .argument = "VERSION", .number = &(r)->protocol, \
          .help = "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"}, \
-        {.name = "timeout", \
-         .argument = "SECONDS", \
-         .number = &(r)->timeout_s, \
+        {.name = "timeout", .argument = "SECONDS", .number = &(r)->timeout_s, \
          .help = "for a connection or an answer (10)"}
 
 /* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. -1: ERR_CONFIG. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/table.h"
 
 bool replay_skips(const struct trace *t, const struct trace_request *r) {
@@ -47,9 +48,9 @@ static void row(struct table *out, const struct sums *s, const char *name) {
               s->refused_again, (double)s->halves / 2, again, difference, s->differing, name);
 }
 
-static void merge(struct sums *to, const struct sums *s) {
-    to->requests += s->requests, to->refused += s->refused, to->refused_again += s->refused_again;
-    to->halves += s->halves, to->halves_again += s->halves_again;
+/* Statements on system tables share a line of the report, unless the replay differs. */
+static bool is_plain_system(const struct replay *p, const struct sums *by_name, size_t name) {
+    return trace_is_system(p->trace, (uint32_t)name) && !by_name[name].differing;
 }
 
 static void print_text(const struct replay *p, const struct sums *all, const struct sums *by_name) {
@@ -60,8 +61,10 @@ static void print_text(const struct replay *p, const struct sums *all, const str
     table_init(&out, columns, ARRAY_LEN(columns));
     struct sums system = {0};
     for (size_t i = 0; i < p->trace->n_names; i++)
-        if (trace_is_system(p->trace, (uint32_t)i) && !by_name[i].differing) merge(&system, &by_name[i]);
-        else if (by_name[i].requests) row(&out, &by_name[i], p->trace->names[i].text);
+        if (by_name[i].requests && !is_plain_system(p, by_name, i)) row(&out, &by_name[i], p->trace->names[i].text);
+    for (size_t i = 0; i < p->trace->n; i++)
+        if (p->results[i].sent && is_plain_system(p, by_name, p->trace->requests[i].name))
+            add(&system, &p->trace->requests[i].q, &p->results[i]);
     if (system.requests) row(&out, &system, "on system tables");
     row(&out, all, "all");
     table_print(&out);
@@ -79,37 +82,41 @@ static void print_text(const struct replay *p, const struct sums *all, const str
 }
 
 static void put_json(struct buf *out, const struct sums *s) {
-    buf_printf(out,
-               "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"refused_again\":%" PRIu64
-               ",\"throttled_again\":%" PRIu64 ",\"differing\":%" PRIu64 ",\"units\":",
-               s->requests, s->refused, s->refused_again, s->throttled_again, s->differing);
+    json_count(out, "requests", s->requests);
+    json_count(out, "refused", s->refused);
+    json_count(out, "refused_again", s->refused_again);
+    json_count(out, "throttled_again", s->throttled_again);
+    json_count(out, "differing", s->differing);
+    json_name(out, "units");
     charge_put_units(out, (double)s->halves / 2);
-    buf_put_str(out, ",\"units_again\":");
+    json_name(out, "units_again");
     if (s->unknown) buf_put_str(out, "null");
     else charge_put_units(out, (double)s->halves_again / 2);
 }
 
 static void print_json(const struct replay *p, const struct sums *all, const struct sums *by_name) {
     struct buf out;
-    const char *comma = "";
     buf_init(&out, 0);
-    buf_printf(&out, "{\"ok\":%s,\"dropped\":%" PRIu64 ",", all->differing ? "false" : "true", p->trace->dropped);
+    json_open(&out, NULL, '{');
+    json_flag(&out, "ok", !all->differing);
+    json_count(&out, "dropped", p->trace->dropped);
     put_json(&out, all);
-    if (p->latency)
-        buf_printf(&out, ",\"seconds\":%.6f,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64,
-                   p->seconds, hist_quantile(p->latency, 0.5), hist_quantile(p->latency, 0.99), p->latency->max);
-    else buf_printf(&out, ",\"peak_read_units\":%.1f,\"peak_write_units\":%.1f", p->peak_read, p->peak_write);
-    buf_put_str(&out, ",\"damage\":");
-    buf_json_str(&out, slice_str(p->trace->damage));
-    buf_put_str(&out, ",\"statements\":[");
+    if (p->latency) {
+        buf_printf(&out, ",\"seconds\":%.6f", p->seconds);
+        json_count(&out, "p50_ns", hist_quantile(p->latency, 0.5));
+        json_count(&out, "p99_ns", hist_quantile(p->latency, 0.99));
+        json_count(&out, "max_ns", p->latency->max);
+    } else {
+        buf_printf(&out, ",\"peak_read_units\":%.1f,\"peak_write_units\":%.1f", p->peak_read, p->peak_write);
+    }
+    json_str(&out, "damage", p->trace->damage);
+    json_open(&out, "statements", '[');
     for (size_t i = 0; i < p->trace->n_names; i++) {
         if (!by_name[i].requests) continue;
-        buf_printf(&out, "%s{\"statement\":", comma);
-        buf_json_str(&out, slice_str(p->trace->names[i].text));
-        buf_u8(&out, ',');
+        json_open(&out, NULL, '{');
+        json_str(&out, "statement", p->trace->names[i].text);
         put_json(&out, &by_name[i]);
         buf_u8(&out, '}');
-        comma = ",";
     }
     printf("%.*s]}\n", SLICE_FMT(buf_slice(&out)));
     buf_fini(&out);
@@ -162,44 +169,27 @@ int tally_replay(int argc, char **argv) {
     struct replay_flags f = {.connections = 256, .speed = "1"};
     const struct flag flags[] = {
         {.name = "file", .argument = "FILE", .text = &f.file, .help = "the capture"},
-        {.name = "speed",
-         .argument = "N|max",
-         .text = &f.speed,
-         .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never "
-                 "sent before those have been answered that were "
-                 "answered when it came"},
-        {.name = "connections",
-         .argument = "N",
-         .number = &f.connections,
+        {.name = "speed", .argument = "N|max", .text = &f.speed,
+         .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is "
+         "never sent before those have been answered that were answered when it came"},
+        {.name = "connections", .argument = "N", .number = &f.connections,
          .help = "at most so many; a captured connection gets one of its own while there are enough (256)"},
-        {.name = "price",
-         .on = &f.price,
-         .help =
-             "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"},
-        {.name = "schema",
-         .argument = "FILE",
-         .text = &f.pricing.schema,
+        {.name = "price", .on = &f.price,
+         .help = "sends nothing: runs the capture through the server's own code in memory, at the times of the "
+         "capture"},
+        {.name = "schema", .argument = "FILE", .text = &f.pricing.schema,
          .help = "of --price: CQL that makes the tables; the capture's own DDL is left out then"},
         {.name = "data", .argument = "FILE", .text = &f.pricing.data, .help = "of --price: CQL that fills them"},
-        {.name = "size-model",
-         .argument = "NAME",
-         .text = &f.pricing.size_model,
+        {.name = "size-model", .argument = "NAME", .text = &f.pricing.size_model,
          .help = "of --price: documented-2022 or current (as captured)"},
-        {.name = "write-size",
-         .argument = "NAME",
-         .text = &f.pricing.write_size,
+        {.name = "write-size", .argument = "NAME", .text = &f.pricing.write_size,
          .help = "of --price: row or written (as captured)"},
-        {.name = "page-size",
-         .argument = "N",
-         .number = &f.pricing.page_size,
+        {.name = "page-size", .argument = "N", .number = &f.pricing.page_size,
          .help = "of --price: rows of a page (as captured)"},
-        {.name = "capacity-mode",
-         .argument = "MODE",
-         .text = &f.capacity_mode,
-         .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is "
-                 "throttled, as by --limits enforce"},
-        {.name = "up-to-damage",
-         .on = &f.up_to_damage,
+        {.name = "capacity-mode", .argument = "MODE", .text = &f.capacity_mode,
+         .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it "
+         "is throttled, as by --limits enforce"},
+        {.name = "up-to-damage", .on = &f.up_to_damage,
          .help = "of a capture that is damaged or cut off: what stands before the damage"},
         {.name = "json", .on = &f.json, .help = "the answer as JSON"},
         REMOTE_FLAGS(&f.remote)};

@@ -37,10 +37,8 @@ static int make_world(struct pricer *x, struct err *e) {
     if (model < 0 || size < 0) return -1;
     const struct world_options o = {.size_model = model ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
                                     .write_size = size ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
-                                    .timestamp_size = h->timestamp_size,
-                                    .strict = h->strict,
-                                    .cassandra = h->cassandra,
-                                    .limits = f->capacity_mode != NULL};
+                                    .timestamp_size = h->timestamp_size, .strict = h->strict,
+                                    .cassandra = h->cassandra, .limits = f->capacity_mode != NULL};
     x->world = world_new(&o, e);
     if (!x->world) return -1;
     if (f->pricing.schema && world_load(x->world, f->pricing.schema, e)) return -1;
@@ -145,13 +143,8 @@ static int price(struct pricer *x, size_t i, struct err *e) {
     const struct trace_request *r = &t->requests[i];
     bool ddl = trace_is_definition(t, r);
     if (replay_skips(t, r) || (ddl && x->p->flags->pricing.schema)) return 0;
-    struct world_call call = {.now_us = r->q.began_us,
-                              .connection = r->q.connection,
-                              .keyspace = r->q.keyspace,
-                              .version = r->q.version,
-                              .opcode = r->q.opcode,
-                              .flags = r->q.flags,
-                              .body = r->q.body};
+    struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace,
+                              .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags, .body = r->q.body};
     bool repaged = x->p->flags->pricing.page_size && r->q.opcode != NP_BATCH;
     if (repaged && r->page_before != TRACE_NONE) return 0; /* its rows came with the first page's */
     x->p->results[i] = (struct replayed){.sent = true};
@@ -164,8 +157,7 @@ static int price(struct pricer *x, size_t i, struct err *e) {
 
 int replay_price(struct replay *p, struct err *e) {
     const struct trace *t = p->trace;
-    struct pricer x = {.p = p,
-                       .prepared = calloc(t->n_statements + 1, 1),
+    struct pricer x = {.p = p, .prepared = calloc(t->n_statements + 1, 1),
                        .states = calloc(t->n + 1, sizeof(struct buf))};
     arena_init(&x.arena, 16 << 10, 0);
     buf_init(&x.paging, 0);

@@ -140,9 +140,7 @@ int tally_restore(int argc, char **argv) {
     const struct flag flags[] = {
         {.name = "from", .argument = "DIR", .help = "the folder of backups", .text = &r.from},
         {.name = "backup", .argument = "N", .help = "which one (the newest)", .number = &r.number},
-        {.name = "data-dir",
-         .argument = "DIR",
-         .help = "the data folder to make; it must not be there, or be empty",
+        {.name = "data-dir", .argument = "DIR", .help = "the data folder to make; it must not be there, or be empty",
          .text = &r.data_dir},
         {.name = "list", .help = "list the backups, and verify each file of each", .on = &r.list},
         {.name = "json", .help = "print the result as JSON", .on = &r.json},

@@ -39,14 +39,9 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
         if (!c->n_examples++) c->examples = &examples[i];
     }
     *out = (struct usage_program){
-        .name = "tally",
-        .what = "works with Tally's servers and their data, and prices statements without one",
-        .version = TALLY_VERSION,
-        .section = "1",
-        .n_commands = SUBCOMMANDS,
-        .commands = commands,
-        .n_exits = ARRAY_LEN(exits),
-        .exits = exits,
+        .name = "tally", .what = "works with Tally's servers and their data, and prices statements without one",
+        .version = TALLY_VERSION, .section = "1", .n_commands = SUBCOMMANDS, .commands = commands,
+        .n_exits = ARRAY_LEN(exits), .exits = exits,
         .notes = "Sub-commands that price statements hold the server's own engine, language and charges: what they say "
                  "is what a server charges. "
                  "With --json the answer is one JSON object. What is wrong with an input names file, line and reason."};

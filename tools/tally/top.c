@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/table.h"
 
@@ -249,16 +250,17 @@ static void put_text(const struct top_screen *s, const struct top_flags *f, stru
 }
 
 static void json_list(const char *name, const struct top_list *l, uint32_t most, struct buf *out) {
-    buf_printf(out, ",\"%s\":[", name);
+    json_open(out, name, '[');
     for (size_t i = 0; i < l->n && i < most; i++) {
         const struct top_row *r = &l->rows[i];
-        buf_put_str(out, i ? ",{\"name\":" : "{\"name\":");
-        buf_json_str(out, slice_str(r->name));
-        buf_printf(
-            out,
-            ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f,\"entities_last_second\":%" PRId64
-            ",\"throttles_last_second\":%" PRId64 ",\"throttles\":%" PRId64 ",\"requests\":%" PRId64,
-            r->now, r->minute, r->total, r->entities_now, r->throttles_now, r->throttles, r->requests);
+        json_open(out, NULL, '{');
+        json_str(out, "name", r->name);
+        buf_printf(out, ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f", r->now, r->minute,
+                   r->total);
+        json_count(out, "entities_last_second", (uint64_t)r->entities_now);
+        json_count(out, "throttles_last_second", (uint64_t)r->throttles_now);
+        json_count(out, "throttles", (uint64_t)r->throttles);
+        json_count(out, "requests", (uint64_t)r->requests);
         if (r->latency_ms >= 0)
             buf_printf(out, ",\"latency_mean_ms\":%.3f,\"latency_max_ms\":%.3f", r->latency_ms, r->latency_most_ms);
         buf_u8(out, '}');
@@ -269,7 +271,9 @@ static void json_list(const char *name, const struct top_list *l, uint32_t most,
 static void put_json(const struct top_screen *s, const struct top_flags *f, struct buf *out) {
     char minute[32];
     minute_text(s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
-    buf_printf(out, "{\"ok\":true,\"last_minute\":\"%s\"", minute);
+    json_open(out, NULL, '{');
+    json_flag(out, "ok", true);
+    json_str(out, "last_minute", minute);
     json_list("tables", &s->tables, f->rows, out);
     json_list("partitions", &s->partitions, f->rows, out);
     json_list("statements", &s->statements, f->rows, out);

@@ -17,6 +17,7 @@
 #include "system_schema/objects/record.h"
 #include "system_schema/ddl/ddl_rule.h"
 #include "system_schema/recovery/named_ids.h"
+#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 #include "tools/tally/table.h"
 
@@ -136,11 +137,6 @@ static void check_capture(struct verify *v, const char *path) {
 
 /* ---- the list of files ---- */
 
-static bool ends_with(const char *name, const char *suffix) {
-    size_t n = strlen(name), k = strlen(suffix);
-    return n >= k && !strcmp(name + n - k, suffix);
-}
-
 static void list_file(struct verify *v, const char *path, const char *name, uint64_t bytes) {
     /* the file is damaged if a recorded finding has its path as a whole name */
     bool damaged = false;
@@ -149,9 +145,11 @@ static void list_file(struct verify *v, const char *path, const char *name, uint
         for (const char *at = v->found[i]; (at = strstr(at, path)); at += n)
             if (!at[n] || strchr(" :,;\n", at[n])) damaged = true;
     table_row(&v->table, "%s\t%llu\t%s", name, (unsigned long long)bytes, damaged ? "damaged" : "sound");
-    buf_printf(&v->files, "%s{\"file\":", v->n_files ? "," : "");
-    buf_json_str(&v->files, slice_str(name));
-    buf_printf(&v->files, ",\"bytes\":%llu,\"sound\":%s}", (unsigned long long)bytes, damaged ? "false" : "true");
+    json_open(&v->files, NULL, '{');
+    json_str(&v->files, "file", name);
+    json_count(&v->files, "bytes", bytes);
+    json_flag(&v->files, "sound", !damaged);
+    buf_u8(&v->files, '}');
     v->n_files++;
     v->bytes += bytes;
 }
@@ -166,34 +164,21 @@ static void walk(struct verify *v, const char *folder, bool beside) {
     int n = scandir(folder, &all, NULL, by_name);
     for (int i = 0; i < n; i++) {
         const char *name = all[i]->d_name;
+        size_t n_name = strlen(name);
+        bool capture = n_name >= 5 && !strcmp(name + n_name - 5, ".tcap");
         bool usable = strcmp(name, ".") && strcmp(name, "..") &&
                       snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX && !lstat(path, &st);
         if (usable && S_ISDIR(st.st_mode)) walk(v, path, beside);
         else if (usable && S_ISREG(st.st_mode) && !beside)
             list_file(v, path, path + strlen(v->data_dir) + 1, (uint64_t)st.st_size);
         else if (usable && S_ISREG(st.st_mode) && !strcmp(name, "ledger.tally")) check_ledger(v, path);
-        else if (usable && S_ISREG(st.st_mode) && ends_with(name, ".tcap")) check_capture(v, path);
+        else if (usable && S_ISREG(st.st_mode) && capture) check_capture(v, path);
         free(all[i]);
     }
     if (n >= 0) free(all);
 }
 
 /* ---- the whole ---- */
-
-/* Takes the folder's lock, which a server holds while it uses the folder. Returns the descriptor;
- * -2: there is no lock file; -1: e. */
-static int take_lock(const char *data_dir, struct err *e) {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/tallyd.lock", data_dir) >= (int)sizeof(path))
-        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || !flock(fd, LOCK_SH | LOCK_NB)) return fd < 0 ? -2 : fd;
-    close(fd);
-    return err_set(
-        e, ERR_CONFIG,
-        "a server uses the data folder %s; stop it first, or make a backup (tally backup), which is verified",
-        data_dir);
-}
 
 static void print(struct verify *v, const struct eng_verify *x) {
     if (!v->json) {
@@ -206,10 +191,7 @@ static void print(struct verify *v, const struct eng_verify *x) {
     }
     struct buf out;
     buf_init(&out, 0);
-    for (uint32_t i = 0; i < v->n_found; i++) {
-        if (i) buf_u8(&out, ',');
-        buf_json_str(&out, slice_str(v->found[i]));
-    }
+    for (uint32_t i = 0; i < v->n_found; i++) json_str(&out, NULL, v->found[i]);
     printf("{\"ok\":%s,\"files\":[%.*s],\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n",
            v->n_found ? "false" : "true", SLICE_FMT(buf_slice(&v->files)), (unsigned long long)x->records,
            (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
@@ -218,12 +200,19 @@ static void print(struct verify *v, const struct eng_verify *x) {
 
 static int run(struct verify *v, struct eng_verify *x) {
     static const struct table_column columns[] = {{"file", false}, {"bytes", true}, {"state", false}};
+    char path[PATH_MAX];
     struct err e = {0};
-    int lock = take_lock(v->data_dir, &e);
-    if (lock == -1) return say_wrong(v->json, "verify", &e);
+    /* A server holds the folder's lock while it uses the folder. A backup has no lock file. */
+    int lock = -1;
+    if (snprintf(path, sizeof(path), "%s/tallyd.lock", v->data_dir) >= (int)sizeof(path))
+        err_set(&e, ERR_CONFIG, "the path of the data folder is too long");
+    else if ((lock = open(path, O_RDONLY | O_CLOEXEC)) >= 0 && flock(lock, LOCK_SH | LOCK_NB))
+        err_set(&e, ERR_CONFIG,
+                "a server uses the data folder %s; stop it first, or make a backup (tally backup), which is verified",
+                v->data_dir);
     table_init(&v->table, columns, ARRAY_LEN(columns));
     buf_init(&v->files, 0);
-    int rc = eng_verify(x, &e) ? say_wrong(v->json, "verify", &e) : EXIT_DONE;
+    int rc = e.set || eng_verify(x, &e) ? say_wrong(v->json, "verify", &e) : EXIT_DONE;
     if (rc == EXIT_DONE) {
         walk(v, v->data_dir, true);
         walk(v, v->data_dir, false);
@@ -241,9 +230,7 @@ int tally_verify(int argc, char **argv) {
     char folder[PATH_MAX];
     if (!v) return EXIT_NO;
     const struct flag flags[] = {
-        {.name = "data-dir",
-         .argument = "DIR",
-         .help = "the data folder of a server that is stopped",
+        {.name = "data-dir", .argument = "DIR", .help = "the data folder of a server that is stopped",
          .text = &v->data_dir},
         {.name = "json", .help = "print the result as JSON", .on = &v->json},
     };

@@ -54,8 +54,7 @@ static int open_catalog(struct world *w, struct err *e) {
     struct limit_values values;
     w->eng = eng_open(&eo, e);
     if (!w->eng || limit_values_parse("", &values, e)) return -1;
-    const struct catalog_options co = {.eng = w->eng,
-                                       .clock = &w->clock.clock,
+    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
                                        .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
                                        .node = w->o.cassandra ? cassandra : keyspaces,
                                        .quota = admission_quota(&values)};
@@ -179,20 +178,11 @@ int world_charge_of(const struct world_answer *a, const struct schema_table *t, 
 /* Sets up a run. The memory of the previous one is reused. */
 static struct cql_run begin(struct world *w, const struct cql_request *q, struct err *e) {
     arena_reset(&w->arena);
-    w->cost = (struct op_cost){.arena = &w->arena,
-                               .size_model = w->o.size_model,
-                               .write_size = w->o.write_size,
+    w->cost = (struct op_cost){.arena = &w->arena, .size_model = w->o.size_model, .write_size = w->o.write_size,
                                .timestamp_size = w->o.timestamp_size};
-    return (struct cql_run){.in = q,
-                            .db = w->db,
-                                .session = &w->session,
-                                .arena = &w->arena,
-                                .err = e,
-                                .cost = &w->cost,
-                                .sink = &w->sink,
-                                .batch = w->batch,
-                                .now_us = clock_wall_us(&w->clock.clock),
-                                .blocking = true,
+    return (struct cql_run){.in = q, .db = w->db, .session = &w->session, .arena = &w->arena, .err = e,
+                                .cost = &w->cost, .sink = &w->sink, .batch = w->batch,
+                                .now_us = clock_wall_us(&w->clock.clock), .blocking = true,
                                 .answer.stmt_kind = STMT_KINDS};
 }
 
@@ -232,10 +222,8 @@ int world_run(struct world *w, const struct world_request *q, struct world_answe
     w->session.protocol_version = 4;
     buf_clear(&w->paging, SIZE_MAX);
     do {
-        struct cql_request request = {.kind = REQUEST_QUERY,
-                                      .query = q->text,
-                                      .params = {.consistency = q->consistency,
-                                                 .serial_consistency = CL_LOCAL_SERIAL,
+        struct cql_request request = {.kind = REQUEST_QUERY, .query = q->text,
+                                      .params = {.consistency = q->consistency, .serial_consistency = CL_LOCAL_SERIAL,
                                                  .page_size = q->page_size ? q->page_size : PAGE}};
         struct cql_run r = begin(w, &request, e);
         if (w->paging.n) request.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));

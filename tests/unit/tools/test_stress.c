@@ -25,7 +25,7 @@ static void test_zipf_has_its_shares(void **state) {
     (void)state;
     enum { N = 50 };
     struct dist d = dist_of("zipf(1..50, 1.3)");
-    struct dist_random r = {.state = 42};
+    struct chance r = {.state = 42};
     uint64_t counts[N] = {0};
     double sum = 0;
     for (int k = 1; k <= N; k++) sum += pow(k, -1.3);
@@ -44,7 +44,7 @@ static void test_zipf_has_its_shares(void **state) {
 static void test_uniform_and_normal_have_their_moments(void **state) {
     (void)state;
     struct dist u = dist_of("uniform(-10..9)"), n = dist_of("normal(-1000..1000, 20, 10)");
-    struct dist_random r = {.state = 7};
+    struct chance r = {.state = 7};
     double sum_u = 0, sum = 0, squares = 0;
     for (int i = 0; i < SAMPLES; i++) {
         double x = (double)dist_sample(&n, &r, &(struct dist_moment){0});
@@ -59,7 +59,7 @@ static void test_uniform_and_normal_have_their_moments(void **state) {
 static void test_sequences_go_round_and_the_seed_decides(void **state) {
     (void)state;
     struct dist s = dist_of("sequence(5..7)"), on = dist_of("sequence(100..)"), text = dist_of("text(3..9)");
-    struct dist_random a = {.state = 1}, b = {.state = 1};
+    struct chance a = {.state = 1}, b = {.state = 1};
     struct buf x, y;
     struct err e = {0};
     buf_init(&x, 0);
@@ -84,7 +84,7 @@ static void test_values_are_of_their_types(void **state) {
                                            CQL_TEXT,     CQL_VARINT, CQL_TIMEUUID, CQL_DATE,      CQL_TIME,
                                            CQL_SMALLINT, CQL_TINYINT};
     struct dist now = dist_of("now"), u = dist_of("uniform(0..100)");
-    struct dist_random r = {.state = 3};
+    struct chance r = {.state = 3};
     const struct dist_moment m = {.wall_ms = 1800000000000};
     struct err e = {0};
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
@@ -177,10 +177,11 @@ static void test_wrong_plans_name_file_line_and_reason(void **state) {
     } wrong[] = {
         {"", "p.yaml:1: the file is empty"},
         {"statements: [", "p.yaml:2: this is no YAML"},
-        {"statements:\n  - cql: SELECT 1\n    wait: 3\n", "p.yaml:3: 'wait' is not known here"},
+        {"statements:\n  - cql: SELECT 1\n    wait: 3\n",
+         "p.yaml:3: unknown key 'wait' of a statement: there are cql, consistency, page_size, values, weight"},
         {"statements:\n  - weight: 1\n", "p.yaml:2: a statement needs cql"},
         {"statements:\n  - cql: x\n    values: [foo]\n", "p.yaml:3: 'foo' is no distribution"},
-        {"statements:\n  - cql: x\n    weight: -1\n", "p.yaml:3: a number from 0"},
+        {"statements:\n  - cql: x\n    weight: -1\n", "p.yaml:3: '-1' is no whole number from 0 to 1000000"},
         {"statements:\n  - cql: x\n    consistency: SOME\n", "p.yaml:3: there is no such consistency"},
         {"rate: 5\n", "p.yaml:1: statements are needed"},
         {"statements: [{cql: x}]\nload: {cql: y}\n", "p.yaml:2: load needs rows"},

@@ -31,29 +31,13 @@ struct capacity_command {
 
 /* Takes the schema from the file, the server, or the capture's own definitions. */
 static int read_schema(struct capacity_command *c) {
+    struct slice text;
     if (c->remote.server && remote_connect(&c->remote, &c->client, c->e)) return -1;
-    if (!c->p.schema) return c->remote.server ? server_schema(&c->client, &c->schema, c->e)
-                                                    : observed_schema(c->capture, &c->schema, c->e);
-    struct slice text;
-    if (file_read(c->p.schema, &text, c->e)) return -1;
+    if (!c->p.schema && c->remote.server) return server_schema(&c->client, &c->schema, c->e);
+    if (!c->p.schema) return observed_schema(c->capture, &c->schema, c->e);
+    if (file_read(&c->w.arena, c->p.schema, &text, c->e)) return -1;
     buf_put_slice(&c->schema, text);
-    free((void *)text.p);
     return buf_failed(&c->schema) ? err_nomem(c->e) : 0;
-}
-
-/* Adds the statements, partitions and storage observed by a server or in a capture. */
-static int read_observed(struct capacity_command *c) {
-    if (c->remote.server && observed_server(&c->client, &c->w, &c->m, &c->notes, c->e)) return -1;
-    return c->capture ? observed_capture(c->capture, &c->w, &c->m, &c->notes, c->e) : 0;
-}
-
-static int read_workload(struct capacity_command *c) {
-    struct slice text;
-    if (!c->workload) return 0;
-    if (file_read(c->workload, &text, c->e)) return -1;
-    int rc = workload_read(&c->w, c->workload, text, c->e);
-    free((void *)text.p);
-    return rc;
 }
 
 /* The next item of a list "a,b,c"; NULL at the end. */
@@ -81,31 +65,12 @@ static int apply_captures(struct capacity_command *c) {
         const char *list = inputs[i].paths;
         for (const char *path; (path = next_of(&c->w.arena, &list));) {
             struct slice text;
-            if (file_read(path, &text, c->e)) return -1;
-            int rc = nodetool_read(&n, &c->w.arena, inputs[i].kind, path, text, c->e);
-            free((void *)text.p);
-            if (rc) return -1;
+            if (file_read(&c->w.arena, path, &text, c->e) ||
+                nodetool_read(&n, &c->w.arena, inputs[i].kind, path, text, c->e))
+                return -1;
         }
     }
     return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
-}
-
-/* Inserts every sample row, to report a row that the table refuses. */
-static int check_rows(struct capacity_command *c, const struct schema_table *t, const struct sample *s) {
-    struct buf text;
-    struct world_answer ignored;
-    int rc = 0;
-    buf_init(&text, 0);
-    for (uint32_t i = 0; !rc && i < s->n; i++) {
-        struct err why = {0};
-        buf_clear(&text, SIZE_MAX);
-        sample_insert(t, &s->rows[i], &text);
-        const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
-        if (world_run(c->m.base, &q, &ignored, &why))
-            rc = err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
-    }
-    buf_fini(&text);
-    return rc;
 }
 
 static int read_rows(struct capacity_command *c) {
@@ -115,7 +80,21 @@ static int read_rows(struct capacity_command *c) {
     if (!t) return -1;
     struct workload_table *table = workload_table(&c->w, t->keyspace->name, t->name);
     if (!s || !table) return err_nomem(c->e);
-    if (sample_open(&c->w.arena, c->rows, t, s, c->e) || check_rows(c, t, s)) return -1;
+    if (sample_open(&c->w.arena, c->rows, t, s, c->e)) return -1;
+    /* Every row is inserted, to report one that the table refuses. */
+    struct buf text;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; !c->e->set && i < s->n; i++) {
+        struct world_answer ignored;
+        struct err why = {0};
+        buf_clear(&text, SIZE_MAX);
+        sample_insert(t, &s->rows[i], &text);
+        const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
+        if (world_run(c->m.base, &q, &ignored, &why))
+            err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
+    }
+    buf_fini(&text);
+    if (c->e->set) return -1;
     table->sample = s;
     return note_add(&c->w.arena, &c->notes, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name,
                     t->name, s->n, c->rows);
@@ -160,8 +139,7 @@ static void say_progress(uint32_t done, uint32_t of) {
 }
 
 static int estimate(struct capacity_command *c, struct report *r) {
-    const struct day_scaling scaling = {.minimum = c->scale_minimum,
-                                        .maximum = c->scale_maximum,
+    const struct day_scaling scaling = {.minimum = c->scale_minimum, .maximum = c->scale_maximum,
                                         .target_percent = c->scale_target};
     bool watched = !c->p.json && isatty(STDERR_FILENO);
     if (measure_run(&c->m, watched ? say_progress : NULL, c->e)) return -1;
@@ -178,49 +156,48 @@ static int estimate(struct capacity_command *c, struct report *r) {
     return 0;
 }
 
-/* Adds the notes that apply to every estimate. */
-static int note_model(struct capacity_command *c) {
-    return note_add(&c->w.arena, &c->notes, c->e,
-                    "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples "
-                    "did, in the second that it begins in; of more than %d pages, so many a second",
-                    DAY_PAGES_A_SECOND) ||
-                   note_add(&c->w.arena, &c->notes, c->e,
-                            "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was "
-                            "refused is not tried again")
-               ? -1
-               : 0;
-}
-
-/* An estimate from a capture uses the size model that the capture was charged by. */
-static int choose_model(struct capacity_command *c, struct measure_options *o) {
+/* Reads all inputs into the workload and the notes. */
+static int read_inputs(struct capacity_command *c, struct measure_options *o) {
+    struct slice text;
     enum size_model model;
+    if (note_add(&c->w.arena, &c->notes, c->e,
+                 "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples did, "
+                 "in the second that it begins in; of more than %d pages, so many a second", DAY_PAGES_A_SECOND) ||
+        note_add(&c->w.arena, &c->notes, c->e,
+                 "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was refused is "
+                 "not tried again") ||
+        read_schema(c))
+        return -1;
     o->text = buf_slice(&c->schema);
-    if (!c->capture) return 0;
-    if (observed_model(c->capture, &model, c->e)) return -1;
-    if (c->p.size_model && o->model != model)
-        return err_set(c->e, ERR_CONFIG,
-                       "%s was charged by %s: tally replay --price says what it costs by another size model",
-                       c->capture, size_model_name(model));
-    o->model = model;
-    return 0;
+    if (c->capture) {
+        if (observed_model(c->capture, &model, c->e)) return -1;
+        if (c->p.size_model && o->model != model)
+            return err_set(c->e, ERR_CONFIG,
+                           "%s was charged by %s: tally replay --price says what it costs by another size model",
+                           c->capture, size_model_name(model));
+        o->model = model;
+    }
+    if (measure_open(&c->m, o, &c->w, c->e)) return -1;
+    if (c->workload && (file_read(&c->w.arena, c->workload, &text, c->e) ||
+                        workload_read(&c->w, c->workload, text, c->e)))
+        return -1;
+    if (read_rows(c)) return -1;
+    if (c->remote.server && observed_server(&c->client, &c->w, &c->m, &c->notes, c->e)) return -1;
+    if (c->capture && observed_capture(c->capture, &c->w, &c->m, &c->notes, c->e)) return -1;
+    return apply_captures(c);
 }
 
 static int run(struct capacity_command *c) {
     struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server ? c->remote.server : c->capture,
                        .plots = !c->no_plots};
-    struct measure_options o = {.schema = r.schema,
-                                .pricing = &c->p,
-                                .samples = c->samples,
-                                .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT
-                                                                                                : SIZE_DOCUMENTED_2022};
+    bool current = c->p.size_model && !strcmp(c->p.size_model, "current");
+    struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
+                                .model = current ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
     const struct price_region **regions = NULL;
     if (c->record && !(o.record = fopen(c->record, "we")))
         return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
-    int rc = note_model(c) || read_schema(c) || choose_model(c, &o) || measure_open(&c->m, &o, &c->w, c->e) ||
-                     read_workload(c) || read_rows(c) || read_observed(c) || apply_captures(c) ||
-                     read_prices(c, &r.age_days) || choose_regions(c, &regions, &r.n_regions) || estimate(c, &r)
-                 ? -1
-                 : 0;
+    int rc = read_inputs(c, &o) || read_prices(c, &r.age_days) || choose_regions(c, &regions, &r.n_regions) ||
+             estimate(c, &r);
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
     r.prices = &c->price;
@@ -252,98 +229,53 @@ static int check_flags(const struct capacity_command *c) {
 
 int tally_capacity(int argc, char **argv) {
     struct err e = {0};
-    struct capacity_command c = {.remote = {.timeout_s = 10},
-                                 .p = {.timestamp_size = PRICING_TIMESTAMP_SIZE},
-                                 .samples = SAMPLES,
-                                 .scale_minimum = 1,
-                                 .scale_maximum = 40000,
-                                 .scale_target = TARGET_PERCENT,
-                                 .e = &e};
+    struct capacity_command c = {.remote = {.timeout_s = 10}, .p = {.timestamp_size = PRICING_TIMESTAMP_SIZE},
+                                 .samples = SAMPLES, .scale_minimum = 1, .scale_maximum = 40000,
+                                 .scale_target = TARGET_PERCENT, .e = &e};
     const struct flag flags[] = {
-        {.name = "workload",
-         .argument = "FILE",
-         .text = &c.workload,
+        {.name = "workload", .argument = "FILE", .text = &c.workload,
          .help = "statements with their rates, YAML; - is standard input"},
-        {.name = "rows",
-         .argument = "FILE",
-         .text = &c.rows,
+        {.name = "rows", .argument = "FILE", .text = &c.rows,
          .help = "sample rows: CSV with a line of column names (.csv), or JSON objects"},
-        {.name = "table",
-         .argument = "KEYSPACE.TABLE",
-         .text = &c.table,
+        {.name = "table", .argument = "KEYSPACE.TABLE", .text = &c.table,
          .help = "the table that --rows is of, when the schema has more than one"},
-        {.name = "tablestats",
-         .argument = "FILE",
-         .text = &c.tablestats,
+        {.name = "tablestats", .argument = "FILE", .text = &c.tablestats,
          .help = "what nodetool tablestats prints; of several nodes: FILE,FILE"},
-        {.name = "tablehistograms",
-         .argument = "FILE",
-         .text = &c.tablehistograms,
+        {.name = "tablehistograms", .argument = "FILE", .text = &c.tablehistograms,
          .help = "what nodetool tablehistograms prints, of one table or of more"},
-        {.name = "info",
-         .argument = "FILE",
-         .text = &c.info,
+        {.name = "info", .argument = "FILE", .text = &c.info,
          .help = "what nodetool info prints: how long the node is up"},
-        {.name = "status",
-         .argument = "FILE",
-         .text = &c.status,
+        {.name = "status", .argument = "FILE", .text = &c.status,
          .help = "what nodetool status prints: how many nodes there are"},
-        {.name = "capture",
-         .argument = "FILE",
-         .text = &c.capture,
+        {.name = "capture", .argument = "FILE", .text = &c.capture,
          .help = "a recording of a server's requests (tally capture)"},
-        {.name = "server",
-         .argument = "HOST[:PORT]",
-         .text = &c.remote.server,
+        {.name = "server", .argument = "HOST[:PORT]", .text = &c.remote.server,
          .help = "a running server: its schema, unless --schema is given, and what its last minute was charged"},
         {.name = "tls", .on = &c.remote.tls, .help = "TLS to the server; its certificate must be for HOST"},
-        {.name = "ca",
-         .argument = "FILE",
-         .text = &c.remote.ca,
+        {.name = "ca", .argument = "FILE", .text = &c.remote.ca,
          .help = "certificates (PEM) to believe instead of the machine's"},
         {.name = "insecure", .on = &c.remote.insecure, .help = "believe whoever answers"},
-        {.name = "user",
-         .argument = "NAME",
-         .text = &c.remote.user,
+        {.name = "user", .argument = "NAME", .text = &c.remote.user,
          .help = "log in there with a password, TALLY_PASSWORD in the environment"},
-        {.name = "sigv4",
-         .on = &c.remote.sigv4,
+        {.name = "sigv4", .on = &c.remote.sigv4,
          .help = "log in with the AWS access key and the Region of the environment"},
-        {.name = "replicas",
-         .argument = "N",
-         .number = &c.replicas,
+        {.name = "replicas", .argument = "N", .number = &c.replicas,
          .help = "replicas of the captured cluster (as the schema's keyspaces say)"},
-        {.name = "region",
-         .argument = "NAME",
-         .text = &c.region,
+        {.name = "region", .argument = "NAME", .text = &c.region,
          .help = "AWS Regions whose costs are shown, with commas between (all)"},
-        {.name = "prices",
-         .argument = "FILE",
-         .text = &c.prices,
+        {.name = "prices", .argument = "FILE", .text = &c.prices,
          .help = "prices, in the form of share/tally/prices.csv (those of the program)"},
-        {.name = "price-age",
-         .argument = "DAYS",
-         .number = &c.price_age,
+        {.name = "price-age", .argument = "DAYS", .number = &c.price_age,
          .help = "refuse prices that are older; 0: warn of those of more than 90 days (0)"},
-        {.name = "target",
-         .argument = "PERCENT",
-         .number = &c.scale_target,
+        {.name = "target", .argument = "PERCENT", .number = &c.scale_target,
          .help = "target of auto scaling, for tables without settings of their own (70)"},
-        {.name = "minimum",
-         .argument = "UNITS",
-         .number = &c.scale_minimum,
+        {.name = "minimum", .argument = "UNITS", .number = &c.scale_minimum,
          .help = "the least that auto scaling provides (1)"},
-        {.name = "maximum",
-         .argument = "UNITS",
-         .number = &c.scale_maximum,
+        {.name = "maximum", .argument = "UNITS", .number = &c.scale_maximum,
          .help = "the most that auto scaling provides (40000)"},
-        {.name = "samples",
-         .argument = "N",
-         .number = &c.samples,
+        {.name = "samples", .argument = "N", .number = &c.samples,
          .help = "how often each statement is run with other values (200)"},
-        {.name = "record",
-         .argument = "FILE",
-         .text = &c.record,
+        {.name = "record", .argument = "FILE", .text = &c.record,
          .help = "write every statement that is run, with what it costs: a JSON object on each line"},
         {.name = "no-plots", .on = &c.no_plots, .help = "leave the plots out"},
         PRICING_FLAGS(&c.p)};

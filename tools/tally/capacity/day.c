@@ -171,11 +171,8 @@ static struct scaling scaling_of(const struct schema_table *t, bool reads, const
     *out = *asked_for;
     if (s.enabled)
         *out = (struct day_scaling){.minimum = s.minimum_units,
-                                    .maximum = s.maximum_units,
-                                    .target_percent = s.target_percent};
-    return (struct scaling){.enabled = true,
-                            .minimum = out->minimum,
-                            .maximum = out->maximum,
+                                    .maximum = s.maximum_units, .target_percent = s.target_percent};
+    return (struct scaling){.enabled = true, .minimum = out->minimum, .maximum = out->maximum,
                             .target_percent = out->target_percent,
                             .in_cooldown_s = s.enabled ? s.scale_in_cooldown : COOLDOWN_S,
                             .out_cooldown_s = s.enabled ? s.scale_out_cooldown : COOLDOWN_S,
@@ -242,11 +239,8 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
             due += asks[k].rate / TENTHS;
             int64_t n = (int64_t)due;
             due -= (double)n;
-            struct limit_part part = {.object = OBJECT,
-                                      .keyspace = t->keyspace->name,
-                                      .table = t->name,
-                                      .one_partition = true,
-                                      .token = (int64_t)p->rank};
+            struct limit_part part = {.object = OBJECT, .keyspace = t->keyspace->name, .table = t->name,
+                                      .one_partition = true, .token = (int64_t)p->rank};
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;

@@ -2,7 +2,7 @@
  * most requests. */
 #pragma once
 
-#include "tools/tally/capacity/chance.h"
+#include "tools/tally/chance.h"
 
 enum key_shape { KEYS_UNIFORM, KEYS_ZIPF, KEYS_HOT };
 enum { KEYS_HEAD = 4096 };

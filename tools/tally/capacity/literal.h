@@ -1,4 +1,4 @@
-/* CQL literals: generated from a workload's specification of a column, or read from a sample. */
+/* Generates CQL literals from a workload's specification of a column. */
 #pragma once
 
 #include "base/arena.h"
@@ -20,13 +20,3 @@ enum literal_kind { LITERAL_ORDERED, LITERAL_RANDOM };
  * lacks a size or a number of elements, or the type has no generated values. */
 int literal_make(struct buf *out, const struct cql_type *t, const struct literal_spec *spec, enum literal_kind kind,
                  uint64_t n, const char *column, struct err *e) MUST_CHECK;
-
-/* A field of a sample, as a literal of the type: quoted where CQL wants quotes. */
-void literal_of_text(struct buf *out, const struct cql_type *t, struct slice text);
-/* Reads a JSON value at *r and advances *r past it. *null: the value is null. -1: ERR_CONFIG, the
- * text is no JSON, or no value of the type. */
-int literal_of_json(struct buf *out, const struct cql_type *t, struct rd *r, bool *null, struct err *e) MUST_CHECK;
-/* Skips white space and returns the next byte; 0 at the end. */
-uint8_t json_peek(struct rd *r);
-/* Reads a JSON string at *r: without quotes, escapes decoded, copied into the arena. */
-int json_string(struct arena *a, struct rd *r, struct slice *out, struct err *e) MUST_CHECK;

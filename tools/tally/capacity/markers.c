@@ -4,18 +4,6 @@
 
 #include "cql/syntax/token.h"
 
-static void find_lists(const struct ast_where *w, struct markers *k) {
-    for (uint32_t i = 0; w && i < w->n; i++) {
-        const struct ast_relation *r = w->relations[i];
-        for (uint32_t v = 0; r->in_list && v < r->n_values; v++) {
-            if (r->values[v]->kind != EXPR_BIND) continue;
-            struct marker *m = &k->list[r->values[v]->bind];
-            m->in_list = true;
-            m->element = v;
-        }
-    }
-}
-
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) {
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
     struct err why = {0};
@@ -39,26 +27,26 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
         k->statements[i] = batch ? tree->batch.stmts[i] : tree;
         for (uint32_t m = 0; m < k->n; m++)
             if (k->list[m].at.p > k->statements[i]->source.p) k->list[m].statement = i;
-        find_lists(ast_where(k->statements[i]), k);
+        const struct ast_where *w = ast_where(k->statements[i]);
+        for (uint32_t r = 0; w && r < w->n; r++)
+            for (uint32_t v = 0; w->relations[r]->in_list && v < w->relations[r]->n_values; v++) {
+                const struct ast_expr *value = w->relations[r]->values[v];
+                if (value->kind != EXPR_BIND) continue;
+                k->list[value->bind].in_list = true;
+                k->list[value->bind].element = v;
+            }
     }
     return 0;
 }
 
-static bool is_static(const struct schema_table *t, struct slice word) {
+/* Whether the word, in any case or in quotes, is a column of that kind. */
+static bool names_column(const struct schema_table *t, struct slice word, enum schema_column_kind kind) {
+    if (word.n > 1 && *word.p == '"') word = slice_of(word.p + 1, word.n - 2);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const char *name = t->columns[i].name;
         bool same = word.n == strlen(name) && !strncasecmp((const char *)word.p, name, word.n);
-        if (t->columns[i].kind == COLUMN_STATIC && same) return true;
+        if (t->columns[i].kind == kind && same) return true;
     }
-    return false;
-}
-
-static bool names_clustering(const struct ast_where *w, const struct schema_table *t) {
-    for (uint32_t i = 0; i < w->n; i++)
-        for (uint32_t k = 0; k < w->relations[i]->n_lhs; k++) {
-            const struct schema_column *c = schema_column_find(t, w->relations[i]->lhs[k]);
-            if (c && c->kind == COLUMN_CLUSTERING) return true;
-        }
     return false;
 }
 
@@ -66,16 +54,18 @@ bool markers_use_statics(const struct workload_statement *s, const struct marker
     struct token_reader r;
     struct err ignored = {0};
     token_reader_init(&r, slice_str(s->text), &ignored);
-    for (struct token x; (x = token_next(&r)).code && x.code != T_ERROR;) {
-        bool quoted = x.text.n > 1 && *x.text.p == '"';
-        const struct slice word = quoted ? slice_of(x.text.p + 1, x.text.n - 2) : x.text;
-        if ((x.text.n == 1 && *x.text.p == '*') || is_static(t, word)) return true;
-    }
+    for (struct token x; (x = token_next(&r)).code && x.code != T_ERROR;)
+        if (slice_is(x.text, "*") || names_column(t, x.text, COLUMN_STATIC)) return true;
     for (uint32_t i = 0; i < k->n_statements; i++) {
         const struct ast_stmt *one = k->statements[i];
         if (one->kind == STMT_INSERT && one->insert.json) return true;
-        if (one->kind == STMT_DELETE && !one->delete_.n_deletions && !names_clustering(&one->delete_.where, t))
-            return true;
+        if (one->kind != STMT_DELETE || one->delete_.n_deletions) continue;
+        const struct ast_where *w = &one->delete_.where;
+        bool of_partition = true;
+        for (uint32_t n = 0; n < w->n; n++)
+            for (uint32_t c = 0; c < w->relations[n]->n_lhs; c++)
+                if (names_column(t, slice_str(w->relations[n]->lhs[c]), COLUMN_CLUSTERING)) of_partition = false;
+        if (of_partition) return true;
     }
     return false;
 }

@@ -6,16 +6,12 @@
 #include "tools/tally/capacity/markers.h"
 #include "tools/tally/capacity/ranks.h"
 #include "tools/tally/capacity/rows.h"
+#include "tools/tally/json.h"
 #include "tools/tally/script.h"
 
 /* ROWS_LOADED bounds the rows in the worlds of a statement; one partition may have more. */
 enum { ROWS_LOADED = 20000, ROWS_OF_PARTITION = 100000, PARTITIONS_STORED = 50, SCANNED_ROWS = 2000 };
 enum { YEARS_20_S = 630720000, NAME_ROOM = 256 };
-
-static int out_of(struct measure *m, struct err *e, const char *fmt, const char *words, const char **out) {
-    *out = arena_printf(&m->w->arena, fmt, words);
-    return *out ? 0 : err_nomem(e);
-}
 
 /* ---- the schema ---- */
 
@@ -25,17 +21,6 @@ static struct world *new_world(const struct measure *m, enum size_model model, b
     p.schema = NULL;
     p.size_model = model == SIZE_CURRENT ? "current" : "documented-2022";
     return pricing_world(&p, strict, e);
-}
-
-static int note_refusal(struct measure *m, uint32_t line, const char *words, struct slice text, struct err *e) {
-    struct measured_refusal **at = &m->refusals, *r = ARENA_NEW(&m->w->arena, struct measured_refusal);
-    while (*at) at = &(*at)->next;
-    if (!r) return err_nomem(e);
-    r->line = line;
-    r->words = arena_strdup(&m->w->arena, words);
-    r->text = (const char *)arena_dup(&m->w->arena, slice_of(text.p, text.n < 200 ? text.n : 200)).p;
-    *at = r;
-    return r->words && r->text ? 0 : err_nomem(e);
 }
 
 struct world *measure_world(const struct measure *m, enum size_model model, bool strict, struct err *e) {
@@ -55,24 +40,32 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
 /* A definition that both worlds refuse with the same text is wrong CQL, and an error. One that only
  * the strict world refuses is noted and then defined all the same. */
 static int check_schema(struct measure *m, struct world *strict, struct world *lenient, struct err *e) {
+    struct measured_refusal **end = &m->refusals;
+    struct arena *a = &m->w->arena;
     struct script s;
     struct script_statement at;
     struct world_answer ignored;
-    int rc = 0;
     if (!m->o.text.p) return 0;
     script_of(&s, m->o.schema, m->o.text);
-    while (!rc && script_next(&s, &at)) {
+    while (script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
         struct err why = {0}, other = {0};
-        bool wrong = world_run(lenient, &q, &ignored, &other) != 0,
-             refused = world_run(strict, &q, &ignored, &why) != 0;
-        if (refused && wrong && !strcmp(why.text, other.text))
-            rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
-        else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
-        if (refused && !wrong && world_define(strict, &q, &other))
-            rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
+        bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
+        if (!world_run(strict, &q, &ignored, &why)) continue;
+        if (wrong && !strcmp(why.text, other.text))
+            return err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
+        struct measured_refusal *r = ARENA_NEW(a, struct measured_refusal);
+        if (!r) return err_nomem(e);
+        r->line = at.line;
+        r->words = arena_strdup(a, why.text);
+        r->text = (const char *)arena_dup(a, slice_of(at.text.p, at.text.n < 200 ? at.text.n : 200)).p;
+        if (!r->words || !r->text) return err_nomem(e);
+        *end = r;
+        end = &r->next;
+        if (!wrong && world_define(strict, &q, &other))
+            return err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
     }
-    return rc;
+    return 0;
 }
 
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) {
@@ -147,13 +140,11 @@ static void record(const struct bench *b, const char *name, struct slice text, u
     struct buf line;
     if (!b->m->o.record) return;
     buf_init(&line, 0);
-    buf_put_str(&line, "{\"name\":");
-    if (name) buf_json_str(&line, slice_str(name));
-    else buf_put_str(&line, "null");
-    buf_put_str(&line, ",\"cql\":");
-    buf_json_str(&line, text);
-    buf_printf(&line, ",\"consistency\":\"%s\",\"page_size\":%d,\"units\":%g}\n", world_consistency_name(consistency),
-               page_size, c->total);
+    json_open(&line, NULL, '{');
+    json_str(&line, "name", name);
+    json_text(&line, "cql", text);
+    json_str(&line, "consistency", world_consistency_name(consistency));
+    buf_printf(&line, ",\"page_size\":%d,\"units\":%g}\n", page_size, c->total);
     fwrite(line.p, 1, line.n, b->m->o.record);
     buf_fini(&line);
 }
@@ -163,15 +154,15 @@ static int load_row(struct bench *b, const struct bench_table *t, uint64_t rank,
     if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
     if (!b->insert.n) return 0;
     const struct world_request q = {.text = buf_slice(&b->insert), .consistency = CL_LOCAL_QUORUM};
-    struct world_answer ignored;
-    struct err strictly;
+    struct world_answer a;
+    struct err ignored;
     for (int i = 0; i < MODELS; i++) {
-        if (world_run(b->of[i], &q, &ignored, e)) return -1;
-        if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &ignored.charge);
+        if (world_run(b->of[i], &q, &a, e)) return -1;
+        if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &a.charge);
     }
-    /* the strict world may refuse the row, and then refuses the statement that uses it */
-    int refused = world_run(b->strict, &q, &ignored, &strictly);
-    return (void)refused, 0;
+    /* The strict world may refuse the row; it then also refuses the statement that uses the row. */
+    (void)!world_run(b->strict, &q, &a, &ignored);
+    return 0;
 }
 
 static int load_partition(struct bench *b, struct bench_table *t, uint64_t rank, struct err *e) {
@@ -288,28 +279,16 @@ static const struct schema_table *table_of(const struct measure *m, const struct
     return NULL;
 }
 
+/* Whether the markers of the statement give the whole partition key. */
 static bool names_partition(const struct plan *p, uint32_t statement, const struct schema_table *t) {
-    for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        bool found = false;
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < t->n_partition_key; i++)
         for (uint32_t j = 0; j < p->k.n; j++)
-            found = found || (p->k.list[j].statement == statement && column_of(t, &p->k.list[j]) == &t->columns[i]);
-        if (!found) return false;
-    }
-    return true;
-}
-
-static uint32_t plan_table_of(struct plan *p, const struct measure *m, const struct schema_table *t) {
-    for (uint32_t i = 0; i < p->n_tables; i++)
-        if (p->tables[i].table == t) return i;
-    const struct workload_table *input = input_of(m, t);
-    p->tables[p->n_tables] = (struct plan_table){.table = t,
-                                                 .input = input,
-                                                 .by_partition = true,
-                                                 .statics = markers_use_statics(p->st, &p->k, t),
-                                                 .per_partition = !t->n_clustering ? 1
-                                                                  : input          ? input->rows_per_partition
-                                                                                   : 0};
-    return p->n_tables++;
+            if (p->k.list[j].statement == statement && column_of(t, &p->k.list[j]) == &t->columns[i]) {
+                named++;
+                break;
+            }
+    return named == t->n_partition_key;
 }
 
 static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
@@ -321,13 +300,21 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
         const struct schema_table *t = table_of(m, p, i);
         struct plan_part *part = &p->parts[i];
         if (!t) return unclear(st, e, "it is of no table of the schema:", st->text);
+        while (part->table < p->n_tables && p->tables[part->table].table != t) part->table++;
+        struct plan_table *of = &p->tables[part->table];
+        if (part->table == p->n_tables) {
+            const struct workload_table *input = input_of(m, t);
+            uint64_t rows = input ? input->rows_per_partition : 0;
+            *of = (struct plan_table){.table = t, .input = input, .by_partition = true,
+                                      .statics = markers_use_statics(st, &p->k, t),
+                                      .per_partition = t->n_clustering ? rows : 1};
+            p->n_tables++;
+        }
         bool insert = p->k.statements[i]->kind == STMT_INSERT;
-        part->table = plan_table_of(p, m, t);
         part->new_rows = st->has_new_rows ? st->new_rows : insert && (t->n_clustering || !st->has_keys);
         for (uint32_t k = 0; k < i; k++) part->turn += p->parts[k].table == part->table;
         for (uint32_t k = 0; k <= i; k++)
             if (p->parts[k].table == part->table) p->parts[k].of = part->turn + 1;
-        struct plan_table *of = &p->tables[part->table];
         of->by_partition = of->by_partition && names_partition(p, i, t);
         of->loads = of->loads || !part->new_rows || !of->by_partition;
         if (!st->has_new_rows) st->new_rows = (!i || st->new_rows) && part->new_rows;
@@ -343,38 +330,31 @@ struct questions {
     const struct workload_statement *of;
 };
 
+/* why, if it is set, becomes a question; its text may begin with the place already. */
 static void ask(struct questions *q, struct err *why) {
     char place[ERR_TEXT_MAX];
     if (!why->set) return;
     int n = snprintf(place, sizeof(place), "%s:%u: ", q->of->file, q->of->line);
     const char *body = strncmp(why->text, place, (size_t)n) ? why->text : why->text + n;
-    buf_u8(&q->text, 0);
-    bool known = q->text.n > 1 && strstr((const char *)q->text.p, body);
-    q->text.n--;
+    if (!q->text.n || !memmem(q->text.p, q->text.n, body, strlen(body)))
+        buf_printf(&q->text, "%s%s%s", q->text.n ? "\n" : "", place, body);
     err_clear(why);
-    if (known) return;
-    if (q->text.n) buf_u8(&q->text, '\n');
-    buf_printf(&q->text, "%s%s", place, body);
 }
 
 static void ask_table(const struct plan *p, const struct plan_table *t, struct questions *q) {
     struct err why = {0};
     const struct workload_statement *st = p->st;
-    if (!t->per_partition && t->loads) {
-        int rc = unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of",
-                         t->table->name);
-        if (rc) ask(q, &why);
-    }
-    if (t->per_partition > ROWS_OF_PARTITION && t->loads) {
-        err_set(&why, ERR_CONFIG,
-                "%s:%u: partitions of more than %d rows are not held in memory; price one of fewer, and multiply",
-                st->file, st->line, ROWS_OF_PARTITION);
-        ask(q, &why);
-    }
-    if (!t->input || !t->input->partitions) {
-        int rc = unclear(st, &why, "how many partitions has the table? Say partitions of", t->table->name);
-        if (rc) ask(q, &why);
-    }
+    if (!t->per_partition && t->loads)
+        (void)!unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of",
+                       t->table->name);
+    ask(q, &why);
+    if (t->per_partition > ROWS_OF_PARTITION && t->loads)
+        err_set(&why, ERR_CONFIG, "partitions of more than %d rows are not held in memory; price one of fewer, and "
+                                  "multiply", ROWS_OF_PARTITION);
+    ask(q, &why);
+    if (!t->input || !t->input->partitions)
+        (void)!unclear(st, &why, "how many partitions has the table? Say partitions of", t->table->name);
+    ask(q, &why);
     const struct rows rows = {.t = t->table, .input = t->input, .values = st->values,
                               .per_partition = t->per_partition ? t->per_partition : 1};
     struct buf ignored;
@@ -512,19 +492,6 @@ static int put_list(struct filling *f, const struct marker *m, const struct sche
     return 0;
 }
 
-/* The second marker of a clustering column in a statement is the end of a range: a row at or after
- * the first marker's row. */
-static uint64_t row_of(struct filling *f, uint32_t marker) {
-    const struct marker *m = &f->p->k.list[marker];
-    uint64_t row = f->targets[m->statement].row, per = f->b->tables[f->p->parts[m->statement].table].rows.per_partition;
-    for (uint32_t i = 0; i < marker; i++) {
-        const struct marker *first = &f->p->k.list[i];
-        if (first->statement == m->statement && !strcmp(first->bind->name, m->bind->name))
-            return row + chance_below(&f->chance, per - row % per);
-    }
-    return row;
-}
-
 static int put_value(struct filling *f, uint32_t marker, struct buf *out, struct err *e) {
     const struct marker *m = &f->p->k.list[marker];
     const uint32_t table = f->p->parts[m->statement].table;
@@ -533,9 +500,18 @@ static int put_value(struct filling *f, uint32_t marker, struct buf *out, struct
     if (!c) return put_part(f->p->st, &f->p->tables[table], m, n, out, e);
     if (is_list(m)) return put_list(f, m, c, out, e);
     if (m->in_list && schema_column_is_key(c)) return put_element(f, m->statement, c, m->element, out, e);
+    const struct rows *rows = &f->b->tables[table].rows;
     const struct target *t = &f->targets[m->statement];
-    uint64_t row = c->kind == COLUMN_CLUSTERING ? row_of(f, marker) : t->row;
-    int rc = rows_value(&f->b->tables[table].rows, c, t->rank, row, n, out, e);
+    uint64_t row = t->row;
+    /* The second marker of a clustering column in a statement is the end of a range: a row at or
+     * after the first marker's row. */
+    for (uint32_t i = 0; c->kind == COLUMN_CLUSTERING && i < marker; i++) {
+        const struct marker *first = &f->p->k.list[i];
+        if (first->statement != m->statement || strcmp(first->bind->name, m->bind->name)) continue;
+        row += chance_below(&f->chance, rows->per_partition - row % rows->per_partition);
+        break;
+    }
+    int rc = rows_value(rows, c, t->rank, row, n, out, e);
     if (rc > 0) buf_put_str(out, "null");
     return rc < 0 ? -1 : 0;
 }
@@ -568,9 +544,7 @@ void spread_of(const double *values, uint32_t n, struct arena *a, struct spread 
     qsort(sorted, n, sizeof(*sorted), by_size);
     for (uint32_t i = 0; i < n; i++) sum += sorted[i];
     *out = (struct spread){.p50 = sorted[(n - 1) / 2],
-                           .p99 = sorted[(uint32_t)(0.99 * (n - 1) + 0.5)],
-                           .most = sorted[n - 1],
-                           .mean = sum / n};
+                           .p99 = sorted[(uint32_t)(0.99 * (n - 1) + 0.5)], .most = sorted[n - 1], .mean = sum / n};
 }
 
 struct gathered {
@@ -602,9 +576,8 @@ static void take_sample(struct filling *f, struct measured *s, const struct worl
 /* all: one entry for each of the plan's tables. */
 static int run_sample(struct filling *f, struct measured *all, struct gathered *of, struct err *e) {
     const struct workload_statement *st = f->p->st;
-    const struct world_request q = {.text = buf_slice(&f->b->text),
-                                    .consistency = st->consistency,
-                                    .page_size = st->page_size};
+    const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = st->consistency,
+                                    .page_size = (int32_t)st->page_size};
     const uint32_t n = f->p->n_tables;
     struct world_answer a, ignored;
     struct err why = {0}, strictly = {0};
@@ -618,11 +591,13 @@ static int run_sample(struct filling *f, struct measured *all, struct gathered *
             take_sample(f, &all[t], &a, &part, i, &of[t * MODELS + i]);
             if (i == (int)f->b->m->o.model) all[t].entities += (double)entities * stretch(&f->b->tables[t], &a);
         }
-        if (i == (int)f->b->m->o.model) record(f->b, st->name, q.text, st->consistency, st->page_size, &a.charge);
+        if (i == (int)f->b->m->o.model)
+            record(f->b, st->name, q.text, st->consistency, (int32_t)st->page_size, &a.charge);
     }
     if (all->refused || !world_run(f->b->strict, &q, &ignored, &strictly)) return 0;
     for (uint32_t t = 0; t < n; t++)
-        if (out_of(f->b->m, e, "%s", strictly.text, &all[t].refused)) return -1;
+        if (!(all[t].refused = arena_strdup(&f->b->m->w->arena, strictly.text)))
+            return err_nomem(e);
     return 0;
 }
 
@@ -784,7 +759,7 @@ static int measure_plan(struct measure *m, const struct plan *p, struct err *e) 
     if (!rc || !p->st->inferred) return rc;
     struct err why = *e;
     err_clear(e);
-    return out_of(m, e, "%s", why.text, &all->unknown);
+    return (all->unknown = arena_strdup(&m->w->arena, why.text)) ? 0 : err_nomem(e);
 }
 
 /* ---- tables ---- */
@@ -797,14 +772,12 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
         t->rows = (uint64_t)t->input->stored_rows;
         return 0;
     }
-    if (!t->input || !t->input->partitions)
-        return out_of(m, e, "%s", "no input says how many partitions it has", &t->unknown);
-    t->partitions = t->input->partitions;
-    if (t->table->n_clustering && !t->input->rows_per_partition)
-        return out_of(m, e, "%s", "no input says how many rows a partition has", &t->unknown);
-    uint64_t per = t->table->n_clustering ? t->input->rows_per_partition : 1;
-    if (per > ROWS_OF_PARTITION)
-        return out_of(m, e, "%s", "its partitions have more rows than are held in memory", &t->unknown);
+    t->partitions = t->input ? t->input->partitions : 0;
+    uint64_t per = !t->table->n_clustering ? 1 : t->input ? t->input->rows_per_partition : 0;
+    if (!t->partitions) t->unknown = "no input says how many partitions it has";
+    else if (!per) t->unknown = "no input says how many rows a partition has";
+    else if (per > ROWS_OF_PARTITION) t->unknown = "its partitions have more rows than are held in memory";
+    if (t->unknown) return 0;
     t->rows = t->partitions * per;
     struct bench b;
     struct err why = {0};
@@ -822,7 +795,7 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
             if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / to->ranks.n;
             schema_unref(schema);
         }
-    } else if (!rc) rc = out_of(m, e, "%s", why.text, &t->unknown);
+    } else if (!rc && !(t->unknown = arena_strdup(&m->w->arena, why.text))) rc = err_nomem(e);
     bench_close(&b);
     return rc;
 }

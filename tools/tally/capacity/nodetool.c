@@ -103,10 +103,7 @@ static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, co
     if (t) return t->line = l->number, t;
     if (!(t = ARENA_NEW(a, struct nodetool_table))) return err_nomem(l->e), NULL;
     *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace),
-                                 .name = arena_strdup(a, name),
-                                 .line = l->number,
-                                 .compression = -1,
-                                 .cells = -1};
+                                 .name = arena_strdup(a, name), .line = l->number, .compression = -1, .cells = -1};
     if (!t->keyspace || !t->name) return err_nomem(l->e), NULL;
     if (n->newest) n->newest->next = t;
     else n->tables = t;
@@ -385,12 +382,7 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
                    uint16_t consistency, struct note **notes, struct err *e) {
     uint32_t nodes = n->nodes ? n->nodes : n->captures;
-    struct applying x = {.n = n,
-                         .w = w,
-                         .notes = notes,
-                         .e = e,
-                         .replicas = replicas,
-                         .consistency = consistency,
+    struct applying x = {.n = n, .w = w, .notes = notes, .e = e, .replicas = replicas, .consistency = consistency,
                          .scale = (double)nodes / n->captures};
     if (note_add(&w->arena, notes, e,
                  "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows that "

@@ -123,17 +123,11 @@ static int visit(struct capturing *x, const struct trace_request *r, const struc
     if (q->prepared_id.p) prepare(x, q->prepared_id);
     for (uint32_t i = 0; i < q->n_items; i++)
         if (q->items[i].prepared_id.p) prepare(x, q->items[i].prepared_id);
-    const struct world_call call = {.now_us = r->q.began_us,
-                                    .connection = r->q.connection,
-                                    .keyspace = r->q.keyspace,
-                                    .version = r->q.version,
-                                    .opcode = r->q.opcode,
-                                    .flags = r->q.flags,
+    const struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace,
+                                    .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags,
                                     .body = r->q.body};
     if (world_send(x->world, &call, &a, &state, &throttled, &ignored) || !one_partition(a.cost, &token, &key)) return 0;
-    struct visit v = {.table = t,
-                      .token = token,
-                      .second = r->q.began_us / 1000000,
+    struct visit v = {.table = t, .token = token, .second = r->q.began_us / 1000000,
                       .read_units = (double)r->q.read_halves / 2,
                       .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2,
                       .entities = q->kind == REQUEST_BATCH ? q->n_items : r->q.rows_read,

@@ -49,20 +49,6 @@ static struct slice next_field(struct slice *line) {
     return f;
 }
 
-static int read_date(struct reading *r, struct slice text) {
-    struct tm tm = {0};
-    char copy[16] = "", *end = NULL;
-    if (text.n == 10) {
-        memcpy(copy, text.p, 10);
-        end = strptime(copy, "%Y-%m-%d", &tm);
-    }
-    if (!end || *end) return bad(r, "'%.*s' is no date as 2025-11-05", text);
-    snprintf(r->out->date, sizeof(r->out->date), "%s", copy);
-    r->out->date_line = r->line;
-    r->out->date_s = timegm(&tm);
-    return 0;
-}
-
 static int read_columns(struct reading *r, struct slice line) {
     (void)next_field(&line);
     r->of_column[0] = -1;
@@ -79,24 +65,14 @@ static int read_columns(struct reading *r, struct slice line) {
     return 0;
 }
 
-static int read_price(struct reading *r, struct slice field, double *out) {
-    char copy[32] = "", *end;
-    if (!field.n) return 0;
-    if (field.n >= sizeof(copy)) return bad(r, "'%.*s' is no price", field);
-    memcpy(copy, field.p, field.n);
-    *out = strtod(copy, &end);
-    return *end || end == copy || !isfinite(*out) || *out < 0 ? bad(r, "'%.*s' is no price", field) : 0;
-}
-
 static int read_region(struct reading *r, struct slice line) {
     struct prices *p = r->out;
     if (p->n == r->cap) {
-        uint32_t cap = r->cap ? 2 * r->cap : 32;
-        struct price_region *regions = ARENA_ARRAY(r->a, cap, struct price_region);
+        r->cap = r->cap ? 2 * r->cap : 32;
+        struct price_region *regions = ARENA_ARRAY(r->a, r->cap, struct price_region);
         if (!regions) return err_nomem(r->e);
         if (p->n) memcpy(regions, p->regions, p->n * sizeof(*regions));
         p->regions = regions;
-        r->cap = cap;
     }
     struct slice whole = line, name = next_field(&line);
     struct price_region *region = &p->regions[p->n];
@@ -109,7 +85,13 @@ static int read_region(struct reading *r, struct slice line) {
     for (; line.p; column++) {
         struct slice field = next_field(&line);
         if (column == r->n_columns) return bad(r, "there are more fields than columns: '%.*s'", field);
-        if (read_price(r, field, &region->of[r->of_column[column]])) return -1;
+        if (!field.n) continue;
+        char number[32], *end;
+        snprintf(number, sizeof(number), "%.*s", SLICE_FMT(field));
+        double price = strtod(number, &end);
+        if (field.n >= sizeof(number) || *end || end == number || !isfinite(price) || price < 0)
+            return bad(r, "'%.*s' is no price", field);
+        region->of[r->of_column[column]] = price;
     }
     if (column != r->n_columns) return bad(r, "there are fewer fields than columns: '%.*s'", whole);
     p->n++;
@@ -121,9 +103,19 @@ static int read_line(struct reading *r, struct slice line) {
     if (line.n && line.p[line.n - 1] == '\r') rest.n = --line.n;
     if (!line.n || *line.p == '#') return 0;
     first = next_field(&rest);
-    if (slice_is(first, "date")) return rest.p ? read_date(r, rest) : bad(r, "the date is missing: '%.*s'", line);
     if (slice_is(first, "region"))
         return r->n_columns ? bad(r, "the columns are named twice: '%.*s'", line) : read_columns(r, line);
+    if (slice_is(first, "date")) {
+        struct prices *p = r->out;
+        struct tm tm = {0};
+        if (!rest.p) return bad(r, "the date is missing: '%.*s'", line);
+        snprintf(p->date, sizeof(p->date), "%.*s", SLICE_FMT(rest));
+        const char *end = strptime(p->date, "%Y-%m-%d", &tm);
+        if (rest.n != 10 || !end || *end) return bad(r, "'%.*s' is no date as 2025-11-05", rest);
+        p->date_line = r->line;
+        p->date_s = timegm(&tm);
+        return 0;
+    }
     return r->n_columns ? read_region(r, line)
                         : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
 }
@@ -147,8 +139,5 @@ int prices_parse(struct arena *a, const char *path, struct slice text, struct pr
 int prices_read(struct arena *a, const char *path, struct prices *out, struct err *e) {
     struct slice text;
     if (!path) return prices_parse(a, "prices.csv", slice_str(prices_built_in), out, e);
-    if (file_read(path, &text, e)) return -1;
-    int rc = prices_parse(a, path, text, out, e);
-    free((void *)text.p);
-    return rc;
+    return file_read(a, path, &text, e) ? -1 : prices_parse(a, path, text, out, e);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tally/capacity/chance.h"
+#include "tools/tally/chance.h"
 
 /* The slot of the rank, or the free one where it belongs. */
 static uint32_t *slot_of(const struct ranks *r, uint64_t rank) {

@@ -5,16 +5,6 @@ static const char *sampled(const struct rows *r, const struct schema_column *c, 
     return s ? s->rows[chance_of(n) % s->n].literals[c->ordinal] : NULL;
 }
 
-/* A text key without a specification gets the length of the key in a sample row. */
-static bool size_of_sample(const struct rows *r, const struct schema_column *c, uint64_t n, struct literal_spec *out) {
-    const char *literal = sampled(r, c, n);
-    if (!literal) return false;
-    int64_t length = (int64_t)strlen(literal) - 2; /* quotes, or 0x */
-    *out = (struct literal_spec){.has_size = true, .size_low = c->type->id == CQL_BLOB ? length / 2 : length};
-    out->size_high = out->size_low;
-    return length >= 0;
-}
-
 /* The number of a key column's literal. A clustering column with a range, except the last one,
  * spreads the rows evenly and in order over the range, so rows share values. */
 static uint64_t ordered(const struct rows *r, const struct schema_column *c, const struct literal_spec *s,
@@ -28,21 +18,21 @@ static uint64_t ordered(const struct rows *r, const struct schema_column *c, con
 int rows_value(const struct rows *r, const struct schema_column *c, uint64_t rank, uint64_t row, uint64_t n,
                struct buf *out, struct err *e) {
     const struct literal_spec *s = workload_value_find(r->values, c->name);
-    struct literal_spec of_sample;
-    const char *literal;
+    const char *literal = sampled(r, c, n);
     if (!s && r->input) s = workload_value_find(r->input->values, c->name);
     if (schema_column_is_key(c)) {
-        if (!s && size_of_sample(r, c, n, &of_sample)) s = &of_sample;
+        /* A key without a specification gets the length of the key in a sample row. */
+        int64_t length = literal ? (int64_t)strlen(literal) - 2 : -1; /* quotes, or 0x */
+        if (c->type->id == CQL_BLOB) length /= 2;
+        const struct literal_spec as_sampled = {.has_size = true, .size_low = length, .size_high = length};
+        if (!s && literal && length >= 0) s = &as_sampled;
         return literal_make(out, c->type, s, LITERAL_ORDERED, ordered(r, c, s, rank, row), c->name, e);
     }
     if (s || !r->input || !r->input->sample)
         return literal_make(out, c->type, s, LITERAL_RANDOM, n ^ chance_of(c->ordinal), c->name, e);
-    literal = sampled(r, c, n);
     if (literal) buf_put_str(out, literal);
     return literal ? 0 : 1;
 }
-
-static void put_name(struct buf *out, const struct schema_column *c) { buf_printf(out, "\"%s\"", c->name); }
 
 static int put_counters(const struct rows *r, uint64_t rank, uint64_t row, struct buf *out, struct err *e) {
     const struct schema_table *t = r->t;
@@ -55,9 +45,7 @@ static int put_counters(const struct rows *r, uint64_t rank, uint64_t row, struc
         comma = ", ";
     }
     for (uint32_t i = 0; i < t->n_partition_key + t->n_clustering; i++) {
-        buf_put_str(out, i ? " AND " : " WHERE ");
-        put_name(out, &t->columns[i]);
-        buf_put_str(out, " = ");
+        buf_printf(out, " %s \"%s\" = ", i ? "AND" : "WHERE", t->columns[i].name);
         if (rows_value(r, &t->columns[i], rank, row, 0, out, e)) return -1;
     }
     return 0;
@@ -82,8 +70,7 @@ int rows_insert(const struct rows *r, uint64_t rank, uint64_t row, uint64_t n, s
         if (rc > 0) values.n = before;
         if (rc) continue;
         put += !schema_column_is_key(c);
-        if (i) buf_put_str(out, ", ");
-        put_name(out, c);
+        buf_printf(out, "%s\"%s\"", i ? ", " : "", c->name);
     }
     buf_printf(out, ") VALUES (%.*s)", SLICE_FMT(buf_slice(&values)));
     buf_fini(&values);

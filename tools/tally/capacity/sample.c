@@ -1,10 +1,9 @@
 #include "tools/tally/capacity/sample.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "tools/tally/capacity/literal.h"
-#include "tools/tally/script.h"
+#include "tools/tally/capacity/workload.h"
+#include "types/json_text.h"
 
 enum { SAMPLE_ROWS = 1000000 };
 
@@ -17,47 +16,39 @@ struct reading {
     struct err *e;
 };
 
-static int bad(const struct reading *r, uint32_t line, const char *why) {
-    return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line, why);
-}
-
 /* NULL: no memory, or too many rows. */
 static struct sample_row *add_row(struct reading *r, uint32_t line) {
     struct sample *s = r->out;
-    if (s->n == SAMPLE_ROWS) return bad(r, line, "a sample has at most 1,000,000 rows"), NULL;
-    if (s->n == r->cap) {
-        uint32_t cap = r->cap ? 2 * r->cap : 64;
-        struct sample_row *rows = ARENA_ARRAY(r->a, cap, struct sample_row);
-        if (!rows) return err_nomem(r->e), NULL;
-        if (s->n) memcpy(rows, s->rows, s->n * sizeof(*rows));
-        s->rows = rows;
-        r->cap = cap;
+    if (s->n == SAMPLE_ROWS) {
+        err_set(r->e, ERR_CONFIG, "%s:%u: a sample has at most 1,000,000 rows", r->path, line);
+        return NULL;
     }
-    struct sample_row *row = &s->rows[s->n];
-    *row = (struct sample_row){.line = line, .literals = ARENA_ARRAY(r->a, r->t->n_columns, const char *)};
-    if (!row->literals) return err_nomem(r->e), NULL;
-    s->n++;
-    return row;
+    if (s->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        struct sample_row *rows = ARENA_ARRAY(r->a, r->cap, struct sample_row);
+        if (rows && s->n) memcpy(rows, s->rows, s->n * sizeof(*rows));
+        s->rows = rows;
+    }
+    const char **literals = ARENA_ARRAY(r->a, r->t->n_columns, const char *);
+    if (!s->rows || !literals) {
+        err_nomem(r->e);
+        return NULL;
+    }
+    s->rows[s->n] = (struct sample_row){.line = line, .literals = literals};
+    return &s->rows[s->n++];
 }
 
-static int keep(struct reading *r, struct sample_row *row, const struct schema_column *c, struct buf *literal) {
-    struct slice copy = arena_dup(r->a, buf_slice(literal));
-    row->literals[c->ordinal] = (const char *)copy.p;
-    return copy.p ? 0 : err_nomem(r->e);
+static int keep(struct reading *r, struct sample_row *row, const struct schema_column *c, const struct buf *literal) {
+    row->literals[c->ordinal] = (const char *)arena_dup(r->a, buf_slice(literal)).p;
+    return row->literals[c->ordinal] && !buf_failed(literal) ? 0 : err_nomem(r->e);
 }
 
 static const struct schema_column *column_of(const struct reading *r, uint32_t line, struct slice name) {
-    char text[64];
-    const struct schema_column *c = NULL;
-    if (name.n < sizeof(text)) {
-        memcpy(text, name.p, name.n);
-        text[name.n] = 0;
-        c = schema_column_find(r->t, text);
-    }
-    if (!c)
-        err_set(r->e, ERR_CONFIG, "%s:%u: %s.%s has no column '%.*s'", r->path, line, r->t->keyspace->name, r->t->name,
-                SLICE_FMT(name));
-    return c;
+    for (uint32_t i = 0; i < r->t->n_columns; i++)
+        if (slice_is(name, r->t->columns[i].name)) return &r->t->columns[i];
+    err_set(r->e, ERR_CONFIG, "%s:%u: %s.%s has no column '%.*s'", r->path, line, r->t->keyspace->name, r->t->name,
+            SLICE_FMT(name));
+    return NULL;
 }
 
 static int check_key(const struct reading *r, const struct sample_row *row) {
@@ -78,75 +69,84 @@ struct csv {
 /* Reads one field into out. 1: another field follows in the row; 0: the row has ended; -1: e.
  * *quoted: the field was quoted, so an empty one is an empty value. */
 static int next_field(const struct reading *r, struct csv *c, struct buf *out, bool *quoted) {
+    uint32_t from = c->line;
+    bool open = rd_left(&c->rd) && *c->rd.p == '"';
     buf_clear(out, SIZE_MAX);
-    *quoted = rd_left(&c->rd) && *c->rd.p == '"';
-    if (*quoted) {
-        uint32_t from = c->line;
-        c->rd.p++;
-        for (;;) {
-            if (!rd_left(&c->rd)) return bad(r, from, "a quoted field has no end");
-            uint8_t x = rd_u8(&c->rd);
-            if (x == '"' && (!rd_left(&c->rd) || *c->rd.p != '"')) break;
-            if (x == '"') c->rd.p++;
-            c->line += x == '\n';
-            buf_u8(out, x);
-        }
-    }
+    *quoted = open;
+    if (open) c->rd.p++;
     while (rd_left(&c->rd)) {
         uint8_t x = rd_u8(&c->rd);
-        if (x == ',') return 1;
-        if (x == '\r' && rd_left(&c->rd) && *c->rd.p == '\n') continue;
-        if (x == '\n') {
-            c->line++;
-            return 0;
+        bool doubled = x == '"' && rd_left(&c->rd) && *c->rd.p == '"';
+        c->line += x == '\n';
+        if (open) {
+            if (x == '"' && !doubled) open = false;
+            else buf_u8(out, x);
+            if (doubled) c->rd.p++;
+            continue;
         }
-        if (*quoted) return bad(r, c->line, "something stands behind a quoted field");
+        if (x == ',') return 1;
+        if (x == '\n') return 0;
+        if (x == '\r' && rd_left(&c->rd) && *c->rd.p == '\n') continue;
+        if (*quoted)
+            return err_set(r->e, ERR_CONFIG, "%s:%u: something stands behind a quoted field", r->path, c->line);
         buf_u8(out, x);
     }
-    return 0;
+    return open ? err_set(r->e, ERR_CONFIG, "%s:%u: a quoted field has no end", r->path, from) : 0;
 }
 
+/* A field as a literal of the type: in quotes where CQL wants them. */
+static void put_literal(struct buf *out, const struct cql_type *t, struct slice text) {
+    bool quoted = t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP ||
+                  t->id == CQL_DATE || t->id == CQL_TIME;
+    buf_clear(out, SIZE_MAX);
+    if (quoted) buf_u8(out, '\'');
+    for (size_t i = 0; i < text.n; i++) {
+        if (quoted && text.p[i] == '\'') buf_u8(out, '\'');
+        buf_u8(out, text.p[i]);
+    }
+    if (quoted) buf_u8(out, '\'');
+}
+
+/* Reads the first line: the columns of the fields. */
 static int read_header(struct reading *r, struct csv *c, const struct schema_column **columns, uint32_t *n) {
     struct buf field;
     bool quoted;
     int more = 1;
     buf_init(&field, 0);
     *n = 0;
-    while (more > 0 && !r->e->set) {
+    while (more > 0) {
         more = next_field(r, c, &field, &quoted);
-        if (more < 0) break;
-        const struct schema_column *column = column_of(r, 1, buf_slice(&field));
+        const struct schema_column *column = more < 0 ? NULL : column_of(r, 1, buf_slice(&field));
         for (uint32_t i = 0; column && i < *n; i++)
             if (columns[i] == column)
                 err_set(r->e, ERR_CONFIG, "%s:1: the column %s is there twice", r->path, column->name);
-        if (column && !r->e->set) columns[(*n)++] = column;
+        if (r->e->set) more = -1;
+        else columns[(*n)++] = column;
     }
     buf_fini(&field);
-    return r->e->set ? -1 : 0;
+    return more;
 }
 
 static int read_row(struct reading *r, struct csv *c, const struct schema_column *const *columns, uint32_t n) {
     struct buf field, literal;
     bool quoted;
-    uint32_t line = c->line, k = 0;
-    struct sample_row *row = add_row(r, line);
+    uint32_t k = 0;
+    struct sample_row *row = add_row(r, c->line);
     int more = row ? 1 : -1;
-    buf_init(&field, 0), buf_init(&literal, 0);
-    while (more > 0) {
+    buf_init(&field, 0);
+    buf_init(&literal, 0);
+    for (; more > 0; k++) {
         more = next_field(r, c, &field, &quoted);
-        if (more >= 0 && k < n && (field.n || quoted)) {
-            buf_clear(&literal, SIZE_MAX);
-            literal_of_text(&literal, columns[k]->type, buf_slice(&field));
-            if (keep(r, row, columns[k], &literal)) more = -1;
-        }
-        k++;
+        if (more < 0 || k >= n || !(field.n || quoted)) continue;
+        put_literal(&literal, columns[k]->type, buf_slice(&field));
+        if (keep(r, row, columns[k], &literal)) more = -1;
     }
-    buf_fini(&field), buf_fini(&literal);
+    buf_fini(&field);
+    buf_fini(&literal);
     if (more < 0) return -1;
-    if (k != n)
-        return err_set(r->e, ERR_CONFIG, "%s:%u: the row has %u fields, the first line names %u columns", r->path, line,
-                       k, n);
-    return check_key(r, row);
+    if (k == n) return check_key(r, row);
+    return err_set(r->e, ERR_CONFIG, "%s:%u: the row has %u fields, the first line names %u columns", r->path,
+                   row->line, k, n);
 }
 
 static int read_csv(struct reading *r, struct slice text) {
@@ -156,80 +156,108 @@ static int read_csv(struct reading *r, struct slice text) {
     if (!columns) return err_nomem(r->e);
     if (read_header(r, &c, columns, &n)) return -1;
     while (rd_left(&c.rd)) {
-        if (*c.rd.p == '\n' || (*c.rd.p == '\r' && rd_left(&c.rd) > 1 && c.rd.p[1] == '\n')) { /* an empty line */
-            c.line += 1;
-            c.rd.p += *c.rd.p == '\r' ? 2 : 1;
-            continue;
+        bool ends = *c.rd.p == '\r' && rd_left(&c.rd) > 1 && c.rd.p[1] == '\n';
+        if (*c.rd.p == '\n' || ends) { /* an empty line */
+            c.line++;
+            c.rd.p += ends ? 2 : 1;
+        } else if (read_row(r, &c, columns, n)) {
+            return -1;
         }
-        if (read_row(r, &c, columns, n)) return -1;
     }
     return 0;
 }
 
-/* ---- JSON ---- */
+/* ---- JSON, as INSERT JSON takes it ---- */
 
-static uint32_t line_at(const struct slice text, const struct rd *r) {
-    uint32_t line = 1;
-    for (const uint8_t *p = text.p; p < r->p; p++) line += *p == '\n';
-    return line;
+struct json {
+    struct rd rd;
+    uint32_t line; /* of rd.p */
+};
+
+/* Skips white space and returns the next byte; 0 at the end. */
+static uint8_t peek(struct json *j) {
+    for (; rd_left(&j->rd) && memchr(" \t\n\r", *j->rd.p, 4); j->rd.p++) j->line += *j->rd.p == '\n';
+    return rd_left(&j->rd) ? *j->rd.p : 0;
 }
 
-static int read_pair(struct reading *r, struct sample_row *row, struct rd *rd, struct err *e) {
-    struct slice name;
-    struct buf literal;
-    bool null;
-    if (json_string(r->a, rd, &name, e)) return -1;
-    if (json_peek(rd) != ':') return err_set(e, ERR_CONFIG, "an object is pairs of a name and a value");
-    rd->p++;
-    const struct schema_column *c = column_of(r, row->line, name);
-    if (!c) return -1;
-    buf_init(&literal, 0);
-    int rc = literal_of_json(&literal, c->type, rd, &null, e);
-    if (rc) {
-        struct err why = *e;
-        err_clear(e);
-        err_set(e, ERR_CONFIG, "%s: %s", c->name, why.text);
-    } else if (!null) rc = keep(r, row, c, &literal);
-    buf_fini(&literal);
-    return rc;
+static bool take(struct json *j, uint8_t sign) {
+    bool there = peek(j) == sign;
+    j->rd.p += there;
+    return there;
 }
 
-/* Reads an object; rd is at its {. */
-static int read_object(struct reading *r, struct slice text, uint32_t *line, const uint8_t **counted, struct rd *rd) {
-    struct err e = {0};
-    for (; *counted < rd->p; (*counted)++) *line += **counted == '\n';
-    struct sample_row *row = add_row(r, *line);
-    int rc = row ? 0 : -1;
-    bool first = true;
-    rd->p++;
-    while (!rc && json_peek(rd) != '}') {
-        if (!first && json_peek(rd) != ',') rc = err_set(&e, ERR_CONFIG, "an object has no end");
-        else if (!first) rd->p++;
-        first = false;
-        if (!rc)
-            rc = json_peek(rd) == '"' ? read_pair(r, row, rd, &e)
-                                      : err_set(&e, ERR_CONFIG, "an object is pairs of a name and a value");
+/* Takes a name or a value of an object that is known to be JSON. */
+static struct slice take_value(struct json *j) {
+    (void)peek(j);
+    const uint8_t *from = j->rd.p;
+    bool quoted = false;
+    for (uint32_t depth = 0; rd_left(&j->rd); j->rd.p++) {
+        uint8_t c = *j->rd.p;
+        j->line += c == '\n';
+        if (c == '"') quoted = !quoted;
+        else if (quoted) j->rd.p += c == '\\';
+        else if (c == '{' || c == '[') depth++;
+        else if (!depth && memchr(",:}", c, 3)) break;
+        else if (c == '}' || c == ']') depth--;
     }
-    if (rc) return r->e->set ? -1 : err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, line_at(text, rd), e.text);
-    rd->p++;
+    return slice_of(from, (size_t)(j->rd.p - from));
+}
+
+static int read_member(struct reading *r, struct sample_row *row, struct json *j) {
+    struct buf name, literal, wire;
+    struct err why = {0};
+    buf_init(&name, 0);
+    buf_init(&literal, 0);
+    buf_init(&wire, 0);
+    int rc = cql_value_from_json(cql_type_scalar(CQL_TEXT), take_value(j), 0, &name, &why);
+    const struct schema_column *c = rc ? NULL : column_of(r, row->line, buf_slice(&name));
+    bool colon = take(j, ':');
+    struct slice value = colon ? take_value(j) : (struct slice){0};
+    bool number = value.n && (*value.p == '-' || (*value.p >= '0' && *value.p <= '9'));
+    if (c && c->type->id == CQL_DECIMAL && number) {
+        buf_put_slice(&literal, value); /* INSERT JSON would lose trailing zeros, as it reads a double */
+        rc = keep(r, row, c, &literal);
+    } else if (c) {
+        rc = cql_value_from_json(c->type, value, 0, &wire, &why);
+        if (!rc) cql_value_print(c->type, buf_slice(&wire), &literal);
+        if (!rc) rc = keep(r, row, c, &literal);
+    }
+    if (c && rc < 0 && !r->e->set)
+        err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, row->line, c->name, why.text);
+    buf_fini(&name);
+    buf_fini(&literal);
+    buf_fini(&wire);
+    return r->e->set ? -1 : 0;
+}
+
+static int read_object(struct reading *r, struct json *j) {
+    struct err why = {0};
+    struct slice object;
+    size_t left = rd_left(&j->rd);
+    struct sample_row *row = add_row(r, j->line);
+    if (!row) return -1;
+    if (cql_json_check(slice_of(j->rd.p, left < JSON_TEXT_MAX ? left : JSON_TEXT_MAX - 1), &object, &why))
+        return err_set(r->e, ERR_CONFIG, "%s:%u: the row is not JSON: %s of the row", r->path, row->line, why.text);
+    j->rd.p++;
+    while (!take(j, '}')) {
+        (void)take(j, ',');
+        if (read_member(r, row, j)) return -1;
+    }
     return check_key(r, row);
 }
 
 static int read_json(struct reading *r, struct slice text) {
-    struct rd rd = rd_of(text);
-    uint32_t line = 1;
-    const uint8_t *counted = text.p;
-    bool array = json_peek(&rd) == '[';
-    if (array) rd.p++;
-    for (bool first = true; json_peek(&rd) && (!array || json_peek(&rd) != ']'); first = false) {
-        if (array && !first && json_peek(&rd) == ',') rd.p++;
-        else if (array && !first) return bad(r, line_at(text, &rd), "a comma is expected between objects");
-        if (json_peek(&rd) != '{') return bad(r, line_at(text, &rd), "a row is an object: {\"column\": value}");
-        if (read_object(r, text, &line, &counted, &rd)) return -1;
+    struct json j = {.rd = rd_of(text), .line = 1};
+    const char *wrong = NULL;
+    bool array = take(&j, '[');
+    for (bool first = true; !wrong && peek(&j) && !(array && peek(&j) == ']'); first = false) {
+        if (array && !first && !take(&j, ',')) wrong = "a comma is expected between objects";
+        else if (peek(&j) != '{') wrong = "a row is an object: {\"column\": value}";
+        else if (read_object(r, &j)) return -1;
     }
-    if (array && json_peek(&rd) != ']') return bad(r, line_at(text, &rd), "the array has no end");
-    if (array) rd.p++;
-    return json_peek(&rd) ? bad(r, line_at(text, &rd), "something stands behind the array") : 0;
+    if (!wrong && array && !take(&j, ']')) wrong = "the array has no end";
+    if (!wrong && peek(&j)) wrong = "something stands behind the array";
+    return wrong ? err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->path, j.line, wrong) : 0;
 }
 
 int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format,
@@ -243,37 +271,31 @@ int sample_read(struct arena *a, const char *path, struct slice text, enum sampl
 /* ---- files and tables ---- */
 
 int sample_open(struct arena *a, const char *path, const struct schema_table *t, struct sample *out, struct err *e) {
-    struct script file;
+    struct slice text;
     size_t n = strlen(path);
-    if (script_open(&file, path, e)) return -1;
-    int rc = sample_read(a, path, file.text, n > 4 && !strcmp(path + n - 4, ".csv") ? SAMPLE_CSV : SAMPLE_JSON, t, out,
-                         e);
-    script_close(&file);
-    return rc;
-}
-
-static const struct schema_table *only_table(const struct schema *schema, struct err *e) {
-    const struct schema_table *only = NULL;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < schema->n_spaces; i++) {
-        if (schema->spaces[i]->keyspace->is_system) continue;
-        struct schema_table_cursor at = schema_tables_begin(&schema->spaces[i]->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&at)); n++) only = t;
-    }
-    if (n == 1) return only;
-    err_set(e, ERR_CONFIG, "--rows needs --table keyspace.table: the schema has %u tables", n);
-    return NULL;
+    bool csv = n > 4 && !strcmp(path + n - 4, ".csv");
+    return file_read(a, path, &text, e) ? -1 : sample_read(a, path, text, csv ? SAMPLE_CSV : SAMPLE_JSON, t, out, e);
 }
 
 const struct schema_table *sample_table(const struct schema *schema, const char *name, struct err *e) {
     char keyspace[64], table[64];
+    const struct schema_table *found = NULL;
     struct err ignored = {0};
-    if (!name) return only_table(schema, e);
-    const struct schema_table *t = sscanf(name, "%63[^.].%63[^.]", keyspace, table) == 2
-                                       ? schema_table_find(schema, keyspace, table, &ignored)
-                                       : NULL;
-    if (!t) err_set(e, ERR_CONFIG, "--table: the schema has no table %s (keyspace.table)", name);
-    return t;
+    uint32_t n = 0;
+    if (name) {
+        if (sscanf(name, "%63[^.].%63[^.]", keyspace, table) == 2)
+            found = schema_table_find(schema, keyspace, table, &ignored);
+        if (!found) err_set(e, ERR_CONFIG, "--table: the schema has no table %s (keyspace.table)", name);
+        return found;
+    }
+    for (uint32_t i = 0; i < schema->n_spaces; i++) {
+        if (schema->spaces[i]->keyspace->is_system) continue;
+        struct schema_table_cursor at = schema_tables_begin(&schema->spaces[i]->tables);
+        for (const struct schema_table *t; (t = schema_tables_next(&at)); n++) found = t;
+    }
+    if (n == 1) return found;
+    err_set(e, ERR_CONFIG, "--rows needs --table keyspace.table: the schema has %u tables", n);
+    return NULL;
 }
 
 void sample_insert(const struct schema_table *t, const struct sample_row *row, struct buf *out) {

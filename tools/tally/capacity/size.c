@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tools/tally/capacity/sample.h"
+#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
 #include "tools/tally/table.h"
@@ -12,7 +13,6 @@ struct sizing {
     struct pricing p;
     struct world *of[MODELS];
     const char *statement, *rows, *table;
-    uint32_t n;
     struct buf json;
     struct table out;
     struct err *e;
@@ -20,17 +20,18 @@ struct sizing {
 
 static void put_json(struct sizing *z, struct slice text, const char *path, uint32_t line,
                      const struct world_answer a[MODELS]) {
-    buf_put_str(&z->json, z->n > 1 ? ",{\"file\":" : "{\"file\":");
-    buf_json_str(&z->json, slice_str(path));
-    buf_printf(&z->json, ",\"line\":%u,\"statement\":", line);
-    buf_json_str(&z->json, text);
+    json_open(&z->json, NULL, '{');
+    json_str(&z->json, "file", path);
+    json_count(&z->json, "line", line);
+    json_text(&z->json, "statement", text);
     for (int i = 0; i < MODELS; i++) {
-        buf_printf(&z->json, ",\"%s\":{\"bytes\":%llu,", size_model_name((enum size_model)i),
-                   (unsigned long long)(a[i].charge.row_bytes + a[i].charge.static_bytes));
+        json_open(&z->json, size_model_name((enum size_model)i), '{');
+        json_count(&z->json, "bytes", a[i].charge.row_bytes + a[i].charge.static_bytes);
+        buf_u8(&z->json, ',');
         pricing_json(&a[i], &z->json);
-        buf_put_str(&z->json, "}");
+        buf_u8(&z->json, '}');
     }
-    buf_put_str(&z->json, "}");
+    buf_u8(&z->json, '}');
 }
 
 static void put_row(struct sizing *z, struct slice text, const char *path, uint32_t line,
@@ -63,7 +64,6 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
         err_set(z->e, why.code, "%s:%u: %s", path, line, why.text);
         return EXIT_NO;
     }
-    z->n++;
     if (z->p.json) put_json(z, text, path, line, a);
     else put_row(z, text, path, line, a);
     return EXIT_DONE;
@@ -129,17 +129,11 @@ static int size(struct sizing *z) {
 int tally_capacity_size(int argc, char **argv) {
     struct err e = {0};
     struct sizing z = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .e = &e};
-    const struct flag flags[] = {{.name = "statement",
-                                  .argument = "CQL",
-                                  .text = &z.statement,
+    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &z.statement,
                                   .help = "statements, one after the other, each with what those before it left"},
-                                 {.name = "rows",
-                                  .argument = "FILE",
-                                  .text = &z.rows,
+                                 {.name = "rows", .argument = "FILE", .text = &z.rows,
                                   .help = "instead: rows, CSV with a line of column names (.csv), or JSON objects"},
-                                 {.name = "table",
-                                  .argument = "KEYSPACE.TABLE",
-                                  .text = &z.table,
+                                 {.name = "table", .argument = "KEYSPACE.TABLE", .text = &z.table,
                                   .help = "the table that --rows is of, when the schema has more than one"},
                                  PRICING_FLAGS(&z.p)};
     int rc = flags_read("capacity size", argc, argv, flags, ARRAY_LEN(flags));

@@ -86,7 +86,7 @@ struct workload_statement {
     const struct workload_observed *observed; /* NULL: the statement is measured */
     const char *unknown;         /* why the rate is unknown; NULL: it is known */
     uint16_t consistency;        /* enum cql_consistency */
-    int32_t page_size;           /* 0: 5000 */
+    uint64_t page_size;          /* 0: 5000 */
     struct keys keys;            /* keys.n is set once the table is known */
     bool has_keys;
     struct workload_value *values;
@@ -110,5 +110,5 @@ struct workload_table *workload_table(struct workload *w, const char *keyspace, 
 struct workload_statement *workload_add(struct workload *w) MUST_CHECK;
 const struct literal_spec *workload_value_find(const struct workload_value *v, const char *column);
 
-/* Reads a whole file; "-" is standard input. The caller frees the bytes. -1: ERR_CONFIG. */
-int file_read(const char *path, struct slice *out, struct err *e) MUST_CHECK;
+/* Reads a whole file into the arena; "-" is standard input. -1: ERR_CONFIG. */
+int file_read(struct arena *a, const char *path, struct slice *out, struct err *e) MUST_CHECK;

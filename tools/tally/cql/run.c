@@ -165,10 +165,8 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
 void run_statement(struct shell *s, struct slice text) {
     struct statement st = {
         .text = text, .is_select = begins_with(text, "SELECT"), .is_list = begins_with(text, "LIST")};
-    struct wire_params p = {.consistency = s->consistency,
-                            .serial_consistency = s->serial_consistency,
-                            .page_size = s->paging ? (int32_t)s->page_size : 0,
-                            .wants_capacity = s->charge,
+    struct wire_params p = {.consistency = s->consistency, .serial_consistency = s->serial_consistency,
+                            .page_size = s->paging ? (int32_t)s->page_size : 0, .wants_capacity = s->charge,
                             .tracing = s->tracing};
     struct client_answer a;
     struct err e = {0};

@@ -7,25 +7,13 @@
 
 enum { ZIPF_MAX = 10000000, LENGTH_MAX = 16 << 20, TEXT_MAX = 200 };
 
-/* ---- chance ---- */
-
-/* SplitMix64, a published generator with 64 bits of state. */
-uint64_t dist_random_next(struct dist_random *r) {
-    uint64_t z = r->state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-double dist_random_share(struct dist_random *r) { return (double)(dist_random_next(r) >> 11) * 0x1p-53; }
-
 /* ---- parsing ---- */
 
 static int wrong(const char *text, struct err *e) {
     return err_set(e, ERR_CONFIG, "'%s' is no distribution: see tally stress --help", text);
 }
 
-static int fill_zipf(struct dist *d, struct err *e) {
+static int sum_zipf(struct dist *d, struct err *e) {
     size_t n = (size_t)(d->high - d->low) + 1;
     double sum = 0;
     if (d->high - d->low >= ZIPF_MAX) return err_set(e, ERR_CONFIG, "zipf is of at most %d values", ZIPF_MAX);
@@ -35,14 +23,6 @@ static int fill_zipf(struct dist *d, struct err *e) {
     for (size_t k = 0; k < n; k++) d->sums[k] = sum += pow((double)(k + 1), -d->p);
     for (size_t k = 0; k < n; k++) d->sums[k] /= sum;
     return 0;
-}
-
-static int check_range(const struct dist *d, const char *text, struct err *e) {
-    bool lengths = d->kind == DIST_TEXT || d->kind == DIST_BYTES;
-    if (d->low > d->high) return err_set(e, ERR_CONFIG, "'%s': the first number is greater than the last", text);
-    return lengths && (d->low < 0 || d->high > LENGTH_MAX)
-               ? err_set(e, ERR_CONFIG, "'%s': a length is from 0 to %d", text, LENGTH_MAX)
-               : 0;
 }
 
 /* Whether sscanf read all wanted arguments and the whole text. */
@@ -58,38 +38,29 @@ static bool parse_range(const char *args, struct dist *d) {
     return is_all(args, n, 1, end);
 }
 
-static bool parse_sequence(const char *args, struct dist *d) {
+static bool parse_arguments(const char *args, struct dist *d) {
     int end = 0;
-    int n = sscanf(args, "%" SCNd64 ".. )%n", &d->low, &end);
-    d->high = INT64_MAX;
-    return is_all(args, n, 1, end) || parse_range(args, d);
-}
-
-static bool parse_zipf(const char *args, struct dist *d) {
-    int end = 0;
-    int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf )%n", &d->low, &d->high, &d->p, &end);
-    return is_all(args, n, 3, end);
-}
-
-static bool parse_normal(const char *args, struct dist *d) {
-    int end = 0;
-    int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf , %lf )%n", &d->low, &d->high, &d->p, &d->q, &end);
-    return is_all(args, n, 4, end);
+    if (d->kind == DIST_ZIPF) {
+        int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf )%n", &d->low, &d->high, &d->p, &end);
+        return is_all(args, n, 3, end);
+    }
+    if (d->kind == DIST_NORMAL) {
+        int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf , %lf )%n", &d->low, &d->high, &d->p, &d->q, &end);
+        return is_all(args, n, 4, end);
+    }
+    if (d->kind == DIST_SEQUENCE) {
+        int n = sscanf(args, "%" SCNd64 ".. )%n", &d->low, &end);
+        d->high = INT64_MAX;
+        if (is_all(args, n, 1, end)) return true;
+    }
+    return parse_range(args, d);
 }
 
 static const struct {
     const char *name;
     enum dist_kind kind;
-    bool (*parse)(const char *args, struct dist *d);
-} kinds[] = {
-    {"fixed(", DIST_FIXED, parse_range},
-    {"uniform(", DIST_UNIFORM, parse_range},
-    {"zipf(", DIST_ZIPF, parse_zipf},
-    {"normal(", DIST_NORMAL, parse_normal},
-    {"sequence(", DIST_SEQUENCE, parse_sequence},
-    {"text(", DIST_TEXT, parse_range},
-    {"bytes(", DIST_BYTES, parse_range},
-};
+} kinds[] = {{"fixed(", DIST_FIXED},       {"uniform(", DIST_UNIFORM}, {"zipf(", DIST_ZIPF},  {"normal(", DIST_NORMAL},
+             {"sequence(", DIST_SEQUENCE}, {"text(", DIST_TEXT},       {"bytes(", DIST_BYTES}};
 
 int dist_parse(struct slice s, struct dist *out, struct err *e) {
     char text[TEXT_MAX], *end;
@@ -105,9 +76,13 @@ int dist_parse(struct slice s, struct dist *out, struct err *e) {
         size_t n = strlen(kinds[i].name);
         if (strncmp(text, kinds[i].name, n)) continue;
         out->kind = kinds[i].kind;
-        if (!kinds[i].parse(text + n, out)) return wrong(text, e);
-        if (check_range(out, text, e)) return -1;
-        return out->kind == DIST_ZIPF ? fill_zipf(out, e) : 0;
+        if (!parse_arguments(text + n, out)) return wrong(text, e);
+        bool lengths = out->kind == DIST_TEXT || out->kind == DIST_BYTES;
+        if (out->low > out->high)
+            return err_set(e, ERR_CONFIG, "'%s': the first number is greater than the last", text);
+        if (lengths && (out->low < 0 || out->high > LENGTH_MAX))
+            return err_set(e, ERR_CONFIG, "'%s': a length is from 0 to %d", text, LENGTH_MAX);
+        return out->kind == DIST_ZIPF ? sum_zipf(out, e) : 0;
     }
     return wrong(text, e);
 }
@@ -121,7 +96,22 @@ static int64_t between(int64_t low, int64_t high, uint64_t random) {
     return width ? (int64_t)((uint64_t)low + random % width) : (int64_t)random;
 }
 
-static int64_t sample_zipf(const struct dist *d, double share) {
+int64_t dist_sample(const struct dist *d, struct chance *r, const struct dist_moment *m) {
+    switch (d->kind) {
+    case DIST_FIXED: return d->low;
+    case DIST_UNIFORM:
+    case DIST_TEXT:
+    case DIST_BYTES: return between(d->low, d->high, chance_next(r));
+    case DIST_SEQUENCE: return between(d->low, d->high, m->sequence);
+    case DIST_NOW: return m->wall_ms;
+    case DIST_NORMAL: {
+        double x = round(d->p + d->q * chance_normal(r));
+        if (x < (double)d->low) return d->low;
+        return x > (double)d->high ? d->high : (int64_t)x;
+    }
+    case DIST_ZIPF: break;
+    }
+    double share = chance_unit(r);
     size_t low = 0, high = (size_t)(d->high - d->low);
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -131,50 +121,21 @@ static int64_t sample_zipf(const struct dist *d, double share) {
     return d->low + (int64_t)low;
 }
 
-static int64_t sample_normal(const struct dist *d, struct dist_random *r) {
-    double u = 1 - dist_random_share(r), v = dist_random_share(r);
-    double normal = sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v); /* Box-Muller transform */
-    double x = round(d->p + d->q * normal);
-    if (x < (double)d->low) return d->low;
-    return x > (double)d->high ? d->high : (int64_t)x;
-}
-
-int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m) {
-    switch (d->kind) {
-    case DIST_FIXED: return d->low;
-    case DIST_UNIFORM:
-    case DIST_TEXT:
-    case DIST_BYTES: return between(d->low, d->high, dist_random_next(r));
-    case DIST_ZIPF: return sample_zipf(d, dist_random_share(r));
-    case DIST_NORMAL: return sample_normal(d, r);
-    case DIST_SEQUENCE: return between(d->low, d->high, m->sequence);
-    case DIST_NOW: return m->wall_ms;
-    }
-    return 0;
-}
-
 /* ---- values ---- */
 
 /* Puts n random letters and digits, valid for text, ascii and blob. */
-static void put_filler(int64_t n, struct dist_random *r, struct buf *out) {
+static void put_filler(int64_t n, struct chance *r, struct buf *out) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     buf_u32(out, (uint32_t)n);
     uint8_t *p = buf_reserve(out, (size_t)n);
     if (!p) return;
     uint64_t bits = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (i % 10 == 0) bits = dist_random_next(r);
+        if (i % 10 == 0) bits = chance_next(r);
         p[i] = (uint8_t)digits[bits & 63];
         bits >>= 6;
     }
     buf_advance(out, (size_t)n);
-}
-
-static void put_digits(int64_t n, struct buf *out) {
-    char text[32];
-    int length = snprintf(text, sizeof(text), "%" PRId64, n);
-    buf_u32(out, (uint32_t)length);
-    buf_put(out, text, (size_t)length);
 }
 
 static void put_bytes(uint64_t n, unsigned bytes, struct buf *out) {
@@ -184,9 +145,9 @@ static void put_bytes(uint64_t n, unsigned bytes, struct buf *out) {
 
 /* Puts a version 4 UUID made of n, or with timed a version 1 UUID whose time is n milliseconds
  * since 1970. */
-static void put_uuid(int64_t n, bool timed, struct dist_random *r, struct buf *out) {
-    struct dist_random own = {.state = (uint64_t)n};
-    uint64_t high = dist_random_next(&own), low = dist_random_next(timed ? r : &own);
+static void put_uuid(int64_t n, bool timed, struct chance *r, struct buf *out) {
+    struct chance own = {.state = (uint64_t)n};
+    uint64_t high = chance_next(&own), low = chance_next(timed ? r : &own);
     if (timed) {
         uint64_t t = ((uint64_t)n * 10000) + UINT64_C(0x01B21DD213814000);
         high = t << 32 | (t >> 32 & 0xFFFF) << 16 | 0x1000 | t >> 48;
@@ -207,25 +168,25 @@ static void put_real(double x, bool single, struct buf *out) {
     put_bytes(single ? b32 : b64, single ? 4 : 8, out);
 }
 
-static int refuse(const struct cql_type *type, struct err *e) {
-    struct buf name;
-    buf_init(&name, 0);
-    buf_put_str(&name, "no value of type ");
-    cql_type_print(type, &name);
-    buf_put_str(&name, " can be made of a distribution");
-    return err_set_buf(e, ERR_CONFIG, &name);
-}
-
-int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m,
+int dist_put(const struct dist *d, const struct cql_type *type, struct chance *r, const struct dist_moment *m,
              struct buf *out, struct err *e) {
+    char digits[32];
     int64_t n = dist_sample(d, r, m);
+    int length = snprintf(digits, sizeof(digits), "%" PRId64, n);
     bool filler = d->kind == DIST_TEXT || d->kind == DIST_BYTES,
          texts = type->id == CQL_TEXT || type->id == CQL_ASCII || type->id == CQL_BLOB;
     if (filler && !texts)
         return err_set(e, ERR_CONFIG, "text() and bytes() are for columns of type text, ascii and blob");
     switch (type->id) {
     case CQL_TEXT:
-    case CQL_ASCII: filler ? put_filler(n, r, out) : put_digits(n, out); break;
+    case CQL_ASCII:
+        if (filler) {
+            put_filler(n, r, out);
+        } else {
+            buf_u32(out, (uint32_t)length);
+            buf_put(out, digits, (size_t)length);
+        }
+        break;
     case CQL_BLOB: filler ? put_filler(n, r, out) : put_bytes((uint64_t)n, 8, out); break;
     case CQL_TINYINT: put_bytes((uint64_t)n, 1, out); break;
     case CQL_SMALLINT: put_bytes((uint64_t)n, 2, out); break;
@@ -241,7 +202,14 @@ int dist_put(const struct dist *d, const struct cql_type *type, struct dist_rand
     case CQL_DOUBLE: put_real((double)n, false, out); break;
     case CQL_UUID: put_uuid(n, false, r, out); break;
     case CQL_TIMEUUID: put_uuid(n, true, r, out); break;
-    default: return refuse(type, e);
+    default: {
+        struct buf words;
+        buf_init(&words, 0);
+        buf_put_str(&words, "no value of type ");
+        cql_type_print(type, &words);
+        buf_put_str(&words, " can be made of a distribution");
+        return err_set_buf(e, ERR_CONFIG, &words);
+    }
     }
     return 0;
 }

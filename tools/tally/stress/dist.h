@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "tools/tally/chance.h"
 #include "types/type.h"
 
 enum dist_kind { DIST_FIXED, DIST_UNIFORM, DIST_ZIPF, DIST_NORMAL, DIST_SEQUENCE, DIST_NOW, DIST_TEXT, DIST_BYTES };
@@ -27,14 +28,6 @@ struct dist {
     double *sums; /* zipf: cumulative share of the first k values */
 };
 
-struct dist_random {
-    uint64_t state;
-};
-/* Uniform over 64 bits. */
-uint64_t dist_random_next(struct dist_random *r);
-/* Uniform in [0, 1). */
-double dist_random_share(struct dist_random *r);
-
 /* The inputs of a sample besides the random numbers. */
 struct dist_moment {
     uint64_t sequence; /* the number of the request among those of its statement */
@@ -45,7 +38,7 @@ struct dist_moment {
 int dist_parse(struct slice text, struct dist *out, struct err *e) MUST_CHECK;
 void dist_fini(struct dist *d);
 /* Draws a number; for text and bytes, the length. */
-int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m);
+int64_t dist_sample(const struct dist *d, struct chance *r, const struct dist_moment *m);
 /* Appends a [value] of the type. -1: ERR_CONFIG, the distribution has no values of the type. */
-int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m,
+int dist_put(const struct dist *d, const struct cql_type *type, struct chance *r, const struct dist_moment *m,
              struct buf *out, struct err *e) MUST_CHECK;

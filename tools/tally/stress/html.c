@@ -28,33 +28,20 @@ static void put_series(const struct stress *s, struct buf *out) {
                                        x->sums.read_units,     x->sums.write_units};
         for (int k = 0; k < SERIES; k++) of[k][i] = values[k];
     }
-    page_plot(&(struct page_plot){"Requests",
-                                  "a second",
-                                  "seconds",
-                                  n,
-                                  of[AT],
-                                  3,
-                                  {{"answered", "#1663a5", of[REQUESTS]},
-                                   {"throttled", "#d2691e", of[THROTTLED]},
-                                   {"failed", "#b00020", of[FAILED]}}},
-              out);
-    page_plot(&(struct page_plot){"Latency",
-                                  "milliseconds",
-                                  "seconds",
-                                  n,
-                                  of[AT],
-                                  2,
-                                  {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}},
-              out);
-    if (c->told)
-        page_plot(&(struct page_plot){"Units",
-                                      "a second",
-                                      "seconds",
-                                      n,
-                                      of[AT],
-                                      2,
-                                      {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}},
-                  out);
+    const struct page_plot requests = {.title = "Requests", .unit = "a second", .x_name = "seconds", .n = n,
+                                       .x = of[AT], .n_lines = 3,
+                                       .lines = {{"answered", "#1663a5", of[REQUESTS]},
+                                                 {"throttled", "#d2691e", of[THROTTLED]},
+                                                 {"failed", "#b00020", of[FAILED]}}};
+    const struct page_plot latency = {.title = "Latency", .unit = "milliseconds", .x_name = "seconds", .n = n,
+                                      .x = of[AT], .n_lines = 2,
+                                      .lines = {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}};
+    const struct page_plot units = {.title = "Units", .unit = "a second", .x_name = "seconds", .n = n, .x = of[AT],
+                                    .n_lines = 2,
+                                    .lines = {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}};
+    page_plot(&requests, out);
+    page_plot(&latency, out);
+    if (c->told) page_plot(&units, out);
     buf_fini(&memory);
 }
 
@@ -128,14 +115,10 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
         x[i] = 4.0 * i / (CURVE - 1);
         y[i] = (double)hist_quantile(&s->score.latency, 1 - pow(10, -x[i])) / 1e6;
     }
-    page_plot(&(struct page_plot){"Latency by share",
-                                  "milliseconds",
-                                  "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %",
-                                  CURVE,
-                                  x,
-                                  1,
-                                  {{"latency", "#1663a5", y}}},
-              out);
+    const struct page_plot shares = {.title = "Latency by share", .unit = "milliseconds",
+                                     .x_name = "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", .n = CURVE, .x = x,
+                                     .n_lines = 1, .lines = {{"latency", "#1663a5", y}}};
+    page_plot(&shares, out);
     put_statements(s, out);
     put_partitions(s, out);
     page_close(out);

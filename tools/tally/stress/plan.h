@@ -23,9 +23,10 @@ enum { PLAN_STATEMENTS = 32, PLAN_VALUES = 64, PLAN_SCHEMA = 64 };
 
 struct plan_statement {
     const char *cql;
-    uint32_t weight, line;
+    uint64_t weight, page_size;
+    uint64_t rows; /* of load: how often it runs; 0: never */
+    uint32_t line;
     uint16_t consistency;
-    int32_t page_size;
     uint32_t n_values;
     struct dist values[PLAN_VALUES];
     bool reads; /* SELECT */
@@ -35,9 +36,9 @@ struct plan {
     const char *path;
     uint32_t n_schema;
     const char *schema[PLAN_SCHEMA];
-    uint64_t load_rows; /* 0: nothing is loaded */
     struct plan_statement load;
-    uint32_t n_statements, total_weight;
+    uint32_t n_statements;
+    uint64_t total_weight;
     struct plan_statement statements[PLAN_STATEMENTS];
     double rate; /* 0: a closed loop */
     double burst_every, burst_for, burst_times; /* every 0: none */

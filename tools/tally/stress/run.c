@@ -76,7 +76,7 @@ static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, 
         if (key && !is_key(p, i)) continue;
         /* each value has its own seed, so the key's values are the same with and without the
          * others */
-        struct dist_random own = {.state = seed + (i + 1) * UINT64_C(0xD1342543DE82EF95)};
+        struct chance own = {.state = seed + (i + 1) * UINT64_C(0xD1342543DE82EF95)};
         if (dist_put(&st->values[i], p->binds.list[i].type, &own, &m, out, &s->failed)) return;
     }
 }
@@ -94,15 +94,15 @@ static uint64_t slot_sequence(const struct flight_slot *slot) {
 
 static bool pick(void *arg, struct flight_slot *slot) {
     struct stress *s = arg;
-    if (s->failed.set || (s->loading && s->loaded >= s->plan.load_rows)) return false;
+    if (s->failed.set || (s->loading && s->loaded >= s->plan.load.rows)) return false;
     uint32_t statement = s->plan.n_statements; /* the load's number */
     if (!s->loading) {
-        uint32_t at = (uint32_t)(dist_random_next(&s->random) % s->plan.total_weight);
+        uint64_t at = chance_next(&s->random) % s->plan.total_weight;
         for (statement = 0; at >= s->plan.statements[statement].weight; statement++)
             at -= s->plan.statements[statement].weight;
     }
     uint64_t sequence = s->loading ? s->loaded++ : s->picked[statement]++;
-    slot->a = dist_random_next(&s->random);
+    slot->a = chance_next(&s->random);
     slot->c = (int64_t)((uint64_t)statement << STATEMENT_SHIFT | sequence);
     slot->b = 0;
     if (s->loading || !s->prepared[statement].n_pk) return true;
@@ -118,10 +118,8 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
     const struct plan_statement *st = statement_of(s, statement);
     buf_clear(&s->scratch, SIZE_MAX);
     put_values(s, statement, slot_sequence(slot), slot->a, slot->due_ns, false, &s->scratch);
-    const struct wire_params p = {.consistency = st->consistency,
-                                  .n_values = (uint16_t)st->n_values,
-                                  .values = buf_slice(&s->scratch),
-                                  .page_size = st->reads ? st->page_size : 0,
+    const struct wire_params p = {.consistency = st->consistency, .n_values = (uint16_t)st->n_values,
+                                  .values = buf_slice(&s->scratch), .page_size = st->reads ? (int32_t)st->page_size : 0,
                                   .skip_metadata = true};
     wire_execute(out, version, stream, s->prepared[statement].id, s->prepared[statement].result_id, &p);
     if (buf_failed(&s->scratch)) (void)err_nomem(&s->failed);
@@ -169,10 +167,8 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
                                   .result = !failed     ? SCORE_OK
                                             : throttled ? SCORE_THROTTLED
                                                         : SCORE_FAILED,
-                                  .retried = wait >= 0,
-                                  .latency_ns = a->latency_ns,
-                                  .rows = rows > 0 ? (uint64_t)rows : 0,
-                                  .charge = failed ? 0 : wire_charge(r),
+                                  .retried = wait >= 0, .latency_ns = a->latency_ns,
+                                  .rows = rows > 0 ? (uint64_t)rows : 0, .charge = failed ? 0 : wire_charge(r),
                                   .partition = slot->b};
     struct score_partition *fresh = score_add(&s->score, &v);
     if (fresh) label(s, slot, fresh->label);
@@ -189,7 +185,7 @@ static bool pick_open(void *arg, struct flight_slot *slot) {
     struct stress *s = arg;
     double at = (double)(s->next_due_ns - s->begun_ns) / 1e9, rate = plan_rate_at(&s->plan, at);
     double mean = 1e9 / (rate > 0 ? rate : 1);
-    s->next_due_ns += (uint64_t)(s->poisson ? -log(1 - dist_random_share(&s->random)) * mean : mean);
+    s->next_due_ns += (uint64_t)(s->poisson ? -log(1 - chance_unit(&s->random)) * mean : mean);
     return pick(arg, slot);
 }
 
@@ -244,7 +240,7 @@ static int prepare(struct stress *s, uint32_t i, struct err *e) {
 }
 
 static int prepare_all(struct stress *s, struct err *e) {
-    uint32_t n = s->plan.n_statements + (s->plan.load_rows > 0);
+    uint32_t n = s->plan.n_statements + (s->plan.load.rows > 0);
     s->prepared = calloc(n, sizeof(*s->prepared));
     if (!s->prepared) return err_nomem(e);
     for (uint32_t i = 0; i < n; i++)
@@ -265,13 +261,13 @@ static int run(struct stress *s, const struct load_driver *d, double seconds, st
 
 static int load_rows(struct stress *s, struct err *e) {
     const struct load_driver d = {.arg = s, .pick = pick, .put = put, .answered = answered, .tick = tick};
-    if (!s->plan.load_rows || s->skip_load) return 0;
+    if (!s->plan.load.rows || s->skip_load) return 0;
     s->loading = true;
     int rc = run(s, &d, 0, e);
     s->loading = false;
     if (rc) return -1;
     return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s",
-                                          s->score.sums.failed, s->plan.load_rows, s->score.first_error)
+                                          s->score.sums.failed, s->plan.load.rows, s->score.first_error)
                                 : 0;
 }
 
@@ -280,11 +276,8 @@ bool stress_has_failed(const struct stress *s) {
 }
 
 int stress_run(struct stress *s, struct err *e) {
-    const struct load_driver d = {.arg = s,
-                                  .due = s->plan.rate > 0 ? due : NULL,
-                                  .pick = s->plan.rate > 0 ? pick_open : pick,
-                                  .put = put,
-                                  .answered = answered,
+    const struct load_driver d = {.arg = s, .due = s->plan.rate > 0 ? due : NULL,
+                                  .pick = s->plan.rate > 0 ? pick_open : pick, .put = put, .answered = answered,
                                   .tick = tick};
     const struct client_options *options = &s->remote.options;
     arena_init(&s->keep, 16 << 10, 0);

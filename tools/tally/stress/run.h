@@ -32,7 +32,7 @@ struct stress {
     double took; /* seconds */
     uint64_t unanswered;
     uint64_t backing_off; /* part of unanswered: requests that waited for another try when the run ended */
-    struct dist_random random;
+    struct chance random;
     struct backoff_random jitter;
     uint64_t begun_ns, next_due_ns, picked[PLAN_STATEMENTS + 1], loaded;
     int64_t begun_wall_ms;

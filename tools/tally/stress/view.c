@@ -18,7 +18,7 @@ static void put_screen(const struct stress *s, double at, struct buf *out) {
     const struct score *c = &s->score;
     const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
     buf_printf(out, "%s%.0f s%s\x1b[K\n", s->loading ? "loading, " : "", at, s->plan.rate > 0 ? "" : ", closed loop");
-    if (s->loading) buf_printf(out, "%" PRIu64 " of %" PRIu64 " rows", s->loaded, s->plan.load_rows);
+    if (s->loading) buf_printf(out, "%" PRIu64 " of %" PRIu64 " rows", s->loaded, s->plan.load.rows);
     else
         buf_printf(out, "last second %8" PRIu64 " requests %10.3f ms p50 %10.3f ms p99 %6" PRIu64 " throttled",
                    last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6, last->sums.throttled);
@@ -45,7 +45,7 @@ static void put_screen(const struct stress *s, double at, struct buf *out) {
 static void put_line(const struct stress *s, double at, struct buf *out) {
     const struct score *c = &s->score;
     const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
-    if (s->loading) buf_printf(out, "loading: %" PRIu64 " of %" PRIu64 " rows\n", s->loaded, s->plan.load_rows);
+    if (s->loading) buf_printf(out, "loading: %" PRIu64 " of %" PRIu64 " rows\n", s->loaded, s->plan.load.rows);
     else
         buf_printf(out,
                    "%4.0f s  %8" PRIu64 " requests  p50 %.3f ms  p99 %.3f ms  %" PRIu64 " throttled  %" PRIu64

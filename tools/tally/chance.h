@@ -1,5 +1,5 @@
 /* Pseudo-random numbers: the same seed gives the same numbers, so the same inputs give the same
- * estimate. */
+ * estimate, or the same load. */
 #pragma once
 
 #include <stdint.h>
@@ -8,6 +8,7 @@ struct chance {
     uint64_t state;
 };
 
+/* Uniform over 64 bits. */
 uint64_t chance_next(struct chance *c);
 /* Uniform in [0, n); n is at least 1. */
 uint64_t chance_below(struct chance *c, uint64_t n);

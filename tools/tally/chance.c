@@ -1,4 +1,4 @@
-#include "tools/tally/capacity/chance.h"
+#include "tools/tally/chance.h"
 
 #include <math.h>
 
