@@ -272,7 +272,7 @@ struct eng_item {
     uint32_t n_markers;
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row *row;    /* of the scan, for the caller to change */
-    /* ROW: its values, though not its key and cells, stay until the next call of eng_scan_begin_batch */
+    /* ROW: the key and the values, though not the cells, stay until the next call of eng_scan_begin_batch */
     bool stays;
 };
 

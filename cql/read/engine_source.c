@@ -60,10 +60,10 @@ static int pass_row(struct engine_source *s) {
     s->row_out = false;
     s->in_row = s->row != NULL;
     bool tracked = s->spec.as_keyspaces || s->spec.may_unread;
-    if (tracked && s->row && keep(&s->ck, s->row->ck, s->spec.r->err)) return READ_FAILED;
+    if (tracked && s->row && keep(&s->ck, s->row_ck, s->spec.r->err)) return READ_FAILED;
     if (!read_meter_passed(&s->meter)) return GO_ON;
     s->base.page_end = true;
-    return !tracked && s->row && keep(&s->ck, s->row->ck, s->spec.r->err) ? READ_FAILED : READ_END;
+    return !tracked && s->row && keep(&s->ck, s->row_ck, s->spec.r->err) ? READ_FAILED : READ_END;
 }
 
 /* Counts the row that the view is at as read, unless the page ends before it. */
@@ -78,7 +78,7 @@ static bool charge_row(struct engine_source *s, const struct eng_row *row) {
 /* Functions, JSON or conditions on values this large would take a loop too long. */
 static bool is_too_much(const struct engine_source *s) {
     size_t bytes = 0;
-    if (LIKELY(!s->spec.plan->computes) || s->spec.r->blocking) return false;
+    if (s->spec.r->blocking) return false;
     for (uint32_t i = 0; i < s->spec.plan->table->n_columns; i++)
         bytes += s->view.values[i].n > 0 ? (size_t)s->view.values[i].n : 0;
     return bytes > LOOP_VALUES_MAX;
@@ -92,10 +92,11 @@ static inline int give_row(struct engine_source *s, const struct eng_row *row, s
         return GO_ON;
     }
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
-    if (is_too_much(s)) return READ_INCOMPLETE;
+    if (UNLIKELY(s->spec.plan->computes && is_too_much(s))) return READ_INCOMPLETE;
     if (!charge_row(s, row)) return READ_END;
     s->rows_seen++;
     s->row = row;
+    if (row) s->row_ck = row->ck;
     s->row_out = true;
     out->values[out->n] = s->view.values;
     out->out[out->n++] = select_result(s->spec.plan, s->view.values);
@@ -290,25 +291,47 @@ static int read_scan(struct engine_source *s, struct read_batch *out) {
 
 /* ---- batches ---- */
 
-/* Adds the rows that follow a first one, while they are visible rows of the same partition. */
+/* What comes when no row can be added: the next pull reports it again. */
+SELDOM static enum read_pull end_batch(struct engine_source *s, int rc) {
+    if (rc == 1) s->state = AT_HELD;
+    if (rc == 0) s->state = AT_BOUND;
+    return rc >= 0 || rc == ENG_PAUSED ? READ_ROWS : (enum read_pull)rc;
+}
+
+/* Adds the rows that follow a first one, while they are visible rows of the same partition. Each is
+ * read when the row before it is done (pass_row), and handed on as by give_row. */
 static enum read_pull add_following(struct engine_source *s, struct read_batch *out) {
     struct cql_run *r = s->spec.r;
-    uint32_t most = out->most < s->base.most ? out->most : s->base.most;
-    uint64_t from = r->cost->bytes_read;
-    while (out->n < most && s->item.stays && r->cost->bytes_read - from < BATCH_BYTES) {
-        int rc = pass_row(s);
-        if (rc != GO_ON) return rc == READ_END ? READ_ROWS : (enum read_pull)rc;
-        row_view_next(&s->view, out->n);
-        rc = eng_scan_next(s->scan, &s->item, r->err);
+    struct row_view *v = &s->view;
+    uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
+    const uint32_t result = s->spec.plan->consecutive ? s->spec.plan->ordinals[0] : 0;
+    struct read_meter_batch sum = read_meter_batch_begin(&s->meter, &most);
+    const uint64_t large = r->cost->bytes_read + BATCH_BYTES, enough = large < sum.enough ? large : sum.enough;
+    struct slice ck = s->row_ck;
+    enum read_pull got = READ_ROWS;
+    while (n < most && s->item.stays && sum.bytes_read < enough) {
+        row_view_next(v);
+        int rc = eng_scan_next(s->scan, &s->item, r->err);
         if (UNLIKELY(rc != 1 || s->item.kind != ENG_ITEM_ROW)) {
-            if (rc == 1) s->state = AT_HELD;
-            if (rc == 0) s->state = AT_BOUND;
-            return rc >= 0 || rc == ENG_PAUSED ? READ_ROWS /* the next pull reports it again */ : (enum read_pull)rc;
+            got = end_batch(s, rc);
+            break;
         }
-        rc = give_row(s, s->item.row, out);
-        if (UNLIKELY(rc != READ_ROWS)) return rc == READ_END ? READ_ROWS : (enum read_pull)rc;
+        const struct eng_row *row = s->item.row;
+        if (UNLIKELY(!row_view_laid_out(v, row) && row_view_row(v, row, r->err))) return READ_FAILED;
+        if (UNLIKELY(s->spec.plan->computes && is_too_much(s))) return READ_INCOMPLETE;
+        if (UNLIKELY(!read_meter_batch_row(&s->meter, &sum))) {
+            s->base.page_end = true;
+            break;
+        }
+        ck = row->ck;
+        out->values[n] = v->values;
+        out->out[n++] = v->values + result; /* select_result, unless the row is projected */
     }
-    return READ_ROWS;
+    read_meter_batch_end(&s->meter, &sum);
+    s->rows_seen += n - out->n;
+    s->row_ck = ck;
+    out->n = n;
+    return got;
 }
 
 /* The first of the rows that match an excluded bound is read, and not returned. */
@@ -372,10 +395,12 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct engine_source *s = (struct engine_source *)op;
     out->n = 0;
     out->view = s->base.most == 1 ? &s->view : NULL;
-    int rc = s->base.page_end ? READ_END : pass_row(s);
+    int rc = pass_row(s);
+    if (rc == GO_ON && s->base.page_end) rc = READ_END;
     row_view_first(&s->view, s->state == AT_HELD);
     while (rc == GO_ON) rc = step(s, out);
-    if (rc == READ_ROWS && s->state == AT_SCAN && s->row) return add_following(s, out);
+    bool more = rc == READ_ROWS && s->state == AT_SCAN && s->row && s->base.most > 1;
+    if (more) return add_following(s, out);
     if (rc != READ_END) return (enum read_pull)rc;
     s->base.exhausted = s->state != AT_END && !s->base.page_end;
     s->state = AT_END;
@@ -465,7 +490,7 @@ void engine_source_place(const struct read_source *source, struct paging_state *
     }
     out->key = s->key.is;
     out->before = s->before;
-    if (s->row_out && s->row) out->ck = s->row->ck;
+    if (s->row_out && s->row) out->ck = s->row_ck;
     else if (!s->row_out && s->in_row) out->ck = s->ck.is;
     out->static_row_due = out->ck.p && s->static_row_due;
 }

@@ -63,7 +63,8 @@ struct engine_source {
     bool statics_kept;          /* the view has a copy of them */
     uint32_t quarters_seen;     /* of the token ring: bits */
     /* the place in it */
-    const struct eng_row *row;  /* handed on last; NULL: static values only */
+    const struct eng_row *row;  /* handed on last; NULL: static values only; another one once the scan moved on */
+    struct slice row_ck;        /* its clustering key, until the next pull */
     bool row_out;               /* row was handed on and not passed yet */
     struct kept_key ck;         /* of the row passed last, where it may be asked for */
     bool in_row;                /* ck is set */

@@ -46,3 +46,11 @@ void read_meter_undo(struct read_meter *m) {
     m->cost->bytes_read = m->bytes_read_before;
     m->page_rows--;
 }
+
+void read_meter_batch_end(struct read_meter *m, const struct read_meter_batch *sum) {
+    size_sum_add(&m->read->rows, &sum->rows);
+    m->page_rows += sum->n;
+    if (m->paged && m->rows_left != UINT64_MAX) m->rows_left -= sum->n;
+    m->rows_read = sum->rows_read;
+    m->bytes_read = sum->bytes_read;
+}

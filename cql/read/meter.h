@@ -77,6 +77,45 @@ MUST_CHECK static inline bool read_meter_row(struct read_meter *m, bool has_row)
     return true;
 }
 
+/* Sums of the rows that follow a row that was counted, in the same partition and batch. They are
+ * added to the meter at the end. */
+struct read_meter_batch {
+    struct size_sum rows;
+    uint32_t n;
+    uint64_t rows_read, bytes_read;
+    uint64_t most;   /* encoded bytes that the page has room for */
+    uint64_t enough; /* of the cost's bytes_read: the page ends with the row that reaches it */
+};
+
+/* Lowers *rows, the rows of the batch and the first of them, to what the page has room for. */
+static inline struct read_meter_batch read_meter_batch_begin(const struct read_meter *m, uint32_t *rows) {
+    uint64_t page_bytes = m->earlier_bytes + m->read->rows.bytes + m->read->statics.bytes;
+    bool before = m->paged && m->before_row, behind = m->paged && !m->before_row;
+    if (m->paged && m->rows_left < *rows) *rows = (uint32_t)m->rows_left;
+    return (struct read_meter_batch){.rows_read = m->rows_read,
+                                     .bytes_read = m->bytes_read,
+                                     .most = !before ? UINT64_MAX : page_bytes < READ_PAGE_BYTES ? READ_PAGE_BYTES - page_bytes : 0,
+                                     .enough = behind ? m->bytes_start + READ_PAGE_BYTES : UINT64_MAX};
+}
+/* The row that the view is at. False: the page is full without it. */
+MUST_CHECK static inline bool read_meter_batch_row(struct read_meter *m, struct read_meter_batch *sum) {
+    const uint64_t rows = sum->rows.rows, bytes = sum->rows.bytes;
+    if (LIKELY(!m->cost->unmetered)) row_size_add(&sum->rows, &m->sizer);
+    if (UNLIKELY(sum->rows.bytes > sum->most)) {
+        sum->rows.rows = rows;
+        sum->rows.bytes = bytes;
+        m->cost->rows_read = sum->rows_read;
+        m->cost->bytes_read = sum->bytes_read;
+        return false;
+    }
+    sum->n++;
+    sum->rows_read = m->cost->rows_read;
+    sum->bytes_read = m->cost->bytes_read;
+    return true;
+}
+/* All of them but the last are done (read_meter_passed). */
+void read_meter_batch_end(struct read_meter *m, const struct read_meter_batch *sum);
+
 /* A row was handed on and is done. True: the page ends with it. */
 MUST_CHECK static inline bool read_meter_passed(struct read_meter *m) {
     if (!m->paged) return false;

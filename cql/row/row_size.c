@@ -83,7 +83,6 @@ static void add_ttl(struct size_sum *to, const struct size_rule *rule, const str
     size_add_ttl(to, rule, cells + t->n_partition_key + t->n_clustering);
 }
 
-/* Whether it is worth a look; flags may be those of the static row, which was looked at before. */
 static bool may_have_ttl(const struct row_view *v) {
     return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired ||
            v->row->n_expired;

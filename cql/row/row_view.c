@@ -17,6 +17,7 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     if (!l->places || !l->ordinals) return NULL;
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = l->ordinals[i] = UINT16_MAX;
     l->key_is_int = t->n_clustering == 1 && schema_clustering(t, 0)->type->id == CQL_INT;
+    l->key_desc = l->key_is_int && schema_clustering(t, 0)->desc;
     l->flat = l->flat_keys = true;
     for (uint32_t i = 0; i < t->n_partition_key + t->n_clustering; i++)
         if (cql_type_is_collection(t->columns[i].type) || t->columns[i].type->id == CQL_UDT) l->flat_keys = false;
@@ -40,11 +41,12 @@ const struct row_view_layout *row_view_layout_of_cells(const struct schema_table
 int row_view_init_rows(struct row_view *v, const struct row_view_layout *layout, uint32_t rows, struct arena *a,
                        struct err *e) {
     uint32_t n = layout->table->n_columns;
-    *v = (struct row_view){.layout = layout, .arena = a, .n_rows = rows, .stride = n + 1 /* an int key's bytes */};
+    *v = (struct row_view){.layout = layout, .arena = a, .stride = n + 1 /* an int key's bytes */};
     v->room = arena_alloc(a, (size_t)rows * v->stride * sizeof(*v->room));
     v->runs = ARENA_ARRAY(a, n, struct row_view_run);
     if (!v->room || !v->runs) return err_nomem(e);
     v->first = v->values = v->room;
+    v->end = v->room + (size_t)rows * v->stride;
     for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
     v->laid = (struct eng_layout){.places = layout->ordinals, .n_ids = layout->n_ids, .values = v->values,
                                   .from = n - layout->table->n_regular, .to = n};
@@ -157,21 +159,10 @@ int row_view_keep_statics(struct row_view *v, struct err *e) {
     return 0;
 }
 
-/* The clustering key of a row, where it is one int. False: it is empty, or is not what the key was
- * written as. */
-static inline bool take_int_key(struct row_view *v, const struct eng_row *row) {
-    const struct schema_table *t = v->layout->table;
-    uint8_t *room = (uint8_t *)(v->values + t->n_columns);
-    if (row->key_image.p || !cql_key_decode_int(schema_clustering(t, 0)->desc, row->ck, room)) return false;
-    v->values[t->n_partition_key] = value_of(room, sizeof(int32_t));
-    v->ck_bytes = sizeof(int32_t);
-    return true;
-}
-
 static int take_key(struct row_view *v, const struct eng_row *row, struct err *e) {
     uint32_t n = v->layout->table->n_clustering;
     struct value *keys = v->values + v->layout->table->n_partition_key;
-    if (v->layout->key_is_int && take_int_key(v, row)) return 0;
+    if (row_view_int_key(v, row)) return 0;
     if (row_key_decode(v->layout->table, row->ck, row->key_image, v->arena, keys, e)) return -1;
     v->ck_bytes = 0;
     for (uint32_t i = 0; i < n; i++) v->ck_bytes += (uint64_t)keys[i].n;
@@ -182,9 +173,9 @@ int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
     if (v->values == v->first) arena_rewind(v->arena, v->row_mark);
     v->row = row;
-    if (LIKELY(row && row->laid_out)) {
+    v->row_flags = 0;
+    if (row && row->laid_out) {
         v->measured = true;
-        v->row_flags = 0;
         v->regular_bytes = v->laid.bytes;
         return take_key(v, row, e);
     }

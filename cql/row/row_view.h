@@ -33,7 +33,7 @@ struct row_view_layout {
     bool flat_keys;       /* no column of the keys is a collection or UDT */
     struct row_view_place *places; /* by column id */
     uint16_t *ordinals;   /* the same alone, for the engine */
-    bool key_is_int;      /* the clustering key is an int */
+    bool key_is_int, key_desc; /* the clustering key is an int; in descending order */
 };
 
 /* The cells of a column: they follow one another. */
@@ -47,7 +47,8 @@ struct row_view {
     struct arena_mark mark, row_mark; /* where the arena is when a partition, and when a row of it, begins */
     struct value *values;  /* of the current row, by ordinal; null where it has none */
     struct value *room;    /* for the values of n_rows rows, one behind the other, and their int keys */
-    uint32_t n_rows, stride;
+    struct value *end;     /* of room */
+    uint32_t stride;       /* from row to row */
     struct value *first;   /* the values of the first row that is kept: one of those in room */
     const struct eng_row *statics, *row; /* NULL: none */
     struct row_view_run *runs;           /* by ordinal, in statics or row */
@@ -86,16 +87,35 @@ int row_view_keep_statics(struct row_view *v, struct err *e) MUST_CHECK;
 /* Begins to keep rows: the values of those before are given up, and the next row is the first. laid_out: the
  * engine has laid out the next row already. */
 void row_view_first(struct row_view *v, bool laid_out);
-/* The next row goes beside the n that are kept, n less than n_rows; called before the engine lays it
+/* The next row goes beside those that are kept, fewer than n_rows; called before the engine lays it
  * out. */
-static inline void row_view_next(struct row_view *v, uint32_t n) {
+static inline void row_view_next(struct row_view *v) {
     const struct schema_table *t = v->layout->table;
-    struct value *end = v->room + (size_t)v->n_rows * v->stride, *to = v->first + (size_t)n * v->stride;
-    if (to >= end) to -= (size_t)v->n_rows * v->stride;
-    uint32_t n_pk = t->n_partition_key, statics = n_pk + t->n_clustering;
-    for (uint32_t i = 0; i < n_pk; i++) to[i] = v->first[i];
-    for (uint32_t i = statics; i < statics + t->n_static; i++) to[i] = v->first[i];
+    const struct value *before = v->values;
+    struct value *to = v->values + v->stride;
+    if (UNLIKELY(to == v->end)) to = v->room;
+    to[0] = before[0];
+    for (uint32_t i = 1; i < t->n_partition_key; i++) to[i] = before[i];
+    for (uint32_t n = t->n_static, i = t->n_columns - t->n_regular - n; n; n--, i++) to[i] = before[i];
     v->values = v->laid.values = to;
+}
+/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the
+ * key was written as. */
+MUST_CHECK static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
+    const struct row_view_layout *l = v->layout;
+    uint8_t *room = (uint8_t *)(v->values + v->stride - 1);
+    if (!l->key_is_int || row->key_image.p || !cql_key_decode_int(l->key_desc, row->ck, room)) return false;
+    v->values[l->table->n_partition_key] = value_of(room, sizeof(int32_t));
+    v->ck_bytes = sizeof(int32_t);
+    return true;
+}
+/* row_view_row for a row behind the first that is laid out under a key of one int, as most are in a
+ * slice. False, and nothing is done: it is another kind of row. */
+MUST_CHECK static inline bool row_view_laid_out(struct row_view *v, const struct eng_row *row) {
+    if (!row->laid_out || !row_view_int_key(v, row)) return false;
+    v->regular_bytes = v->laid.bytes;
+    v->measured = true;
+    return true;
 }
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;

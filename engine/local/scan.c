@@ -544,14 +544,25 @@ static void pass_covered(struct eng_scan *s) {
     if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
 }
 
-/* The bytes of the row, which stay where that is asked for, but for a large row. */
+/* Copies the row's key and bytes to where they stay, unless the row is large. */
+SELDOM static struct slice keep_row(struct eng_scan *s) {
+    struct slice ck = key_rest(s), bytes = s->it->value;
+    bool may = s->spec.batches && bytes.n <= KEPT_MAX;
+    uint8_t *copy = may ? arena_alloc(&s->kept, ck.n + bytes.n) : NULL;
+    s->stays = copy != NULL;
+    if (!copy) return bytes;
+    if (ck.n) memcpy(copy, ck.p, ck.n);
+    memcpy(copy + ck.n, bytes.p, bytes.n);
+    s->row.ck = slice_of(copy, ck.n);
+    return slice_of(copy + ck.n, bytes.n);
+}
+
+/* Sets the row's key, and returns its bytes. Both stay where that is asked for, but for a large row. */
 static inline struct slice row_bytes(struct eng_scan *s) {
-    struct slice bytes = s->it->value;
-    s->stays = s->it->stays;
-    if (LIKELY(s->stays || !s->spec.batches || bytes.n > KEPT_MAX)) return bytes;
-    struct slice copy = arena_dup(&s->kept, bytes);
-    s->stays = copy.p != NULL;
-    return s->stays ? copy : bytes;
+    s->row.ck = key_rest(s);
+    if (UNLIKELY(!s->it->stays)) return keep_row(s);
+    s->stays = true;
+    return s->it->value;
 }
 
 /* With cells. */
@@ -584,7 +595,6 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
     struct slice ck = key_rest(s);
     s->row.kind = ENG_ROW;
-    s->row.ck = ck;
     int64_t del_ts = engi_tombs_at(&s->tombs, ck);
     int64_t fragment_ts = s->fragmented ? engi_window_at(&s->window, ck) : ENG_NO_TS;
     if (fragment_ts > del_ts) del_ts = fragment_ts;
@@ -633,7 +643,6 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     size_t n = it->value.n;
     if (UNLIKELY(got <= 0 || !on_row(s))) return pass_row(s, got);
     s->row.kind = ENG_ROW;
-    s->row.ck = key_rest(s);
     if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n ||
                  !rowi_lay_out(row_bytes(s), s->spec.layout, &s->shape, &s->row))) {
         s->state = AT_ROW;

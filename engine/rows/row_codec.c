@@ -127,8 +127,8 @@ static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, stru
             taken++;
         }
         if (LIKELY(i < ROWI_SHAPE_CELLS)) {
-            memcpy(&shape->heads[i], p - CELL_MIN_BYTES, sizeof(shape->heads[i]));
-            shape->places[i] = (uint32_t)(place * sizeof(*values));
+            memcpy(&shape->cells[i].head, p - CELL_MIN_BYTES, sizeof(shape->cells[i].head));
+            shape->cells[i].at = (uint16_t)(place * sizeof(*values) / _Alignof(struct value));
         }
         p += size;
     }
@@ -173,6 +173,7 @@ SELDOM static bool lay_out(struct slice bytes, struct eng_layout *to, struct row
  * own. */
 static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, const struct rowi_shape *shape) {
     const uint8_t *p = bytes.p, *end = p + bytes.n, *last = end - CELL_MIN_BYTES; /* where a cell may begin */
+    char *values = (char *)to->values;
     uint32_t n = shape->n, sizes = 0;
     if (bytes.n < HEAD_MIN_BYTES + 2 || load_u16(p) != (VERSION << 8 | HEAD_LIVE) || load_u16(p + HEAD_MIN_BYTES) != n)
         return false;
@@ -183,8 +184,8 @@ static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, cons
         if (UNLIKELY(p > last)) return false;
         memcpy(&head, p, sizeof(head));
         uint32_t size = p[2];
-        if (UNLIKELY(head != shape->heads[i])) return false;
-        struct value *v = (struct value *)((char *)to->values + shape->places[i]);
+        if (UNLIKELY(head != shape->cells[i].head)) return false;
+        struct value *v = (struct value *)(values + (size_t)shape->cells[i].at * _Alignof(struct value));
         p += CELL_MIN_BYTES;
         v->p = p;
         v->n = (int32_t)size;

@@ -47,11 +47,12 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 enum { ROWI_SHAPE_CELLS = 32 };
 
 /* The form of the row that was laid out last, if it has a marker: for each cell the bytes in front
- * of its value, and the value's offset in bytes from the first of the layout. */
+ * of its value, and the value's offset from the first in units of its alignment. */
 struct rowi_shape {
     uint32_t n; /* 0: it says nothing */
-    uint16_t heads[ROWI_SHAPE_CELLS];
-    uint32_t places[ROWI_SHAPE_CELLS];
+    struct {
+        uint16_t head, at;
+    } cells[ROWI_SHAPE_CELLS];
 };
 
 /* Lays out the values of a row that is not deleted, has only plain cells, and no marker with a TTL,
