@@ -8,6 +8,7 @@
 #include "engine/local/eng.h"
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
@@ -620,11 +621,14 @@ _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED,
  * store. */
 static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *lock = &b->eng->commit_locks.of[b->commit_lock].lock;
+    engi_order_will_wait(ENGI_RANK_COMMIT, b->commit_lock);
     pthread_rwlock_rdlock(lock);
+    engi_order_holds(ENGI_RANK_COMMIT, b->commit_lock);
     *n = share_guards(b, false);
     if (!*n && (patience || !puts_off(b))) *n = share_guards(b, true);
     int rc = *n ? write_shared(b, patience, e) : ENG_MET;
     pthread_rwlock_unlock(lock);
+    engi_order_leaves(ENGI_RANK_COMMIT);
     return rc;
 }
 

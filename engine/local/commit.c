@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 
 enum { PERIOD_US = 10000000, IDLE_US = 1000000 };
 
@@ -25,11 +26,11 @@ uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_next_seq(eng); }
 
 static void publish(struct eng *eng, uint64_t seq, bool failed) {
     struct engi_commit *c = &eng->commit;
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     if (!failed) atomic_store_explicit(&c->durable, seq, memory_order_release);
     atomic_store(&c->failed, failed);
     pthread_cond_broadcast(&c->done);
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     uint32_t n = atomic_load(&c->n_callbacks);
     for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
 }
@@ -43,14 +44,14 @@ static bool sync_once(struct eng *eng) {
     uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written);
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
     int64_t begun_us = clock_machine_us(&clock_real);
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     engi_gather_begin(&c->gather, asked);
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
     int64_t now_us = clock_machine_us(&clock_real);
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
     engi_count(eng, ENG_STAT_SYNCS);
     publish(eng, seq, failed);
@@ -132,19 +133,19 @@ static void *run(void *arg) {
     struct engi_commit *c = &eng->commit;
     int64_t synced_us = clock_machine_us(&clock_real);
     bool synced = false;
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     while (!c->stop) {
         bool asked = wait_for_work(c, synced);
-        pthread_mutex_unlock(&c->lock);
-        pthread_mutex_lock(&c->turn);
+        engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
+        engi_mutex_lock(&c->turn, ENGI_RANK_SYNC);
         synced = asked && sync_once(eng);
         if (synced) note_synced(eng);
         else if (!asked) idle(eng, synced_us);
-        pthread_mutex_unlock(&c->turn);
+        engi_mutex_unlock(&c->turn, ENGI_RANK_SYNC);
         if (asked || clock_machine_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_machine_us(&clock_real);
-        pthread_mutex_lock(&c->lock);
+        engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     }
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     return NULL;
 }
 
@@ -167,10 +168,10 @@ int engi_commit_start(struct eng *eng, struct err *e) {
 
 void engi_commit_stop(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     c->stop = true;
     pthread_cond_signal(&c->work);
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     pthread_join(c->thread, NULL);
     if (sync_once(eng)) note_synced(eng);
     pthread_cond_destroy(&c->work);
@@ -202,8 +203,9 @@ static bool ask(struct engi_commit *c, uint64_t seq, uint32_t n, uint64_t *asked
 }
 
 static void wake(struct engi_commit *c) {
-    pthread_mutex_lock(&c->lock); /* with the lock held, the thread either sleeps or has not checked for work yet */
-    pthread_mutex_unlock(&c->lock);
+    /* with the lock held, the thread either sleeps or has not checked for work yet */
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     pthread_cond_signal(&c->work);
 }
 
@@ -228,16 +230,16 @@ void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n) {
 
 bool eng_gathers(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     bool waits = engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real));
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     return waits;
 }
 
 static int64_t sync_us(struct engi_commit *c) {
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     int64_t us = c->gather.sync_us;
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     return us;
 }
 
@@ -247,13 +249,13 @@ bool eng_sync_here(struct eng *eng) {
     enum { SHORT_US = 500 };
     struct engi_commit *c = &eng->commit;
     int64_t us = sync_us(c);
-    if (eng->durability != ENG_FSYNC || !us || us > SHORT_US || pthread_mutex_trylock(&c->turn)) return false;
+    if (eng->durability != ENG_FSYNC || !us || us > SHORT_US || !engi_mutex_try(&c->turn, ENGI_RANK_SYNC)) return false;
     bool synced = sync_once(eng);
     if (synced) {
         c->synced_here = true;
         engi_count(eng, ENG_STAT_SYNCS_HERE);
     }
-    pthread_mutex_unlock(&c->turn);
+    engi_mutex_unlock(&c->turn, ENGI_RANK_SYNC);
     return synced;
 }
 
@@ -271,10 +273,11 @@ int engi_commit_check(const struct eng *eng, struct err *e) {
 
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
     struct engi_commit *c = &eng->commit;
+    engi_order_will_wait(ENGI_RANK_SYNC, 0);
     want(c, seq, 1);
-    pthread_mutex_lock(&c->lock);
+    engi_mutex_lock(&c->lock, ENGI_RANK_LEAF);
     while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    engi_mutex_unlock(&c->lock, ENGI_RANK_LEAF);
     return atomic_load(&c->durable) >= seq ? 0 : engi_commit_check(eng, e);
 }
 
@@ -289,9 +292,12 @@ bool eng_ready(struct eng *eng, char *why, size_t size) {
     if (eng_failed(eng)) return false;
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
     if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
+    engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_rdlock(&eng->whole);
+    engi_order_holds(ENGI_RANK_STORE, 0);
     bool ailing = eng->kv->ops->ailing(eng->kv, why, size);
     pthread_rwlock_unlock(&eng->whole);
+    engi_order_leaves(ENGI_RANK_STORE);
     return !ailing;
 }
 

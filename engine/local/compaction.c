@@ -9,6 +9,7 @@
  * (engine/local/reclaim.h) removes the data.
  */
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
@@ -43,10 +44,10 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
 /* ---- rows that expired ---- */
 
 void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
-    pthread_mutex_lock(&eng->expiry_lock);
+    engi_mutex_lock(&eng->expiry_lock, ENGI_RANK_LEAF);
     eng->expiry = fn;
     eng->expiry_arg = arg;
-    pthread_mutex_unlock(&eng->expiry_lock);
+    engi_mutex_unlock(&eng->expiry_lock, ENGI_RANK_LEAF);
 }
 
 static void tell_expiry(struct eng *eng, struct slice key, size_t n, struct slice value, int64_t covered_ts) {
@@ -68,7 +69,7 @@ static void tell_expiry(struct eng *eng, struct slice key, size_t n, struct slic
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts) {
     size_t n = engi_prefix_len(key);
     if (!n || key.n <= n) return;
-    pthread_mutex_lock(&eng->expiry_lock);
+    engi_mutex_lock(&eng->expiry_lock, ENGI_RANK_LEAF);
     if (eng->expiry) tell_expiry(eng, key, n, value, covered_ts);
-    pthread_mutex_unlock(&eng->expiry_lock);
+    engi_mutex_unlock(&eng->expiry_lock, ENGI_RANK_LEAF);
 }

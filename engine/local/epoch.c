@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/local/lock_order.h"
+
 void engi_epoch_init(struct engi_epoch *ep) {
     *ep = (struct engi_epoch){.newer = NULL};
     pthread_mutex_init(&ep->lock, NULL);
@@ -63,19 +65,19 @@ static struct engi_retired *change_phase(struct engi_epoch *ep) {
 }
 
 void engi_retire(struct engi_epoch *ep, struct engi_retired *r) {
-    pthread_mutex_lock(&ep->lock);
+    engi_mutex_lock(&ep->lock, ENGI_RANK_LEAF);
     r->next = ep->newer;
     ep->newer = r;
-    pthread_mutex_unlock(&ep->lock);
+    engi_mutex_unlock(&ep->lock, ENGI_RANK_LEAF);
     engi_epoch_step(ep);
 }
 
 /* Changes the phase twice, so that memory retired a moment ago is freed at once when no section is
  * open. */
 void engi_epoch_step(struct engi_epoch *ep) {
-    pthread_mutex_lock(&ep->lock);
+    engi_mutex_lock(&ep->lock, ENGI_RANK_LEAF);
     struct engi_retired *first = change_phase(ep), *second = change_phase(ep);
-    pthread_mutex_unlock(&ep->lock);
+    engi_mutex_unlock(&ep->lock, ENGI_RANK_LEAF);
     free_all(first);
     free_all(second);
 }

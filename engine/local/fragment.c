@@ -6,6 +6,7 @@
 #include "base/murmur3.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
@@ -226,10 +227,10 @@ int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix,
     struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may fragment, too */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;
-    if (tier == ENG_TIER_ANY) pthread_mutex_lock(lock);
-    if (tier == ENG_TIER_ANY || !pthread_mutex_trylock(lock)) {
+    if (tier == ENG_TIER_ANY) engi_mutex_lock(lock, ENGI_RANK_FRAGMENT);
+    if (tier == ENG_TIER_ANY || engi_mutex_try(lock, ENGI_RANK_FRAGMENT)) {
         rc = step_locked(eng, tier, prefix, e);
-        pthread_mutex_unlock(lock);
+        engi_mutex_unlock(lock, ENGI_RANK_FRAGMENT);
     }
     engi_table_unpin(eng, t);
     return rc;

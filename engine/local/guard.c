@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/local/lock_order.h"
+
 enum { SPINS = 64 };
 
 #define EXCLUSIVE ((uint64_t)1 << 31)
@@ -32,57 +34,72 @@ static void wait_and_share(struct engi_guards *s, struct engi_guard *guard) {
     for (int i = 0; i < SPINS; i++)
         if (try_share(guard)) return;
     int64_t since = clock_machine_us(&clock_real);
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     /* The thread counts itself in waiting before it looks at the guard; a thread that ends an
      * exclusive hold changes the guard before it reads waiting (engi_guards_wake). So either that
      * thread sees the waiting one, or the waiting one sees the guard free. */
     atomic_fetch_add(&s->waiting, 1);
     while (atomic_load(&guard->state) & EXCLUSIVE || !try_share(guard)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
 }
 
-bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) { return try_share(engi_guard(s, hash)); }
+bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) {
+    bool shared = try_share(engi_guard(s, hash));
+    if (shared) engi_order_holds(ENGI_RANK_GUARD, 0);
+    return shared;
+}
 
 void engi_guard_share(struct engi_guards *s, uint64_t hash) {
     struct engi_guard *guard = engi_guard(s, hash);
+    engi_order_will_wait(ENGI_RANK_GUARD, 0);
     if (UNLIKELY(!try_share(guard))) wait_and_share(s, guard);
+    engi_order_holds(ENGI_RANK_GUARD, 0);
 }
 
 void engi_guard_leave(struct engi_guards *s, uint64_t hash) {
     uint64_t before = atomic_fetch_sub_explicit(&engi_guard(s, hash)->state, 1, memory_order_release);
     assert(holders(before) && !(before & EXCLUSIVE));
+    engi_order_leaves(ENGI_RANK_GUARD);
 }
 
 bool engi_guard_upgrade(struct engi_guards *s, uint64_t hash) {
     struct engi_guard *guard = engi_guard(s, hash);
     uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
     if (holders(seen) != 1) return false;
-    return atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen - 1 + EXCLUSIVE, memory_order_acquire,
-                                                   memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen - 1 + EXCLUSIVE, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    engi_order_leaves(ENGI_RANK_GUARD);
+    engi_order_holds(ENGI_RANK_ALONE, 0);
+    return true;
 }
 
 bool engi_guard_try_exclusive(struct engi_guards *s, uint64_t hash) {
     struct engi_guard *guard = engi_guard(s, hash);
     uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
     if (holders(seen)) return false;
-    return atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen + TAKEN + EXCLUSIVE, memory_order_acquire,
-                                                   memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(&guard->state, &seen, seen + TAKEN + EXCLUSIVE, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    engi_order_holds(ENGI_RANK_ALONE, 0);
+    return true;
 }
 
-/* A plain store is enough, because no other thread changes a held exclusively guard. */
+/* A plain store is enough, because no other thread changes a guard that is held exclusively. */
 void engi_guard_end_exclusive(struct engi_guards *s, uint64_t hash) {
     struct engi_guard *guard = engi_guard(s, hash);
     uint64_t mine = atomic_load_explicit(&guard->state, memory_order_relaxed);
     assert(holders(mine) == EXCLUSIVE);
     atomic_store_explicit(&guard->state, mine - EXCLUSIVE, memory_order_release);
+    engi_order_leaves(ENGI_RANK_ALONE);
 }
 
 void engi_guards_wake(struct engi_guards *s) {
     if (LIKELY(!atomic_fetch_add(&s->waiting, 0))) return;
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     pthread_cond_broadcast(&s->released);
     for (struct engi_guard_note *n = s->notes; n; n = n->next) {
         n->listed = false;
@@ -90,11 +107,11 @@ void engi_guards_wake(struct engi_guards *s) {
         atomic_fetch_sub(&s->waiting, 1);
     }
     s->notes = NULL;
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
 bool engi_guard_on_release(struct engi_guards *s, uint64_t hash, struct engi_guard_note *note) {
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     atomic_fetch_add(&s->waiting, 1); /* before the look, as in wait_and_share */
     bool exclusive = atomic_load(&engi_guard(s, hash)->state) & EXCLUSIVE;
     if (exclusive && !note->listed) {
@@ -104,12 +121,12 @@ bool engi_guard_on_release(struct engi_guards *s, uint64_t hash, struct engi_gua
     } else {
         atomic_fetch_sub(&s->waiting, 1);
     }
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     return exclusive;
 }
 
 void engi_guard_cancel(struct engi_guards *s, struct engi_guard_note *note) {
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     struct engi_guard_note **at = &s->notes;
     while (*at && *at != note) at = &(*at)->next;
     if (*at) {
@@ -117,7 +134,7 @@ void engi_guard_cancel(struct engi_guards *s, struct engi_guard_note *note) {
         note->listed = false;
         atomic_fetch_sub(&s->waiting, 1);
     }
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
 void engi_guard_release(struct engi_guards *s, uint64_t hash) {

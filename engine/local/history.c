@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 
@@ -20,7 +21,7 @@ int engi_histories_init(struct engi_histories *h, struct err *e) {
     return 0;
 }
 
-static void evict(struct engi_history **at) {
+static void unlink_history(struct engi_history **at) {
     struct engi_history *h = *at;
     *at = h->next;
     pthread_mutex_destroy(&h->lock);
@@ -28,7 +29,7 @@ static void evict(struct engi_history **at) {
 }
 
 void engi_histories_forget(struct engi_histories *h) {
-    while (h->first) evict(&h->first);
+    while (h->first) unlink_history(&h->first);
 }
 
 void engi_histories_fini(struct engi_histories *h) {
@@ -38,7 +39,7 @@ void engi_histories_fini(struct engi_histories *h) {
 
 static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
     struct engi_histories *all = &eng->histories;
-    pthread_mutex_lock(&all->lock);
+    engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     struct engi_history *h = all->first;
     while (h && h->id != id) h = h->next;
     if (!h && make && (h = calloc(1, sizeof(*h)))) {
@@ -47,7 +48,7 @@ static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
         h->next = all->first;
         all->first = h;
     }
-    pthread_mutex_unlock(&all->lock);
+    engi_mutex_unlock(&all->lock, ENGI_RANK_LEAF);
     return h;
 }
 
@@ -244,22 +245,22 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     if (rc)
         return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history)
                               : -1;
-    pthread_mutex_lock(&all->lock);
+    engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     struct engi_history **at = &all->first;
     while (*at && (*at)->id != history) at = &(*at)->next;
-    if (*at) evict(at);
-    pthread_mutex_unlock(&all->lock);
+    if (*at) unlink_history(at);
+    engi_mutex_unlock(&all->lock, ENGI_RANK_LEAF);
     return 0;
 }
 
 /* Reads fields under the lock, because another thread may free the history. */
 static void look(struct eng *eng, uint32_t history, int64_t *floor_us, uint64_t *logged) {
-    pthread_mutex_lock(&eng->histories.lock);
+    engi_mutex_lock(&eng->histories.lock, ENGI_RANK_LEAF);
     const struct engi_history *h = eng->histories.first;
     while (h && h->id != history) h = h->next;
     *floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
     *logged = h ? atomic_load(&h->logged) : 0;
-    pthread_mutex_unlock(&eng->histories.lock);
+    engi_mutex_unlock(&eng->histories.lock, ENGI_RANK_LEAF);
 }
 
 int64_t eng_history_since(struct eng *eng, uint32_t history) {
@@ -370,13 +371,13 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
     struct engi_history *h = find(eng, history, false);
     if (!h || floor_us <= atomic_load(&h->floor_us)) return 0;
     struct replay p = {.eng = eng, .history = history, .table = history, .up_to_us = floor_us};
-    pthread_mutex_lock(&h->lock);
+    engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
     int rc = write_floor(eng, history, floor_us, e);
     if (!rc) {
         floor_is(eng, h, floor_us);
         let_commits_pass(eng);
     }
-    pthread_mutex_unlock(&h->lock);
+    engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
     if (rc) return -1;
     p.taken = eng->kv->ops->batch_new(eng->kv);
     if (!p.taken) return err_nomem(e);
@@ -389,7 +390,7 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
  * says why. */
 static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, int64_t at_us, struct err *e) {
     struct kv_snapshot *s = NULL;
-    pthread_mutex_lock(&h->lock);
+    engi_mutex_lock(&h->lock, ENGI_RANK_HISTORY);
     if (at_us >= atomic_load(&h->floor_us)) {
         engi_commit_locks_take(&eng->commit_locks);
         s = eng->kv->ops->snapshot_new(eng->kv);
@@ -398,7 +399,7 @@ static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, 
     } else {
         err_set(e, ERR_INVALID, "the history of the table begins later");
     }
-    pthread_mutex_unlock(&h->lock);
+    engi_mutex_unlock(&h->lock, ENGI_RANK_HISTORY);
     return s;
 }
 

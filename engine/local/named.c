@@ -1,6 +1,7 @@
 /* Named records: the catalogue's, under table 0. */
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/rows/key.h"
 
 static int meta_add(struct eng *eng, struct kv_batch *b, const struct eng_meta_change *change, struct err *e) {
@@ -64,19 +65,19 @@ int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *ar
 
 static void pass_notice(void *arg) {
     struct eng *eng = arg;
-    pthread_mutex_lock(&eng->notice_lock);
+    engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
     if (eng->notice) eng->notice(eng->notice_arg);
-    pthread_mutex_unlock(&eng->notice_lock);
+    engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
 }
 
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
     uint8_t from[4], to[4];
-    pthread_mutex_lock(&eng->notice_lock);
+    engi_mutex_lock(&eng->notice_lock, ENGI_RANK_LEAF);
     bool watches = eng->watches;
     eng->notice = fn;
     eng->notice_arg = arg;
     eng->watches = watches || fn;
-    pthread_mutex_unlock(&eng->notice_lock);
+    engi_mutex_unlock(&eng->notice_lock, ENGI_RANK_LEAF);
     if (watches || !fn) return 0;
     store_u32(from, ENGI_TABLE_META);
     store_u32(to, ENGI_TABLE_META + 1);

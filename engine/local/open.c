@@ -7,6 +7,7 @@
 #include "engine/local/commit.h"
 #include "engine/local/fragment.h"
 #include "engine/local/history.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/row_cache.h"
@@ -91,9 +92,12 @@ int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
 bool eng_one_writer(const struct eng *eng) { return eng->kv->one_writer; }
 
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_rdlock(&eng->whole);
+    engi_order_holds(ENGI_RANK_STORE, 0);
     int rc = engi_commit_check(eng, e) || eng->kv->ops->backup(eng->kv, folder, keep, out, e) ? -1 : 0;
     pthread_rwlock_unlock(&eng->whole);
+    engi_order_leaves(ENGI_RANK_STORE);
     return rc;
 }
 

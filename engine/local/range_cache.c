@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/purge.h"
@@ -121,9 +122,9 @@ void engi_range_cache_clear(struct engi_range_cache *r) {
     atomic_fetch_add(&r->epoch, 1);
     for (uint32_t i = 0; i < r->n_shards; i++) {
         struct engi_range_shard *s = &r->shards[i];
-        pthread_mutex_lock(&s->lock);
+        engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
         while (s->hand) drop_range(r, s, s->hand);
-        pthread_mutex_unlock(&s->lock);
+        engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     }
 }
 
@@ -239,14 +240,14 @@ struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct en
                                                 struct engi_range_look *look) {
     if (!begin_look(eng, want, look)) return NULL;
     struct engi_range_shard *s = shard_of(eng->range_cache, look->hash);
-    if (pthread_mutex_trylock(&s->lock)) return NULL;
+    if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return NULL;
     struct engi_cached_range *r = choose(eng, s, want, look);
     if (r) {
         atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
         r->used = true;
         r->hits++;
     }
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     return r;
 }
 
@@ -374,14 +375,14 @@ void engi_range_cache_keep(struct eng *eng, const struct engi_range_look *l, str
     struct engi_cached_range *r = make_range(l, d);
     struct engi_range_shard *s = shard_of(eng->range_cache, l->hash);
     if (!r) return;
-    bool locked = !pthread_mutex_trylock(&s->lock);
+    bool locked = engi_mutex_try(&s->lock, ENGI_RANK_LEAF);
     if (locked && engi_range_cache_holds(eng, l) && !is_needless(eng, s, r)) {
         make_room(eng->range_cache, s, r->size);
         link_range(eng->range_cache, s, r);
         set_need(l, admission_at(l).need);
         r = NULL;
     }
-    if (locked) pthread_mutex_unlock(&s->lock);
+    if (locked) engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     if (r) engi_cached_range_unref(r);
 }
 

@@ -10,6 +10,7 @@
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/fragment.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/table.h"
@@ -58,9 +59,9 @@ static int pause_for(struct eng *eng, int64_t us) {
     int64_t ns = until.tv_nsec + us % 1000000 * 1000;
     until.tv_sec += us / 1000000 + ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
-    pthread_mutex_lock(&r->lock);
+    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
     while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT) {}
-    pthread_mutex_unlock(&r->lock);
+    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
     return r->stop ? STOPPED : 0;
 }
 
@@ -247,9 +248,9 @@ static int remove_same(struct pass *p, struct err *e) {
 
 static int remove_range(struct pass *p, struct err *e) {
     pthread_mutex_t *lock = engi_fragment_lock(&p->eng->fragment, buf_slice(&p->prefix));
-    pthread_mutex_lock(lock);
+    engi_mutex_lock(lock, ENGI_RANK_FRAGMENT);
     int rc = remove_same(p, e);
-    pthread_mutex_unlock(lock);
+    engi_mutex_unlock(lock, ENGI_RANK_FRAGMENT);
     return rc;
 }
 
@@ -478,11 +479,11 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     if (!eng->kv->one_writer) return rc; /* guards and marks cover only this process's writes */
     uint32_t *ids = engi_table_ids(eng, &n);
     if (!ids) return err_nomem(e);
-    pthread_mutex_lock(&eng->reclaim.pass);
+    engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);
     for (uint32_t i = 0; i < n && !rc; i++) rc = run_id(eng, ids[i], reach, e);
     eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
     eng->reclaim.removed = 0;
-    pthread_mutex_unlock(&eng->reclaim.pass);
+    engi_mutex_unlock(&eng->reclaim.pass, ENGI_RANK_PASS);
     free(ids);
     return rc;
 }
@@ -535,10 +536,10 @@ int engi_reclaim_start(struct eng *eng, struct err *e) {
 
 void engi_reclaim_stop(struct eng *eng) {
     struct engi_reclaim *r = &eng->reclaim;
-    pthread_mutex_lock(&r->lock);
+    engi_mutex_lock(&r->lock, ENGI_RANK_LEAF);
     r->stop = true;
     pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
+    engi_mutex_unlock(&r->lock, ENGI_RANK_LEAF);
     if (r->running) pthread_join(r->thread, NULL);
     r->running = false;
 }

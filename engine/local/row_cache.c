@@ -8,6 +8,7 @@
 #include "base/hot.h"
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/table.h"
 #include "engine/rows/purge.h"
 
@@ -467,9 +468,10 @@ static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t
 static void try_insert(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key,
                          const struct slice *value) {
     int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
-    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
+    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look)) return;
+    if (!engi_mutex_try(&s->lock, ENGI_RANK_LEAF)) return;
     insert(eng, s, look, key, value, from);
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
 void engi_row_cache_put_back(struct eng *eng, const struct engi_row_look *look, struct slice key,

@@ -12,6 +12,7 @@
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/history.h"
+#include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/rocksdb/kv_state.h"
@@ -147,8 +148,11 @@ int eng_state_put_back(struct eng *eng, const char *name, struct err *e) {
     if (check_folder(eng, e)) return -1;
     eng_state_settle(eng);
     if (eng->retired) return err_set(e, ERR_OVERLOADED, "A read of the state before is still going on; try again");
+    engi_order_will_wait(ENGI_RANK_STORE, 0);
     pthread_rwlock_wrlock(&eng->whole);
+    engi_order_holds(ENGI_RANK_STORE, 0);
     int rc = swap(eng, name, e);
     pthread_rwlock_unlock(&eng->whole);
+    engi_order_leaves(ENGI_RANK_STORE);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/rows/key.h"
 
 void engi_stripes_init(struct engi_stripe *stripes) {
@@ -60,33 +61,38 @@ static void wait_for(struct eng *eng, struct engi_stripe *s) {
 
 static void take(struct eng *eng, uint32_t i) {
     struct engi_stripe *s = &eng->stripes[i];
-    pthread_mutex_lock(&s->lock);
+    engi_order_will_wait(ENGI_RANK_STRIPE, i);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     if (owner_of(s)) wait_for(eng, s);
     give_to(s, pthread_self());
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
+    engi_order_holds(ENGI_RANK_STRIPE, i);
     if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
 }
 
 /* Waiting threads take precedence: the stripe counts as taken while one waits. */
 static bool try_take(struct eng *eng, uint32_t i, pthread_t owner) {
     struct engi_stripe *s = &eng->stripes[i];
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     bool is_free = !owner_of(s) && !s->n_waiting;
     if (is_free) give_to(s, owner);
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     return is_free;
 }
 
 static void leave_as(struct eng *eng, uint32_t i, pthread_t owner) {
     struct engi_stripe *s = &eng->stripes[i];
     assert(pthread_equal(owner_of(s), owner));
-    pthread_mutex_lock(&s->lock);
+    engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
     give_to(s, 0);
     if (s->n_waiting) pthread_cond_signal(&s->left);
-    pthread_mutex_unlock(&s->lock);
+    engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
 }
 
-static void leave(struct eng *eng, uint32_t i) { leave_as(eng, i, pthread_self()); }
+static void leave(struct eng *eng, uint32_t i) {
+    leave_as(eng, i, pthread_self());
+    engi_order_leaves(ENGI_RANK_STRIPE);
+}
 
 void eng_lock(struct eng *eng, const struct eng_part *part) { take(eng, stripe(part)); }
 void eng_unlock(struct eng *eng, const struct eng_part *part) { leave(eng, stripe(part)); }

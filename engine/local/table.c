@@ -5,6 +5,7 @@
 
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
+#include "engine/local/lock_order.h"
 #include "engine/rows/dropped.h"
 #include "engine/rows/key.h"
 
@@ -75,9 +76,9 @@ static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
 }
 
 SELDOM static struct engi_table *make(struct eng *eng, uint32_t id) {
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     struct engi_table *t = find_or_make(eng, id);
-    pthread_mutex_unlock(&eng->tables.lock);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
     return t;
 }
 
@@ -87,31 +88,31 @@ struct engi_table *engi_table(struct eng *eng, uint32_t id) {
 }
 
 bool engi_table_was_freed(struct eng *eng, uint32_t id) {
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     bool freed = was_freed(&eng->tables, id);
-    pthread_mutex_unlock(&eng->tables.lock);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
     return freed;
 }
 
 uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) {
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     uint32_t *ids = malloc((atomic_load(&eng->tables.n) + 1) * sizeof(*ids));
     *n = 0;
     for (uint32_t i = 0; ids && i < ENGI_TABLE_PLACES; i++)
         for (const struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
             ids[(*n)++] = t->id;
-    pthread_mutex_unlock(&eng->tables.lock);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
     return ids;
 }
 
 /* ---- pins ---- */
 
 struct engi_table *engi_table_pin(struct eng *eng, uint32_t id, struct err *e) {
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     struct engi_table *t = find_or_make(eng, id);
     bool gone = t ? engi_is_closed(t) : was_freed(&eng->tables, id);
     if (t && !gone) atomic_fetch_add(&t->pins, 1);
-    pthread_mutex_unlock(&eng->tables.lock);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
     if (t && !gone) return t;
     if (gone)
         err_set(e, ERR_SERVER,
@@ -121,16 +122,16 @@ struct engi_table *engi_table_pin(struct eng *eng, uint32_t id, struct err *e) {
 }
 
 void engi_table_unpin(struct eng *eng, struct engi_table *t) {
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     assert(engi_is_pinned(t));
     atomic_fetch_sub(&t->pins, 1);
-    pthread_mutex_unlock(&eng->tables.lock);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
 }
 
 /* ---- freeing ---- */
 
 /* With the lock. */
-static void evict(struct eng *eng, struct engi_table *t) {
+static void unlink_table(struct eng *eng, struct engi_table *t) {
     _Atomic(struct engi_table *) *at = place_of(eng, t->id);
     while (atomic_load(at) != t) at = &atomic_load(at)->next;
     atomic_store_explicit(at, atomic_load(&t->next), memory_order_release); /* a reader at t finds the rest */
@@ -142,13 +143,13 @@ static void evict(struct eng *eng, struct engi_table *t) {
 static int close_table(struct eng *eng, uint32_t id, struct engi_table **out, struct err *e) {
     struct engi_tables *all = &eng->tables;
     uint64_t **block = &all->freed[id / FREED_BITS];
-    pthread_mutex_lock(&all->lock);
+    engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     *out = find_or_make(eng, id);
     if (!*block) *block = calloc(FREED_BITS / 64, sizeof(**block));
     bool closed = *block && (*out || was_freed(all, id));
     if (closed) (*block)[id % FREED_BITS / 64] |= 1ull << (id % 64);
     if (closed && *out) atomic_store(&(*out)->closed, true);
-    pthread_mutex_unlock(&all->lock);
+    engi_mutex_unlock(&all->lock, ENGI_RANK_LEAF);
     return closed ? 0 : err_nomem(e);
 }
 
@@ -180,10 +181,10 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     if (t && engi_is_pinned(t)) return ENG_BUSY;
     if (engi_table_clear(eng, table, e)) return -1;
     if (!t) return 0;
-    pthread_mutex_lock(&eng->tables.lock);
+    engi_mutex_lock(&eng->tables.lock, ENGI_RANK_LEAF);
     assert(!engi_is_pinned(t)); /* invariant 8 */
-    evict(eng, t);
-    pthread_mutex_unlock(&eng->tables.lock);
+    unlink_table(eng, t);
+    engi_mutex_unlock(&eng->tables.lock, ENGI_RANK_LEAF);
     engi_retire(&eng->epoch, &t->retired);
     return 0;
 }
@@ -192,11 +193,11 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
 void engi_tables_forget(struct eng *eng) {
     struct engi_tables *all = &eng->tables;
     struct engi_table *gone = NULL;
-    pthread_mutex_lock(&all->lock);
+    engi_mutex_lock(&all->lock, ENGI_RANK_LEAF);
     for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
         for (struct engi_table *t; (t = atomic_load(&all->places[i]));) {
             assert(!engi_is_pinned(t));
-            evict(eng, t);
+            unlink_table(eng, t);
             t->retired.next = gone ? &gone->retired : NULL;
             gone = t;
         }
@@ -204,7 +205,7 @@ void engi_tables_forget(struct eng *eng) {
         free(all->freed[i]);
         all->freed[i] = NULL;
     }
-    pthread_mutex_unlock(&all->lock);
+    engi_mutex_unlock(&all->lock, ENGI_RANK_LEAF);
     for (struct engi_table *t = gone, *next; t; t = next) {
         next = (struct engi_table *)t->retired.next;
         engi_retire(&eng->epoch, &t->retired);

@@ -1,4 +1,5 @@
 /* Sharing and claiming the slots of rows. */
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void test_only_the_lone_sharer_claims(void **state) {
     assert_true(engi_guard_upgrade(s, 7));
     assert_false(engi_guard_upgrade(s, 7));
     assert_false(engi_guard_try_exclusive(s, 7));
-    engi_guard_share(s, 8); /* a neighbour is free */
+    assert_true(engi_guard_try_share(s, 8)); /* a neighbour is free */
     assert_false(engi_guard_try_exclusive(s, 8));
     engi_guard_leave(s, 8);
     engi_guard_release(s, 7);
@@ -166,16 +167,51 @@ static void *commit(void *arg) {
     return NULL;
 }
 
+/* Another thread that holds the guard of a row exclusively, as a commit does that puts the row. */
+static struct {
+    pthread_t thread;
+    sem_t taken, done;
+    struct engi_guards *guards;
+    uint64_t hash;
+    bool took;
+} other;
+
+static void *hold(void *arg) {
+    (void)arg;
+    other.took = engi_guard_try_exclusive(other.guards, other.hash);
+    sem_post(&other.taken);
+    sem_wait(&other.done);
+    if (other.took) engi_guard_release(other.guards, other.hash);
+    return NULL;
+}
+
+static void other_takes(struct world *w, const char *ck) {
+    sem_init(&other.taken, 0, 0);
+    sem_init(&other.done, 0, 0);
+    other.guards = &w->eng->guards;
+    other.hash = hash_of(ck);
+    assert_int_equal(pthread_create(&other.thread, NULL, hold, NULL), 0);
+    sem_wait(&other.taken);
+    assert_true(other.took);
+}
+
+static void other_releases(void) {
+    sem_post(&other.done);
+    pthread_join(other.thread, NULL);
+    sem_destroy(&other.taken);
+    sem_destroy(&other.done);
+}
+
 static void test_a_commit_writes_what_is_free_before_it_waits(void **state) {
     struct world *w = *state;
     pthread_t thread;
-    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    other_takes(w, "c");
     add_three_statements(w);
     w->rc = 1;
     assert_int_equal(pthread_create(&thread, NULL, commit, w), 0);
     while (!is_there(w, "a") || !is_there(w, "d") || !atomic_load(&w->eng->guards.waiting)) usleep(100);
     assert_true(w->rc == 1 && !is_there(w, "b") && !is_there(w, "c"));
-    engi_guard_release(&w->eng->guards, hash_of("c"));
+    other_releases();
     pthread_join(thread, NULL);
     assert_int_equal(w->rc, 0);
     assert_true(is_there(w, "b") && is_there(w, "c") && eng_batch_empty(w->batch));
@@ -199,7 +235,7 @@ static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(voi
     struct world *w = *state;
     _Atomic int told = 0;
     eng_batch_on_met(w->batch, count_up, &told);
-    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    other_takes(w, "c");
     add_three_statements(w);
     for (int i = 0; i < 3; i++) assert_int_equal(try_commit(w), ENG_MET);
     assert_true(is_there(w, "a") && is_there(w, "d") && !is_there(w, "b") && !is_there(w, "c") &&
@@ -208,7 +244,7 @@ static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(voi
     assert_int_equal(try_commit(w), ENG_MET);
     assert_true(is_there(w, "e"));
     told = 0; /* the end of its own claims has told it, too */
-    engi_guard_release(&w->eng->guards, hash_of("c"));
+    other_releases();
     assert_int_equal(told, 1);
     fault_arm(FAULT_KV_BUSY, 1);
     assert_int_equal(try_commit(w), ENG_BUSY);
@@ -224,7 +260,7 @@ static void test_a_commit_that_may_not_wait_leaves_what_is_claimed_for_later(voi
 static void *end_claim_when_one_waits(void *arg) {
     struct world *w = arg;
     while (!atomic_load(&w->eng->guards.waiting)) usleep(100);
-    engi_guard_release(&w->eng->guards, hash_of("c"));
+    other_releases();
     return NULL;
 }
 
@@ -233,11 +269,11 @@ static void test_a_commit_that_was_put_off_for_long_waits(void **state) {
     _Atomic int told = 0;
     pthread_t thread;
     eng_batch_on_met(w->batch, count_up, &told);
-    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    other_takes(w, "c");
     add_three_statements(w);
     assert_int_equal(try_commit(w), ENG_MET);
-    engi_guard_release(&w->eng->guards, hash_of("c"));
-    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("c")));
+    other_releases();
+    other_takes(w, "c");
     usleep(ENG_MET_US + 1000);
     assert_int_equal(pthread_create(&thread, NULL, end_claim_when_one_waits, w), 0);
     assert_int_equal(try_commit(w), 0);
@@ -251,12 +287,12 @@ static void test_a_batch_that_is_gone_is_not_told(void **state) {
     _Atomic int told = 0;
     struct eng_batch *b = w->batch;
     eng_batch_on_met(b, count_up, &told);
-    assert_true(engi_guard_try_exclusive(&w->eng->guards, hash_of("a")));
+    other_takes(w, "a");
     add(w, "a", 10);
     assert_int_equal(try_commit(w), ENG_MET);
     w->batch = eng_batch_new(w->eng);
     eng_batch_free(b);
-    engi_guard_release(&w->eng->guards, hash_of("a"));
+    other_releases();
     assert_int_equal(told, 0);
     assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
 }
