@@ -145,10 +145,11 @@ YIELDS_METERING(query_classes) { return each_table(ctx, table, row, arg, emit_cl
 
 struct recovery_rows {
     struct row_out ro;
+    struct catalog *catalog;
     int number;
 };
 
-static int emit_history(void *arg, const struct catalog_history *h) {
+static int emit_history(void *arg, const struct history_report *h) {
     struct recovery_rows *r = arg;
     struct row_out *ro = &r->ro;
     row_out_begin(ro);
@@ -158,12 +159,13 @@ static int emit_history(void *arg, const struct catalog_history *h) {
     row_count(ro, "bytes", h->bytes);
     if (h->begun) row_long(ro, "earliest_restorable_timestamp", h->earliest_us / 1000);
     if (h->gone_us != INT64_MAX)
-        row_long(ro, "restorable_until_time", (h->gone_us + catalog_recovery_window_us(ro->ctx->catalog)) / 1000);
+        row_long(ro, "restorable_until_time", (h->gone_us + catalog_recovery_window_us(r->catalog)) / 1000);
     return row_out_emit(ro);
 }
 
 YIELDS_METERING(recovery) {
-    struct recovery_rows r = {0};
+    const struct system_metering *m = table->virt->owner;
+    struct recovery_rows r = {.catalog = m->catalog};
     if (row_out_init(&r.ro, ctx, table, row, arg)) return -1;
-    return catalog_each_history(ctx->catalog, emit_history, &r);
+    return catalog_each_history(r.catalog, emit_history, &r);
 }

@@ -7,13 +7,13 @@
 #include "base/name_tree.h"
 #include "base/random.h"
 #include "keyspaces/quota.h"
-#include "system_schema/catalog_state.h"
-#include "system_schema/recovery/recovery.h"
-#include "system_schema/objects/table_parts.h"
+#include "system_schema/ddl/apply.h"
+#include "system_schema/objects/table_event.h"
 
-static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
-    for (uint32_t i = 0; i < c->system.n; i++)
-        if (strcmp(c->system.spaces[i]->space.keyspace->name, name) == 0) return c->system.spaces[i]->space.keyspace;
+static const struct schema_keyspace *system_keyspace(struct ddl *d, const char *name) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_system; i++)
+        if (strcmp(o->system[i]->space.keyspace->name, name) == 0) return o->system[i]->space.keyspace;
     return NULL;
 }
 
@@ -49,19 +49,19 @@ int apply_busy(struct apply *a, const struct entry *x) {
  * clients see this state.) */
 struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
                                   const char *name) {
-    return entry_find_deleting(a->c, kind, keyspace_id, name);
+    return entry_find_deleting(a->objects, kind, keyspace_id, name);
 }
 
 static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
     a->subject = x;
     a->kind = kind;
     a->from = x->status;
-    entry_set_status(a->c, x, to);
+    entry_set_status(a->objects, x, to);
     return BEGUN;
 }
 
 struct entry *apply_keyspace(struct apply *a, bool must_exist) {
-    struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
     const struct entry *old = ks ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)apply_busy(a, old);
     else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
@@ -77,7 +77,7 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
 }
 
 static int set_form(struct apply *a, const struct entry *x, struct slice *form, const void *definition) {
-    const struct object_place at = entry_place(a->c, x);
+    const struct object_place at = entry_place(a->objects, x);
     struct buf b;
     buf_init(&b, 0);
     int rc = definition_form(x->kind, &at, definition, &b, a->err);
@@ -87,7 +87,7 @@ static int set_form(struct apply *a, const struct entry *x, struct slice *form, 
 }
 
 void *apply_definition(struct apply *a, const struct entry *x) {
-    const struct object_place at = entry_place(a->c, x);
+    const struct object_place at = entry_place(a->objects, x);
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
 
@@ -143,8 +143,8 @@ static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) {
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
-    for (uint32_t i = 0; i < a->c->objects.n_entries && n < most; i++)
-        n += a->c->objects.entries[i]->kind == kind && !entry_is_gone(a->c->objects.entries[i]);
+    for (uint32_t i = 0; i < a->objects->n_entries && n < most; i++)
+        n += a->objects->entries[i]->kind == kind && !entry_is_gone(a->objects->entries[i]);
     return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
 }
 
@@ -188,8 +188,8 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
     if (a->compat.mode == COMPAT_OFF) return 0;
     bool was_single = schema_regions(before) < 2;
     bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
-    for (uint32_t i = 0; needs_timestamps && i < a->c->objects.n_entries; i++) {
-        const struct entry *y = a->c->objects.entries[i];
+    for (uint32_t i = 0; needs_timestamps && i < a->objects->n_entries; i++) {
+        const struct entry *y = a->objects->entries[i];
         if (y->kind != &table_kind || y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y))
             continue;
         const struct schema_table *t = apply_definition(a, y);
@@ -208,7 +208,7 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
 
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    if (entry_find(a->c, &keyspace_kind, 0, ch->keyspace)) {
+    if (entry_find(a->objects, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
         err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
@@ -217,22 +217,23 @@ static int create_keyspace(struct apply *a) {
     const struct entry *old = apply_being_deleted(a, &keyspace_kind, 0, ch->keyspace);
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
-    if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    if (replication_check(a->ddl, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
-    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err))
+    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) ||
+        entry_next_id(a->objects, &id, a->err))
         return -1;
-    struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
+    struct entry *x = entry_add(a->objects, &keyspace_kind, id, 0, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;
     if (set_form(a, x, &x->form, &ks) == 0) return BEGUN;
-    entry_remove(a->c, x);
+    entry_remove(a->objects, x);
     return -1;
 }
 
 static struct entry *existing_keyspace(struct apply *a) {
-    struct entry *x = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    struct entry *x = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
     const struct entry *old = x ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
     if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)apply_busy(a, old);
     if (old) return NULL;
@@ -263,7 +264,7 @@ static int alter_keyspace(struct apply *a) {
     const struct schema_keyspace before = *ks;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication &&
-        replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))
+        replication_check(a->ddl, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))
         return -1;
     if (ch->n_replication && (check_regions(a, ks) || check_new_regions(a, x, &before, ks))) return -1;
     if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
@@ -275,8 +276,8 @@ static int alter_keyspace(struct apply *a) {
 static int drop_keyspace(struct apply *a) {
     struct entry *ks = existing_keyspace(a);
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
-    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
-        const struct entry *x = a->c->objects.entries[i];
+    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
+        const struct entry *x = a->objects->entries[i];
         if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
     }
     return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
@@ -304,10 +305,10 @@ static bool may_need(const struct object_kind *by, const struct object_kind *wha
 
 int apply_begin_drop(struct apply *a, struct entry *x) {
     bool any = false;
-    for (uint32_t i = 0; i < a->c->objects.n_kinds; i++) any |= may_need(a->c->objects.kinds[i], x->kind);
+    for (uint32_t i = 0; i < a->objects->n_kinds; i++) any |= may_need(a->objects->kinds[i], x->kind);
     /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
-    for (uint32_t i = 0; any && i < a->c->objects.n_entries; i++) {
-        const struct entry *by = a->c->objects.entries[i];
+    for (uint32_t i = 0; any && i < a->objects->n_entries; i++) {
+        const struct entry *by = a->objects->entries[i];
         if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
             entry_is_gone(by))
             continue;
@@ -320,8 +321,8 @@ int apply_begin_drop(struct apply *a, struct entry *x) {
 
 static int need_there(void *arg, const struct object_kind *kind, const char *name) {
     struct apply *a = arg;
-    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
+    const struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *needed = ks ? entry_find(a->objects, kind, ks->id, name) : NULL;
     if (needed && !apply_is_unfit(needed, false)) return 0;
     return needed ? apply_busy(a, needed)
                   : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace,
@@ -335,13 +336,13 @@ int apply_check_needs(struct apply *a, const struct object_kind *kind, const voi
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks,
                        const void *definition) {
     uint32_t id;
-    if (apply_check_needs(a, kind, definition) || entry_next_id(a->c, &id, a->err)) return -1;
-    struct entry *x = entry_add(a->c, kind, id, ks->id, a->change->name, a->err);
+    if (apply_check_needs(a, kind, definition) || entry_next_id(a->objects, &id, a->err)) return -1;
+    struct entry *x = entry_add(a->objects, kind, id, ks->id, a->change->name, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;
     if (set_form(a, x, &x->form, definition) == 0) return BEGUN;
-    entry_remove(a->c, x);
+    entry_remove(a->objects, x);
     return -1;
 }
 
@@ -368,7 +369,7 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
     const char *cdc = option_find(parts->options, parts->n_options, "cdc"),
                *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
     struct schema_capacity was = {0};
-    int64_t now = clock_wall_us(a->c->clock) / 1000;
+    int64_t now = clock_wall_us(a->objects->clock) / 1000;
     if (before) schema_capacity(before, &was);
     if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
         bool stays = before && was.mode == SCHEMA_ON_DEMAND;
@@ -377,7 +378,7 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
             return -1;
     }
     bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
-    if (!starts || a->c->mode != MODE_KEYSPACES) return 0;
+    if (!starts || a->objects->mode != MODE_KEYSPACES) return 0;
     /* A stream's label has the form of AWS's examples: "2026-01-02T03:04:05.678". */
     char text[32];
     time_t s = (time_t)(now / 1000);
@@ -425,7 +426,7 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
 int apply_check_table_name(struct apply *a, const struct entry *ks) {
     const struct catalog_change *ch = a->change;
     const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
-    if (!entry_find(a->c, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
+    if (!entry_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
     err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name,
             ch->keyspace);
     strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
@@ -449,9 +450,9 @@ static int create_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (ch->conditional && entry_find(a->c, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (ch->conditional && entry_find(a->objects, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
     if (apply_check_table_name(a, ks)) return -1;
-    struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
+    struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
     if (apply_merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
     if (ch->has_id) memcpy(t.id, ch->id, sizeof t.id);
@@ -473,7 +474,7 @@ static struct entry *existing_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, false);
     if (a->err->set) return NULL;
-    struct entry *x = ks ? entry_find(a->c, &table_kind, ks->id, ch->name) : NULL;
+    struct entry *x = ks ? entry_find(a->objects, &table_kind, ks->id, ch->name) : NULL;
     const struct entry *old = ks && !x ? apply_being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
     if (old && ch->op == CATALOG_ALTER_TABLE) (void)apply_busy(a, old);
     if (old) return NULL;
@@ -534,7 +535,8 @@ static int alter_table(struct apply *a) {
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0)
         return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
-    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t))
+    if (check_settings(a, entry_by_id(a->objects, x->keyspace_id), &altered, t) ||
+        apply_check_capacity(a, x, &altered, t))
         return -1;
     return apply_begin_update(a, x, &altered);
 }
@@ -557,7 +559,7 @@ static int create_object(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (entry_find(a->c, ch->kind, ks->id, ch->name)) {
+    if (entry_find(a->objects, ch->kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
     }
@@ -570,7 +572,7 @@ static int drop_object(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, false);
     if (a->err->set) return -1;
-    struct entry *x = ks ? entry_find(a->c, ch->kind, ks->id, ch->name) : NULL;
+    struct entry *x = ks ? entry_find(a->objects, ch->kind, ks->id, ch->name) : NULL;
     if (!x && ks && apply_being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
     if (!x && ch->conditional) return NOTHING_TO_DO;
     if (!x) return err_invalid(a->err, "The %s '%s.%s' doesn't exist", ch->kind->word, ch->keyspace, ch->name);
@@ -590,8 +592,8 @@ static int check_and_change(struct apply *a) {
         [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;
-    for (const struct entry *x = a->c->objects.busy; x; x = x->busy_next) pending += entry_is_pending(x);
-    if (system_keyspace(a->c, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
+    for (const struct entry *x = a->objects->busy; x; x = x->busy_next) pending += entry_is_pending(x);
+    if (system_keyspace(a->ddl, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
     return ops[a->change->op](a);
 }
@@ -599,10 +601,10 @@ static int check_and_change(struct apply *a) {
 /* Undoes in memory a change that could not be recorded. */
 static void undo(struct apply *a, struct entry *x) {
     if (a->kind == CHANGE_CREATED) {
-        entry_remove(a->c, x);
+        entry_remove(a->objects, x);
         return;
     }
-    entry_restore_status(a->c, x, a->from);
+    entry_restore_status(a->objects, x, a->from);
     x->due_us = INT64_MAX;
     entry_fail_with(x, NULL);
     free((void *)x->next.p);
@@ -612,20 +614,21 @@ static void undo(struct apply *a, struct entry *x) {
 /* Records the begin of a change. Without a delay the change ends in the same record, so that
  * clients never see a status in between. */
 static int record_begin(struct apply *a, struct entry *x) {
-    struct catalog *c = a->c;
+    struct ddl *d = a->ddl;
+    struct objects *o = d->objects;
     struct entry_before before;
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
     assert(!ks || !regions_are_added(ks)); /* G1 */
-    entry_schedule(c, x);
+    entry_schedule(d, x);
     if (a->change->at_once) {
         x->at_once = true;
         entry_fail_with(x, NULL);
     }
     bool at_once = entry_is_due_at_once(x);
-    if (at_once) entry_finish(c, x, &before);
+    if (at_once) entry_finish(d, x, &before);
     fault_dies(FAULT_DDL);
-    if (at_once ? history_save(c, x, before.status, a->err) : entry_save(c, x, a->err)) {
-        if (at_once) entry_finish_undo(c, x, &before);
+    if (at_once ? history_save(o, x, before.status, a->err) : entry_save(o, x, a->err)) {
+        if (at_once) entry_finish_undo(d, x, &before);
         undo(a, x);
         return -1;
     }
@@ -633,78 +636,72 @@ static int record_begin(struct apply *a, struct entry *x) {
     /* The objects of a dropped keyspace become DELETING in memory only: their own records stay
      * unchanged, because the keyspace's record covers them, also when the drop ends. */
     bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_goes && i < c->objects.n_entries; i++) {
-        struct entry *y = c->objects.entries[i];
+    for (uint32_t i = 0; keyspace_goes && i < o->n_entries; i++) {
+        struct entry *y = o->entries[i];
         if (y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y)) continue;
-        entry_set_status(c, y, SCHEMA_DELETING);
+        entry_set_status(o, y, SCHEMA_DELETING);
         y->due_us = INT64_MAX;
         y->with_keyspace = true;
     }
-    if (at_once) entry_finish_keep(c, x, &before);
-    recovery_follow(c, x, a->kind == CHANGE_CREATED);
+    if (at_once) entry_finish_keep(d, x, &before);
+    recovery_follow(d->recovery, x, a->kind == CHANGE_CREATED);
     return 0;
 }
 
 static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
-    struct catalog *c = a->c;
+    struct ddl *d = a->ddl;
+    struct objects *o = d->objects;
     const struct catalog_change *ch = a->change;
     /* Cassandra guards its replicated system keyspaces by permissions alone. */
-    if (c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace) && ch->op == CATALOG_ALTER_KEYSPACE &&
-        system_keyspace(c, ch->keyspace))
+    if (o->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace) && ch->op == CATALOG_ALTER_KEYSPACE &&
+        system_keyspace(d, ch->keyspace))
         return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
     int rc = check_and_change(a);
     if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
     if (rc != BEGUN) return rc;
     struct entry *x = a->subject;
-    change_describe(c, a->kind, x, out);
+    entry_describe(o, a->kind, x, out);
     /* Erases the failures of earlier changes of the object: catalog_outcome must not report
      * them. */
     for (uint32_t i = 0; i < FAILURES_KEPT; i++)
-        if (c->ddl.failures[i].id == x->id) c->ddl.failures[i].id = 0;
-    assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */
-    if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
+        if (d->failures[i].id == x->id) d->failures[i].id = 0;
+    assert(a->kind != CHANGE_CREATED || !notices_free_name(o, out->keyspace, out->name)); /* N3 */
+    if (record_begin(a, x) || objects_publish(o, a->err)) return -1;
     fault_dies(FAULT_DDL);
-    if (x->status == SCHEMA_ACTIVE) table_tell_engine(c, x);
-    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
-    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
-    pthread_cond_broadcast(&c->moved);
-    if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
+    if (x->status == SCHEMA_ACTIVE) table_tell_engine(d->objects, x);
+    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) entry_notify(o, a->kind, x);
+    if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
+    pthread_cond_broadcast(&o->moved);
+    if (o->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
     a->told = x->notice;
     return BEGUN;
 }
 
 enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
 
-int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
-                  uint32_t *unfinished, struct err *e) {
-    struct apply a = {.c = c, .change = change, .err = e};
+int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
+              struct err *e) {
+    struct apply a = {.ddl = d, .objects = d->objects, .change = change, .err = e};
     if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
-    pthread_mutex_lock(&c->lock);
-    notices_await_name(c, change->keyspace, change->name);
-    int rc = notices_reserve(c, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
-    pthread_mutex_unlock(&c->lock);
-    notices_deliver(c, a.told);
+    pthread_mutex_lock(&d->objects->lock);
+    notices_await_name(d->objects, change->keyspace, change->name);
+    int rc = notices_reserve(d->objects, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
+    pthread_mutex_unlock(&d->objects->lock);
+    notices_deliver(d->objects, a.told);
     arena_fini(&a.arena);
     return rc;
 }
 
-int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
-    pthread_mutex_lock(&c->lock);
-    const struct entry *x = entry_by_id(c, unfinished);
-    bool goes_on = (x && entry_is_pending(x)) || notices_name_object(c, unfinished); /* N2 */
+int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) {
+    struct objects *o = d->objects;
+    pthread_mutex_lock(&o->lock);
+    const struct entry *x = entry_by_id(o, unfinished);
+    bool goes_on = (x && entry_is_pending(x)) || notices_name_object(o, unfinished); /* N2 */
     int rc = goes_on ? 1 : 0;
     for (uint32_t i = 0; rc == 0 && i < FAILURES_KEPT; i++)
-        if (c->ddl.failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", c->ddl.failures[i].words);
-    pthread_mutex_unlock(&c->lock);
+        if (d->failures[i].id == unfinished) rc = err_set(e, ERR_SERVER, "%s", d->failures[i].words);
+    pthread_mutex_unlock(&o->lock);
     return rc;
-}
-
-bool catalog_has_object(struct catalog *c, uint32_t object) {
-    pthread_mutex_lock(&c->lock);
-    const struct entry *x = entry_by_id(c, object);
-    bool there = x && !entry_is_gone(x);
-    pthread_mutex_unlock(&c->lock);
-    return there;
 }

@@ -16,8 +16,7 @@
 
 #include "keyspaces/compat.h"
 #include "keyspaces/quota.h"
-#include "system_schema/catalog_state.h"
-#include "system_schema/objects/table_parts.h"
+#include "system_schema/ddl/apply.h"
 
 static const struct words {
     const char *name, *units, *scaling, *warm;
@@ -57,7 +56,7 @@ static int64_t number_of(const struct schema_table *t, const char *name) {
 
 static int check(struct apply *a, const struct entry *x, const struct schema_table *t,
                  const struct schema_table *before, enum schema_capacity_kind of) {
-    const struct catalog_quota *q = &a->c->quota;
+    const struct catalog_quota *q = &a->ddl->quota;
     const struct words *w = &words[of];
     int64_t most = most_of(t, w), units = provisioned(t, of);
     bool exceeds = q->table_units[of] && most > q->table_units[of] && most > most_of(before, w);
@@ -71,8 +70,8 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
         return -1;
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
     int64_t all = units;
-    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
-        const struct entry *other = a->c->objects.entries[i];
+    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
+        const struct entry *other = a->objects->entries[i];
         if (other != x && other->kind == &table_kind && !entry_is_gone(other)) all += provisioned(other->shown, of);
     }
     if (all <= q->account_units[of]) return 0;
@@ -84,18 +83,6 @@ int apply_check_capacity(struct apply *a, const struct entry *x, const struct sc
                          const struct schema_table *before) {
     if (a->compat.mode == COMPAT_OFF) return 0;
     return check(a, x, t, before, SCHEMA_READ_CAPACITY) || check(a, x, t, before, SCHEMA_WRITE_CAPACITY) ? -1 : 0;
-}
-
-void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling) { c->scaling = scaling; }
-
-void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out) {
-    int64_t units[2];
-    schema_capacity(t, out);
-    if (out->mode != SCHEMA_PROVISIONED || !c->scaling || !c->scaling->units(c->scaling->arg, t->object, units)) return;
-    out->read_units = units[SCHEMA_READ_CAPACITY];
-    out->write_units = units[SCHEMA_WRITE_CAPACITY];
-    if (out->warm_read < out->read_units) out->warm_read = out->read_units;
-    if (out->warm_write < out->write_units) out->warm_write = out->write_units;
 }
 
 /* ---- how often ---- */
@@ -117,7 +104,7 @@ static int note_decrease(struct apply *a, const struct schema_table *before, str
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
     const struct schema_table after = {.options = parts->options, .n_options = parts->n_options};
     struct schema_capacity was, now;
-    int64_t now_ms = clock_wall_us(a->c->clock) / 1000;
+    int64_t now_ms = clock_wall_us(a->objects->clock) / 1000;
     schema_capacity(before, &was);
     schema_capacity(&after, &now);
     if (now.mode == SCHEMA_ON_DEMAND) {

@@ -2,8 +2,7 @@
  * are Cassandra's (AlterTableStatement). */
 #include <stdlib.h>
 
-#include "system_schema/catalog_state.h"
-#include "system_schema/objects/table_parts.h"
+#include "system_schema/ddl/apply.h"
 
 /* ---- dropped columns that are added again ---- */
 
@@ -104,7 +103,7 @@ static int by_id(const void *a, const void *b) {
 static int note(struct apply *a, const struct schema_column *col, struct schema_dropped *all, uint32_t *n) {
     uint32_t at = 0;
     while (at < *n && all[at].id != col->id) at++;
-    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock))
+    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->objects->eng, clock_wall_us(a->objects->clock))
                                                    : a->change->drop_us;
     if (at == *n) ++*n;
     else if (all[at].dropped_us > when) when = all[at].dropped_us; /* cells that an earlier drop deleted stay deleted */

@@ -2,7 +2,7 @@
  * one node; they are stored for clients to see. */
 #include <stdlib.h>
 
-#include "system_schema/catalog_state.h"
+#include "system_schema/ddl/apply.h"
 
 static const char locator[] = "org.apache.cassandra.locator.";
 
@@ -40,26 +40,26 @@ static int simple(const char *keyspace, uint32_t n, const struct schema_option *
 
 /* In keyspaces mode any data centre name is accepted, because this node stands for all Regions.
  * In cassandra mode only the node's own data centre is. */
-static int topology(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
+static int topology(const struct ddl *d, const char *keyspace, uint32_t n, const struct schema_option *given,
                     struct schema_option *out, uint32_t *n_out, struct err *e) {
     uint32_t m = 1;
     const char *factor = NULL;
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(given[i].name, "class") == 0) continue;
         bool all = strcmp(given[i].name, "replication_factor") == 0;
-        if (!all && c->mode == MODE_CASSANDRA && strcmp(given[i].name, c->system.node.datacenter) != 0)
+        if (!all && d->objects->mode == MODE_CASSANDRA && strcmp(given[i].name, d->datacenter) != 0)
             return unrecognized(given[i].name, "NetworkTopologyStrategy", keyspace, e);
         if (check_factor(given[i].value, e)) return -1;
         if (all) factor = given[i].value;
         else out[m++] = given[i];
     }
-    if (m == 1) out[m++] = (struct schema_option){c->system.node.datacenter, factor ? factor : "1"};
+    if (m == 1) out[m++] = (struct schema_option){d->datacenter, factor ? factor : "1"};
     qsort(out + 1, m - 1, sizeof *out, by_name);
     *n_out = m;
     return 0;
 }
 
-int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given,
+int replication_check(const struct ddl *d, const char *keyspace, uint32_t n, const struct schema_option *given,
                       struct arena *a, struct schema_keyspace *out, struct err *e) {
     const char *class = option_find(given, n, "class");
     if (!class) return err_set(e, ERR_CONFIG, "Missing replication strategy class");
@@ -67,7 +67,7 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
     if (!options) return err_nomem(e);
     const char *bare = strncmp(class, locator, sizeof locator - 1) == 0 ? class + sizeof locator - 1 : class;
     out->replication = options;
-    if (strcmp(bare, "SingleRegionStrategy") == 0 && c->mode == MODE_KEYSPACES) {
+    if (strcmp(bare, "SingleRegionStrategy") == 0 && d->objects->mode == MODE_KEYSPACES) {
         /* Three copies in one Region. Drivers do not know this class, so it is stored as one
          * that they can place replicas with. */
         options[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
@@ -81,7 +81,7 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
     }
     if (strcmp(bare, "NetworkTopologyStrategy") == 0) {
         options[0] = (struct schema_option){"class", "org.apache.cassandra.locator.NetworkTopologyStrategy"};
-        return topology(c, keyspace, n, given, options, &out->n_replication, e);
+        return topology(d, keyspace, n, given, options, &out->n_replication, e);
     }
     if (strcmp(bare, "LocalStrategy") == 0)
         return err_invalid(e, "Unable to use given strategy class: LocalStrategy is reserved for internal use.");

@@ -6,9 +6,7 @@
 
 #include "base/random.h"
 #include "keyspaces/quota.h"
-#include "system_schema/catalog_state.h"
-#include "system_schema/recovery/recovery.h"
-#include "system_schema/objects/table_parts.h"
+#include "system_schema/ddl/apply.h"
 
 /* "always restored based on the table's settings as of the current time or when the table was
  * deleted"; tags are not restored. */
@@ -53,8 +51,8 @@ static void print_time(int64_t us, char out[40]) {
 
 static int check_moment(struct apply *a, const struct history *h) {
     const struct catalog_change *ch = a->change;
-    int64_t first = recovery_earliest(a->c, h),
-            last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->c->clock);
+    int64_t first = recovery_earliest(a->ddl->recovery, h),
+            last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->objects->clock);
     char texts[3][40];
     /* clients see the first moment in milliseconds */
     if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return 0;
@@ -67,11 +65,11 @@ static int check_moment(struct apply *a, const struct history *h) {
 
 static struct history *source(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, ch->from_keyspace);
-    struct history *h = recovery_find(a->c, ch->from_keyspace, ch->from_name);
+    const struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, ch->from_keyspace);
+    struct history *h = recovery_find(a->ddl->recovery, ch->from_keyspace, ch->from_name);
     if (h) return check_moment(a, h) ? NULL : h; /* the newest history of its lineage */
-    bool there = ks && (entry_find(a->c, &table_kind, ks->id, ch->from_name) ||
-                        entry_find_deleting(a->c, &table_kind, ks->id, ch->from_name));
+    bool there = ks && (entry_find(a->objects, &table_kind, ks->id, ch->from_name) ||
+                        entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name));
     if (there)
         err_invalid(a->err, "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it",
                     ch->from_keyspace, ch->from_name);
@@ -90,7 +88,7 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
                         int64_t at_us) {
     const struct schema_table *then = definition_at(a, h, at_us),
                               *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
-    struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
+    struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
     uint32_t n;
     const struct schema_option *options = now ? options_of(a, then, now, &n) : NULL;
     if (!options) return -1;
@@ -112,19 +110,19 @@ int apply_restore_table(struct apply *a) {
     struct history *newest = source(a);
     if (!newest) return -1;
     int restores = 0;
-    for (const struct entry *x = a->c->objects.busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
+    for (const struct entry *x = a->objects->busy; x; x = x->busy_next) restores += x->status == SCHEMA_RESTORING;
     if (restores >= QUOTA_RESTORES && compat_refuse(&a->compat, REFUSE_RESTORES, a->err, QUOTA_RESTORES)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
-    struct history *h = recovery_at(a->c, newest, at_us);
+    struct history *h = recovery_at(a->ddl->recovery, newest, at_us);
     /* earlier within the same millisecond */
-    if (at_us < eng_history_since(a->c->eng, h->id)) at_us = eng_history_since(a->c->eng, h->id);
+    if (at_us < eng_history_since(a->objects->eng, h->id)) at_us = eng_history_since(a->objects->eng, h->id);
     if (begin_create(a, ks, h, newest, at_us) != BEGUN) return -1;
     struct entry *x = a->subject;
-    if (recovery_plan(a->c, x, h, at_us, a->err)) {
-        entry_remove(a->c, x);
+    if (recovery_plan(a->ddl->recovery, x, h, at_us, a->err)) {
+        entry_remove(a->objects, x);
         return -1;
     }
-    entry_restore_status(a->c, x, SCHEMA_RESTORING);
-    pthread_cond_broadcast(&a->c->recovery.keep);
+    entry_restore_status(a->objects, x, SCHEMA_RESTORING);
+    pthread_cond_broadcast(&a->ddl->recovery->work);
     return BEGUN;
 }

@@ -7,33 +7,33 @@
  * change the rules.
  */
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/ddl/ddl.h"
 
 static const char rule_prefix[] = "catalog/ddl_rule/";
 
 static int put_loaded(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
+    struct ddl *d = arg;
     struct ddl_rule rule;
     struct err why = {0};
     (void)key, (void)e;
     if (ddl_rule_decode(value, &rule, &why) ||
-        (c->ddl.rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
-        ddl_rules_put(&c->ddl.rules, &rule, &why))
+        (d->rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
+        ddl_rules_put(&d->rules, &rule, &why))
         log_error("catalog: a rule of DDL delays that was set is left out: %s", why.text);
     err_clear(&why);
     return 0;
 }
 
-int rules_load(struct catalog *c, struct err *e) {
+int rules_load(struct ddl *d, struct err *e) {
     struct ddl_rules fresh;
-    if (ddl_rules_init(&fresh, c->ddl.delay, c->ddl.rule_text, c->ddl.rules.random, e)) return -1;
-    ddl_rules_fini(&c->ddl.rules);
-    c->ddl.rules = fresh;
-    return c->system.control ? eng_meta_scan(c->eng, slice_str(rule_prefix), put_loaded, c, e) : 0;
+    if (ddl_rules_init(&fresh, d->delay, d->rule_text, d->rules.random, e)) return -1;
+    ddl_rules_fini(&d->rules);
+    d->rules = fresh;
+    return d->objects->has_control ? eng_meta_scan(d->objects->eng, slice_str(rule_prefix), put_loaded, d, e) : 0;
 }
 
 /* Writes the record (keep) or erases it. */
-static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep, struct err *e) {
+static int record_rule(struct ddl *d, const struct ddl_rule *rule, bool keep, struct err *e) {
     struct buf key, value;
     buf_init(&key, 0);
     buf_init(&value, 0);
@@ -45,24 +45,24 @@ static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep
     buf_put_str(&key, rule->name);
     ddl_rule_encode(rule, &value);
     int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : 0;
-    if (rc == 0 && keep) rc = eng_meta_put(c->eng, buf_slice(&key), buf_slice(&value), e);
-    else if (rc == 0) rc = eng_meta_delete(c->eng, buf_slice(&key), e);
+    if (rc == 0 && keep) rc = eng_meta_put(d->objects->eng, buf_slice(&key), buf_slice(&value), e);
+    else if (rc == 0) rc = eng_meta_delete(d->objects->eng, buf_slice(&key), e);
     buf_fini(&key);
     buf_fini(&value);
     return rc;
 }
 
-int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
+int rules_set(struct ddl *d, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
     struct ddl_rule rule;
-    if (ddl_rules_prepare(&c->ddl.rules, of, delay, failure, &rule, e) || record_rule(c, &rule, true, e)) return -1;
-    return ddl_rules_put(&c->ddl.rules, &rule, e);
+    if (ddl_rules_prepare(&d->rules, of, delay, failure, &rule, e) || record_rule(d, &rule, true, e)) return -1;
+    return ddl_rules_put(&d->rules, &rule, e);
 }
 
-int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) {
+int rules_remove(struct ddl *d, const struct ddl_subject *of, struct err *e) {
     struct ddl_rules all;
     struct ddl_rule configured = {0}, nothing;
-    const struct ddl_rule *now = ddl_rules_find(&c->ddl.rules, of);
-    if (ddl_rules_init(&all, c->ddl.delay, c->ddl.rule_text, 0, e)) return -1;
+    const struct ddl_rule *now = ddl_rules_find(&d->rules, of);
+    if (ddl_rules_init(&all, d->delay, d->rule_text, 0, e)) return -1;
     const struct ddl_rule *found = ddl_rules_find(&all, of);
     bool is_configured = found != NULL;
     if (found) configured = *found;
@@ -71,6 +71,6 @@ int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e)
     bool back = ddl_subject_is_everything(of);
     nothing = *now;
     nothing.has_delay = nothing.has_failure = nothing.begins = false;
-    if (record_rule(c, &nothing, is_configured && !back, e)) return -1;
-    return ddl_rules_put(&c->ddl.rules, back ? &configured : &nothing, e);
+    if (record_rule(d, &nothing, is_configured && !back, e)) return -1;
+    return ddl_rules_put(&d->rules, back ? &configured : &nothing, e);
 }

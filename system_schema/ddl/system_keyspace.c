@@ -2,18 +2,19 @@
  * step when administrators set up a cluster. Replication has no effect on one node; it is
  * recorded and shown. */
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/ddl/apply.h"
 
 static const char prefix[] = "system_keyspace/";
 
-static struct space **space_of(struct catalog *c, const char *name) {
-    for (uint32_t i = 0; i < c->system.n; i++)
-        if (strcmp(c->system.spaces[i]->space.keyspace->name, name) == 0) return &c->system.spaces[i];
+static struct space **space_of(struct ddl *d, const char *name) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_system; i++)
+        if (strcmp(o->system[i]->space.keyspace->name, name) == 0) return &o->system[i];
     return NULL;
 }
 
 /* Replaces the keyspace by one with this definition and the same tables. */
-static int take_form(struct catalog *c, struct space **at, struct slice form, struct err *e) {
+static int take_form(struct ddl *d, struct space **at, struct slice form, struct err *e) {
     const struct schema_keyspace *old = (*at)->space.keyspace;
     const struct object_place place = {.keyspace = old->name, .name = old->name};
     struct schema_owner *owner = owner_new();
@@ -29,35 +30,36 @@ static int take_form(struct catalog *c, struct space **at, struct slice form, st
     if (!space) return -1;
     space_unref(*at);
     *at = space;
-    c->published.system_altered = true;
+    d->objects->published.system_altered = true;
     return 0;
 }
 
 static int load_one(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
+    struct ddl *d = arg;
     struct err bad = {0};
     char name[64] = "";
     size_t n = key.n - (sizeof prefix - 1);
     if (n < sizeof name) memcpy(name, key.p + sizeof prefix - 1, n);
-    struct space **at = space_of(c, name);
+    struct space **at = space_of(d, name);
     (void)e;
-    if (at && take_form(c, at, value, &bad)) log_error("catalog: how %s was altered is left out: %s", name, bad.text);
+    if (at && take_form(d, at, value, &bad)) log_error("catalog: how %s was altered is left out: %s", name, bad.text);
     return 0;
 }
 
-int system_keyspaces_load(struct catalog *c, struct err *e) {
-    return c->mode == MODE_CASSANDRA ? eng_meta_scan(c->eng, slice_str(prefix), load_one, c, e) : 0;
+int system_keyspaces_load(struct ddl *d, struct err *e) {
+    return d->objects->mode == MODE_CASSANDRA ? eng_meta_scan(d->objects->eng, slice_str(prefix), load_one, d, e) : 0;
 }
 
 int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     const struct catalog_change *ch = a->change;
-    struct catalog *c = a->c;
-    struct space **at = space_of(c, ch->keyspace);
+    struct ddl *d = a->ddl;
+    struct objects *o = d->objects;
+    struct space **at = space_of(d, ch->keyspace);
     struct schema_keyspace ks = *(*at)->space.keyspace;
     const struct object_place place = {.keyspace = ks.name, .name = ks.name};
     struct buf form, key;
     if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
-    if (ch->n_replication && replication_check(c, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err))
+    if (ch->n_replication && replication_check(d, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err))
         return -1;
     buf_init(&form, 0);
     buf_init(&key, 0);
@@ -65,14 +67,14 @@ int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     buf_put_str(&key, ks.name);
     int rc = definition_form(&keyspace_kind, &place, &ks, &form, a->err);
     if (rc == 0)
-        rc = buf_failed(&key) ? err_nomem(a->err) : eng_meta_put(c->eng, buf_slice(&key), buf_slice(&form), a->err);
-    if (rc == 0) rc = take_form(c, at, buf_slice(&form), a->err);
-    if (rc == 0) rc = catalog_publish(c, a->err);
+        rc = buf_failed(&key) ? err_nomem(a->err) : eng_meta_put(o->eng, buf_slice(&key), buf_slice(&form), a->err);
+    if (rc == 0) rc = take_form(d, at, buf_slice(&form), a->err);
+    if (rc == 0) rc = objects_publish(o, a->err);
     buf_fini(&key);
     buf_fini(&form);
     if (rc) return -1;
     *out = (struct schema_change){.kind = CHANGE_UPDATED, .target = TARGET_KEYSPACE};
     strncpy(out->keyspace, ks.name, sizeof out->keyspace - 1);
-    a->told = notice_queue(c, out);
+    a->told = notice_queue(o, out);
     return 0;
 }

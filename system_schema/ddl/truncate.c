@@ -7,8 +7,7 @@
  */
 #include "base/fault.h"
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
-#include "system_schema/recovery/recovery.h"
+#include "system_schema/ddl/apply.h"
 
 /* How long statements that began before the TRUNCATE may still write to the old storage id,
  * whose rows are freed afterwards. A later write to it is refused (eng_table_drop). */
@@ -16,54 +15,55 @@ static const int64_t last_writers_us = 1000000;
 
 /* Gives x a new storage id. If it has a history, the same batch ends it and begins one for the
  * new id. */
-static int move_out(struct catalog *c, struct entry *x, struct err *e) {
+static int move_out(struct ddl *d, struct entry *x, struct err *e) {
     uint32_t old = x->storage, storage;
     struct recovery_turn turn;
-    if (entry_next_id(c, &storage, e)) return -1;
-    int rc = recovery_turn_begin(c, x, storage, &turn, e);
+    if (entry_next_id(d->objects, &storage, e)) return -1;
+    int rc = recovery_turn_begin(d->recovery, x, storage, &turn, e);
     fault_dies(FAULT_DDL);
     x->storage = storage;
-    if (!rc) rc = entry_save_with(c, x, turn.n, turn.changes, e);
+    if (!rc) rc = entry_save_with(d->objects, x, turn.n, turn.changes, e);
     if (rc) x->storage = old;
     fault_dies(FAULT_DDL);
-    recovery_turn_end(c, x, rc ? storage : old, &turn, !rc);
+    recovery_turn_end(d->recovery, x, rc ? storage : old, &turn, !rc);
     return rc;
 }
 
 int apply_truncate_table(struct apply *a, struct entry *x) {
     /* y is a DELETED entry that owns x's rows, in memory and on disk. */
     uint32_t id;
-    if (entry_next_id(a->c, &id, a->err)) return -1;
-    struct entry *y = entry_add(a->c, x->kind, id, x->keyspace_id, x->name, a->err);
+    if (entry_next_id(a->objects, &id, a->err)) return -1;
+    struct entry *y = entry_add(a->objects, x->kind, id, x->keyspace_id, x->name, a->err);
     if (!y) return -1;
     y->storage = x->storage;
-    entry_restore_status(a->c, y, SCHEMA_DELETED);
-    if (form_set(&y->form, x->form, a->err) || entry_save(a->c, y, a->err)) {
-        entry_remove(a->c, y);
+    entry_restore_status(a->objects, y, SCHEMA_DELETED);
+    if (form_set(&y->form, x->form, a->err) || entry_save(a->objects, y, a->err)) {
+        entry_remove(a->objects, y);
         return -1;
     }
     fault_dies(FAULT_DDL);
-    if (move_out(a->c, x, a->err)) {
+    if (move_out(a->ddl, x, a->err)) {
         struct err ignored = {0};
-        if (entry_erase(a->c, y, &ignored))
+        if (entry_erase(a->objects, y, &ignored))
             log_error("catalog: a truncation of %s that failed ends at the next start: %s", x->name, ignored.text);
-        entry_remove(a->c, y);
+        entry_remove(a->objects, y);
         return -1;
     }
-    entry_touch(a->c, x);
-    y->due_us = clock_mono_us(a->c->clock) + last_writers_us;
-    int rc = catalog_publish(a->c, a->err);
-    table_tell_engine(a->c, x);
-    pthread_cond_broadcast(&a->c->moved);
+    entry_touch(a->objects, x);
+    y->due_us = clock_mono_us(a->objects->clock) + last_writers_us;
+    int rc = objects_publish(a->objects, a->err);
+    table_tell_engine(a->objects, x);
+    pthread_cond_broadcast(&a->objects->moved);
     return rc;
 }
 
-int truncate_resume(struct catalog *c, struct err *e) {
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        struct entry *y = c->objects.entries[i];
+int truncate_resume(struct ddl *d, struct err *e) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        struct entry *y = o->entries[i];
         if (!y->kind->has_rows || !entry_is_gone(y)) continue;
-        struct entry *x = entry_find(c, y->kind, y->keyspace_id, y->name);
-        if (x && x->storage == y->storage && move_out(c, x, e)) return -1;
+        struct entry *x = entry_find(o, y->kind, y->keyspace_id, y->name);
+        if (x && x->storage == y->storage && move_out(d, x, e)) return -1;
     }
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "keyspaces/compat.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/ddl/apply.h"
 #include "system_schema/objects/type_use.h"
 
 /* ---- users of a type ---- */
@@ -14,10 +14,10 @@ static int is_name(void *arg, const struct object_kind *kind, const char *name) 
 }
 
 /* True if the entry's definition names the type. */
-static bool names_type(struct catalog *c, const struct entry *x, const struct entry *type) {
+static bool names_type(struct ddl *d, const struct entry *x, const struct entry *type) {
     if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x))
         return false;
-    const struct object_place at = {.keyspace = entry_place(c, x).keyspace, .name = x->name};
+    const struct object_place at = {.keyspace = entry_place(d->objects, x).keyspace, .name = x->name};
     struct err ignored = {0};
     struct arena a;
     arena_init(&a, 16 * 1024, 0);
@@ -27,13 +27,14 @@ static bool names_type(struct catalog *c, const struct entry *x, const struct en
     return uses;
 }
 
-void type_touch_users(struct catalog *c, const struct entry *type) {
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        struct entry *x = c->objects.entries[i];
-        if (!names_type(c, x, type)) continue;
+void type_touch_users(struct ddl *d, const struct entry *type) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        struct entry *x = o->entries[i];
+        if (!names_type(d, x, type)) continue;
         x->shape++;
-        entry_touch(c, x);
-        if (x->kind == &type_kind) type_touch_users(c, x);
+        entry_touch(o, x);
+        if (x->kind == &type_kind) type_touch_users(d, x);
     }
 }
 
@@ -53,7 +54,7 @@ static struct schema_type *type_of_fields(struct apply *a, const struct cql_type
         names[i] = i < n_old ? old->field_names[i] : ch->columns[i - n_old].name;
         fields[i] = i < n_old ? old->args[i] : ch->columns[i - n_old].type;
     }
-    t->modified_ms = clock_wall_us(a->c->clock) / 1000;
+    t->modified_ms = clock_wall_us(a->objects->clock) / 1000;
     t->type = cql_type_new_user(&a->arena, ch->keyspace, ch->name, fields, names, n, a->err);
     return t->type ? t : NULL;
 }
@@ -62,7 +63,7 @@ int apply_create_type(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (entry_find(a->c, &type_kind, ks->id, ch->name)) {
+    if (entry_find(a->objects, &type_kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         return err_invalid(a->err, "A user type with name '%s' already exists", ch->name);
     }
@@ -70,7 +71,7 @@ int apply_create_type(struct apply *a) {
     if (old) return apply_busy(a, old);
     const struct schema_type *t = type_of_fields(a, NULL);
     if (!t) return -1;
-    const struct catalog_quota *q = &a->c->quota;
+    const struct catalog_quota *q = &a->ddl->quota;
     int32_t depth = type_nesting(t->type);
     if (a->compat.mode != COMPAT_OFF && q->type_depth && depth > q->type_depth &&
         compat_refuse(&a->compat, REFUSE_TYPE_DEPTH, a->err, (int)depth, (int)q->type_depth))
@@ -86,7 +87,7 @@ static struct entry *existing_type(struct apply *a, const char *words) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, false);
     if (a->err->set) return NULL;
-    struct entry *x = ks ? entry_find(a->c, &type_kind, ks->id, ch->name) : NULL;
+    struct entry *x = ks ? entry_find(a->objects, &type_kind, ks->id, ch->name) : NULL;
     const struct entry *old = ks && !x ? apply_being_deleted(a, &type_kind, ks->id, ch->name) : NULL;
     if (old && ch->op == CATALOG_ALTER_TYPE) (void)apply_busy(a, old);
     if (old) return NULL;
@@ -113,12 +114,12 @@ static int by_name(const void *x, const void *y) { return strcmp(*(const char *c
 /* Refuses a new field if the type is part of a partition key: the new field would change the
  * bytes of the key, by which a partition is found. */
 static int check_partition_keys(struct apply *a, const struct entry *type) {
-    const char **names = calloc(a->c->objects.n_entries, sizeof(*names));
+    const char **names = calloc(a->objects->n_entries, sizeof(*names));
     struct buf tables;
     uint32_t n = 0;
     if (!names) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
-        const struct entry *x = a->c->objects.entries[i];
+    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
+        const struct entry *x = a->objects->entries[i];
         if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
             entry_is_gone(x))
             continue;
@@ -181,14 +182,14 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
 /* Checks that all users of the type stay within the limits of types: decodes each of them with
  * the new definition in place. */
 static int check_users(struct apply *a, struct entry *type, const struct schema_type *next) {
-    const struct object_place at = entry_place(a->c, type);
+    const struct object_place at = entry_place(a->objects, type);
     struct slice now = type->form;
     struct buf form;
     buf_init(&form, 0);
     int rc = definition_form(&type_kind, &at, next, &form, a->err);
     type->form = buf_slice(&form);
-    for (uint32_t i = 0; i < a->c->objects.n_entries && rc == 0; i++) {
-        const struct entry *x = a->c->objects.entries[i];
+    for (uint32_t i = 0; i < a->objects->n_entries && rc == 0; i++) {
+        const struct entry *x = a->objects->entries[i];
         if (x->keyspace_id == type->keyspace_id && x->kind->depend && x->status != SCHEMA_DELETING &&
             !apply_definition(a, x))
             rc = -1;
@@ -212,13 +213,13 @@ int apply_alter_type(struct apply *a) {
 
 /* Refuses the drop if objects of this kind use the type; lists them by name. */
 static int check_unused(struct apply *a, const struct entry *type, const struct object_kind *kind, const char *what) {
-    const struct entry **users = ARENA_ARRAY(&a->arena, a->c->objects.n_entries + 1, const struct entry *);
+    const struct entry **users = ARENA_ARRAY(&a->arena, a->objects->n_entries + 1, const struct entry *);
     struct buf names;
     uint32_t n = 0;
     if (!users) return err_nomem(a->err);
-    for (uint32_t i = 0; i < a->c->objects.n_entries; i++) {
-        const struct entry *x = a->c->objects.entries[i];
-        if (x->kind != kind || x->status == SCHEMA_DELETING || !names_type(a->c, x, type)) continue;
+    for (uint32_t i = 0; i < a->objects->n_entries; i++) {
+        const struct entry *x = a->objects->entries[i];
+        if (x->kind != kind || x->status == SCHEMA_DELETING || !names_type(a->ddl, x, type)) continue;
         uint32_t at = n++;
         for (; at > 0 && strcmp(users[at - 1]->name, x->name) > 0; at--) users[at] = users[at - 1];
         users[at] = x;

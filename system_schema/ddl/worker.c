@@ -11,12 +11,10 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
-#include "system_schema/recovery/recovery.h"
+#include "system_schema/ddl/ddl.h"
+#include "system_schema/objects/table_event.h"
 
 static const int64_t retry_us = 1000000, pinned_us = 100000;
-
-bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
 
 /* ---- delay and failure by the rules ---- */
 
@@ -26,51 +24,47 @@ void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]) {
     for (int i = 0; i < n && i < DDL_STATEMENT_MAX - 1; i++) out[i] = (char)toupper((unsigned char)out[i]);
 }
 
-void entry_fail_with(struct entry *x, const char *words) {
-    free(x->failure);
-    x->failure = words ? strdup(words) : NULL;
-}
-
-void entry_schedule(struct catalog *c, struct entry *x) {
+void entry_schedule(struct ddl *d, struct entry *x) {
     char statement[DDL_STATEMENT_MAX];
-    const struct object_place at = entry_place(c, x);
+    const struct object_place at = entry_place(d->objects, x);
     const struct ddl_subject of = {statement, at.keyspace, at.name};
     entry_statement(x, statement);
-    int64_t delay = ddl_rules_draw(&c->ddl.rules, &of);
-    x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(c->clock) + delay;
+    int64_t delay = ddl_rules_draw(&d->rules, &of);
+    x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(d->objects->clock) + delay;
     x->at_once = delay == 0;
-    regions_schedule(c, x, delay);
-    entry_fail_with(x, ddl_rules_failure(&c->ddl.rules, &of));
+    regions_schedule(d, x, delay);
+    entry_fail_with(x, ddl_rules_failure(&d->rules, &of));
 }
 
 bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure && !x->waits; }
 
 /* ---- the end of a change ---- */
 
-void entry_finish(struct catalog *c, struct entry *x, struct entry_before *before) {
+void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before) {
+    struct objects *o = d->objects;
     *before = (struct entry_before){x->status, x->form, x->next, x->replicated};
     x->due_us = INT64_MAX;
     x->replicated = 0;
     switch (x->status) {
     case SCHEMA_CREATING:
-    case SCHEMA_RESTORING: entry_set_status(c, x, x->failure ? SCHEMA_DELETED : SCHEMA_ACTIVE); return;
-    case SCHEMA_DELETING: entry_set_status(c, x, x->failure ? SCHEMA_ACTIVE : SCHEMA_DELETED); return;
+    case SCHEMA_RESTORING: entry_set_status(o, x, x->failure ? SCHEMA_DELETED : SCHEMA_ACTIVE); return;
+    case SCHEMA_DELETING: entry_set_status(o, x, x->failure ? SCHEMA_ACTIVE : SCHEMA_DELETED); return;
     default: break;
     }
     if (x->next.n && !x->failure) x->form = x->next;
     x->next = slice_of(NULL, 0);
-    entry_set_status(c, x, SCHEMA_ACTIVE);
+    entry_set_status(o, x, SCHEMA_ACTIVE);
 }
 
-void entry_finish_undo(struct catalog *c, struct entry *x, const struct entry_before *before) {
+void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before *before) {
     x->form = before->form;
     x->next = before->next;
     x->replicated = before->replicated;
-    entry_restore_status(c, x, before->status);
+    entry_restore_status(d->objects, x, before->status);
 }
 
-static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice old) {
-    const struct object_place at = entry_place(c, x);
+static bool keeps_shape(struct ddl *d, const struct entry *x, struct slice old) {
+    const struct object_place at = entry_place(d->objects, x);
     struct arena a;
     struct err e = {0};
     arena_init(&a, 16 * 1024, 0);
@@ -80,33 +74,34 @@ static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice o
     return same;
 }
 
-void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before) {
+void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before) {
+    struct objects *o = d->objects;
     if (before->status == SCHEMA_UPDATING) {
         bool taken = x->form.p == before->next.p;
-        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < c->objects.n_entries; i++)
-            if (c->objects.entries[i]->keyspace_id == x->id)
-                entry_touch(c, c->objects.entries[i]); /* points to the old definition */
-        if (taken && x->kind == &type_kind) type_touch_users(c, x);
-        if (taken && !keeps_shape(c, x, before->form)) x->shape++;
+        for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < o->n_entries; i++)
+            if (o->entries[i]->keyspace_id == x->id)
+                entry_touch(o, o->entries[i]); /* points to the old definition */
+        if (taken && x->kind == &type_kind) type_touch_users(d, x);
+        if (taken && !keeps_shape(d, x, before->form)) x->shape++;
         free((void *)(taken ? before->form : before->next).p);
     }
     /* The keyspace's objects are gone with it, or stay if its drop failed. */
     bool keyspace_dropped = before->status == SCHEMA_DELETING && x->kind == &keyspace_kind;
-    for (uint32_t i = 0; keyspace_dropped && i < c->objects.n_entries; i++) {
-        struct entry *y = c->objects.entries[i];
+    for (uint32_t i = 0; keyspace_dropped && i < o->n_entries; i++) {
+        struct entry *y = o->entries[i];
         if (y->keyspace_id != x->id || y->status != SCHEMA_DELETING) continue;
-        if (entry_is_gone(x)) entry_set_status(c, y, SCHEMA_DELETED);
-        else if (y->with_keyspace) entry_set_status(c, y, SCHEMA_ACTIVE);
+        if (entry_is_gone(x)) entry_set_status(o, y, SCHEMA_DELETED);
+        else if (y->with_keyspace) entry_set_status(o, y, SCHEMA_ACTIVE);
         y->with_keyspace = false;
     }
     /* An object whose own drop failed still goes with its keyspace if that is being dropped. */
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
     if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE && ks && ks->status == SCHEMA_DELETING) {
-        entry_set_status(c, x, SCHEMA_DELETING);
+        entry_set_status(o, x, SCHEMA_DELETING);
         x->with_keyspace = true;
     }
     if (x->failure) {
-        struct ddl_failure *f = &c->ddl.failures[c->ddl.n_failures++ % FAILURES_KEPT];
+        struct ddl_failure *f = &d->failures[d->n_failures++ % FAILURES_KEPT];
         f->id = x->id;
         snprintf(f->words, sizeof f->words, "%s", x->failure);
         log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(before->status),
@@ -115,47 +110,48 @@ void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_be
     entry_fail_with(x, NULL);
 }
 
-void table_tell_engine(struct catalog *c, const struct entry *x) {
+void table_tell_engine(struct objects *o, const struct entry *x) {
     const struct schema_table *t = x->shown;
     struct err e = {0};
     if (!t) return;
-    eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+    eng_table_set(o->eng, t->storage, t->gc_grace_seconds);
     struct eng_dropped *dropped = t->n_dropped ? calloc(t->n_dropped, sizeof *dropped) : NULL;
     for (uint32_t i = 0; dropped && i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];
         dropped[i] =
             (struct eng_dropped){.column = d->id, .ts = d->dropped_us, .gone = t->column_ordinals[d->id] == UINT32_MAX};
     }
-    if ((t->n_dropped && !dropped) || eng_table_set_dropped(c->eng, t->storage, t->n_dropped, dropped, &e))
+    if ((t->n_dropped && !dropped) || eng_table_set_dropped(o->eng, t->storage, t->n_dropped, dropped, &e))
         log_error("catalog: there is no memory to hide the dropped columns of %s", t->name);
     free(dropped);
 }
 
-static void move_on(struct catalog *c, struct entry *x) {
+static void move_on(struct ddl *d, struct entry *x) {
+    struct objects *o = d->objects;
     struct err e = {0};
     struct entry_before before;
     bool failed = x->failure;
-    entry_finish(c, x, &before);
+    entry_finish(d, x, &before);
     fault_dies(FAULT_DDL);
-    if (notices_reserve(c, 1, &e) || history_save(c, x, before.status, &e)) {
+    if (notices_reserve(o, 1, &e) || history_save(o, x, before.status, &e)) {
         log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s",
                   schema_status_verb(before.status), x->kind->word, x->name, e.text);
         err_clear(&e);
-        entry_finish_undo(c, x, &before);
-        x->due_us = clock_mono_us(c->clock) + retry_us;
+        entry_finish_undo(d, x, &before);
+        x->due_us = clock_mono_us(o->clock) + retry_us;
         return;
     }
     fault_dies(FAULT_DDL);
-    entry_finish_keep(c, x, &before);
-    recovery_follow(c, x, before.status == SCHEMA_CREATING);
-    if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (!entry_is_gone(x)) table_tell_engine(c, x);
+    entry_finish_keep(d, x, &before);
+    recovery_follow(d->recovery, x, before.status == SCHEMA_CREATING);
+    if (objects_publish(o, &e)) log_error("catalog: no snapshot: %s", e.text);
+    else if (!entry_is_gone(x)) table_tell_engine(d->objects, x);
     fault_dies(FAULT_DDL);
     /* DROPPED was sent when a drop began: a drop that failed sends CREATED. */
-    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
-    else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) catalog_notify(c, CHANGE_CREATED, x);
-    else if (x->status == SCHEMA_ACTIVE && !failed) catalog_notify(c, CHANGE_UPDATED, x);
-    pthread_cond_broadcast(&c->moved);
+    if (entry_is_gone(x)) entry_notify(o, CHANGE_GONE, x);
+    else if (x->status == SCHEMA_ACTIVE && before.status != SCHEMA_UPDATING) entry_notify(o, CHANGE_CREATED, x);
+    else if (x->status == SCHEMA_ACTIVE && !failed) entry_notify(o, CHANGE_UPDATED, x);
+    pthread_cond_broadcast(&o->moved);
 }
 
 /* ---- freeing deleted objects ---- */
@@ -169,143 +165,145 @@ static bool is_garbage(const struct entry *x) {
 /* Frees the data and the record of one deleted object; releases the lock while the engine works.
  * A table with writes under way is tried again soon. A keyspace is freed after its tables,
  * because its record makes a restart delete them. */
-static bool free_one(struct catalog *c, int64_t now) {
-    struct entry *x = c->objects.busy;
+static bool free_one(struct ddl *d, int64_t now) {
+    struct objects *o = d->objects;
+    struct entry *x = o->busy;
     while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
     if (!x) return false;
     x->freeing = true;
     struct err e = {0};
-    pthread_mutex_unlock(&c->lock);
-    int rc = x->kind->has_rows ? eng_table_drop(c->eng, x->storage, &e) : 0;
+    pthread_mutex_unlock(&o->lock);
+    int rc = x->kind->has_rows ? eng_table_drop(o->eng, x->storage, &e) : 0;
     fault_dies(FAULT_DDL);
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&o->lock);
     x->freeing = false;
     if (rc == ENG_BUSY) {
         x->due_us = now + pinned_us;
         return true;
     }
-    if (rc == 0) rc = entry_erase(c, x, &e);
+    if (rc == 0) rc = entry_erase(o, x, &e);
     if (rc) {
         log_error("catalog: %s is not freed yet: %s", x->name, e.text);
         x->due_us = now + retry_us;
         return true;
     }
     fault_dies(FAULT_DDL);
-    entry_remove(c, x);
-    pthread_cond_broadcast(&c->moved);
+    entry_remove(o, x);
+    pthread_cond_broadcast(&o->moved);
     return true;
 }
 
-static int64_t next_due(const struct catalog *c) {
+static int64_t next_due(const struct ddl *d) {
     int64_t next = INT64_MAX;
-    for (const struct entry *x = c->objects.busy; x; x = x->busy_next) {
+    for (const struct entry *x = d->objects->busy; x; x = x->busy_next) {
         int64_t step_us = regions_next_us(x), due_us = x->due_us < step_us ? x->due_us : step_us;
         if (due_us < next && !x->waits) next = due_us;
     }
-    return next < c->system.partitioner.due_us ? next : c->system.partitioner.due_us;
+    return next < d->guest.due_us ? next : d->guest.due_us;
 }
 
 /* Ends all changes that are due; releases the lock while it delivers the notices. */
-static void move_due(struct catalog *c) {
-    catalog_look_again(c);
-    int64_t now = clock_mono_us(c->clock);
-    for (struct entry *x = c->objects.busy; x;) {
+static void move_due(struct ddl *d) {
+    struct objects *o = d->objects;
+    ddl_look_again(d);
+    int64_t now = clock_mono_us(o->clock);
+    for (struct entry *x = o->busy; x;) {
         bool due = entry_is_pending(x) && !x->waits && x->due_us <= now;
-        if (due) move_on(c, x);
-        else if (regions_next_us(x) <= now) regions_step(c, x, now);
-        x = due ? c->objects.busy : x->busy_next; /* move_on changes the list */
+        if (due) move_on(d, x);
+        else if (regions_next_us(x) <= now) regions_step(d, x, now);
+        x = due ? o->busy : x->busy_next; /* move_on changes the list */
     }
-    partitioner_step(c, now);
+    if (d->guest.due_us <= now) d->guest.step(d->guest.arg, now);
     struct err e = {0}; /* an entry is still touched if an earlier snapshot failed */
-    if (c->objects.touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    uint64_t told = c->notices.queued;
-    pthread_mutex_unlock(&c->lock);
-    notices_deliver(c, told);
-    pthread_mutex_lock(&c->lock);
+    if (o->touched && objects_publish(o, &e)) log_error("catalog: no snapshot: %s", e.text);
+    uint64_t told = o->notices.queued;
+    pthread_mutex_unlock(&o->lock);
+    notices_deliver(o, told);
+    pthread_mutex_lock(&o->lock);
 }
 
-void catalog_move(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    move_due(c);
-    pthread_mutex_unlock(&c->lock);
+void ddl_move(struct ddl *d) {
+    pthread_mutex_lock(&d->objects->lock);
+    move_due(d);
+    pthread_mutex_unlock(&d->objects->lock);
 }
 
 /* Frees a bounded number of objects before the caller looks again for due changes: a start may
  * find many objects to free, and no statement should wait for all of them. */
-int64_t catalog_step(struct catalog *c) {
+int64_t ddl_step(struct ddl *d) {
+    struct objects *o = d->objects;
     enum { FREED_AT_A_TIME = 16 };
-    pthread_mutex_lock(&c->lock);
-    move_due(c);
-    int64_t now = clock_mono_us(c->clock);
-    for (int i = 0; i < FREED_AT_A_TIME && !c->closing && free_one(c, now); i++) continue;
-    int64_t next = next_due(c);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&o->lock);
+    move_due(d);
+    int64_t now = clock_mono_us(o->clock);
+    for (int i = 0; i < FREED_AT_A_TIME && !d->closing && free_one(d, now); i++) continue;
+    int64_t next = next_due(d);
+    pthread_mutex_unlock(&o->lock);
     return next;
 }
 
-static void wait_until(struct catalog *c, int64_t due_us) {
-    enum { LOOK_US = 100000 }; /* note_change (catalog_open.c) signals without the lock, and the signal may be missed */
-    if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US)
-        due_us = clock_mono_us(c->clock) + LOOK_US;
+static void wait_until(struct ddl *d, int64_t due_us) {
+    struct objects *o = d->objects;
+    enum { LOOK_US = 100000 }; /* note_change (start.c) signals without the lock, and the signal may be missed */
+    if (!eng_one_writer(o->eng) && due_us > clock_mono_us(o->clock) + LOOK_US)
+        due_us = clock_mono_us(o->clock) + LOOK_US;
     if (due_us == INT64_MAX) {
-        pthread_cond_wait(&c->moved, &c->lock);
+        pthread_cond_wait(&o->moved, &o->lock);
         return;
     }
-    int64_t wait_us = due_us - clock_mono_us(c->clock); /* by the service's clock */
+    int64_t wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
     if (wait_us <= 0) return;
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);
     at.tv_sec += wait_us / 1000000;
     at.tv_nsec += (wait_us % 1000000) * 1000;
     if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&c->moved, &c->lock, &at);
+    pthread_cond_timedwait(&o->moved, &o->lock, &at);
 }
 
 static void *work(void *arg) {
-    struct catalog *c = arg;
-    pthread_mutex_lock(&c->lock);
-    while (!c->closing) {
-        pthread_mutex_unlock(&c->lock);
-        (void)catalog_step(c);
-        pthread_mutex_lock(&c->lock);
+    struct ddl *d = arg;
+    struct objects *o = d->objects;
+    pthread_mutex_lock(&o->lock);
+    while (!d->closing) {
+        pthread_mutex_unlock(&o->lock);
+        (void)ddl_step(d);
+        pthread_mutex_lock(&o->lock);
         bool garbage = false;
-        for (const struct entry *x = c->objects.busy; x; x = x->busy_next)
+        for (const struct entry *x = o->busy; x; x = x->busy_next)
             garbage = garbage || (is_garbage(x) && x->due_us == INT64_MAX);
-        if (!c->closing && !garbage) wait_until(c, next_due(c));
+        if (!d->closing && !garbage) wait_until(d, next_due(d));
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
     return NULL;
 }
 
-int worker_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->ddl.worker, NULL, work, c))
+int ddl_start(struct ddl *d, struct err *e) {
+    d->closing = false;
+    if (pthread_create(&d->worker, NULL, work, d))
         return err_set(e, ERR_SERVER, "the catalogue's thread does not start");
-    c->ddl.has_worker = true;
+    d->has_worker = true;
     return 0;
 }
 
-void worker_stop(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    c->closing = true;
-    pthread_cond_broadcast(&c->moved);
-    pthread_mutex_unlock(&c->lock);
-    if (c->ddl.has_worker) pthread_join(c->ddl.worker, NULL);
-    c->ddl.has_worker = false;
+void ddl_stop(struct ddl *d) {
+    struct objects *o = d->objects;
+    if (!d->has_worker) return;
+    pthread_mutex_lock(&o->lock);
+    d->closing = true;
+    pthread_cond_broadcast(&o->moved);
+    pthread_mutex_unlock(&o->lock);
+    pthread_join(d->worker, NULL);
+    d->has_worker = false;
 }
 
-void catalog_clock_moved(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    pthread_cond_broadcast(&c->moved);
-    pthread_cond_broadcast(&c->recovery.keep);
-    pthread_mutex_unlock(&c->lock);
-}
-
-void catalog_release_held(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    int64_t now = clock_mono_us(c->clock);
-    for (struct entry *x = c->objects.busy; x; x = x->busy_next)
+void ddl_release_held(struct ddl *d) {
+    struct objects *o = d->objects;
+    pthread_mutex_lock(&o->lock);
+    int64_t now = clock_mono_us(o->clock);
+    for (struct entry *x = o->busy; x; x = x->busy_next)
         if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
-    if (partitioner_is_switching(c)) c->system.partitioner.due_us = now;
-    pthread_cond_broadcast(&c->moved);
-    pthread_mutex_unlock(&c->lock);
+    d->guest.due_us = now;
+    pthread_cond_broadcast(&o->moved);
+    pthread_mutex_unlock(&o->lock);
 }

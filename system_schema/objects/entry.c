@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/murmur3.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 
 static const char counter_key[] = "catalog/next_id";
 
@@ -20,19 +20,39 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) {
     return 0;
 }
 
+void objects_init(struct objects *o) {
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_mutex_init(&o->published.lock, NULL);
+    pthread_cond_init(&o->moved, NULL);
+    notices_init(&o->notices);
+}
+
+void objects_fini(struct objects *o) {
+    if (o->published.current) schema_unref(&o->published.current->schema);
+    for (uint32_t i = 0; i < o->n_entries; i++) entry_free(o->entries[i]);
+    free(o->entries);
+    free(o->by_id);
+    free(o->by_name);
+    for (uint32_t i = 0; i < o->n_system; i++) space_unref(o->system[i]);
+    notices_fini(&o->notices);
+    pthread_cond_destroy(&o->moved);
+    pthread_mutex_destroy(&o->published.lock);
+    pthread_mutex_destroy(&o->lock);
+}
+
 /* ---- the indexes of entries ---- */
 
-static uint32_t id_bucket(const struct catalog *c, uint32_t id) {
-    return id * 2654435761u & (c->objects.n_buckets - 1);
+static uint32_t id_bucket(const struct objects *o, uint32_t id) {
+    return id * 2654435761u & (o->n_buckets - 1);
 }
 
-static uint32_t name_bucket(const struct catalog *c, uint32_t keyspace_id, const char *name) {
-    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (c->objects.n_buckets - 1);
+static uint32_t name_bucket(const struct objects *o, uint32_t keyspace_id, const char *name) {
+    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (o->n_buckets - 1);
 }
 
-static void index_put(struct catalog *c, struct entry *x) {
-    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
-    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
+static void index_put(struct objects *o, struct entry *x) {
+    struct entry **id = &o->by_id[id_bucket(o, x->id)];
+    struct entry **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
     x->id_next = *id;
     *id = x;
     x->name_next = *name;
@@ -40,23 +60,23 @@ static void index_put(struct catalog *c, struct entry *x) {
 }
 
 /* Makes room for one more entry. */
-static int make_room(struct catalog *c, struct err *e) {
-    if (c->objects.n_entries < c->objects.n_buckets) return 0;
-    uint32_t n = c->objects.n_buckets ? c->objects.n_buckets * 2 : 64;
-    struct entry **entries = realloc(c->objects.entries, n * sizeof *entries);
-    if (entries) c->objects.entries = entries;
+static int make_room(struct objects *o, struct err *e) {
+    if (o->n_entries < o->n_buckets) return 0;
+    uint32_t n = o->n_buckets ? o->n_buckets * 2 : 64;
+    struct entry **entries = realloc(o->entries, n * sizeof *entries);
+    if (entries) o->entries = entries;
     struct entry **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
     if (!entries || !by_id || !by_name) {
         free(by_id);
         free(by_name);
         return err_nomem(e);
     }
-    free(c->objects.by_id);
-    free(c->objects.by_name);
-    c->objects.by_id = by_id;
-    c->objects.by_name = by_name;
-    c->objects.n_buckets = n;
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) index_put(c, c->objects.entries[i]);
+    free(o->by_id);
+    free(o->by_name);
+    o->by_id = by_id;
+    o->by_name = by_name;
+    o->n_buckets = n;
+    for (uint32_t i = 0; i < o->n_entries; i++) index_put(o, o->entries[i]);
     return 0;
 }
 
@@ -64,31 +84,32 @@ static int make_room(struct catalog *c, struct err *e) {
 
 /* Sets the status, counts it and touches the entry. Keeps the busy list, which holds the entries
  * that are not ACTIVE. */
-static void status_is(struct catalog *c, struct entry *x, enum schema_status to) {
+static void status_is(struct objects *o, struct entry *x, enum schema_status to) {
     bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
     x->status = to;
     x->busy = busy;
-    c->objects.counts[to]++;
+    o->counts[to]++;
     if (busy && !was_busy) {
-        x->busy_next = c->objects.busy;
+        x->busy_next = o->busy;
         x->busy_prev = NULL;
-        if (c->objects.busy) c->objects.busy->busy_prev = x;
-        c->objects.busy = x;
+        if (o->busy) o->busy->busy_prev = x;
+        o->busy = x;
     } else if (!busy && was_busy) {
-        *(x->busy_prev ? &x->busy_prev->busy_next : &c->objects.busy) = x->busy_next;
+        *(x->busy_prev ? &x->busy_prev->busy_next : &o->busy) = x->busy_next;
         if (x->busy_next) x->busy_next->busy_prev = x->busy_prev;
     }
-    entry_touch(c, x);
+    entry_touch(o, x);
 }
 
-void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to) {
-    c->objects.counts[x->status]--;
-    status_is(c, x, to);
+void entry_restore_status(struct objects *o, struct entry *x, enum schema_status to) {
+    assert(pthread_mutex_trylock(&o->lock) != 0); /* C1 */
+    o->counts[x->status]--;
+    status_is(o, x, to);
 }
 
-struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
                         const char *name, struct err *e) {
-    if (make_room(c, e)) return NULL;
+    if (make_room(o, e)) return NULL;
     struct entry *x = calloc(1, sizeof *x);
     char *copy = strdup(name);
     if (!x || !copy) {
@@ -98,19 +119,19 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
         return NULL;
     }
     *x = (struct entry){.kind = kind,
-                        .catalog = c,
+                        .objects = o,
                         .id = id,
                         .storage = id,
                         .keyspace_id = keyspace_id,
                         .name = copy,
                         .due_us = INT64_MAX};
-    x->since_us = clock_mono_us(c->clock);
-    x->index = c->objects.n_entries;
-    c->objects.entries[c->objects.n_entries++] = x;
-    index_put(c, x);
-    struct entry *ks = keyspace_id ? entry_by_id(c, keyspace_id) : NULL;
+    x->since_us = clock_mono_us(o->clock);
+    x->index = o->n_entries;
+    o->entries[o->n_entries++] = x;
+    index_put(o, x);
+    struct entry *ks = keyspace_id ? entry_by_id(o, keyspace_id) : NULL;
     if (ks) ks->n_objects++;
-    status_is(c, x, SCHEMA_CREATING);
+    status_is(o, x, SCHEMA_CREATING);
     return x;
 }
 
@@ -123,35 +144,35 @@ void entry_free(struct entry *x) {
     free(x);
 }
 
-void entry_remove(struct catalog *c, struct entry *x) {
+void entry_remove(struct objects *o, struct entry *x) {
     assert(!x->shown);
-    struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
+    struct entry *ks = x->keyspace_id ? entry_by_id(o, x->keyspace_id) : NULL;
     if (ks) ks->n_objects--;
-    struct entry **id = &c->objects.by_id[id_bucket(c, x->id)];
-    struct entry **name = &c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)];
+    struct entry **id = &o->by_id[id_bucket(o, x->id)];
+    struct entry **name = &o->by_name[name_bucket(o, x->keyspace_id, x->name)];
     while (*id != x) id = &(*id)->id_next;
     *id = x->id_next;
     while (*name != x) name = &(*name)->name_next;
     *name = x->name_next;
-    entry_restore_status(c, x, SCHEMA_ACTIVE); /* takes it off the busy list */
-    c->objects.counts[SCHEMA_ACTIVE]--;
-    struct entry **touched = &c->objects.touched;
+    entry_restore_status(o, x, SCHEMA_ACTIVE); /* takes it off the busy list */
+    o->counts[SCHEMA_ACTIVE]--;
+    struct entry **touched = &o->touched;
     while (*touched && *touched != x) touched = &(*touched)->next_touched;
     if (*touched) *touched = x->next_touched;
-    c->objects.entries[x->index] = c->objects.entries[--c->objects.n_entries];
-    c->objects.entries[x->index]->index = x->index;
+    o->entries[x->index] = o->entries[--o->n_entries];
+    o->entries[x->index]->index = x->index;
     entry_free(x);
 }
 
-struct entry *entry_by_id(struct catalog *c, uint32_t id) {
-    struct entry *x = c->objects.n_buckets ? c->objects.by_id[id_bucket(c, id)] : NULL;
+struct entry *entry_by_id(struct objects *o, uint32_t id) {
+    struct entry *x = o->n_buckets ? o->by_id[id_bucket(o, id)] : NULL;
     while (x && x->id != id) x = x->id_next;
     return x;
 }
 
-static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
+static struct entry *find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
                           bool deleting) {
-    struct entry *x = c->objects.n_buckets ? c->objects.by_name[name_bucket(c, keyspace_id, name)] : NULL;
+    struct entry *x = o->n_buckets ? o->by_name[name_bucket(o, keyspace_id, name)] : NULL;
     for (; x; x = x->name_next) {
         if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0)
             continue;
@@ -160,55 +181,55 @@ static struct entry *find(struct catalog *c, const struct object_kind *kind, uin
     return NULL;
 }
 
-struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
-    return find(c, kind, keyspace_id, name, false);
+struct entry *entry_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+    return find(o, kind, keyspace_id, name, false);
 }
 
-struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id,
+struct entry *entry_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
                                   const char *name) {
-    return find(c, kind, keyspace_id, name, true);
+    return find(o, kind, keyspace_id, name, true);
 }
 
-void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to) {
+void entry_set_status(struct objects *o, struct entry *x, enum schema_status to) {
     static const bool legal[SCHEMA_STATUSES][SCHEMA_STATUSES] = {
 #define STATUS_MOVE(from, to) [SCHEMA_##from][SCHEMA_##to] = true,
 #include "system_schema/objects/status_move.def"
 #undef STATUS_MOVE
     };
     assert(legal[x->status][to]);
-    entry_restore_status(c, x, to);
-    x->since_us = clock_mono_us(c->clock);
+    entry_restore_status(o, x, to);
+    x->since_us = clock_mono_us(o->clock);
 }
 
 /* Decodes a user type. The limit on depth ends the recursion of a type that needs itself, which
  * no statement can create. */
-static const struct cql_type *decode_type(struct catalog *c, const struct entry *x, struct arena *a, struct err *e) {
-    const struct object_place at = entry_place(c, x);
-    if (c->objects.type_depth == CQL_TYPE_DEPTH_MAX) {
+static const struct cql_type *decode_type(struct objects *o, const struct entry *x, struct arena *a, struct err *e) {
+    const struct object_place at = entry_place(o, x);
+    if (o->type_depth == CQL_TYPE_DEPTH_MAX) {
         err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name);
         return NULL;
     }
-    c->objects.type_depth++;
+    o->type_depth++;
     const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
-    c->objects.type_depth--;
+    o->type_depth--;
     return t ? t->type : NULL;
 }
 
 static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name,
                                         struct err *e) {
-    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
+    const struct entry *ks = arg, *x = entry_find(ks->objects, &type_kind, ks->id, name);
     (void)keyspace;
-    return x ? decode_type(ks->catalog, x, a, e) : NULL;
+    return x ? decode_type(ks->objects, x, a, e) : NULL;
 }
 
 static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name,
                                                 struct err *e) {
-    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
-    return x ? decode_type(ks->catalog, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
+    const struct entry *ks = arg, *x = entry_find(ks->objects, &type_kind, ks->id, name);
+    return x ? decode_type(ks->objects, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
 }
 
-struct object_place entry_place(struct catalog *c, const struct entry *x) {
-    struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+struct object_place entry_place(struct objects *o, const struct entry *x) {
+    struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
     if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
     bool deleting = x->status == SCHEMA_DELETING || entry_is_gone(x);
     return (struct object_place){.keyspace = ks->name,
@@ -217,9 +238,9 @@ struct object_place entry_place(struct catalog *c, const struct entry *x) {
                                  .arg = ks};
 }
 
-int entry_save(struct catalog *c, const struct entry *x, struct err *e) { return entry_save_with(c, x, 0, NULL, e); }
+int entry_save(struct objects *o, const struct entry *x, struct err *e) { return entry_save_with(o, x, 0, NULL, e); }
 
-int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
                     struct err *e) {
     const struct record r = {.tag = x->kind->tag,
                              .status = x->status,
@@ -230,7 +251,7 @@ int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const 
                              .form = x->form,
                              .next = x->next,
                              .progress = x->replicated};
-    const struct object_place at = entry_place(c, x);
+    const struct object_place at = entry_place(o, x);
     uint8_t key[RECORD_KEY_SIZE];
     struct buf b;
     record_key(r.tag, r.id, key);
@@ -241,43 +262,50 @@ int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const 
     if (!all) err_nomem(e);
     if (all && n) memcpy(all + 1, more, n * sizeof *all);
     if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
-    if (rc == 0) rc = all ? eng_meta_write(c->eng, n + 1, all, e) : -1;
+    if (rc == 0) rc = all ? eng_meta_write(o->eng, n + 1, all, e) : -1;
     free(all);
     buf_fini(&b);
     return rc;
 }
 
-int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
+int entry_erase(struct objects *o, const struct entry *x, struct err *e) {
     uint8_t key[RECORD_KEY_SIZE];
     record_key(x->kind->tag, x->id, key);
-    return eng_meta_delete(c->eng, slice_of(key, sizeof key), e);
+    return eng_meta_delete(o->eng, slice_of(key, sizeof key), e);
 }
 
-int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) {
+int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) {
     uint8_t value[4];
-    if (n >= UINT32_MAX - c->objects.next_id)
+    if (n >= UINT32_MAX - o->next_id)
         return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
                        UINT32_MAX);
-    store_u32(value, c->objects.next_id + n);
-    if (eng_meta_put(c->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
-    *first = c->objects.next_id;
-    c->objects.next_id += n;
+    store_u32(value, o->next_id + n);
+    if (eng_meta_put(o->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
+    *first = o->next_id;
+    o->next_id += n;
     return 0;
 }
 
-int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) { return entry_next_ids(c, 1, id, e); }
+int entry_next_id(struct objects *o, uint32_t *id, struct err *e) { return entry_next_ids(o, 1, id, e); }
+
+bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
+
+void entry_fail_with(struct entry *x, const char *words) {
+    free(x->failure);
+    x->failure = words ? strdup(words) : NULL;
+}
 
 /* ---- the start ---- */
 
 struct load {
-    struct catalog *c;
+    struct objects *o;
     const struct object_kind *kind;
     uint32_t last_id; /* the greatest id seen, also in damaged records */
 };
 
-static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name,
+static void set_aside(struct objects *o, const struct object_kind *kind, uint32_t id, struct slice name,
                       const char *why) {
-    c->objects.n_set_aside++;
+    o->n_set_aside++;
     log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word,
               SLICE_FMT(name), kind->tag, id, why);
 }
@@ -290,25 +318,25 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
     if (r.id > l->last_id) l->last_id = r.id;
     if (r.storage > l->last_id) l->last_id = r.storage;
     if (rc) {
-        set_aside(l->c, l->kind, r.id, r.name, why.text);
+        set_aside(l->o, l->kind, r.id, r.name, why.text);
         return 0;
     }
     char *name = strndup((const char *)r.name.p, r.name.n);
-    struct entry *x = name ? entry_add(l->c, l->kind, r.id, r.keyspace_id, name, e) : NULL;
+    struct entry *x = name ? entry_add(l->o, l->kind, r.id, r.keyspace_id, name, e) : NULL;
     free(name);
     if (!x) return err_nomem(e);
     x->storage = r.storage;
     x->old_keys = r.old_keys;
     x->replicated = r.progress;
-    entry_restore_status(l->c, x, r.status);
+    entry_restore_status(l->o, x, r.status);
     return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
 }
 
 /* True if an older object has the same name. Both exist if one was set aside at a start and the
  * other was created then. */
-static bool is_doubled(const struct catalog *c, const struct entry *x) {
+static bool is_doubled(const struct objects *o, const struct entry *x) {
     if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
-    for (const struct entry *y = c->objects.by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
+    for (const struct entry *y = o->by_name[name_bucket(o, x->keyspace_id, x->name)]; y; y = y->name_next) {
         bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
         if (namesake && y->status != SCHEMA_DELETING && !entry_is_gone(y) && y->id < x->id) return true;
     }
@@ -316,11 +344,11 @@ static bool is_doubled(const struct catalog *c, const struct entry *x) {
 }
 
 /* Checks the properties that the catalogue relies on in every entry. */
-static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+static int check_entry(struct objects *o, struct entry *x, struct err *why) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
     if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind))
         return err_set(why, ERR_SERVER, "its keyspace cannot be read");
-    const struct object_place at = entry_place(c, x);
+    const struct object_place at = entry_place(o, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
     if (!x->old_keys) return 0;
     struct arena a;
@@ -335,8 +363,8 @@ static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
 
 /* Gives up a change under way whose form cannot be read; the object keeps its present
  * definition. */
-static int check_next(struct catalog *c, struct entry *x, struct err *e) {
-    const struct object_place at = entry_place(c, x);
+static int check_next(struct objects *o, struct entry *x, struct err *e) {
+    const struct object_place at = entry_place(o, x);
     struct err why = {0};
     if (x->next.n == 0 || form_check(x->kind, &at, x->next, &why) == 0) return 0;
     if (why.no_memory) return err_nomem(e);
@@ -349,32 +377,32 @@ static int check_next(struct catalog *c, struct entry *x, struct err *e) {
 
 /* Sets aside the entries that cannot be read. *any: there were some, so that others that need
  * them may fail now. */
-static int check_readable(struct catalog *c, const struct object_kind *kind, bool *any, struct err *e) {
+static int check_readable(struct objects *o, const struct object_kind *kind, bool *any, struct err *e) {
     *any = false;
-    for (uint32_t i = 0; i < c->objects.n_entries;) {
-        struct entry *x = c->objects.entries[i];
+    for (uint32_t i = 0; i < o->n_entries;) {
+        struct entry *x = o->entries[i];
         struct err why = {0};
-        if (x->kind != kind || check_entry(c, x, &why) == 0) {
-            if (x->kind == kind && check_next(c, x, e)) return -1;
+        if (x->kind != kind || check_entry(o, x, &why) == 0) {
+            if (x->kind == kind && check_next(o, x, e)) return -1;
             i++;
             continue;
         }
         if (why.no_memory) return err_nomem(e);
-        set_aside(c, kind, x->id, slice_str(x->name), why.text);
-        entry_remove(c, x);
+        set_aside(o, kind, x->id, slice_str(x->name), why.text);
+        entry_remove(o, x);
         *any = true;
     }
     return 0;
 }
 
-static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
+static int check_entries(struct objects *o, const struct object_kind *kind, struct err *e) {
     for (bool any = true; any;)
-        if (check_readable(c, kind, &any, e)) return -1;
-    for (uint32_t i = 0; i < c->objects.n_entries;) {
-        struct entry *x = c->objects.entries[i];
-        if (x->kind == kind && is_doubled(c, x)) {
-            set_aside(c, kind, x->id, slice_str(x->name), "another object has its name");
-            entry_remove(c, x);
+        if (check_readable(o, kind, &any, e)) return -1;
+    for (uint32_t i = 0; i < o->n_entries;) {
+        struct entry *x = o->entries[i];
+        if (x->kind == kind && is_doubled(o, x)) {
+            set_aside(o, kind, x->id, slice_str(x->name), "another object has its name");
+            entry_remove(o, x);
         } else {
             i++;
         }
@@ -389,16 +417,16 @@ static int load_counter(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
-int entries_load(struct catalog *c, struct err *e) {
-    c->objects.next_id = FIRST_STORAGE_ID;
-    struct load l = {.c = c, .last_id = FIRST_STORAGE_ID - 1};
-    if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->objects.next_id, e)) return -1;
-    for (uint32_t i = 0; i < c->objects.n_kinds; i++) {
-        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', c->objects.kinds[i]->tag, '/', 0};
-        l.kind = c->objects.kinds[i];
-        if (eng_meta_scan(c->eng, slice_str(prefix), load_record, &l, e)) return -1;
-        if (check_entries(c, l.kind, e)) return -1;
+int entries_load(struct objects *o, struct err *e) {
+    o->next_id = FIRST_STORAGE_ID;
+    struct load l = {.o = o, .last_id = FIRST_STORAGE_ID - 1};
+    if (eng_meta_scan(o->eng, slice_str(counter_key), load_counter, &o->next_id, e)) return -1;
+    for (uint32_t i = 0; i < o->n_kinds; i++) {
+        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', o->kinds[i]->tag, '/', 0};
+        l.kind = o->kinds[i];
+        if (eng_meta_scan(o->eng, slice_str(prefix), load_record, &l, e)) return -1;
+        if (check_entries(o, l.kind, e)) return -1;
     }
-    if (c->objects.next_id <= l.last_id) c->objects.next_id = l.last_id + 1;
+    if (o->next_id <= l.last_id) o->next_id = l.last_id + 1;
     return 0;
 }

@@ -2,7 +2,7 @@
  *
  *   version u8 | durable_writes u8 | replication | options
  */
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 
 enum { FORM_VERSION = 1 };
 

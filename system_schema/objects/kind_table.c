@@ -7,7 +7,7 @@
  *   from version 2: dropped columns uvarint, by id, each:
  *       name | type as CQL | kind u8 | id uvarint | dropped_us u64 |
  */
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 #include "system_schema/objects/snapshot.h"
 #include "system_schema/objects/table_parts.h"
 

@@ -4,7 +4,7 @@
  *
  * The form holds other user types as names; the reader looks them up (object_place.find).
  */
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 #include "system_schema/objects/snapshot.h"
 
 enum { FORM_VERSION = 1 };

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 
-int notices_reserve(struct catalog *c, uint32_t n, struct err *e) {
-    struct notices *q = &c->notices;
+int notices_reserve(struct objects *o, uint32_t n, struct err *e) {
+    struct notices *q = &o->notices;
     while (q->n_spare < n) {
         struct notice *one = calloc(1, sizeof *one);
         if (!one) return err_nomem(e);
@@ -24,8 +24,8 @@ int notices_reserve(struct catalog *c, uint32_t n, struct err *e) {
     return 0;
 }
 
-uint64_t notice_queue(struct catalog *c, const struct schema_change *change) {
-    struct notices *q = &c->notices;
+uint64_t notice_queue(struct objects *o, const struct schema_change *change) {
+    struct notices *q = &o->notices;
     struct notice *n = q->spare;
     assert(n);
     q->spare = n->next;
@@ -38,21 +38,33 @@ uint64_t notice_queue(struct catalog *c, const struct schema_change *change) {
     return ++q->queued;
 }
 
-void notices_deliver(struct catalog *c, uint64_t upto) {
-    struct notices *q = &c->notices;
-    pthread_mutex_lock(&c->lock);
+void entry_describe(struct objects *o, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
+    *out = (struct schema_change){.kind = kind, .target = x->kind->target, .object = x->id};
+    strncpy(out->keyspace, entry_place(o, x).keyspace, sizeof out->keyspace - 1);
+    if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);
+}
+
+void entry_notify(struct objects *o, enum schema_change_kind kind, struct entry *x) {
+    struct schema_change change;
+    entry_describe(o, kind, x, &change);
+    x->notice = notice_queue(o, &change);
+}
+
+void notices_deliver(struct objects *o, uint64_t upto) {
+    struct notices *q = &o->notices;
+    pthread_mutex_lock(&o->lock);
     while (q->delivered < upto) {
         if (q->delivering) {
-            pthread_cond_wait(&q->moved, &c->lock);
+            pthread_cond_wait(&q->moved, &o->lock);
             continue;
         }
         /* The notice stays at the head of the queue while listeners are called, so that
          * notices_await_name finds it. */
         struct notice *n = q->first;
         q->delivering = true;
-        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&o->lock);
         for (uint32_t i = 0; i < q->n_listeners; i++) q->listeners[i].cb(q->listeners[i].arg, &n->change);
-        pthread_mutex_lock(&c->lock);
+        pthread_mutex_lock(&o->lock);
         assert(q->delivering && q->first == n); /* N1 */
         q->delivering = false;
         q->first = n->next;
@@ -61,11 +73,11 @@ void notices_deliver(struct catalog *c, uint64_t upto) {
         free(n);
         pthread_cond_broadcast(&q->moved);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
 }
 
-bool notices_free_name(const struct catalog *c, const char *keyspace, const char *name) {
-    for (const struct notice *n = c->notices.first; n; n = n->next) {
+bool notices_free_name(const struct objects *o, const char *keyspace, const char *name) {
+    for (const struct notice *n = o->notices.first; n; n = n->next) {
         const struct schema_change *gone = &n->change;
         if (gone->kind != CHANGE_GONE || strcmp(gone->keyspace, keyspace) != 0) continue;
         /* GONE of a keyspace frees all names in it. */
@@ -74,34 +86,34 @@ bool notices_free_name(const struct catalog *c, const char *keyspace, const char
     return false;
 }
 
-bool notices_name_object(const struct catalog *c, uint32_t object) {
-    const struct notice *n = c->notices.first;
+bool notices_name_object(const struct objects *o, uint32_t object) {
+    const struct notice *n = o->notices.first;
     while (n && n->change.object != object) n = n->next;
     return n != NULL;
 }
 
-void notices_await_name(struct catalog *c, const char *keyspace, const char *name) {
-    while (notices_free_name(c, keyspace, name)) pthread_cond_wait(&c->notices.moved, &c->lock);
+void notices_await_name(struct objects *o, const char *keyspace, const char *name) {
+    while (notices_free_name(o, keyspace, name)) pthread_cond_wait(&o->notices.moved, &o->lock);
 }
 
-void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) {
-    struct notices *q = &c->notices;
-    pthread_mutex_lock(&c->lock);
-    while (q->delivering) pthread_cond_wait(&q->moved, &c->lock);
+void objects_on_change(struct objects *o, catalog_change_cb cb, void *arg) {
+    struct notices *q = &o->notices;
+    pthread_mutex_lock(&o->lock);
+    while (q->delivering) pthread_cond_wait(&q->moved, &o->lock);
     assert(q->n_listeners < MAX_LISTENERS);
     q->listeners[q->n_listeners++] = (struct listener){cb, arg};
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
 }
 
-void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
-    struct notices *q = &c->notices;
+void objects_off_change(struct objects *o, catalog_change_cb cb, void *arg) {
+    struct notices *q = &o->notices;
     uint32_t kept = 0;
-    pthread_mutex_lock(&c->lock);
-    while (q->delivering) pthread_cond_wait(&q->moved, &c->lock);
+    pthread_mutex_lock(&o->lock);
+    while (q->delivering) pthread_cond_wait(&q->moved, &o->lock);
     for (uint32_t i = 0; i < q->n_listeners; i++)
         if (q->listeners[i].cb != cb || q->listeners[i].arg != arg) q->listeners[kept++] = q->listeners[i];
     q->n_listeners = kept;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
 }
 
 static void free_all(struct notice *n) {

@@ -8,7 +8,8 @@
  */
 #pragma once
 
-#include "system_schema/catalog.h"
+#include "system_schema/objects/schema.h"
+#include "system_schema/objects/schema_change.h"
 
 /* The context in which a form is decoded: the object's name, its keyspace (a keyspace is its
  * own), and a lookup of the user types that it names. find NULL: user types stay names, that is

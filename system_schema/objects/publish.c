@@ -1,19 +1,21 @@
 /* Builds the next snapshot from the entries: decodes the entries touched since the current
  * snapshot, and shares everything else with it. */
+#include <assert.h>
+
 #include "base/murmur3.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/objects/objects.h"
 
 static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->form.n > 0; }
-void entry_touch(struct catalog *c, struct entry *x) {
+void entry_touch(struct objects *o, struct entry *x) {
     if (x->touched) return;
     x->touched = true;
-    x->next_touched = c->objects.touched;
-    c->objects.touched = x;
+    x->next_touched = o->touched;
+    o->touched = x;
 }
 
 /* Decodes the entry's definition into a new owner with one reference. */
 static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
-    const struct object_place at = entry_place(x->catalog, x);
+    const struct object_place at = entry_place(x->objects, x);
     *owner = owner_new();
     if (!*owner) {
         err_nomem(e);
@@ -137,9 +139,9 @@ static int show(struct snapshot *s, struct entry *x, struct err *e) {
 }
 
 /* Shows keyspaces first, because tables are shown in them. */
-static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2], struct err *e) {
+static int show_touched(struct objects *o, struct snapshot *s, uint64_t sums[2], struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
-        for (struct entry *x = c->objects.touched; x; x = x->next_touched) {
+        for (struct entry *x = o->touched; x; x = x->next_touched) {
             if (x->kind->in_keyspace != in_keyspace) continue;
             if (show(s, x, e)) return -1;
             for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
@@ -147,8 +149,8 @@ static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2],
     return 0;
 }
 
-static void settle_touched(struct catalog *c, bool published) {
-    for (struct entry *x = c->objects.touched; x; x = x->next_touched) {
+static void settle_touched(struct objects *o, bool published) {
+    for (struct entry *x = o->touched; x; x = x->next_touched) {
         const struct schema_table *drop = published ? x->shown : x->next_shown;
         if (published) {
             x->shown = x->next_shown;
@@ -158,27 +160,27 @@ static void settle_touched(struct catalog *c, bool published) {
         x->next_shown = NULL;
         if (drop) schema_table_unref(drop);
     }
-    if (published) c->objects.touched = NULL;
+    if (published) o->touched = NULL;
 }
 
-int catalog_publish(struct catalog *c, struct err *e) {
-    uint64_t sums[2] = {c->objects.sums[0], c->objects.sums[1]};
+int objects_publish(struct objects *o, struct err *e) {
+    uint64_t sums[2] = {o->sums[0], o->sums[1]};
     uint32_t more = 0;
-    for (const struct entry *x = c->objects.touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
-    bool anew = !c->published.current || c->published.begin_anew;
-    struct snapshot *s = anew ? snapshot_new(NULL, more + c->system.n) : snapshot_new(c->published.current, more);
+    for (const struct entry *x = o->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
+    bool anew = !o->published.current || o->published.begin_anew;
+    struct snapshot *s = anew ? snapshot_new(NULL, more + o->n_system) : snapshot_new(o->published.current, more);
     if (!s) return err_nomem(e);
-    for (uint32_t i = 0; (anew || c->published.system_altered) && i < c->system.n; i++) {
-        atomic_fetch_add(&c->system.spaces[i]->refs, 1);
-        snapshot_put(s, c->system.spaces[i]);
+    for (uint32_t i = 0; (anew || o->published.system_altered) && i < o->n_system; i++) {
+        atomic_fetch_add(&o->system[i]->refs, 1);
+        snapshot_put(s, o->system[i]);
     }
-    if (show_touched(c, s, sums, e)) {
+    if (show_touched(o, s, sums, e)) {
         schema_unref(&s->schema);
-        settle_touched(c, false);
+        settle_touched(o, false);
         return -1;
     }
-    c->published.begin_anew = c->published.system_altered = false;
-    memcpy(c->objects.sums, sums, sizeof sums);
+    o->published.begin_anew = o->published.system_altered = false;
+    memcpy(o->sums, sums, sizeof sums);
     /* The sums do not depend on the order of entries, so that a restart does not change the
      * version. It is a name-based UUID (version 3), as in Cassandra. */
     uint8_t *version = s->schema.version;
@@ -186,27 +188,24 @@ int catalog_publish(struct catalog *c, struct err *e) {
     store_u64(version + 8, sums[1]);
     version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
     version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
-    s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;
-    s->schema.has_control = c->system.control;
-    s->schema.generation = atomic_load(&c->published.generation) + 1;
-    pthread_mutex_lock(&c->published.lock);
-    struct snapshot *old = c->published.current;
-    c->published.current = s;
-    atomic_store(&c->published.generation, s->schema.generation);
-    pthread_mutex_unlock(&c->published.lock);
-    settle_touched(c, true);
+    s->schema.cassandra_mode = o->mode == MODE_CASSANDRA;
+    s->schema.has_control = o->has_control;
+    s->schema.generation = atomic_load(&o->published.generation) + 1;
+    assert(pthread_mutex_trylock(&o->lock) != 0); /* C2 */
+    pthread_mutex_lock(&o->published.lock);
+    struct snapshot *old = o->published.current;
+    o->published.current = s;
+    atomic_store(&o->published.generation, s->schema.generation);
+    pthread_mutex_unlock(&o->published.lock);
+    settle_touched(o, true);
     if (old) schema_unref(&old->schema);
     return 0;
 }
 
-const struct schema *catalog_schema(struct catalog *c) {
-    pthread_mutex_lock(&c->published.lock);
-    const struct schema *s = &c->published.current->schema;
+const struct schema *objects_schema(struct objects *o) {
+    pthread_mutex_lock(&o->published.lock);
+    const struct schema *s = &o->published.current->schema;
     schema_ref(s);
-    pthread_mutex_unlock(&c->published.lock);
+    pthread_mutex_unlock(&o->published.lock);
     return s;
-}
-
-uint64_t catalog_generation(const struct catalog *c) {
-    return atomic_load_explicit(&c->published.generation, memory_order_acquire);
 }

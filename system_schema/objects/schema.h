@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "types/type.h"
 
+enum tally_mode { MODE_KEYSPACES, MODE_CASSANDRA };
+
 enum schema_status {
 #define STATUS(id, text, verb) SCHEMA_##id,
 #include "system_schema/objects/status.def"

@@ -35,12 +35,12 @@ static int note_key(void *arg, struct slice key, struct slice value, struct err 
     return k->keys[k->n++].p ? 0 : err_nomem(e);
 }
 
-static int put_event(struct catalog *c, struct meta_batch *b, struct slice name, const struct schema_table *t,
+static int put_event(struct objects *o, struct meta_batch *b, struct slice name, const struct schema_table *t,
                      enum history_event event, struct err *e) {
     struct known known = {.batch = b};
     struct buf key, value;
-    int64_t at = clock_wall_us(c->clock) / 1000;
-    if (eng_meta_scan(c->eng, name, note_key, &known, e)) return -1;
+    int64_t at = clock_wall_us(o->clock) / 1000;
+    if (eng_meta_scan(o->eng, name, note_key, &known, e)) return -1;
     if (known.n) { /* each event has a distinct moment */
         const struct slice last = known.keys[known.n - 1];
         int64_t newest = (int64_t)load_u64(last.p + last.n - MOMENT);
@@ -62,16 +62,16 @@ static int put_event(struct catalog *c, struct meta_batch *b, struct slice name,
     return rc;
 }
 
-static int add_event(struct catalog *c, struct meta_batch *b, const struct entry *x, enum history_event event,
+static int add_event(struct objects *o, struct meta_batch *b, const struct entry *x, enum history_event event,
                      struct err *e) {
-    const struct object_place at = entry_place(c, x);
+    const struct object_place at = entry_place(o, x);
     struct arena a;
     struct buf name;
     arena_init(&a, 16 * 1024, 0);
     buf_init(&name, 0);
     put_name(&name, at.keyspace, at.name);
     const struct schema_table *t = x->kind->decode(x->form, &at, &a, e);
-    int rc = !t ? -1 : buf_failed(&name) ? err_nomem(e) : put_event(c, b, buf_slice(&name), t, event, e);
+    int rc = !t ? -1 : buf_failed(&name) ? err_nomem(e) : put_event(o, b, buf_slice(&name), t, event, e);
     buf_fini(&name);
     arena_fini(&a);
     return rc;
@@ -90,24 +90,24 @@ static int event_of(const struct entry *x, enum schema_status from) {
     }
 }
 
-static int add_events(struct catalog *c, struct meta_batch *b, const struct entry *x, enum schema_status from,
+static int add_events(struct objects *o, struct meta_batch *b, const struct entry *x, enum schema_status from,
                       struct err *e) {
     int event = event_of(x, from);
-    if (event >= 0) return add_event(c, b, x, (enum history_event)event, e);
+    if (event >= 0) return add_event(o, b, x, (enum history_event)event, e);
     bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
-    for (uint32_t i = 0; i < c->objects.n_entries && dropped; i++) {
-        const struct entry *t = c->objects.entries[i];
+    for (uint32_t i = 0; i < o->n_entries && dropped; i++) {
+        const struct entry *t = o->entries[i];
         if (t->kind != &table_kind || t->keyspace_id != x->id || entry_is_gone(t)) continue;
-        if (add_event(c, b, t, HISTORY_DROP, e)) return -1;
+        if (add_event(o, b, t, HISTORY_DROP, e)) return -1;
     }
     return 0;
 }
 
-int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) {
+int history_save(struct objects *o, const struct entry *x, enum schema_status from, struct err *e) {
     struct meta_batch b;
     meta_batch_init(&b);
-    int rc = add_events(c, &b, x, from, e);
-    if (rc == 0) rc = entry_save_with(c, x, b.n, b.changes, e);
+    int rc = add_events(o, &b, x, from, e);
+    if (rc == 0) rc = entry_save_with(o, x, b.n, b.changes, e);
     meta_batch_fini(&b);
     return rc;
 }
@@ -146,13 +146,13 @@ static int each_event(void *arg, struct slice key, struct slice value, struct er
     return e->set ? -1 : 0; /* skip a damaged event */
 }
 
-int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg, struct err *e) {
+int history_each(struct objects *o, const char *keyspace, struct arena *a, history_fn fn, void *arg, struct err *e) {
     struct each each = {a, fn, arg};
     struct buf from;
     buf_init(&from, 0);
     if (keyspace) put_name(&from, keyspace, NULL);
     else buf_put_str(&from, prefix);
-    int rc = buf_failed(&from) ? err_nomem(e) : eng_meta_scan(c->eng, buf_slice(&from), each_event, &each, e);
+    int rc = buf_failed(&from) ? err_nomem(e) : eng_meta_scan(o->eng, buf_slice(&from), each_event, &each, e);
     buf_fini(&from);
     return rc;
 }
@@ -169,12 +169,12 @@ static int take_event(void *arg, struct slice key, struct slice value, struct er
     return t->in ? meta_batch_put(t->batch, key, value, e) : meta_batch_delete(t->batch, key, e);
 }
 
-int history_take_over(struct catalog *c, struct eng *from, const char *keyspace, struct meta_batch *b, struct err *e) {
+int history_take_over(struct objects *o, struct eng *from, const char *keyspace, struct meta_batch *b, struct err *e) {
     struct take_over out = {b, false}, in = {b, true};
     struct buf name;
     buf_init(&name, 0);
     put_name(&name, keyspace, NULL);
-    int rc = buf_failed(&name) ? err_nomem(e) : eng_meta_scan(c->eng, buf_slice(&name), take_event, &out, e);
+    int rc = buf_failed(&name) ? err_nomem(e) : eng_meta_scan(o->eng, buf_slice(&name), take_event, &out, e);
     if (rc == 0) rc = eng_meta_scan(from, buf_slice(&name), take_event, &in, e);
     buf_fini(&name);
     return rc;
@@ -208,12 +208,12 @@ static int mark(void *arg, struct slice key, struct slice value, struct err *e) 
     return meta_batch_delete(&p->batch, key, e);
 }
 
-int history_prune(struct catalog *c, struct err *e) {
-    struct prune p = {.before_ms = clock_wall_us(c->clock) / 1000 - (int64_t)HISTORY_DAYS * 86400000};
+int history_prune(struct objects *o, struct err *e) {
+    struct prune p = {.before_ms = clock_wall_us(o->clock) / 1000 - (int64_t)HISTORY_DAYS * 86400000};
     meta_batch_init(&p.batch);
-    int rc = eng_meta_scan(c->eng, slice_str(prefix), mark, &p, e);
+    int rc = eng_meta_scan(o->eng, slice_str(prefix), mark, &p, e);
     settle_name(&p);
-    if (rc == 0 && p.batch.n) rc = eng_meta_write(c->eng, p.batch.n, p.batch.changes, e);
+    if (rc == 0 && p.batch.n) rc = eng_meta_write(o->eng, p.batch.n, p.batch.changes, e);
     meta_batch_fini(&p.batch);
     return rc;
 }

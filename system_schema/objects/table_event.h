@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "system_schema/catalog_state.h"
 #include "system_schema/objects/meta_batch.h"
+#include "system_schema/objects/objects.h"
 
 enum { HISTORY_EVENTS_MAX = 100, HISTORY_DAYS = 35 };
 enum history_event { HISTORY_CREATE, HISTORY_ALTER, HISTORY_DROP, HISTORY_RESTORE };
@@ -28,9 +28,15 @@ struct history_row {
 typedef int (*history_fn)(void *arg, const struct history_row *row);
 /* Calls fn for the events of a keyspace, or (NULL) for all, ordered by keyspace, table and
  * moment. -1: fn or the engine failed. */
-int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg,
+int history_each(struct objects *o, const char *keyspace, struct arena *a, history_fn fn, void *arg,
                  struct err *e) MUST_CHECK;
 /* Adds to the batch: delete the events of the keyspace, and write those that the store from
  * holds. */
-int history_take_over(struct catalog *c, struct eng *from, const char *keyspace, struct meta_batch *b,
+int history_take_over(struct objects *o, struct eng *from, const char *keyspace, struct meta_batch *b,
                       struct err *e) MUST_CHECK;
+
+/* Writes x's record as entry_save does. If a statement that began in status from has ended, also
+ * writes its event; for a dropped keyspace, an event for each of its tables. */
+int history_save(struct objects *o, const struct entry *x, enum schema_status from, struct err *e) MUST_CHECK;
+/* At the start: deletes events that are too old. */
+int history_prune(struct objects *o, struct err *e) MUST_CHECK;

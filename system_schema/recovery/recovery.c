@@ -4,12 +4,25 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
 #include "system_schema/objects/meta_batch.h"
 
 enum { RECORD_VERSION = 2, RECORD_WITHOUT_LINEAGE = 1, KEY_MAX = 16 };
 
-static int64_t now_us(const struct catalog *c) { return clock_wall_us(c->clock); }
+static int64_t now_us(const struct recovery *r) { return clock_wall_us(r->objects->clock); }
+
+int recovery_init(struct recovery *r, struct objects *o, int64_t window_s, struct err *e) {
+    *r = (struct recovery){.objects = o, .window_us = (window_s ? window_s : RECOVERY_WINDOW_S) * 1000000};
+    pthread_cond_init(&r->work, NULL);
+    r->saved = saved_keyspaces_new(r);
+    return r->saved ? 0 : err_nomem(e);
+}
+
+void recovery_fini(struct recovery *r) {
+    if (r->saved) saved_keyspaces_free(r->saved);
+    recovery_free(r);
+    strays_reset(&r->strays);
+    pthread_cond_destroy(&r->work);
+}
 
 /* ---- records ---- */
 
@@ -36,20 +49,20 @@ static void encode(const struct history *h, struct buf *b) {
     }
 }
 
-static int save(struct catalog *c, const struct history *h, struct err *e) {
+static int save(struct recovery *r, const struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
     struct buf b;
     buf_init(&b, 0);
     encode(h, &b);
     int rc = buf_failed(&b) ? err_nomem(e)
-                            : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
+                            : eng_meta_put(r->objects->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
     buf_fini(&b);
     return rc;
 }
 
-static void save_or_say(struct catalog *c, const struct history *h) {
+static void save_or_say(struct recovery *r, const struct history *h) {
     struct err e = {0};
-    if (save(c, h, &e)) log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
+    if (save(r, h, &e)) log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
 }
 
 /* ---- in memory ---- */
@@ -62,22 +75,22 @@ static void history_free(struct history *h) {
     free(h);
 }
 
-void recovery_free(struct catalog *c) {
-    for (struct history *h = c->recovery.histories, *next; h; h = next) {
+void recovery_free(struct recovery *r) {
+    for (struct history *h = r->histories, *next; h; h = next) {
         next = h->next;
         history_free(h);
     }
-    c->recovery.histories = NULL;
+    r->histories = NULL;
 }
 
-static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name,
+static struct history *history_new(struct recovery *r, uint32_t id, const char *keyspace, const char *name,
                                    struct err *e) {
     struct history *h = calloc(1, sizeof *h);
     if (h)
         *h = (struct history){
             .id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name),
-            .next = c->recovery.histories};
-    if (h && h->keyspace && h->name) return c->recovery.histories = h;
+            .next = r->histories};
+    if (h && h->keyspace && h->name) return r->histories = h;
     if (h) history_free(h);
     err_nomem(e);
     return NULL;
@@ -93,8 +106,8 @@ static int add_version(struct history *h, int64_t from_us, struct slice form, st
     return 0;
 }
 
-static struct history *of_table(struct catalog *c, uint32_t table) {
-    struct history *h = c->recovery.histories;
+static struct history *of_table(struct recovery *r, uint32_t table) {
+    struct history *h = r->histories;
     while (h && (h->table != table || h->unwanted)) h = h->next;
     return h;
 }
@@ -104,20 +117,21 @@ static bool is_of(const struct history *h, uint32_t lineage) {
     return h->lineage == lineage && h->begun && !h->unwanted;
 }
 
-int64_t recovery_earliest(struct catalog *c, const struct history *of) {
-    int64_t since = INT64_MAX, window = now_us(c) - c->recovery.window_us;
-    for (const struct history *h = c->recovery.histories; h; h = h->next) {
-        int64_t own = is_of(h, of->lineage) ? eng_history_since(c->eng, h->id) : INT64_MAX;
+int64_t recovery_earliest(struct recovery *r, const struct history *of) {
+    int64_t since = INT64_MAX, window = now_us(r) - r->window_us;
+    for (const struct history *h = r->histories; h; h = h->next) {
+        int64_t own = is_of(h, of->lineage) ? eng_history_since(r->objects->eng, h->id) : INT64_MAX;
         if (own < since) since = own;
     }
     return since > window ? since : window;
 }
 
-struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us) {
+struct history *recovery_at(struct recovery *r, struct history *newest, int64_t at_us) {
     struct history *best = newest;
-    for (struct history *h = c->recovery.histories; h; h = h->next) {
+    for (struct history *h = r->histories; h; h = h->next) {
         if (!is_of(h, newest->lineage)) continue;
-        int64_t since = eng_history_since(c->eng, h->id), best_since = eng_history_since(c->eng, best->id);
+        int64_t since = eng_history_since(r->objects->eng, h->id);
+        int64_t best_since = eng_history_since(r->objects->eng, best->id);
         bool closer = best_since > at_us ? since < best_since : since <= at_us && since > best_since;
         if (closer) best = h;
     }
@@ -130,15 +144,16 @@ struct slice recovery_form(const struct history *h, int64_t at_us) {
     return h->versions[i].form;
 }
 
-struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name) {
+struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name) {
+    struct objects *o = r->objects;
     struct history *last = NULL;
-    const struct entry *ks = entry_find(c, &keyspace_kind, 0, keyspace), *x = NULL;
-    if (ks && !(x = entry_find(c, &table_kind, ks->id, name))) x = entry_find_deleting(c, &table_kind, ks->id, name);
-    struct history *own = x ? of_table(c, x->id) : NULL;
+    const struct entry *ks = entry_find(o, &keyspace_kind, 0, keyspace), *x = NULL;
+    if (ks && !(x = entry_find(o, &table_kind, ks->id, name))) x = entry_find_deleting(o, &table_kind, ks->id, name);
+    struct history *own = x ? of_table(r, x->id) : NULL;
     if (x) return own && own->begun ? own : NULL;
-    for (struct history *h = c->recovery.histories; h; h = h->next) {
+    for (struct history *h = r->histories; h; h = h->next) {
         bool named = strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
-        bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(c, h);
+        bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(r, h);
         if (there && named && (!last || h->gone_us > last->gone_us)) last = h;
     }
     return last;
@@ -151,8 +166,8 @@ struct wishes {
     int64_t gc_grace;
 };
 
-static struct wishes wishes_of(struct catalog *c, const struct entry *x) {
-    const struct object_place at = entry_place(c, x);
+static struct wishes wishes_of(struct recovery *r, const struct entry *x) {
+    const struct object_place at = entry_place(r->objects, x);
     struct wishes w = {0};
     struct arena a;
     struct err e = {0};
@@ -163,70 +178,72 @@ static struct wishes wishes_of(struct catalog *c, const struct entry *x) {
     return w;
 }
 
-static void begin(struct catalog *c, struct entry *x, bool fresh) {
+static void begin(struct recovery *r, struct entry *x, bool fresh) {
+    struct objects *o = r->objects;
     struct err e = {0};
     uint32_t id;
-    struct history *h = entry_next_id(c, &id, &e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, &e);
+    struct history *h = entry_next_id(o, &id, &e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, &e);
     if (h) h->table = h->lineage = x->id;
-    if (h && fresh && save(c, h, &e) == 0 && eng_history_begin(c->eng, x->storage, id, false, &e) == 0 &&
-        add_version(h, eng_history_since(c->eng, id), x->form, &e) == 0) {
-        assert(eng_history_since(c->eng, id) != INT64_MAX); /* W1 */
+    if (h && fresh && save(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, &e) == 0 &&
+        add_version(h, eng_history_since(o->eng, id), x->form, &e) == 0) {
+        assert(eng_history_since(o->eng, id) != INT64_MAX); /* W1 */
         h->begun = true;
         x->history = id;
-        save_or_say(c, h);
+        save_or_say(r, h);
     }
     if (e.set) log_warn("the history of %s is not begun yet: %s", x->name, e.text);
-    pthread_cond_broadcast(&c->recovery.keep);
+    pthread_cond_broadcast(&r->work);
 }
 
 /* Gives up all histories of the table's lineage, also those before a TRUNCATE. */
-static void give_up(struct catalog *c, struct entry *x) {
-    eng_history_end(c->eng, x->storage);
+static void give_up(struct recovery *r, struct entry *x) {
+    eng_history_end(r->objects->eng, x->storage);
     x->history = 0;
-    for (struct history *h = c->recovery.histories; h; h = h->next) {
+    for (struct history *h = r->histories; h; h = h->next) {
         if (h->lineage != x->id || h->unwanted) continue;
         h->unwanted = true;
         h->table = 0;
-        save_or_say(c, h);
+        save_or_say(r, h);
     }
-    pthread_cond_broadcast(&c->recovery.keep);
+    pthread_cond_broadcast(&r->work);
 }
 
-static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
-    struct history *h = of_table(c, x->id);
+static void follow_table(struct recovery *r, struct entry *x, bool fresh) {
+    struct objects *o = r->objects;
+    struct history *h = of_table(r, x->id);
     if (x->restored_from && x->status != SCHEMA_RESTORING) { /* the restore has ended: erase its plan */
         uint8_t key[KEY_MAX];
         struct err e = {0};
-        if (eng_meta_delete(c->eng, record_name("restore/", x->id, key), &e))
+        if (eng_meta_delete(o->eng, record_name("restore/", x->id, key), &e))
             log_warn("the plan of a restore stays: %s", e.text);
     }
     if (entry_is_gone(x) && h && !h->begun) {
-        give_up(c, x);
+        give_up(r, x);
     } else if (entry_is_gone(x) && h) {
-        eng_history_end(c->eng, x->storage);
-        h->gone_us = now_us(c);
+        eng_history_end(o->eng, x->storage);
+        h->gone_us = now_us(r);
         h->table = 0;
-        save_or_say(c, h);
+        save_or_say(r, h);
     }
     if (x->status != SCHEMA_ACTIVE) return;
-    struct wishes w = wishes_of(c, x);
-    if (h) eng_table_set(c->eng, h->id, w.gc_grace);
-    if (!w.wanted && h) give_up(c, x);
-    else if (w.wanted && !h) begin(c, x, fresh);
+    struct wishes w = wishes_of(r, x);
+    if (h) eng_table_set(o->eng, h->id, w.gc_grace);
+    if (!w.wanted && h) give_up(r, x);
+    else if (w.wanted && !h) begin(r, x, fresh);
     else if (w.wanted && h->begun && !slice_eq(h->versions[h->n_versions - 1].form, x->form)) {
         struct err e = {0};
-        if (add_version(h, now_us(c), x->form, &e))
+        if (add_version(h, now_us(r), x->form, &e))
             log_error("the history of %s does not know its new definition: %s", x->name, e.text);
-        else save_or_say(c, h);
+        else save_or_say(r, h);
     }
-    if (w.wanted && (h = of_table(c, x->id))) eng_table_set(c->eng, h->id, w.gc_grace);
+    if (w.wanted && (h = of_table(r, x->id))) eng_table_set(o->eng, h->id, w.gc_grace);
 }
 
-void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
-    if (x->kind == &table_kind) follow_table(c, x, fresh);
-    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < c->objects.n_entries; i++) {
-        struct entry *y = c->objects.entries[i];
-        if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(c, y, false);
+void recovery_follow(struct recovery *r, struct entry *x, bool fresh) {
+    if (x->kind == &table_kind) follow_table(r, x, fresh);
+    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < r->objects->n_entries; i++) {
+        struct entry *y = r->objects->entries[i];
+        if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(r, y, false);
     }
 }
 
@@ -234,16 +251,17 @@ void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
 
 /* Begins a history for the new storage id. It is recorded as unwanted, so that a restart frees
  * it unless the batch with the table's record follows. */
-static struct history *begin_at(struct catalog *c, const struct entry *x, uint32_t storage, struct err *e) {
+static struct history *begin_at(struct recovery *r, const struct entry *x, uint32_t storage, struct err *e) {
+    struct objects *o = r->objects;
     uint32_t id;
-    struct history *h = entry_next_id(c, &id, e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, e);
+    struct history *h = entry_next_id(o, &id, e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, e);
     if (!h) return NULL;
     h->lineage = x->id;
     h->unwanted = true;
-    if (save(c, h, e) || eng_history_begin(c->eng, storage, id, false, e) ||
-        add_version(h, eng_history_since(c->eng, id), x->form, e))
+    if (save(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
+        add_version(h, eng_history_since(o->eng, id), x->form, e))
         return NULL;
-    eng_table_set(c->eng, id, wishes_of(c, x).gc_grace);
+    eng_table_set(o->eng, id, wishes_of(r, x).gc_grace);
     return h;
 }
 
@@ -256,17 +274,17 @@ static int add_record(struct recovery_turn *turn, const struct history *h, struc
     return buf_failed(b) ? err_nomem(e) : 0;
 }
 
-int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) {
-    *turn = (struct recovery_turn){.old = of_table(c, x->id)};
+    *turn = (struct recovery_turn){.old = of_table(r, x->id)};
     for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
     if (!turn->old) return 0;
     bool begun = turn->old->begun;
-    if (!begun) give_up(c, x); /* its rows are about to be freed */
+    if (!begun) give_up(r, x); /* its rows are about to be freed */
     if (!begun) turn->old = NULL;
-    turn->fresh = begin_at(c, x, storage, e);
+    turn->fresh = begin_at(r, x, storage, e);
     if (!turn->fresh) return -1;
-    int64_t at_us = eng_history_since(c->eng, turn->fresh->id);
+    int64_t at_us = eng_history_since(r->objects->eng, turn->fresh->id);
     assert(at_us != INT64_MAX); /* W1 */
     if (turn->old) {
         turn->old->table = 0;
@@ -279,41 +297,42 @@ int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, st
     return (turn->old && add_record(turn, turn->old, e)) || add_record(turn, turn->fresh, e) ? -1 : 0;
 }
 
-void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done) {
+void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done) {
     for (int i = 0; i < 2; i++) buf_fini(&turn->records[i]);
     if (!turn->old && !turn->fresh) return;
-    eng_history_end(c->eng, storage);
+    eng_history_end(r->objects->eng, storage);
     if (done) {
         x->history = turn->fresh->id;
     } else {
         if (turn->fresh) turn->fresh->unwanted = true, turn->fresh->begun = false, turn->fresh->table = 0;
         if (turn->old) turn->old->table = x->id, turn->old->gone_us = INT64_MAX;
     }
-    pthread_cond_broadcast(&c->recovery.keep);
+    pthread_cond_broadcast(&r->work);
 }
 
-int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
+int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
     uint8_t key[KEY_MAX], value[12];
     store_u32(value, h->id);
     store_u64(value + 4, (uint64_t)at_us);
     x->waits = true;
     x->restored_from = h->id;
     x->restored_at_us = at_us;
-    return eng_meta_put(c->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
+    return eng_meta_put(r->objects->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
 }
 
 /* ---- for the recovery worker ---- */
 
-int recovery_record(struct catalog *c, const struct history *h, struct err *e) { return save(c, h, e); }
+int recovery_record(struct recovery *r, const struct history *h, struct err *e) { return save(r, h, e); }
 
-int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) {
-    if (add_version(h, eng_history_since(c->eng, h->id), x->form, e)) return -1;
-    assert(eng_history_since(c->eng, h->id) != INT64_MAX); /* W1 */
+int recovery_begun(struct recovery *r, struct history *h, struct entry *x, struct err *e) {
+    struct objects *o = r->objects;
+    if (add_version(h, eng_history_since(o->eng, h->id), x->form, e)) return -1;
+    assert(eng_history_since(o->eng, h->id) != INT64_MAX); /* W1 */
     h->begun = true;
-    if (save(c, h, e) == 0) {
+    if (save(r, h, e) == 0) {
         x->history = h->id;
-        entry_touch(c, x);
-        return catalog_publish(c, e);
+        entry_touch(o, x);
+        return objects_publish(o, e);
     }
     h->begun = false;
     free((void *)h->versions[--h->n_versions].form.p);
@@ -321,19 +340,19 @@ int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct
 }
 
 /* Frees the definitions that are older than the one in force at the floor. */
-void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us) {
+void recovery_rolled(struct recovery *r, struct history *h, int64_t floor_us) {
     uint32_t old = 0;
     while (old + 1 < h->n_versions && h->versions[old + 1].from_us <= floor_us) free((void *)h->versions[old++].form.p);
     if (!old) return;
     h->n_versions -= old;
     memmove(h->versions, h->versions + old, h->n_versions * sizeof *h->versions);
-    save_or_say(c, h);
+    save_or_say(r, h);
 }
 
-int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
+int recovery_erase(struct recovery *r, struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
-    if (eng_meta_delete(c->eng, record_name("recovery/", h->id, key), e)) return -1;
-    struct history **at = &c->recovery.histories;
+    if (eng_meta_delete(r->objects->eng, record_name("recovery/", h->id, key), e)) return -1;
+    struct history **at = &r->histories;
     while (*at != h) at = &(*at)->next;
     *at = h->next;
     history_free(h);
@@ -343,7 +362,7 @@ int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
 /* ---- the start ---- */
 
 static int load_history(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
+    struct recovery *r = arg;
     struct rd rd = rd_of(value);
     struct arena a;
     arena_init(&a, 4096, 0);
@@ -353,7 +372,7 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
     uint32_t id = key.n >= 4 ? load_u32(key.p + key.n - 4) : 0,
              lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
     const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
-    struct history *h = history_new(c, id, keyspace, name, e);
+    struct history *h = history_new(r, id, keyspace, name, e);
     int rc = h ? 0 : -1;
     for (uint64_t n = h ? rd_uvarint(&rd) : 0; n && !rd.bad && !rc; n--) {
         int64_t from_us = (int64_t)rd_u64(&rd);
@@ -375,8 +394,8 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
 }
 
 static int load_plan(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
-    struct entry *x = key.n >= 4 ? entry_by_id(c, load_u32(key.p + key.n - 4)) : NULL;
+    struct recovery *r = arg;
+    struct entry *x = key.n >= 4 ? entry_by_id(r->objects, load_u32(key.p + key.n - 4)) : NULL;
     (void)e;
     if (!x || value.n != 12) return 0;
     x->restored_from = load_u32(value.p);
@@ -440,11 +459,11 @@ static int take_plan(void *arg, struct slice key, struct slice value, struct err
     return meta_batch_put(s->batch, key, slice_of(plan, sizeof plan), e);
 }
 
-int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
+int recovery_take_over(struct recovery *r, struct eng *state, const char *keyspace,
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) {
     struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
-    for (struct history *h = c->recovery.histories; h; h = h->next) {
+    for (struct history *h = r->histories; h; h = h->next) {
         uint8_t key[KEY_MAX];
         struct buf value;
         bool unwanted = h->unwanted;
@@ -458,29 +477,30 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
         buf_fini(&value);
         if (rc) return -1;
     }
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
+    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
         uint8_t key[KEY_MAX];
-        const struct entry *x = c->objects.entries[i];
-        bool planned = x->restored_from && !strcmp(entry_place(c, x).keyspace, keyspace);
+        const struct entry *x = r->objects->entries[i];
+        bool planned = x->restored_from && !strcmp(entry_place(r->objects, x).keyspace, keyspace);
         if (planned && meta_batch_delete(b, record_name("restore/", x->id, key), e)) return -1;
     }
     if (eng_meta_scan(state, slice_str("recovery/"), take_history, &s, e)) return -1;
     return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
 }
 
-int recovery_load(struct catalog *c, struct err *e) {
-    if (eng_meta_scan(c->eng, slice_str("recovery/"), load_history, c, e)) return -1;
-    if (eng_meta_scan(c->eng, slice_str("restore/"), load_plan, c, e)) return -1;
-    for (struct history *h = c->recovery.histories; h; h = h->next) {
+int recovery_load(struct recovery *r, struct err *e) {
+    struct objects *o = r->objects;
+    if (eng_meta_scan(o->eng, slice_str("recovery/"), load_history, r, e)) return -1;
+    if (eng_meta_scan(o->eng, slice_str("restore/"), load_plan, r, e)) return -1;
+    for (struct history *h = r->histories; h; h = h->next) {
         if (h->unwanted) continue;
         /* The engine follows the history again (W1). If the table is gone and the record does not
          * say when, it counts as gone now. */
-        struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
+        struct entry *x = h->table ? entry_by_id(o, h->table) : NULL;
         bool there = x && x->kind == &table_kind && !entry_is_gone(x);
         struct err why = {0};
-        if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(c);
+        if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(r);
         if (!there) h->table = 0;
-        if (eng_history_follow(c->eng, there ? x->storage : 0, h->id, &why)) {
+        if (eng_history_follow(o->eng, there ? x->storage : 0, h->id, &why)) {
             log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, why.text);
             h->unwanted = true;
             h->table = 0;
@@ -488,40 +508,39 @@ int recovery_load(struct catalog *c, struct err *e) {
             x->history = h->id;
         }
     }
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        struct entry *x = c->objects.entries[i];
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        struct entry *x = o->entries[i];
         if (x->status == SCHEMA_RESTORING && !x->restored_from)
             entry_fail_with(x, "it is not known what it is restored from");
-        if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(c, x, false);
+        if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(r, x, false);
     }
     return 0;
 }
 
 /* ---- queries ---- */
 
-int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
-    pthread_mutex_lock(&c->lock);
-    const struct history *h = c->recovery.histories;
+int64_t recovery_since(struct recovery *r, uint32_t history) {
+    pthread_mutex_lock(&r->objects->lock);
+    const struct history *h = r->histories;
     while (h && h->id != history) h = h->next;
-    int64_t since = h ? recovery_earliest(c, h) : INT64_MAX;
-    pthread_mutex_unlock(&c->lock);
+    int64_t since = h ? recovery_earliest(r, h) : INT64_MAX;
+    pthread_mutex_unlock(&r->objects->lock);
     return since;
 }
 
-int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery.window_us; }
-
-int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg) {
+int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg) {
+    struct objects *o = r->objects;
     int rc = 0;
-    pthread_mutex_lock(&c->lock);
-    for (const struct history *h = c->recovery.histories; h && !rc; h = h->next) {
-        const struct catalog_history now = {.keyspace = h->keyspace,
+    pthread_mutex_lock(&o->lock);
+    for (const struct history *h = r->histories; h && !rc; h = h->next) {
+        const struct history_report now = {.keyspace = h->keyspace,
                                             .name = h->name,
                                             .begun = h->begun,
                                             .gone_us = h->gone_us,
-                                            .earliest_us = h->begun ? recovery_earliest(c, h) : INT64_MAX,
-                                            .bytes = eng_history_bytes(c->eng, h->id)};
+                                            .earliest_us = h->begun ? recovery_earliest(r, h) : INT64_MAX,
+                                            .bytes = eng_history_bytes(o->eng, h->id)};
         if (!h->unwanted) rc = fn(arg, &now);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
     return rc;
 }

@@ -24,12 +24,11 @@
  */
 #pragma once
 
-#include "engine/engine.h"
-#include "system_schema/objects/schema.h"
+#include "system_schema/objects/objects.h"
+#include "system_schema/recovery/history_report.h"
 
-struct catalog;
-struct entry;
 struct meta_batch;
+struct saved_keyspaces;
 
 enum { RECOVERY_DAY_S = 86400, RECOVERY_WINDOW_S = 35 * RECOVERY_DAY_S };
 
@@ -52,25 +51,49 @@ struct history {
     struct history_version *versions; /* forms of the definition, by time */
 };
 
+/* Ids whose rows belong to no object: stray.c. */
+struct strays {
+    bool looked; /* since the catalogue was read */
+    uint32_t n;
+    uint32_t *ids; /* still to be freed */
+};
+
+/* The context of the room. objects->lock guards it (C1). */
+struct recovery {
+    struct objects *objects;
+    struct history *histories;
+    int64_t window_us;   /* how far back tables can be restored */
+    pthread_cond_t work; /* there is work for the recovery worker, or it is to end */
+    bool has_worker, closing;
+    pthread_t worker;
+    struct strays strays; /* used by the recovery worker */
+    struct saved_keyspaces *saved;
+};
+
+int recovery_init(struct recovery *r, struct objects *o, int64_t window_s, struct err *e) MUST_CHECK;
+/* Call recovery_stop before. */
+void recovery_fini(struct recovery *r);
+
 /* ---- the lock is held ---- */
 
 /* At the start, after the entries are loaded. */
-int recovery_load(struct catalog *c, struct err *e) MUST_CHECK;
+int recovery_load(struct recovery *r, struct err *e) MUST_CHECK;
 /* Call after the entry was recorded and before its change is visible. fresh: it holds no rows.
  * Also for keyspaces: a dropped one ends the histories of its tables. */
-void recovery_follow(struct catalog *c, struct entry *x, bool fresh);
+void recovery_follow(struct recovery *r, struct entry *x, bool fresh);
 /* The newest history of the table of that name, or, if there is no such table, of the last one
  * that had the name. NULL: none. */
-struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name);
+struct history *recovery_find(struct recovery *r, const char *keyspace, const char *name);
 /* The history of newest's lineage that covers the moment. */
-struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us);
+struct history *recovery_at(struct recovery *r, struct history *newest, int64_t at_us);
 /* The first moment to which tables of h's lineage can be restored. */
-int64_t recovery_earliest(struct catalog *c, const struct history *h);
+int64_t recovery_earliest(struct recovery *r, const struct history *h);
 /* The definition's form at a moment. */
 struct slice recovery_form(const struct history *h, int64_t at_us);
 /* Records the source of the restore, before the entry itself is recorded. */
-int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) MUST_CHECK;
-void recovery_free(struct catalog *c);
+int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, int64_t at_us,
+                  struct err *e) MUST_CHECK;
+void recovery_free(struct recovery *r);
 /* A table gets a new, empty storage id: its history ends, and one for the new id begins. The
  * caller records changes together with the table, in one batch, and then calls
  * recovery_turn_end, also if that failed. */
@@ -81,10 +104,10 @@ struct recovery_turn {
     uint8_t keys[2][16];
     struct buf records[2];
 };
-int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn,
+int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn,
                         struct err *e) MUST_CHECK;
 /* storage: the storage id that is given up: the old one if done, else the new one. */
-void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
+void recovery_turn_end(struct recovery *r, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
 /* Calls fn for the histories in a saved state (recovery/saved.c) of a keyspace's tables,
  * including dropped ones. */
 int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e),
@@ -92,17 +115,48 @@ int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void 
 /* Replaces the keyspace's histories, which are freed, by those of the saved state. id_of: maps a
  * history's id in the state to its id in this store. Restores that were under way in the state
  * go on. */
-int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace,
+int recovery_take_over(struct recovery *r, struct eng *state, const char *keyspace,
                        uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg, struct meta_batch *b,
                        struct err *e) MUST_CHECK;
 /* Used by the recovery worker. Each writes the history's record. */
-int recovery_record(struct catalog *c, const struct history *h, struct err *e) MUST_CHECK;
-int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
-void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us);
+int recovery_record(struct recovery *r, const struct history *h, struct err *e) MUST_CHECK;
+int recovery_begun(struct recovery *r, struct history *h, struct entry *x, struct err *e) MUST_CHECK;
+void recovery_rolled(struct recovery *r, struct history *h, int64_t floor_us);
 /* Frees the history and erases its record. */
-int recovery_erase(struct catalog *c, struct history *h, struct err *e) MUST_CHECK;
+int recovery_erase(struct recovery *r, struct history *h, struct err *e) MUST_CHECK;
 
 /* ---- the lock is not held ---- */
 
-int recovery_start(struct catalog *c, struct err *e) MUST_CHECK;
-void recovery_stop(struct catalog *c);
+int recovery_start(struct recovery *r, struct err *e) MUST_CHECK;
+void recovery_stop(struct recovery *r);
+/* The first moment to which a table with that history can be restored; INT64_MAX: the history no
+ * longer exists. */
+int64_t recovery_since(struct recovery *r, uint32_t history);
+/* Calls fn for every history; it must not call the catalogue. */
+int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg);
+
+/* ---- saved.c: keyspaces of saved states ---- */
+
+struct saved_keyspaces *saved_keyspaces_new(struct recovery *r) MUST_CHECK;
+/* Ends the thread; frees the spares' memory, not what they take in the store. */
+void saved_keyspaces_free(struct saved_keyspaces *all);
+/* Frees spares in the store that memory does not know, when the catalogue is read. The lock is
+ * held, or no other thread exists yet. */
+int saved_keyspaces_clean(struct recovery *r, struct err *e) MUST_CHECK;
+/* Starts to copy what is needed to put back a state that was saved for one keyspace. */
+void saved_prepare(struct recovery *r, const char *name, const char *keyspace);
+/* Waits until that copy is complete. -1: it failed. */
+int saved_await(struct recovery *r, const char *name, const char *keyspace, struct err *e) MUST_CHECK;
+/* Frees the copy that was made for the state, or (NULL) for all states. */
+void saved_forget(struct recovery *r, const char *name);
+/* Puts the saved keyspace back into the store and leaves everything else as it is. The catalogue
+ * is suspended; resume it as changed. -1: nothing has changed. */
+int saved_put_back(struct recovery *r, const char *name, struct err *e) MUST_CHECK;
+
+/* ---- stray.c; the lock is held ---- */
+
+/* Frees the rows of one id that belongs to no object; the first call searches for such ids.
+ * Releases the lock meanwhile. 1: done, 0: there is none, -1: try again later. */
+int strays_free_one(struct recovery *r);
+/* Call when the catalogue is read again, or closed. */
+void strays_reset(struct strays *s);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
 #include "system_schema/recovery/recovery.h"
 
 enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };
@@ -16,110 +15,114 @@ static void say(const struct history *h, const char *what, const struct err *e) 
 
 /* ---- restoring ---- */
 
-static void restored(struct catalog *c, struct entry *x) {
+static void restored(struct recovery *r, struct entry *x) {
     x->waits = false;
-    pthread_cond_broadcast(&c->moved);
+    pthread_cond_broadcast(&r->objects->moved);
 }
 
 /* Every job returns 1: done; 0: nothing to do; -1: failed, try again later. */
-static int restore_one(struct catalog *c) {
-    struct entry *x = c->objects.busy;
+static int restore_one(struct recovery *r) {
+    struct objects *o = r->objects;
+    struct entry *x = o->busy;
     while (x && !x->waits) x = x->busy_next;
     if (!x) return 0;
-    struct history *h = c->recovery.histories;
+    struct history *h = r->histories;
     while (h && h->id != x->restored_from) h = h->next;
     struct err e = {0};
     if (x->status != SCHEMA_RESTORING) { /* the table is being dropped */
-        restored(c, x);
+        restored(r, x);
         return 1;
     }
     if (!h) {
         entry_fail_with(x, "what it is restored from is gone");
-        restored(c, x);
+        restored(r, x);
         return 1;
     }
     h->users++;
-    pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_restore(c->eng, h->id, x->restored_at_us, x->storage, &e); /* x stays valid while x->waits */
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
+    int rc = eng_history_restore(o->eng, h->id, x->restored_at_us, x->storage, &e); /* x stays valid while x->waits */
+    pthread_mutex_lock(&o->lock);
     h->users--;
     if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the moment is now outside the window */
     else if (rc) {
         say(h, "a table is not restored yet from the history", &e);
         return -1;
     }
-    restored(c, x);
+    restored(r, x);
     return 1;
 }
 
 /* ---- beginning ---- */
 
-static int begin_one(struct catalog *c) {
-    struct history *h = c->recovery.histories;
+static int begin_one(struct recovery *r) {
+    struct objects *o = r->objects;
+    struct history *h = r->histories;
     struct err e = {0};
     while (h && (h->begun || h->unwanted)) h = h->next;
-    struct entry *x = h ? entry_by_id(c, h->table) : NULL;
+    struct entry *x = h ? entry_by_id(o, h->table) : NULL;
     if (!h) return 0;
-    if (!x || recovery_record(c, h, &e)) return -1;
+    if (!x || recovery_record(r, h, &e)) return -1;
     uint32_t storage = x->storage;
     h->users++;
-    pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_begin(c->eng, storage, h->id, true, &e);
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
+    int rc = eng_history_begin(o->eng, storage, h->id, true, &e);
+    pthread_mutex_lock(&o->lock);
     h->users--;
-    x = h->table ? entry_by_id(c, h->table) : NULL;
+    x = h->table ? entry_by_id(o, h->table) : NULL;
     if (!x || h->unwanted) {
-        eng_history_end(c->eng, storage); /* the table or its property is gone meanwhile */
+        eng_history_end(o->eng, storage); /* the table or its property is gone meanwhile */
         return 1;
     }
-    if (!rc) rc = recovery_begun(c, h, x, &e);
+    if (!rc) rc = recovery_begun(r, h, x, &e);
     if (rc) say(h, "the history is not begun yet", &e);
     return rc ? -1 : 1;
 }
 
 /* ---- as the window moves ---- */
 
-static bool is_over(struct catalog *c, const struct history *h) {
-    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(c->clock) - c->recovery.window_us);
+static bool is_over(struct recovery *r, const struct history *h) {
+    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(r->objects->clock) - r->window_us);
 }
 
-static int free_one(struct catalog *c) {
-    struct history **at = &c->recovery.histories;
+static int free_one(struct recovery *r) {
+    struct objects *o = r->objects;
+    struct history **at = &r->histories;
     struct err e = {0};
-    while (*at && (!is_over(c, *at) || (*at)->users)) at = &(*at)->next;
+    while (*at && (!is_over(r, *at) || (*at)->users)) at = &(*at)->next;
     struct history *h = *at;
     if (!h) return 0;
     h->unwanted = true;
     h->users++;
-    pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_drop(c->eng, h->id, &e);
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
+    int rc = eng_history_drop(o->eng, h->id, &e);
+    pthread_mutex_lock(&o->lock);
     h->users--;
-    if (!rc) rc = recovery_erase(c, h, &e);
+    if (!rc) rc = recovery_erase(r, h, &e);
     if (rc) say(h, "the history is not freed yet", &e);
     return rc ? -1 : 1;
 }
 
 /* The moment up to which the history is to be rolled up; INT64_MIN: not yet. It follows the
  * window in steps, so that little is rolled up twice. */
-static int64_t floor_of(struct catalog *c, const struct history *h) {
-    int64_t floor = clock_wall_us(c->clock) - c->recovery.window_us, step = c->recovery.window_us / ROLLS_PER_WINDOW;
-    return h->begun && !is_over(c, h) && floor - eng_history_since(c->eng, h->id) >= step ? floor : INT64_MIN;
+static int64_t floor_of(struct recovery *r, const struct history *h) {
+    int64_t floor = clock_wall_us(r->objects->clock) - r->window_us, step = r->window_us / ROLLS_PER_WINDOW;
+    return h->begun && !is_over(r, h) && floor - eng_history_since(r->objects->eng, h->id) >= step ? floor : INT64_MIN;
 }
 
-static int roll_one(struct catalog *c) {
-    struct history *h = c->recovery.histories;
+static int roll_one(struct recovery *r) {
+    struct objects *o = r->objects;
+    struct history *h = r->histories;
     struct err e = {0};
-    while (h && floor_of(c, h) == INT64_MIN) h = h->next;
+    while (h && floor_of(r, h) == INT64_MIN) h = h->next;
     if (!h) return 0;
-    int64_t floor = floor_of(c, h);
+    int64_t floor = floor_of(r, h);
     h->users++;
-    pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_roll(c->eng, h->id, floor, &e);
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
+    int rc = eng_history_roll(o->eng, h->id, floor, &e);
+    pthread_mutex_lock(&o->lock);
     h->users--;
     if (rc) say(h, "the history is not rolled up", &e);
-    else recovery_rolled(c, h, floor);
+    else recovery_rolled(r, h, floor);
     return rc ? -1 : 1;
 }
 
@@ -127,8 +130,8 @@ static int roll_one(struct catalog *c) {
 
 /* Sleeps until there is work, or it is time to roll histories up; only for a short time if a job
  * failed. */
-static void sleep_between(struct catalog *c, bool failed) {
-    int64_t ms = c->recovery.window_us / ROLLS_PER_WINDOW / 1000;
+static void sleep_between(struct recovery *r, bool failed) {
+    int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
     if (failed || ms < RETRY_MS) ms = RETRY_MS;
     if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
     struct timespec at;
@@ -136,38 +139,40 @@ static void sleep_between(struct catalog *c, bool failed) {
     at.tv_sec += ms / 1000;
     at.tv_nsec += ms % 1000 * 1000000;
     if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&c->recovery.keep, &c->lock, &at);
+    pthread_cond_timedwait(&r->work, &r->objects->lock, &at);
 }
 
 static void *keep(void *arg) {
-    static int (*const jobs[])(struct catalog *c) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
-    struct catalog *c = arg;
-    pthread_mutex_lock(&c->lock);
-    while (!c->closing) {
+    static int (*const jobs[])(struct recovery *r) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
+    struct recovery *r = arg;
+    pthread_mutex_lock(&r->objects->lock);
+    while (!r->closing) {
         int done = 0;
         bool again = false;
-        for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !c->closing; i++) {
-            done = jobs[i](c);
+        for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !r->closing; i++) {
+            done = jobs[i](r);
             again = again || done < 0;
         }
-        if (done <= 0 && !c->closing) sleep_between(c, again);
+        if (done <= 0 && !r->closing) sleep_between(r, again);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&r->objects->lock);
     return NULL;
 }
 
-int recovery_start(struct catalog *c, struct err *e) {
-    if (pthread_create(&c->recovery.worker, NULL, keep, c))
+int recovery_start(struct recovery *r, struct err *e) {
+    r->closing = false;
+    if (pthread_create(&r->worker, NULL, keep, r))
         return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
-    c->recovery.has_worker = true;
+    r->has_worker = true;
     return 0;
 }
 
-void recovery_stop(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    c->closing = true;
-    pthread_cond_broadcast(&c->recovery.keep);
-    pthread_mutex_unlock(&c->lock);
-    if (c->recovery.has_worker) pthread_join(c->recovery.worker, NULL);
-    c->recovery.has_worker = false;
+void recovery_stop(struct recovery *r) {
+    if (!r->has_worker) return;
+    pthread_mutex_lock(&r->objects->lock);
+    r->closing = true;
+    pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->objects->lock);
+    pthread_join(r->worker, NULL);
+    r->has_worker = false;
 }

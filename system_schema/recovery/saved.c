@@ -34,20 +34,21 @@ struct spare {
 };
 
 struct saved_keyspaces {
-    pthread_mutex_t lock; /* guards what follows; taken after the catalogue's lock, never before it */
+    pthread_mutex_t lock; /* guards what follows; objects->lock is taken before it (C2) */
     pthread_cond_t moved;
     struct spare *first;
-    struct catalog *catalog;
+    struct recovery *recovery;
     _Atomic bool stop; /* set under the lock */
     bool has_thread;
     pthread_t thread;
 };
 
-struct saved_keyspaces *saved_keyspaces_new(void) {
+struct saved_keyspaces *saved_keyspaces_new(struct recovery *r) {
     struct saved_keyspaces *all = calloc(1, sizeof *all);
     if (!all) return NULL;
     pthread_mutex_init(&all->lock, NULL);
     pthread_cond_init(&all->moved, NULL);
+    all->recovery = r;
     return all;
 }
 
@@ -80,44 +81,45 @@ static struct slice spare_key(uint32_t id, uint8_t key[SPARE_KEY]) {
     return slice_of(key, SPARE_KEY);
 }
 
-static int free_part(struct catalog *c, char what, uint32_t id, struct err *e) {
+static int free_part(struct recovery *r, char what, uint32_t id, struct err *e) {
+    struct objects *o = r->objects;
     uint8_t key[SPARE_KEY];
-    int rc = what == SPARE_HISTORY ? eng_history_drop(c->eng, id, e) : eng_table_drop(c->eng, id, e);
+    int rc = what == SPARE_HISTORY ? eng_history_drop(o->eng, id, e) : eng_table_drop(o->eng, id, e);
     if (rc) return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "its rows are still written") : -1;
-    return eng_meta_delete(c->eng, spare_key(id, key), e);
+    return eng_meta_delete(o->eng, spare_key(id, key), e);
 }
 
-static void drop_parts(struct catalog *c, struct spare *s) {
+static void drop_parts(struct recovery *r, struct spare *s) {
     struct err e = {0};
     for (uint32_t i = 0; i < s->n; i++)
-        if (free_part(c, s->parts[i].what, s->parts[i].to, &e))
+        if (free_part(r, s->parts[i].what, s->parts[i].to, &e))
             log_warn("the spare of a saved keyspace is freed at the next start: %s", e.text);
     s->n = 0;
     s->ready = false;
 }
 
 struct stray {
-    struct catalog *c;
+    struct recovery *r;
     struct meta_batch found;
 };
 
 static int find_stray(void *arg, struct slice key, struct slice value, struct err *e) {
     struct stray *x = arg;
     if (key.n != SPARE_KEY || value.n != 1) return 0;
-    pthread_mutex_lock(&x->c->saved->lock);
+    pthread_mutex_lock(&x->r->saved->lock);
     bool known = false;
-    for (const struct spare *s = x->c->saved->first; s; s = s->next)
+    for (const struct spare *s = x->r->saved->first; s; s = s->next)
         for (uint32_t i = 0; i < s->n; i++) known = known || s->parts[i].to == load_u32(key.p + 6);
-    pthread_mutex_unlock(&x->c->saved->lock);
+    pthread_mutex_unlock(&x->r->saved->lock);
     return known ? 0 : meta_batch_put(&x->found, key, value, e);
 }
 
-int saved_keyspaces_clean(struct catalog *c, struct err *e) {
-    struct stray x = {.c = c};
+int saved_keyspaces_clean(struct recovery *r, struct err *e) {
+    struct stray x = {.r = r};
     meta_batch_init(&x.found);
-    int rc = eng_meta_scan(c->eng, slice_str("spare/"), find_stray, &x, e);
+    int rc = eng_meta_scan(r->objects->eng, slice_str("spare/"), find_stray, &x, e);
     for (uint32_t i = 0; i < x.found.n && !rc; i++)
-        rc = free_part(c, (char)x.found.changes[i].value.p[0], load_u32(x.found.changes[i].key.p + 6), e);
+        rc = free_part(r, (char)x.found.changes[i].value.p[0], load_u32(x.found.changes[i].key.p + 6), e);
     meta_batch_fini(&x.found);
     return rc;
 }
@@ -125,7 +127,7 @@ int saved_keyspaces_clean(struct catalog *c, struct err *e) {
 /* ---- the keyspace's records in the state ---- */
 
 struct look {
-    struct catalog *c;
+    struct recovery *r;
     struct spare *spare;
     const struct object_kind *kind;
     uint32_t keyspace_id; /* 0: not found yet */
@@ -149,9 +151,9 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
 /* Looks through keyspaces first: the objects in one are recognised by its id. */
 static int look_through(struct look *l, struct err *e) {
     for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
-        for (uint32_t i = 0; i < l->c->objects.n_kinds; i++) {
-            const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', l->c->objects.kinds[i]->tag, '/', 0};
-            l->kind = l->c->objects.kinds[i];
+        for (uint32_t i = 0; i < l->r->objects->n_kinds; i++) {
+            const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', l->r->objects->kinds[i]->tag, '/', 0};
+            l->kind = l->r->objects->kinds[i];
             if (l->kind->in_keyspace == in_keyspace && eng_meta_scan(l->spare->state, slice_str(prefix), look_at, l, e))
                 return -1;
         }
@@ -186,17 +188,18 @@ static int note_rows(struct look *l, const struct record *r, struct err *e) {
 
 static int note_history(void *arg, uint32_t id, struct err *e) { return add_part(arg, SPARE_HISTORY, id, e); }
 
-static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
-    struct look l = {.c = c, .spare = s, .each = note_rows};
-    if (!s->state && !(s->state = eng_state_open(c->eng, s->name, e))) return -1;
+static int make_spare(struct recovery *r, struct spare *s, struct err *e) {
+    struct objects *o = r->objects;
+    struct look l = {.r = r, .spare = s, .each = note_rows};
+    if (!s->state && !(s->state = eng_state_open(o->eng, s->name, e))) return -1;
     if (look_through(&l, e) || recovery_each_saved(s->state, s->keyspace, note_history, s, e)) return -1;
     uint32_t first;
-    pthread_mutex_lock(&c->lock);
-    pthread_mutex_lock(&c->saved->lock);
-    int rc = entry_next_ids(c, s->n, &first, e);
+    pthread_mutex_lock(&o->lock);
+    pthread_mutex_lock(&r->saved->lock);
+    int rc = entry_next_ids(o, s->n, &first, e);
     for (uint32_t i = 0; i < s->n && !rc; i++) s->parts[i].to = first + i;
-    pthread_mutex_unlock(&c->saved->lock);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&r->saved->lock);
+    pthread_mutex_unlock(&o->lock);
     /* The ids are recorded before their rows are copied, so that a restart frees them. */
     struct meta_batch b;
     meta_batch_init(&b);
@@ -204,26 +207,26 @@ static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
         uint8_t key[SPARE_KEY];
         rc = meta_batch_put(&b, spare_key(s->parts[i].to, key), slice_of(&s->parts[i].what, 1), e);
     }
-    if (!rc && b.n) rc = eng_meta_write(c->eng, b.n, b.changes, e);
+    if (!rc && b.n) rc = eng_meta_write(o->eng, b.n, b.changes, e);
     meta_batch_fini(&b);
     if (rc) return -1;
-    for (uint32_t i = 0; i < s->n && !rc && !c->saved->stop; i++) {
+    for (uint32_t i = 0; i < s->n && !rc && !r->saved->stop; i++) {
         const struct part *p = &s->parts[i];
-        rc = p->what == SPARE_ROWS ? eng_ingest(c->eng, p->to, s->state, p->from, e)
-                                   : eng_history_ingest(c->eng, p->to, s->state, p->from, e);
+        rc = p->what == SPARE_ROWS ? eng_ingest(o->eng, p->to, s->state, p->from, e)
+                                   : eng_history_ingest(o->eng, p->to, s->state, p->from, e);
     }
-    if (!rc && !c->saved->stop) return 0;
-    drop_parts(c, s);
+    if (!rc && !r->saved->stop) return 0;
+    drop_parts(r, s);
     return -1;
 }
 
 /* The lock is held, and released meanwhile. */
 static int build(struct saved_keyspaces *all, struct spare *s, struct err *e) {
-    struct catalog *c = all->catalog;
+    struct recovery *r = all->recovery;
     s->building = true;
     s->wanted = false;
     pthread_mutex_unlock(&all->lock);
-    int rc = make_spare(c, s, e);
+    int rc = make_spare(r, s, e);
     pthread_mutex_lock(&all->lock);
     if (rc) s->n = 0;
     s->building = false;
@@ -255,34 +258,32 @@ static struct spare *find_spare(const struct saved_keyspaces *all, const char *n
     return s;
 }
 
-static struct spare *spare_of(struct catalog *c, const char *name, const char *keyspace, struct err *e) {
-    struct spare *s = find_spare(c->saved, name);
+static struct spare *spare_of(struct recovery *r, const char *name, const char *keyspace, struct err *e) {
+    struct spare *s = find_spare(r->saved, name);
     if (s) return s;
     s = calloc(1, sizeof *s);
     if (!s) return err_nomem(e), NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->keyspace, sizeof s->keyspace, "%s", keyspace);
-    s->next = c->saved->first;
-    return c->saved->first = s;
+    s->next = r->saved->first;
+    return r->saved->first = s;
 }
 
-void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace) {
-    struct saved_keyspaces *all = c->saved;
+void saved_prepare(struct recovery *r, const char *name, const char *keyspace) {
+    struct saved_keyspaces *all = r->saved;
     struct err e = {0};
     pthread_mutex_lock(&all->lock);
-    struct spare *s = spare_of(c, name, keyspace, &e);
+    struct spare *s = spare_of(r, name, keyspace, &e);
     if (s) s->wanted = !s->ready;
-    all->catalog = c;
     if (!all->has_thread && !all->stop) all->has_thread = pthread_create(&all->thread, NULL, work, all) == 0;
     pthread_cond_broadcast(&all->moved);
     pthread_mutex_unlock(&all->lock);
 }
 
-int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) {
-    struct saved_keyspaces *all = c->saved;
+int saved_await(struct recovery *r, const char *name, const char *keyspace, struct err *e) {
+    struct saved_keyspaces *all = r->saved;
     pthread_mutex_lock(&all->lock);
-    all->catalog = c;
-    struct spare *s = spare_of(c, name, keyspace, e);
+    struct spare *s = spare_of(r, name, keyspace, e);
     while (s && s->building) pthread_cond_wait(&all->moved, &all->lock);
     int rc = !s ? -1 : s->ready ? 0 : build(all, s, e);
     pthread_mutex_unlock(&all->lock);
@@ -304,10 +305,10 @@ static struct spare *take_spare(struct saved_keyspaces *all, const char *name) {
     return s;
 }
 
-void catalog_saved_forget(struct catalog *c, const char *name) {
+void saved_forget(struct recovery *r, const char *name) {
     struct spare *s;
-    while ((s = take_spare(c->saved, name))) {
-        drop_parts(c, s);
+    while ((s = take_spare(r->saved, name))) {
+        drop_parts(r, s);
         spare_free(s);
     }
 }
@@ -326,22 +327,22 @@ static int add_record(struct meta_batch *b, const struct record *r, struct err *
     return rc;
 }
 
-static bool is_of(struct catalog *c, const struct entry *x, const char *keyspace) {
-    return strcmp(entry_place(c, x).keyspace, keyspace) == 0;
+static bool is_of(struct recovery *r, const struct entry *x, const char *keyspace) {
+    return strcmp(entry_place(r->objects, x).keyspace, keyspace) == 0;
 }
 
-static int take_out(struct catalog *c, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b,
+static int take_out(struct recovery *r, const char *keyspace, uint32_t keyspace_id, struct meta_batch *b,
                     struct err *e) {
     uint32_t id, n = 0;
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        const struct entry *x = c->objects.entries[i];
-        n += x->kind->has_rows && is_of(c, x, keyspace);
+    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
+        const struct entry *x = r->objects->entries[i];
+        n += x->kind->has_rows && is_of(r, x, keyspace);
     }
-    if (entry_next_ids(c, n, &id, e)) return -1;
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        const struct entry *x = c->objects.entries[i];
+    if (entry_next_ids(r->objects, n, &id, e)) return -1;
+    for (uint32_t i = 0; i < r->objects->n_entries; i++) {
+        const struct entry *x = r->objects->entries[i];
         uint8_t key[RECORD_KEY_SIZE];
-        if (!is_of(c, x, keyspace)) continue;
+        if (!is_of(r, x, keyspace)) continue;
         record_key(x->kind->tag, x->id, key);
         if (meta_batch_delete(b, slice_of(key, sizeof key), e)) return -1;
         if (!x->kind->has_rows) continue;
@@ -371,12 +372,12 @@ static int ignore(struct look *l, const struct record *r, struct err *e) {
 
 static uint32_t history_of(const void *arg, uint32_t id) { return part_of(arg, SPARE_HISTORY, id); }
 
-static int put_all(struct catalog *c, struct spare *s, struct meta_batch *b, struct err *e) {
-    struct look l = {.c = c, .spare = s, .each = ignore, .batch = b};
-    if (look_through(&l, e) || take_out(c, s->keyspace, l.keyspace_id, b, e)) return -1;
+static int put_all(struct recovery *r, struct spare *s, struct meta_batch *b, struct err *e) {
+    struct look l = {.r = r, .spare = s, .each = ignore, .batch = b};
+    if (look_through(&l, e) || take_out(r, s->keyspace, l.keyspace_id, b, e)) return -1;
     l.each = put_saved;
-    if (look_through(&l, e) || history_take_over(c, s->state, s->keyspace, b, e)) return -1;
-    if (recovery_take_over(c, s->state, s->keyspace, history_of, s, b, e)) return -1;
+    if (look_through(&l, e) || history_take_over(r->objects, s->state, s->keyspace, b, e)) return -1;
+    if (recovery_take_over(r, s->state, s->keyspace, history_of, s, b, e)) return -1;
     for (uint32_t i = 0; i < s->n; i++) {
         uint8_t key[SPARE_KEY];
         if (meta_batch_delete(b, spare_key(s->parts[i].to, key), e)) return -1;
@@ -384,23 +385,24 @@ static int put_all(struct catalog *c, struct spare *s, struct meta_batch *b, str
     return 0;
 }
 
-int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) {
+int saved_put_back(struct recovery *r, const char *name, struct err *e) {
+    struct objects *o = r->objects;
     struct meta_batch b;
-    pthread_mutex_lock(&c->lock);
-    pthread_mutex_lock(&c->saved->lock);
-    struct spare *s = find_spare(c->saved, name);
+    pthread_mutex_lock(&o->lock);
+    pthread_mutex_lock(&r->saved->lock);
+    struct spare *s = find_spare(r->saved, name);
     bool ready = s && s->ready;
-    pthread_mutex_unlock(&c->saved->lock);
+    pthread_mutex_unlock(&r->saved->lock);
     meta_batch_init(&b);
-    int rc = ready ? put_all(c, s, &b, e)
+    int rc = ready ? put_all(r, s, &b, e)
                    : err_set(e, ERR_OVERLOADED,
                              "The saved state '%s' has just been put back by somebody else; try again", name);
-    if (!rc) rc = eng_meta_write(c->eng, b.n, b.changes, e);
+    if (!rc) rc = eng_meta_write(o->eng, b.n, b.changes, e);
     if (!rc) {
         s->n = 0; /* the parts are tables now */
         s->ready = false;
     }
     meta_batch_fini(&b);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
     return rc;
 }

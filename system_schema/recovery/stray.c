@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/recovery/recovery.h"
 #include "system_schema/recovery/named_ids.h"
 
 struct id_list {
@@ -70,15 +70,16 @@ void strays_reset(struct strays *s) {
     *s = (struct strays){.n = 0};
 }
 
-int strays_free_one(struct catalog *c) {
-    struct strays *s = &c->recovery.strays;
+int strays_free_one(struct recovery *r) {
+    struct objects *o = r->objects;
+    struct strays *s = &r->strays;
     struct err e = {0};
-    if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows and their record */
+    if (!eng_one_writer(o->eng)) return 0; /* another server may have written the rows and their record */
     if (!s->looked) {
         struct id_list found = {0};
-        pthread_mutex_unlock(&c->lock);
-        int failed = find_strays(c->eng, &found, &e);
-        pthread_mutex_lock(&c->lock);
+        pthread_mutex_unlock(&o->lock);
+        int failed = find_strays(o->eng, &found, &e);
+        pthread_mutex_lock(&o->lock);
         if (failed) {
             log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
             free(found.ids);
@@ -90,9 +91,9 @@ int strays_free_one(struct catalog *c) {
     }
     if (!s->n) return 0;
     uint32_t id = s->ids[s->n - 1];
-    pthread_mutex_unlock(&c->lock);
-    int rc = eng_history_drop(c->eng, id, &e); /* rows, marks and log */
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&o->lock);
+    int rc = eng_history_drop(o->eng, id, &e); /* rows, marks and log */
+    pthread_mutex_lock(&o->lock);
     if (rc) {
         log_error("catalog: the rows of id %u, which no object has, are not freed yet: %s", id, e.text);
         return -1;

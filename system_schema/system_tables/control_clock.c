@@ -7,7 +7,7 @@ static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "r
 static const char only_name[] = "server";
 
 YIELDS(control_clock) {
-    struct clock_control *clock = ctx->catalog->clock_control;
+    struct clock_control *clock = context_of(table)->clock_control;
     struct row_out ro;
     if (!clock) return 0;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
@@ -67,7 +67,7 @@ static int read_order(const struct schema_table *t, const struct virtual_change 
 
 /* Sets the state first: a clock that is frozen then keeps exactly the time that is set. */
 WRITES(control_clock) {
-    struct clock_control *clock = ctx->catalog->clock_control;
+    struct clock_control *clock = context_of(table)->clock_control;
     struct order o;
     if (!clock) return err_invalid(ctx->err, "The clock of this server cannot be moved");
     if (read_order(table, change, &o, ctx->err)) return -1;

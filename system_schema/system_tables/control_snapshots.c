@@ -16,7 +16,7 @@ static int emit(void *arg, const char *name, const char *keyspace, int64_t saved
 YIELDS(control_snapshots) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return eng_state_each(ctx->catalog->eng, emit, &ro, ctx->err);
+    return eng_state_each(context_of(table)->objects->eng, emit, &ro, ctx->err);
 }
 
 static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
@@ -28,7 +28,7 @@ static void take_text(struct value v, char *out, size_t size) {
 }
 
 WRITES(control_snapshots) {
-    const struct catalog_states *s = ctx->catalog->states;
+    const struct catalog_states *s = context_of(table)->states;
     struct value name = given(table, change, "name"), back = given(table, change, "put_back"),
                  of = given(table, change, "keyspace_name");
     char text[64], keyspace[64];

@@ -44,12 +44,12 @@ static int refuse_column(const struct input *in, const char *column) {
 /* ---- ddl: the rules ---- */
 
 YIELDS(control_ddl) {
-    struct catalog *c = ctx->catalog;
+    struct ddl *d = context_of(table)->ddl;
     struct row_out ro;
     int rc = row_out_init(&ro, ctx, table, row, arg);
-    pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->ddl.rules.n && rc == 0; i++) {
-        const struct ddl_rule *r = c->ddl.rules.all[i];
+    pthread_mutex_lock(&d->objects->lock);
+    for (uint32_t i = 0; i < d->rules.n && rc == 0; i++) {
+        const struct ddl_rule *r = d->rules.all[i];
         row_out_begin(&ro);
         row_text_copy(&ro, "statement", r->statement);
         row_text_copy(&ro, "keyspace_name", r->keyspace);
@@ -59,31 +59,31 @@ YIELDS(control_ddl) {
         row_bool(&ro, "configured", r->configured);
         rc = row_out_emit(&ro);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&d->objects->lock);
     return rc;
 }
 
 WRITES(control_ddl) {
-    struct catalog *c = ctx->catalog;
+    struct ddl *d = context_of(table)->ddl;
     const struct input in = {ctx, table, change};
     bool failed = false;
     const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed),
                                    text_of(&in, "name", &failed)};
     const char *delay = text_of(&in, "delay", &failed), *failure = text_of(&in, "failure", &failed);
     if (failed || refuse_column(&in, "configured")) return -1;
-    pthread_mutex_lock(&c->lock);
-    int rc = change->kind == VIRTUAL_DELETE ? rules_remove(c, &of, ctx->err)
-                                            : rules_set(c, &of, delay, failure, ctx->err);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&d->objects->lock);
+    int rc = change->kind == VIRTUAL_DELETE ? rules_remove(d, &of, ctx->err)
+                                            : rules_set(d, &of, delay, failure, ctx->err);
+    pthread_mutex_unlock(&d->objects->lock);
     return rc;
 }
 
 /* ---- objects: status and changes under way ---- */
 
-static int emit_object(struct row_out *ro, struct catalog *c, const struct entry *x) {
+static int emit_object(struct row_out *ro, struct objects *o, const struct entry *x) {
     char statement[DDL_STATEMENT_MAX];
-    const struct object_place at = entry_place(c, x);
-    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock); /* wall time of the monotonic clock's zero */
+    const struct object_place at = entry_place(o, x);
+    int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock); /* wall time of the monotonic clock's zero */
     if (entry_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
     row_out_begin(ro);
     row_text_copy(ro, "keyspace_name", at.keyspace);
@@ -108,17 +108,17 @@ static int by_key(const void *pa, const void *pb) {
 }
 
 /* Emits each keyspace and then its objects, in the order of the table's key. */
-static int emit_objects(struct row_out *ro, struct catalog *c) {
-    struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->objects.n_entries + 1, struct entry *);
+static int emit_objects(struct row_out *ro, struct objects *o) {
+    struct entry **all = ARENA_ARRAY(ro->ctx->arena, o->n_entries + 1, struct entry *);
     int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (rc) return rc;
-    if (c->objects.n_entries) memcpy(all, c->objects.entries, c->objects.n_entries * sizeof(struct entry *));
-    qsort(all, c->objects.n_entries, sizeof *all, by_key);
-    for (uint32_t k = 0; k < c->objects.n_entries && rc == 0; k++) {
+    if (o->n_entries) memcpy(all, o->entries, o->n_entries * sizeof(struct entry *));
+    qsort(all, o->n_entries, sizeof *all, by_key);
+    for (uint32_t k = 0; k < o->n_entries && rc == 0; k++) {
         if (all[k]->kind != &keyspace_kind) continue;
-        rc = emit_object(ro, c, all[k]);
-        for (uint32_t i = 0; i < c->objects.n_entries && rc == 0; i++)
-            if (all[i]->keyspace_id == all[k]->id) rc = emit_object(ro, c, all[i]);
+        rc = emit_object(ro, o, all[k]);
+        for (uint32_t i = 0; i < o->n_entries && rc == 0; i++)
+            if (all[i]->keyspace_id == all[k]->id) rc = emit_object(ro, o, all[i]);
     }
     return rc;
 }
@@ -126,10 +126,10 @@ static int emit_objects(struct row_out *ro, struct catalog *c) {
 /* The switch of the partitioner is shown like an object, because it has a delay like one. */
 static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", switch_name[] = "local";
 
-static int emit_switch(struct row_out *ro, struct catalog *c) {
-    const struct partitioner *p = &c->system.partitioner;
-    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock);
-    if (!partitioner_is_switching(c) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
+static int emit_switch(struct row_out *ro, const struct partitioner *p) {
+    const struct objects *o = p->ddl->objects;
+    int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock), due_us = p->ddl->guest.due_us;
+    if (!partitioner_is_switching(p) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", switch_keyspace);
     row_text(ro, "kind", switch_kind);
@@ -137,19 +137,20 @@ static int emit_switch(struct row_out *ro, struct catalog *c) {
     row_text(ro, "status", schema_status_name(SCHEMA_UPDATING));
     row_text(ro, "statement", "UPDATE PARTITIONER");
     row_long(ro, "since", (since + p->since_us) / 1000);
-    row_bool(ro, "held", p->due_us == INT64_MAX);
-    if (p->due_us != INT64_MAX) row_long(ro, "due", (since + p->due_us) / 1000);
+    row_bool(ro, "held", due_us == INT64_MAX);
+    if (due_us != INT64_MAX) row_long(ro, "due", (since + due_us) / 1000);
     if (*p->failure) row_text_copy(ro, "failure", p->failure);
     return row_out_emit(ro);
 }
 
 YIELDS(control_objects) {
     struct row_out ro;
+    const struct system_tables *s = context_of(table);
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    pthread_mutex_lock(&ctx->catalog->lock);
-    int rc = emit_objects(&ro, ctx->catalog);
-    if (rc == 0) rc = emit_switch(&ro, ctx->catalog);
-    pthread_mutex_unlock(&ctx->catalog->lock);
+    pthread_mutex_lock(&s->objects->lock);
+    int rc = emit_objects(&ro, s->objects);
+    if (rc == 0) rc = emit_switch(&ro, &s->partitioner);
+    pthread_mutex_unlock(&s->objects->lock);
     return rc;
 }
 
@@ -160,7 +161,7 @@ struct order {
     enum { LEAVE, HOLD, RELEASE } hold;
 };
 
-static int set_status(struct catalog *c, struct entry *x, const char *text, struct err *e) {
+static int set_status(struct objects *o, struct entry *x, const char *text, struct err *e) {
     static const enum schema_status other = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
     bool active = strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0;
     enum schema_status from = x->status, to = active ? SCHEMA_ACTIVE : other;
@@ -171,22 +172,22 @@ static int set_status(struct catalog *c, struct entry *x, const char *text, stru
     if (entry_is_pending(x) || x->kind != &table_kind)
         return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name,
                            schema_status_name(from));
-    entry_set_status(c, x, to);
-    if (entry_save(c, x, e) == 0) return catalog_publish(c, e);
-    entry_restore_status(c, x, from);
+    entry_set_status(o, x, to);
+    if (entry_save(o, x, e) == 0) return objects_publish(o, e);
+    entry_restore_status(o, x, from);
     return -1;
 }
 
-static int obey(struct catalog *c, struct entry *x, const struct order *o, bool alone, struct err *e) {
+static int obey(struct objects *o, struct entry *x, const struct order *order, bool alone, struct err *e) {
     bool under_way = entry_is_pending(x) && !x->with_keyspace;
-    if (o->status && set_status(c, x, o->status, e)) return -1;
-    if ((o->failure || o->hold != LEAVE) && !under_way)
+    if (order->status && set_status(o, x, order->status, e)) return -1;
+    if ((order->failure || order->hold != LEAVE) && !under_way)
         return alone ? err_invalid(e, "Nothing is under way on %s %s: it is %s%s", x->kind->word, x->name,
                                    schema_status_name(x->status), x->with_keyspace ? ", with its keyspace" : "")
                      : 0;
-    if (o->failure) entry_fail_with(x, *o->failure ? o->failure : NULL);
-    if (o->hold == HOLD) x->due_us = INT64_MAX;
-    if (o->hold == RELEASE) x->due_us = clock_mono_us(c->clock);
+    if (order->failure) entry_fail_with(x, *order->failure ? order->failure : NULL);
+    if (order->hold == HOLD) x->due_us = INT64_MAX;
+    if (order->hold == RELEASE) x->due_us = clock_mono_us(o->clock);
     return 0;
 }
 
@@ -197,29 +198,30 @@ static bool is_meant(const struct order *o, const char *keyspace, const char *ki
            (is_any(o->kind) || strcmp(o->kind, kind) == 0) && (is_any(o->name) || strcmp(o->name, name) == 0);
 }
 
-static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
+static int obey_all(struct system_tables *s, const struct order *o, struct err *e) {
+    struct objects *all = s->objects;
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
-    for (uint32_t i = 0; i < c->objects.n_entries; i++) {
-        struct entry *x = c->objects.entries[i];
-        const struct object_place at = entry_place(c, x);
+    for (uint32_t i = 0; i < all->n_entries; i++) {
+        struct entry *x = all->entries[i];
+        const struct object_place at = entry_place(all, x);
         bool meant = !entry_is_gone(x) && is_meant(o, at.keyspace, x->kind->word, at.name);
         found = found || meant;
-        if (meant && obey(c, x, o, alone, e)) return -1;
+        if (meant && obey(all, x, o, alone, e)) return -1;
     }
-    struct partitioner *p = &c->system.partitioner;
-    bool is_switch = partitioner_is_switching(c) && is_meant(o, switch_keyspace, switch_kind, switch_name);
+    struct partitioner *p = &s->partitioner;
+    bool is_switch = partitioner_is_switching(p) && is_meant(o, switch_keyspace, switch_kind, switch_name);
     if (is_switch && o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
     if (is_switch && o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
-    if (is_switch && o->hold == HOLD) p->due_us = INT64_MAX;
-    if (is_switch && o->hold == RELEASE) p->due_us = clock_mono_us(c->clock);
+    if (is_switch && o->hold == HOLD) s->ddl->guest.due_us = INT64_MAX;
+    if (is_switch && o->hold == RELEASE) s->ddl->guest.due_us = clock_mono_us(all->clock);
     return found || is_switch || !alone
                ? 0
                : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
 }
 
 WRITES(control_objects) {
-    struct catalog *c = ctx->catalog;
+    struct system_tables *s = context_of(table);
     const struct input in = {ctx, table, change};
     bool failed = false;
     struct value held = value_of_column(&in, "held");
@@ -233,9 +235,9 @@ WRITES(control_objects) {
                            table->name);
     if (held.n == VALUE_NULL) return err_invalid(ctx->err, "held is true or false");
     if (!value_is_unset(held)) o.hold = held.n == 1 && *held.p ? HOLD : RELEASE;
-    pthread_mutex_lock(&c->lock);
-    int rc = obey_all(c, &o, ctx->err);
-    pthread_mutex_unlock(&c->lock);
-    if (rc == 0) (void)catalog_step(c); /* so that released changes have ended when this is answered */
+    pthread_mutex_lock(&s->objects->lock);
+    int rc = obey_all(s, &o, ctx->err);
+    pthread_mutex_unlock(&s->objects->lock);
+    if (rc == 0) (void)ddl_step(s->ddl); /* so that released changes have ended when this is answered */
     return rc;
 }

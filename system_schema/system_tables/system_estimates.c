@@ -20,19 +20,19 @@ static uint64_t bytes_of(const struct eng_row *row) {
     return n;
 }
 
-static int sample(const struct virtual_context *ctx, uint32_t storage, int64_t from, int64_t to, struct estimate *out) {
-    struct catalog *c = ctx->catalog;
+static int sample(struct row_out *ro, uint32_t storage, int64_t from, int64_t to, struct estimate *out) {
+    const struct objects *o = context_of(ro->table)->objects;
     const struct eng_scan_spec spec = {.table = storage,
                                        .token_from = from,
                                        .token_to = to,
                                        .statics = true,
                                        .rows = true,
-                                       .now = clock_wall_us(c->clock) / 1000000};
-    struct eng_scan *scan = eng_scan_open(c->eng, ENG_TIER_ANY, &spec, NULL, ctx->err);
+                                       .now = clock_wall_us(o->clock) / 1000000};
+    struct eng_scan *scan = eng_scan_open(o->eng, ENG_TIER_ANY, &spec, NULL, ro->ctx->err);
     struct eng_item item;
     int rc = scan ? 1 : -1;
     *out = (struct estimate){.whole = true};
-    for (uint32_t rows = 0; rc > 0 && (rc = eng_scan_next(scan, &item, ctx->err)) > 0; rows++) {
+    for (uint32_t rows = 0; rc > 0 && (rc = eng_scan_next(scan, &item, ro->ctx->err)) > 0; rows++) {
         if (item.kind == ENG_ITEM_PARTITION && (out->partitions == SAMPLE_PARTITIONS || rows >= SAMPLE_ROWS)) {
             out->whole = false;
             break;
@@ -72,8 +72,7 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const ch
     struct estimate halves[2];
     const struct virtual_patience *p = &ro->ctx->patience;
     if (p->ask && p->ask(p->arg)) return -1;
-    if (sample(ro->ctx, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro->ctx, t->storage, 1, INT64_MAX, &halves[1]))
-        return -1;
+    if (sample(ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro, t->storage, 1, INT64_MAX, &halves[1])) return -1;
     for (; *types; types++)
         for (int half = 0; half < 2; half++)
             if (emit_half(ro, t, *types, &halves[half], half == 0)) return -1;

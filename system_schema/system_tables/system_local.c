@@ -2,8 +2,38 @@
 #include <stdlib.h>
 
 #include "base/ip_address.h"
+#include "base/log.h"
 #include "base/murmur3.h"
+#include "base/random.h"
 #include "system_schema/system_tables/system_table.h"
+
+static const char host_id_key[] = "catalog/host_id";
+
+static int load_host_id(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)key, (void)e;
+    if (value.n == 16) memcpy(arg, value.p, 16);
+    else log_error("catalog: the record of the host id is damaged: this node gets a new one");
+    return 0;
+}
+
+int node_init(struct node *n, const struct node_info *info, struct objects *o, struct arena *a, struct err *e) {
+    n->started_s = clock_wall_us(o->clock) / 1000000;
+    n->info = (struct node_info){.cluster_name = arena_strdup(a, info->cluster_name),
+                                 .datacenter = arena_strdup(a, info->datacenter),
+                                 .rack = arena_strdup(a, info->rack),
+                                 .release_version = arena_strdup(a, info->release_version),
+                                 .cql_version = arena_strdup(a, info->cql_version),
+                                 .listen_address = arena_strdup(a, info->listen_address),
+                                 .port = info->port,
+                                 .peers = arena_strdup(a, info->peers ? info->peers : "none"),
+                                 .region = arena_strdup(a, info->region ? info->region : info->datacenter),
+                                 .account = arena_strdup(a, info->account ? info->account : "111122223333")};
+    /* The host id is a random UUID (version 4), made once per data folder. */
+    if (eng_meta_scan(o->eng, slice_str(host_id_key), load_host_id, n->host_id, e)) return -1;
+    if (n->host_id[6]) return 0;
+    if (random_uuid(n->host_id, e)) return -1;
+    return eng_meta_put(o->eng, slice_str(host_id_key), slice_of(n->host_id, 16), e);
+}
 
 /* ---- the ring: this node and its peers ---- */
 
@@ -23,24 +53,26 @@ void peers_following(const char *listen_address, bool ipv6, uint32_t i, char out
     ip_address_print(&a, out);
 }
 
+static const struct node *node_of(const struct row_out *ro) { return &context_of(ro->table)->node; }
+
 /* The address that the client connected to. The server's own sessions have none. */
-static const char *address_of(const struct virtual_context *ctx) {
-    bool connected = ctx->local_address && *ctx->local_address;
-    return connected ? ctx->local_address : ctx->catalog->system.node.listen_address;
+static const char *address_of(const struct row_out *ro) {
+    const char *address = ro->ctx->local_address;
+    return address && *address ? address : node_of(ro)->info.listen_address;
 }
 
 static int find_peers(struct row_out *ro, struct addresses *out) {
-    const struct catalog *c = ro->ctx->catalog;
-    const char *setting = c->system.node.peers ? c->system.node.peers : "none";
+    const struct node_info *info = &node_of(ro)->info;
+    const char *setting = info->peers;
     struct ip_address own, a;
     char text[IP_ADDRESS_TEXT];
-    bool ipv6 = ip_address_parse(address_of(ro->ctx), &own) && own.n == 16;
+    bool ipv6 = ip_address_parse(address_of(ro), &own) && own.n == 16;
     *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS + 1, const char *)};
     if (!out->all) return -1;
     if (strcmp(setting, "none") == 0) return 0;
     if (strcmp(setting, "keyspaces") == 0) {
         for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
-            peers_following(c->system.node.listen_address, ipv6, i, text);
+            peers_following(info->listen_address, ipv6, i, text);
             if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
         }
         return 0;
@@ -63,7 +95,7 @@ static void put_host_id(struct row_out *ro, const char *address) {
     for (int i = 0; i < 2; i++) {
         b.n = 0;
         buf_u8(&b, (uint8_t)i);
-        buf_put(&b, ro->ctx->catalog->system.host_id, 16);
+        buf_put(&b, node_of(ro)->host_id, 16);
         buf_put_str(&b, address);
         store_u64(id + 8 * i, murmur3_hash(buf_slice(&b)));
     }
@@ -84,7 +116,7 @@ static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
 /* With `keyspaces` the first address is this node's own. A client that connected to another
  * address sees it as a peer with this node's id. */
 static bool is_own(const struct row_out *ro, uint32_t i) {
-    return i == 0 && strcmp(ro->ctx->catalog->system.node.peers, "keyspaces") == 0;
+    return i == 0 && strcmp(node_of(ro)->info.peers, "keyspaces") == 0;
 }
 
 enum { OWN = UINT32_MAX };
@@ -95,7 +127,7 @@ static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i
     uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
     /* Tokens are evenly spaced, from 0 up; Murmur3's wrap around to negative ones. */
     uint64_t value = place * (UINT64_MAX / n);
-    const char *token = partitioner_is_murmur(ro->ctx->catalog)
+    const char *token = partitioner_is_murmur(&context_of(ro->table)->partitioner)
                             ? arena_printf(ro->ctx->arena, "%lld", (long long)value)
                             : arena_printf(ro->ctx->arena, "%llu", (unsigned long long)value);
     if (token) row_texts(ro, "tokens", 1, &token);
@@ -104,38 +136,50 @@ static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i
 
 /* ---- system.local: shows the address that the client connected to ---- */
 
-int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
-    const struct catalog *c = ctx->catalog;
+YIELDS(local) {
+    const struct system_tables *s = context_of(table);
+    const struct node_info *info = &s->node.info;
     struct row_out ro;
     struct addresses peers;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     if (!row_out_wants(&ro, 0, "local")) return 0;
     if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
-    const char *address = address_of(ctx);
+    const char *address = address_of(&ro);
     uint32_t at = reached(&ro, &peers);
     row_out_begin(&ro);
     row_text(&ro, "key", "local");
     row_text(&ro, "bootstrapped", "COMPLETED");
     row_inet(&ro, "broadcast_address", address);
     row_int(&ro, "broadcast_port", 7000);
-    row_text(&ro, "cluster_name", c->system.node.cluster_name);
-    row_text(&ro, "cql_version", c->system.node.cql_version);
-    row_text(&ro, "data_center", c->system.node.datacenter);
-    row_int(&ro, "gossip_generation", (int32_t)c->system.started_s);
+    row_text(&ro, "cluster_name", info->cluster_name);
+    row_text(&ro, "cql_version", info->cql_version);
+    row_text(&ro, "data_center", info->datacenter);
+    row_int(&ro, "gossip_generation", (int32_t)s->node.started_s);
     if (at < peers.n && !is_own(&ro, at)) put_host_id(&ro, address);
-    else row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
+    else row_bytes(&ro, "host_id", slice_of(s->node.host_id, 16));
     row_inet(&ro, "listen_address", address);
     row_int(&ro, "listen_port", 7000);
-    row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(&ro, "partitioner", partitioner_name(c));
-    row_text(&ro, "rack", c->system.node.rack);
-    row_text(&ro, "release_version", c->system.node.release_version);
+    row_text(&ro, "native_protocol_version", s->objects->mode == MODE_CASSANDRA ? "5" : "4");
+    row_text(&ro, "partitioner", partitioner_name(&s->partitioner));
+    row_text(&ro, "rack", info->rack);
+    row_text(&ro, "release_version", info->release_version);
     row_inet(&ro, "rpc_address", address);
-    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->system.node.port);
+    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : info->port);
     row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
     row_text(&ro, "thrift_version", "20.1.0");
     put_token(&ro, &peers, at < peers.n ? at : OWN);
     return row_out_emit(&ro);
+}
+
+/* Only the partitioner may be written. */
+WRITES(local) {
+    const struct schema_column *col = schema_column_find(table, "partitioner");
+    bool alone = change->kind == VIRTUAL_UPDATE && slice_is(value_slice(change->values[0]), "local");
+    for (uint32_t i = 1; i < table->n_columns && alone; i++)
+        alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
+    if (!alone)
+        return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
+    return partitioner_switch(&context_of(table)->partitioner, value_slice(change->values[col->ordinal]), ctx->err);
 }
 
 /* ---- peers ---- */
@@ -144,7 +188,7 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
  * client are all addresses except the one that it connected to; if that is none of them, all
  * except this node's own. */
 YIELDS(peers) {
-    const struct catalog *c = ctx->catalog;
+    const struct node_info *info = &context_of(table)->node.info;
     struct row_out ro;
     struct addresses peers;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
@@ -155,13 +199,13 @@ YIELDS(peers) {
         row_out_begin(&ro);
         row_inet(&ro, "peer", peers.all[i]);
         row_int(&ro, "peer_port", 7000);
-        row_text(&ro, "data_center", c->system.node.datacenter);
-        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(c->system.host_id, 16));
+        row_text(&ro, "data_center", info->datacenter);
+        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(context_of(table)->node.host_id, 16));
         else put_host_id(&ro, peers.all[i]);
         row_inet(&ro, "native_address", peers.all[i]);
-        row_int(&ro, "native_port", c->system.node.port);
-        row_text(&ro, "rack", c->system.node.rack);
-        row_text(&ro, "release_version", c->system.node.release_version);
+        row_int(&ro, "native_port", info->port);
+        row_text(&ro, "rack", info->rack);
+        row_text(&ro, "release_version", info->release_version);
         row_inet(&ro, "rpc_address", peers.all[i]);
         row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
         put_token(&ro, &peers, i);

@@ -45,17 +45,16 @@ static bool has_group(uint32_t n, const struct schema_option *o, const char *gro
     return false;
 }
 
-const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
-                               struct arena *a) {
+const char *stream_arn(const char *account, const struct schema_table *t, const char *region, struct arena *a) {
     const char *label = option_find(t->options, t->n_options, "stream.label");
     if (!label) return NULL;
-    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", region, catalog_node(c)->account,
+    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", region, account,
                         t->keyspace->name, t->name, label);
 }
 
-static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
-    const struct catalog *c = ro->ctx->catalog;
-    const char *arn = catalog_stream_arn(c, t, catalog_node(c)->region, ro->ctx->arena);
+static const char *own_stream_arn(struct row_out *ro, const struct schema_table *t) {
+    const struct node_info *info = &context_of(ro->table)->node.info;
+    const char *arn = stream_arn(info->account, t, info->region, ro->ctx->arena);
     if (!arn && option_find(t->options, t->n_options, "stream.label")) ro->failed = true;
     return arn;
 }
@@ -90,10 +89,20 @@ static const char *time_text(struct row_out *ro, int64_t us) {
     return all;
 }
 
+void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct schema_capacity *out) {
+    int64_t units[2];
+    schema_capacity(t, out);
+    if (out->mode != SCHEMA_PROVISIONED || !scaling || !scaling->units(scaling->arg, t->object, units)) return;
+    out->read_units = units[SCHEMA_READ_CAPACITY];
+    out->write_units = units[SCHEMA_WRITE_CAPACITY];
+    if (out->warm_read < out->read_units) out->warm_read = out->read_units;
+    if (out->warm_write < out->write_units) out->warm_write = out->write_units;
+}
+
 /* Shows the units that auto scaling provides, in place of those of the definition. */
 static void put_scaled_units(struct row_out *ro, const struct schema_table *t, const struct properties *p) {
     struct schema_capacity k;
-    catalog_capacity(ro->ctx->catalog, t, &k);
+    scaled_capacity(context_of(ro->table)->scaling, t, &k);
     for (uint32_t i = 0; i < p->n && k.mode == SCHEMA_PROVISIONED; i++) {
         bool read = strcmp(p->all[i].name, "capacity_mode.read_capacity_units") == 0;
         if (!read && strcmp(p->all[i].name, "capacity_mode.write_capacity_units") != 0) continue;
@@ -111,7 +120,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
     const struct schema_option *own = option_entries(t->options, t->n_options, "custom_properties.", a, &n);
     struct properties p = {.n = n, .all = ARENA_ARRAY(a, n + MORE, struct schema_option)};
     const char *since = arena_printf(a, "%lld", (long long)t->created_ms),
-               *cdc = option_find(t->options, t->n_options, "cdc"), *arn = stream_arn(ro, t);
+               *cdc = option_find(t->options, t->n_options, "cdc"), *arn = own_stream_arn(ro, t);
     if (!own || !p.all || !since) {
         ro->failed = true;
         return;
@@ -127,7 +136,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
     add(&p, "point_in_time_recovery.status", "disabled");
     if (t->history)
         add(&p, "point_in_time_recovery.earliest_restorable_timestamp",
-            time_text(ro, catalog_restorable_since(ro->ctx->catalog, t->history)));
+            time_text(ro, recovery_since(context_of(ro->table)->recovery, t->history)));
     if (until_us) add(&p, "point_in_time_recovery.restorable_until_time", time_text(ro, until_us));
     if (t->default_ttl > 0) add(&p, "ttl.status", "enabled");
     if (arn) {
@@ -144,7 +153,7 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     row_long(ro, "creation_time", t->created_ms);
     row_text(ro, "status", schema_status_name(t->status));
     if (!t->virt) put_custom_properties(ro, t, 0);
-    if (!t->virt) row_text(ro, "latest_stream_arn", stream_arn(ro, t));
+    if (!t->virt) row_text(ro, "latest_stream_arn", own_stream_arn(ro, t));
     return row_out_emit(ro);
 }
 
@@ -169,7 +178,7 @@ static int emit_event(void *arg, const struct history_row *h) {
      * 35 days behind that of earliest_restorable_timestamp. */
     bool restorable = strcmp(h->event, "DROP") == 0 && schema_has_pitr(&t);
     put_custom_properties(ro, &t,
-                          restorable ? h->at_ms * 1000 + catalog_recovery_window_us(ro->ctx->catalog) : 0);
+                          restorable ? h->at_ms * 1000 + context_of(ro->table)->recovery->window_us : 0);
     return row_out_emit(ro);
 }
 
@@ -180,7 +189,7 @@ YIELDS(mcs_tables_history) {
     const struct value *key = ctx->key;
     struct slice s = key ? value_slice(key[0]) : slice_of(NULL, 0);
     const char *keyspace = key && !value_is_null(key[0]) ? (const char *)arena_dup(ctx->arena, s).p : NULL;
-    return history_each(ctx->catalog, keyspace, ctx->arena, emit_event, &ro, ctx->err);
+    return history_each(context_of(table)->objects, keyspace, ctx->arena, emit_event, &ro, ctx->err);
 }
 
 static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {

@@ -137,10 +137,10 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
 
 /* Shows SimpleStrategy in place of Cassandra's LocalStrategy: drivers place no replicas for that
  * one, and some tools then fail. */
-static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name,
+static struct space *make_keyspace(struct arena *a, const struct system_table *all, size_t n_all, const char *name,
                                    int release, struct err *e) {
-    struct schema_keyspace *ks = ARENA_NEW(&c->system.arena, struct schema_keyspace);
-    struct schema_option *replication = ARENA_ARRAY(&c->system.arena, 2, struct schema_option);
+    struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
+    struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
     if (!ks || !replication) {
         err_nomem(e);
         return NULL;
@@ -156,7 +156,7 @@ static struct space *make_keyspace(struct catalog *c, const struct system_table 
     struct space *space = space_new(0, ks, NULL, e);
     for (size_t i = 0; space && i < n_all; i++) {
         if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
-        const struct schema_table *t = make_table(&c->system.arena, &all[i], ks, e);
+        const struct schema_table *t = make_table(a, &all[i], ks, e);
         if (t && tables_edit(&space->space.tables, NULL, t, e) == 0) continue;
         space_unref(space);
         return NULL;
@@ -165,9 +165,9 @@ static struct space *make_keyspace(struct catalog *c, const struct system_table 
 }
 
 /* Lists the tables of system_table.def and those of the layers above. */
-static struct system_table *all_tables(struct catalog *c, size_t *n) {
-    struct system_state *own = &c->system;
-    struct system_table *all = ARENA_ARRAY(&own->arena, ARRAY_LEN(tables) + own->n_tables, struct system_table);
+static struct system_table *all_tables(struct system_tables *s, uint32_t n_more, const struct virtual_table *more,
+                                       struct arena *a, size_t *n) {
+    struct system_table *all = ARENA_ARRAY(a, ARRAY_LEN(tables) + n_more, struct system_table);
     if (!all) return NULL;
     memcpy(all, tables, sizeof tables);
     *n = ARRAY_LEN(tables);
@@ -175,12 +175,13 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
      * only in cassandra mode. */
     for (size_t i = 0; i < *n; i++) {
         struct schema_virtual *virt = &all[i].virt;
-        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (c->mode == MODE_CASSANDRA)) continue;
+        virt->owner = s;
+        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (s->objects->mode == MODE_CASSANDRA)) continue;
         virt->write = NULL;
         virt->erased = false;
     }
-    for (uint32_t i = 0; i < c->system.n_tables; i++) {
-        const struct virtual_table *t = &c->system.tables[i];
+    for (uint32_t i = 0; i < n_more; i++) {
+        const struct virtual_table *t = &more[i];
         all[(*n)++] = (struct system_table){.releases = ALL,
                                             .keyspace = t->keyspace,
                                             .table = t->name,
@@ -193,9 +194,9 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
 }
 
 /* The flags of the tables that this mode and the reported release show. */
-static int releases_shown(const struct catalog *c) {
-    const char *v = c->system.node.release_version;
-    bool keyspaces = c->mode == MODE_KEYSPACES;
+static int releases_shown(const struct system_tables *s) {
+    const char *v = s->node.info.release_version;
+    bool keyspaces = s->objects->mode == MODE_KEYSPACES;
     int more = keyspaces ? KEYSPACES : 0;
     if (strncmp(v, "4.0", 3) == 0) return V40 | more;
     if (*v == '4') return V41 | more;
@@ -203,20 +204,22 @@ static int releases_shown(const struct catalog *c) {
     return V50 | more;
 }
 
-int system_tables_build(struct catalog *c, struct err *e) {
-    int release = releases_shown(c);
+int system_tables_build(struct system_tables *s, uint32_t n_more, const struct virtual_table *more, struct arena *a,
+                        struct err *e) {
+    struct objects *o = s->objects;
+    int release = releases_shown(s);
     size_t n;
-    const struct system_table *all = all_tables(c, &n);
-    if (!all || !(c->system.spaces = ARENA_ARRAY(&c->system.arena, n, struct space *))) return err_nomem(e);
+    const struct system_table *all = all_tables(s, n_more, more, a, &n);
+    if (!all || !(o->system = ARENA_ARRAY(a, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         bool control = strcmp(all[i].keyspace, "system_control") == 0;
-        bool seen = !(all[i].releases & release) || (control && !c->system.control);
-        for (uint32_t j = 0; j < c->system.n && !seen; j++)
-            seen = strcmp(c->system.spaces[j]->space.keyspace->name, all[i].keyspace) == 0;
+        bool seen = !(all[i].releases & release) || (control && !o->has_control);
+        for (uint32_t j = 0; j < o->n_system && !seen; j++)
+            seen = strcmp(o->system[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
-        struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);
+        struct space *space = make_keyspace(a, all, n, all[i].keyspace, release, e);
         if (!space) return -1;
-        c->system.spaces[c->system.n++] = space;
+        o->system[o->n_system++] = space;
     }
     return 0;
 }

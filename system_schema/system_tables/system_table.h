@@ -1,9 +1,31 @@
-/* The functions that yield system tables' rows, one per name in system_table.def. Inside
- * system_schema only. */
+/* The context of the room, and the functions that yield system tables' rows, one per name in
+ * system_table.def. Inside system_schema only. */
 #pragma once
 
-#include "system_schema/catalog_state.h"
+#include "system_schema/ddl/ddl.h"
+#include "system_schema/system_tables/node.h"
+#include "system_schema/system_tables/partitioner.h"
+#include "system_schema/system_tables/provider.h"
 #include "system_schema/system_tables/row_out.h"
+
+struct trace_store;
+
+struct system_tables {
+    struct objects *objects;
+    struct recovery *recovery;
+    struct ddl *ddl;
+    struct node node;
+    struct partitioner partitioner;
+    struct trace_store *traces;            /* or NULL */
+    struct clock_control *clock_control;   /* the server's clock, when it can be moved; or NULL */
+    const struct catalog_states *states;   /* or NULL */
+    const struct catalog_scaling *scaling; /* or NULL */
+};
+/* Makes the system keyspaces, with n tables of layers above. They live in the arena. */
+int system_tables_build(struct system_tables *s, uint32_t n, const struct virtual_table *more, struct arena *a,
+                        struct err *e) MUST_CHECK;
+/* The context, for the functions of a table of this room. */
+static inline struct system_tables *context_of(const struct schema_table *table) { return table->virt->owner; }
 
 #define YIELDS(name) \
     int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
@@ -63,3 +85,7 @@ int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */
 int emit_columns(struct row_out *ro, const struct schema_table *t);
 bool keyspace_is_virtual(const struct schema_keyspace *ks);
+/* As schema_capacity, but units that auto scaling provides replace those of the definition. */
+void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct schema_capacity *out);
+/* The ARN of the table's newest change stream, in the arena. NULL: there is none, or no memory. */
+const char *stream_arn(const char *account, const struct schema_table *t, const char *region, struct arena *a);

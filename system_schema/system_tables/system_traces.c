@@ -58,15 +58,15 @@ static int emit_events(void *arg, const struct trace_session *s) {
 YIELDS(trace_sessions) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    struct catalog *c = ctx->catalog;
-    return trace_store_each(c->system.traces, clock_wall_us(c->clock), ctx->key, emit_session, &ro);
+    const struct system_tables *s = context_of(table);
+    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ctx->key, emit_session, &ro);
 }
 
 YIELDS(trace_events) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    struct catalog *c = ctx->catalog;
-    return trace_store_each(c->system.traces, clock_wall_us(c->clock), ctx->key, emit_events, &ro);
+    const struct system_tables *s = context_of(table);
+    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ctx->key, emit_events, &ro);
 }
 
 /* Refuses writes except deletion: only requests write traces, but as in Cassandra a role with
@@ -77,8 +77,8 @@ static int erase(const struct virtual_context *ctx, const struct schema_table *t
     if (row && events)
         return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name,
                            table->name);
-    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(ctx->catalog->system.traces, events);
-    else if (row || whole) trace_store_delete(ctx->catalog->system.traces, value_slice(change->values[0]), events);
+    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(context_of(table)->traces, events);
+    else if (row || whole) trace_store_delete(context_of(table)->traces, value_slice(change->values[0]), events);
     else return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
     return 0;
 }

@@ -15,8 +15,6 @@
 
 #include "system_schema/objects/schema.h"
 
-struct catalog;
-
 /* A statement that a client prepared. A layer above the catalogue keeps them; the catalogue sees
  * only these fields. */
 struct virtual_prepared {
@@ -34,7 +32,6 @@ struct virtual_patience {
 
 /* The inputs of a yielding function. */
 struct virtual_context {
-    struct catalog *catalog;
     const struct schema *schema;
     struct arena *arena;     /* the request's; values may live there */
     const struct value *key; /* partition key values of the wanted rows (n_partition_key of them); NULL: all */
@@ -74,7 +71,7 @@ struct schema_virtual {
     /* V1. Rows of an ordered table are yielded by ascending primary key, so that a full page ends
      *     the function. For other tables each page yields all rows and sorts them. */
     bool ordered;
-    void *owner; /* the owner of the data, for the functions; NULL: the catalogue */
+    void *owner; /* the owner of the data, for the functions */
 };
 
 /* A system table of a layer above this one, in its own keyspace. Passed to catalog_open; must

@@ -74,16 +74,17 @@ static void world_free(struct world *w) {
 
 static void advance(struct world *w, int64_t ms) {
     w->clock.now_us += ms * 1000;
-    (void)catalog_step(w->catalog);
+    (void)ddl_step(&w->catalog->ddl);
 }
 
 /* The worker may be freeing what a step would have freed. */
 static void wait_until_freed(struct world *w) {
     struct catalog *c = w->catalog;
-    pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->objects.n_entries; i++)
-        while (i < c->objects.n_entries && entry_is_gone(c->objects.entries[i])) pthread_cond_wait(&c->moved, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    struct objects *o = &c->objects;
+    pthread_mutex_lock(&o->lock);
+    for (uint32_t i = 0; i < o->n_entries; i++)
+        while (i < o->n_entries && entry_is_gone(o->entries[i])) pthread_cond_wait(&o->moved, &o->lock);
+    pthread_mutex_unlock(&o->lock);
 }
 
 static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
@@ -325,11 +326,11 @@ static void look_around(void *arg, const struct schema_change *change) {
     s->n_calls++;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += LOCK_HANGS_AFTER;
-    if (pthread_mutex_timedlock(&s->w->catalog->lock, &end)) {
+    if (pthread_mutex_timedlock(&s->w->catalog->objects.lock, &end)) {
         s->n_locked++;
         return;
     }
-    pthread_mutex_unlock(&s->w->catalog->lock);
+    pthread_mutex_unlock(&s->w->catalog->objects.lock);
     if (change->object == s->unfinished) s->n_answered += catalog_outcome(s->w->catalog, s->unfinished, &e) != 1;
 }
 
@@ -415,9 +416,9 @@ static void test_listeners_hear_of_a_failed_creation(void **state) {
     struct world *w = world_new(MODE_KEYSPACES, "none");
     const struct ddl_subject of = {"CREATE TABLE", "ks", "t"};
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    pthread_mutex_lock(&w->catalog->lock);
-    assert_int_equal(rules_set(w->catalog, &of, "100", "no luck", &w->err), 0);
-    pthread_mutex_unlock(&w->catalog->lock);
+    pthread_mutex_lock(&w->catalog->objects.lock);
+    assert_int_equal(rules_set(&w->catalog->ddl, &of, "100", "no luck", &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects.lock);
     unsigned before = w->n_changes;
     assert_int_equal(make_table(w, "ks", "t"), 1);
     assert_int_equal(w->n_changes, before);
@@ -539,7 +540,7 @@ static void test_dropped_keyspace_takes_its_tables_along(void **state) {
     assert_int_equal(make_table(w, "ks", "a"), 1);
     assert_int_equal(make_table(w, "ks", "b"), 1);
     assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
-    (void)catalog_step(w->catalog);
+    (void)ddl_step(&w->catalog->ddl);
     const struct schema *s = catalog_schema(w->catalog);
     assert_null(schema_keyspace_find(s, "ks"));
     schema_unref(s);
@@ -746,14 +747,14 @@ static int count_stored(void *arg, uint32_t id, struct err *e) {
 static void restart_with_strays(struct world *w, uint32_t n[2]) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t"), 1);
-    write_row(w,
-              entry_find(w->catalog, &table_kind, entry_find(w->catalog, &keyspace_kind, 0, "ks")->id, "t")->storage);
+    struct objects *o = &w->catalog->objects;
+    write_row(w, entry_find(o, &table_kind, entry_find(o, &keyspace_kind, 0, "ks")->id, "t")->storage);
     write_row(w, STRAY);
     world_restart(w, MODE_CASSANDRA, "none");
     for (bool done = false; !done; usleep(1000)) {
-        pthread_mutex_lock(&w->catalog->lock);
+        pthread_mutex_lock(&w->catalog->objects.lock);
         done = w->catalog->recovery.strays.looked && !w->catalog->recovery.strays.n;
-        pthread_mutex_unlock(&w->catalog->lock);
+        pthread_mutex_unlock(&w->catalog->objects.lock);
     }
     n[0] = n[1] = 0;
     assert_int_equal(eng_each_stored(w->eng, count_stored, n, &w->err), 0);

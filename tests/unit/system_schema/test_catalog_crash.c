@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "system_schema/catalog.h"
+#include "system_schema/catalog_state.h"
 #include "system_schema/objects/table_event.h"
 
 struct world {
@@ -52,9 +54,9 @@ static uint32_t n_pending(struct catalog *c) {
 
 /* What was dropped is freed, too. */
 static void wait_until_settled(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
-    while (n_pending(c)) pthread_cond_wait(&c->moved, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->objects.lock);
+    while (n_pending(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
+    pthread_mutex_unlock(&c->objects.lock);
 }
 
 /* ---- the script ---- */
@@ -156,7 +158,7 @@ static void check_events(struct world *w, int steps) {
         want[2] += script[i].op == CATALOG_DROP_TABLE ? 1 : script[i].op == CATALOG_DROP_KEYSPACE ? 2 : 0;
     }
     arena_init(&a, 4096, 0);
-    assert_int_equal(history_each(w->catalog, "ks", &a, count_events, have, &w->err), 0);
+    assert_int_equal(history_each(&w->catalog->objects, "ks", &a, count_events, have, &w->err), 0);
     arena_fini(&a);
     for (int i = 0; i < 3; i++)
         if (want[i] != have[i]) fail_msg("%d events of kind %d in the history, not %d", have[i], i, want[i]);

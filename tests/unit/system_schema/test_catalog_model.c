@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 
 enum { KEYSPACES = 2, TABLES = 3, STEPS = 20000, GONE = -1 };
@@ -224,10 +225,10 @@ static bool is_freed(const struct catalog *c) {
 /* What is due has ended, and nothing is being freed while a fault point is armed. */
 static void settle(struct world *w) {
     struct catalog *c = w->catalog;
-    (void)catalog_step(c);
-    pthread_mutex_lock(&c->lock);
-    while (!is_freed(c)) pthread_cond_wait(&c->moved, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    (void)ddl_step(&c->ddl);
+    pthread_mutex_lock(&c->objects.lock);
+    while (!is_freed(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
+    pthread_mutex_unlock(&c->objects.lock);
 }
 
 static int status_of(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name,
@@ -279,10 +280,10 @@ static void set_rule(struct world *w) {
     const struct ddl_subject everything = {"*", "*", "*"};
     w->held = draw(w, 2);
     w->fails = draw(w, 4) == 0;
-    pthread_mutex_lock(&w->catalog->lock);
-    assert_int_equal(rules_set(w->catalog, &everything, w->held ? "held" : "none", w->fails ? "no luck" : "", &w->err),
-                     0);
-    pthread_mutex_unlock(&w->catalog->lock);
+    pthread_mutex_lock(&w->catalog->objects.lock);
+    const char *delay = w->held ? "held" : "none", *failure = w->fails ? "no luck" : "";
+    assert_int_equal(rules_set(&w->catalog->ddl, &everything, delay, failure, &w->err), 0);
+    pthread_mutex_unlock(&w->catalog->objects.lock);
 }
 
 /* Rules are forgotten, with what they said of changes under way; the changes are not. */
@@ -303,15 +304,15 @@ static void release_one(struct world *w) {
     if (!is_pending(o) || o->with_keyspace) return;
     snprintf(keyspace, sizeof keyspace, "k%d", k);
     snprintf(table, sizeof table, "t%d", t);
-    pthread_mutex_lock(&w->catalog->lock);
+    pthread_mutex_lock(&w->catalog->objects.lock);
     for (uint32_t i = 0; i < w->catalog->objects.n_entries; i++) {
         struct entry *x = w->catalog->objects.entries[i];
-        const struct object_place at = entry_place(w->catalog, x);
+        const struct object_place at = entry_place(&w->catalog->objects, x);
         if (!entry_is_gone(x) && strcmp(at.keyspace, keyspace) == 0 &&
             strcmp(at.name, t == TABLES ? keyspace : table) == 0)
             x->due_us = 0;
     }
-    pthread_mutex_unlock(&w->catalog->lock);
+    pthread_mutex_unlock(&w->catalog->objects.lock);
     bool dropped = ks->status == SCHEMA_DELETING && o == ks;
     finish(o, o == ks ? NULL : ks);
     if (dropped) finish_keyspace(&w->m, k);

@@ -107,9 +107,9 @@ static bool is_settled(const struct catalog *c) {
 /* Every change is told by `moved`, also that what was dropped is freed. */
 static void wait_until_settled(struct world *w) {
     struct catalog *c = w->catalog;
-    pthread_mutex_lock(&c->lock);
-    while (!is_settled(c)) pthread_cond_wait(&c->moved, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->objects.lock);
+    while (!is_settled(c)) pthread_cond_wait(&c->objects.moved, &c->objects.lock);
+    pthread_mutex_unlock(&c->objects.lock);
 }
 
 /* ---- statements ---- */

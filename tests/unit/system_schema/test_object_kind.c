@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 
 /* ---- the kind: a note on a table ---- */
@@ -145,13 +146,13 @@ static int drop_table(struct world *w) {
 }
 
 static const struct entry *find(struct world *w, const char *name) {
-    const struct entry *ks = entry_find(w->catalog, &keyspace_kind, 0, "ks");
-    return ks ? entry_find(w->catalog, &note_kind, ks->id, name) : NULL;
+    const struct entry *ks = entry_find(&w->catalog->objects, &keyspace_kind, 0, "ks");
+    return ks ? entry_find(&w->catalog->objects, &note_kind, ks->id, name) : NULL;
 }
 
 static void release(struct world *w) {
     catalog_release_held(w->catalog);
-    (void)catalog_step(w->catalog);
+    (void)ddl_step(&w->catalog->ddl);
 }
 
 static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **state) {
@@ -168,7 +169,7 @@ static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **sta
     struct arena a;
     arena_init(&a, 1024, 0);
     const struct entry *x = find(&w, "n");
-    const struct object_place at = entry_place(w.catalog, x);
+    const struct object_place at = entry_place(&w.catalog->objects, x);
     const struct note *n = x->kind->decode(x->form, &at, &a, &w.err);
     assert_string_equal(n->text, "hello");
     arena_fini(&a);
@@ -204,7 +205,7 @@ static void test_an_object_goes_with_its_keyspace(void **state) {
     assert_int_equal(make_note(&w, "n", "t", "x"), 1);
     assert_int_equal(apply(&w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
     world_restart(&w, "none");
-    (void)catalog_step(w.catalog);
+    (void)ddl_step(&w.catalog->ddl);
     assert_null(find(&w, "n"));
     world_close(&w);
 }

@@ -98,8 +98,7 @@ static int check_row(void *arg, const struct value *values) {
 
 static void yield(struct world *w, const struct schema_table *t, const struct value *key, struct found *f) {
     f->table = t;
-    struct virtual_context ctx = {.catalog = w->catalog,
-                                  .schema = w->schema,
+    struct virtual_context ctx = {.schema = w->schema,
                                   .arena = &w->arena,
                                   .key = key,
                                   .local_address = "127.0.0.1",

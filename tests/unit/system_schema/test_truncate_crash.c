@@ -18,6 +18,7 @@
 
 #include "base/murmur3.h"
 #include "engine/local/eng.h"
+#include "system_schema/catalog.h"
 #include "system_schema/catalog_state.h"
 
 enum { ROWS = 5, LATER = 2 };
@@ -164,11 +165,11 @@ static void child(const char *dir, bool recovery, int64_t nth, int to) {
 }
 
 static bool is_settled(struct world *w) {
-    pthread_mutex_lock(&w->catalog->lock);
+    pthread_mutex_lock(&w->catalog->objects.lock);
     bool settled = true;
     for (const struct entry *x = w->catalog->objects.busy; x; x = x->busy_next)
         settled = settled && !entry_is_gone(x) && x->status != SCHEMA_RESTORING;
-    pthread_mutex_unlock(&w->catalog->lock);
+    pthread_mutex_unlock(&w->catalog->objects.lock);
     return settled;
 }
 

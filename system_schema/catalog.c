@@ -1,0 +1,181 @@
+/* Opens the rooms of the catalogue in their order, and passes calls of other rooms on to them. */
+#include "system_schema/catalog.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+static int set_kinds(struct objects *o, uint32_t n, const struct object_kind *const *more, struct arena *a,
+                     struct err *e) {
+    static const struct object_kind *const own[] = {
+#define KIND(name) &name##_kind,
+#include "system_schema/objects/object_kind.def"
+#undef KIND
+    };
+    o->kinds = ARENA_ARRAY(a, ARRAY_LEN(own) + n, const struct object_kind *);
+    if (!o->kinds) return err_nomem(e);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) o->kinds[o->n_kinds++] = own[i];
+    for (uint32_t i = 0; i < n; i++) o->kinds[o->n_kinds++] = more[i];
+    return 0;
+}
+
+static int start(struct catalog *c, struct err *e) {
+    return ddl_start(&c->ddl, e) || recovery_start(&c->recovery, e) ? -1 : 0;
+}
+
+static int open_rooms(struct catalog *c, const struct catalog_options *o, struct err *e) {
+    struct system_tables *t = &c->tables;
+    *t = (struct system_tables){.objects = &c->objects,
+                                .recovery = &c->recovery,
+                                .ddl = &c->ddl,
+                                .traces = o->traces,
+                                .clock_control = o->clock_control};
+    if (node_init(&t->node, &o->node, &c->objects, &c->arena, e)) return -1;
+    c->objects.region = t->node.info.region;
+    c->ddl.datacenter = t->node.info.datacenter;
+    if (system_tables_build(t, o->n_tables, o->tables, &c->arena, e) || system_keyspaces_load(&c->ddl, e)) return -1;
+    pthread_mutex_lock(&c->objects.lock);
+    int rc = ddl_read(&c->ddl, e) || partitioner_load(&t->partitioner, &c->ddl, e) ? -1 : 0;
+    pthread_mutex_unlock(&c->objects.lock);
+    if (rc) return -1;
+    ddl_move(&c->ddl);
+    return start(c, e);
+}
+
+struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
+    struct catalog *c = calloc(1, sizeof *c);
+    if (!c) {
+        err_nomem(e);
+        return NULL;
+    }
+    arena_init(&c->arena, 64 * 1024, 0);
+    objects_init(&c->objects);
+    c->objects.eng = o->eng;
+    c->objects.clock = o->clock;
+    c->objects.mode = o->mode;
+    c->objects.has_control = o->control;
+    const char *delay = o->ddl_delay ? arena_strdup(&c->arena, o->ddl_delay) : NULL,
+               *rules = o->ddl_rules ? arena_strdup(&c->arena, o->ddl_rules) : NULL;
+    if (recovery_init(&c->recovery, &c->objects, o->recovery_window_s, e) ||
+        ddl_init(&c->ddl, &c->objects, &c->recovery, delay, rules, e) ||
+        set_kinds(&c->objects, o->n_kinds, o->kinds, &c->arena, e))
+        goto failed;
+    c->ddl.quota = o->quota;
+    if (open_rooms(c, o, e)) goto failed;
+    return c;
+failed:
+    catalog_close(c);
+    return NULL;
+}
+
+void catalog_close(struct catalog *c) {
+    struct err e = {0};
+    if (eng_meta_watch(c->objects.eng, NULL, NULL, &e)) log_error("catalog: %s", e.text);
+    if (c->recovery.saved) saved_keyspaces_free(c->recovery.saved);
+    c->recovery.saved = NULL;
+    catalog_suspend(c);
+    recovery_fini(&c->recovery);
+    objects_fini(&c->objects);
+    ddl_fini(&c->ddl);
+    arena_fini(&c->arena);
+    free(c);
+}
+
+void catalog_suspend(struct catalog *c) {
+    ddl_stop(&c->ddl);
+    recovery_stop(&c->recovery);
+}
+
+int catalog_resume(struct catalog *c, bool changed, struct err *e) {
+    int rc = 0;
+    pthread_mutex_lock(&c->objects.lock);
+    if (changed) {
+        recovery_free(&c->recovery);
+        rc = ddl_reload(&c->ddl, e) || partitioner_load(&c->tables.partitioner, &c->ddl, e) ? -1 : 0;
+    }
+    uint64_t queued = c->objects.notices.queued;
+    pthread_mutex_unlock(&c->objects.lock);
+    notices_deliver(&c->objects, queued);
+    return start(c, e) ? -1 : rc;
+}
+
+void catalog_clock_moved(struct catalog *c) {
+    pthread_mutex_lock(&c->objects.lock);
+    pthread_cond_broadcast(&c->objects.moved);
+    pthread_cond_broadcast(&c->recovery.work);
+    pthread_mutex_unlock(&c->objects.lock);
+}
+
+/* ---- what the rooms tell ---- */
+
+const struct node_info *catalog_node(const struct catalog *c) { return &c->tables.node.info; }
+enum tally_mode catalog_mode(const struct catalog *c) { return c->objects.mode; }
+const uint8_t *catalog_host_id(const struct catalog *c) { return c->tables.node.host_id; }
+const struct schema *catalog_schema(struct catalog *c) { return objects_schema(&c->objects); }
+
+uint64_t catalog_generation(const struct catalog *c) {
+    return atomic_load_explicit(&c->objects.published.generation, memory_order_acquire);
+}
+
+bool catalog_has_object(struct catalog *c, uint32_t object) {
+    pthread_mutex_lock(&c->objects.lock);
+    const struct entry *x = entry_by_id(&c->objects, object);
+    bool there = x && !entry_is_gone(x);
+    pthread_mutex_unlock(&c->objects.lock);
+    return there;
+}
+
+const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
+                               struct arena *a) {
+    return stream_arn(c->tables.node.info.account, t, region, a);
+}
+
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out) {
+    scaled_capacity(c->tables.scaling, t, out);
+}
+
+int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery.window_us; }
+
+int64_t catalog_restorable_since(struct catalog *c, uint32_t history) { return recovery_since(&c->recovery, history); }
+
+int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct history_report *h), void *arg) {
+    return recovery_each(&c->recovery, fn, arg);
+}
+
+/* ---- what other rooms provide ---- */
+
+void catalog_set_states(struct catalog *c, const struct catalog_states *states) { c->tables.states = states; }
+void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling) { c->tables.scaling = scaling; }
+
+void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) { objects_on_change(&c->objects, cb, arg); }
+void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
+    objects_off_change(&c->objects, cb, arg);
+}
+
+/* ---- DDL and saved states ---- */
+
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out,
+                  uint32_t *unfinished, struct err *e) {
+    return ddl_apply(&c->ddl, change, out, unfinished, e);
+}
+
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
+    return ddl_outcome(&c->ddl, unfinished, e);
+}
+
+void catalog_release_held(struct catalog *c) { ddl_release_held(&c->ddl); }
+
+void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace) {
+    saved_prepare(&c->recovery, name, keyspace);
+}
+
+int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) {
+    return saved_await(&c->recovery, name, keyspace, e);
+}
+
+void catalog_saved_forget(struct catalog *c, const char *name) { saved_forget(&c->recovery, name); }
+
+int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) {
+    return saved_put_back(&c->recovery, name, e);
+}

@@ -1,0 +1,140 @@
+/* The context of the room: statements that change the schema, and the changes that are under way.
+ *
+ * Life of a change: ddl_apply checks a statement, records the object in its new status and answers.
+ * The rules give it a delay. When that is over the worker (worker.c) records the final status and
+ * shows it to clients. start.c resumes unfinished changes after a start. Inside system_schema only.
+ */
+#pragma once
+
+#include "system_schema/ddl/change.h"
+#include "system_schema/ddl/ddl_rule.h"
+#include "system_schema/recovery/recovery.h"
+
+enum { FAILURES_KEPT = 64 };
+
+/* The error of a failed change, kept for the client that waits for its outcome. */
+struct ddl_failure {
+    uint32_t id; /* the object's; 0: none */
+    char words[DDL_WORDS_MAX];
+};
+
+/* A change that is no object's, and that the worker ends like one: a switch of the partitioner. */
+struct ddl_guest {
+    int64_t due_us; /* monotonic; set by its owner. INT64_MAX: held, or none is under way */
+    /* Ends the change that is due, and sets due_us. The lock is held. */
+    void (*step)(void *arg, int64_t now_us);
+    void *arg;
+};
+
+/* objects->lock guards all fields except noticed (C1). */
+struct ddl {
+    struct objects *objects;
+    struct recovery *recovery;
+    struct catalog_quota quota;
+    const char *datacenter; /* this server's */
+    const char *delay, *rule_text; /* the configuration's */
+    struct ddl_rules rules;
+    uint32_t n_failures; /* ever */
+    struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
+    struct ddl_guest guest;
+    atomic_bool noticed; /* another server on the store has changed a record */
+    uint32_t n_reloads;
+    bool has_worker, closing;
+    pthread_t worker;
+};
+
+/* delay and rule_text, which may be NULL, must outlive it. */
+int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *delay, const char *rule_text,
+             struct err *e) MUST_CHECK;
+void ddl_fini(struct ddl *d);
+
+/* Checks the change against the current state, persists it and starts it. 1: done, and *out is
+ * the change to report to the client; 0: nothing to do (IF [NOT] EXISTS), and *out is filled,
+ * too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode the client gets
+ * its answer at once. In cassandra mode it gets it when the object has its final status: until
+ * then *unfinished is the id to pass to ddl_outcome; 0: the change is finished. Waits for
+ * the disk: do not call it on an event loop. */
+int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
+              struct err *e) MUST_CHECK;
+/* The state of a change that *unfinished named: 1, under way; 0, done; -1 with ERR_SERVER,
+ * failed, which happens only by a rule of system_control. */
+int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) MUST_CHECK;
+
+/* ---- start.c: what is recorded is read; the lock is held ---- */
+
+/* Reads everything that is recorded and publishes it. */
+int ddl_read(struct ddl *d, struct err *e) MUST_CHECK;
+/* Reads it again after the store was replaced, and queues a notice for each difference. */
+int ddl_reload(struct ddl *d, struct err *e) MUST_CHECK;
+/* Reads the objects again if another server on the store has changed a record. */
+void ddl_look_again(struct ddl *d);
+
+/* ---- worker.c: the status changes that follow a statement ---- */
+
+/* Sets the delay and the failure of the change under way, as the rules say. */
+void entry_schedule(struct ddl *d, struct entry *x);
+/* The state of an entry before entry_finish, for undoing it. */
+struct entry_before {
+    enum schema_status status;
+    struct slice form, next;
+    uint32_t replicated;
+};
+/* Ends the change under way in memory, as done or as failed. The caller then saves the entry and
+ * calls one of the other two: undo if saving failed, else keep. */
+void entry_finish(struct ddl *d, struct entry *x, struct entry_before *before);
+void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before *before);
+void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before);
+/* True if the change ends in the same step that begins it. */
+bool entry_is_due_at_once(const struct entry *x);
+/* The statement under way, for example "CREATE TABLE". */
+void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
+/* Ends the changes that are due and frees some deleted objects. Returns the monotonic time when
+ * something is due next; INT64_MAX: nothing is. Takes the lock. */
+int64_t ddl_step(struct ddl *d);
+/* The same without freeing. */
+void ddl_move(struct ddl *d);
+/* Passes a visible table's gc_grace_seconds and dropped columns to the engine. */
+void table_tell_engine(struct objects *o, const struct entry *x);
+int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
+void ddl_stop(struct ddl *d);
+/* Makes every unfinished change go on now, held or not. Changes that start later get the delay of
+ * their rules. Takes the lock. */
+void ddl_release_held(struct ddl *d);
+
+/* ---- truncate.c ---- */
+
+/* Completes truncations that a stop interrupted, so that no table keeps rows that are being
+ * freed. */
+int truncate_resume(struct ddl *d, struct err *e);
+
+/* ---- type.c ---- */
+
+/* Call after a type's definition changed: touches the tables and types that use it, at any
+ * depth. */
+void type_touch_users(struct ddl *d, const struct entry *type);
+
+/* ---- region.c: Regions that ALTER KEYSPACE adds ---- */
+
+/* Spreads the tables that are not in the new Regions yet over the delay of the change under way;
+ * below 0: it is held. Does nothing for other changes. */
+void regions_schedule(struct ddl *d, struct entry *x, int64_t delay_us);
+/* When the next table gets to the new Regions; INT64_MAX: not before the change ends. */
+int64_t regions_next_us(const struct entry *x);
+/* Records and shows the tables that are due. */
+void regions_step(struct ddl *d, struct entry *x, int64_t now_us);
+
+/* ---- system_keyspace.c ---- */
+
+/* Loads the alterations recorded before the start. */
+int system_keyspaces_load(struct ddl *d, struct err *e) MUST_CHECK;
+
+/* ---- rule.c: rules of DDL delays; the lock is held ---- */
+
+/* Loads the configuration's rules, overridden by the rules set at run time. */
+int rules_load(struct ddl *d, struct err *e) MUST_CHECK;
+/* Changes a rule as ddl_rules_prepare does, records it and puts it into effect. */
+int rules_set(struct ddl *d, const struct ddl_subject *of, const char *delay, const char *failure,
+              struct err *e) MUST_CHECK;
+/* Removes the rule of the subject, also one of the configuration. The rule for everything is
+ * reset to the configuration's. */
+int rules_remove(struct ddl *d, const struct ddl_subject *of, struct err *e) MUST_CHECK;

@@ -1,0 +1,189 @@
+/* Reads what is recorded: at the start, and again after the store was put back to a saved state or
+ * another server on the store has changed a record. Unfinished changes go on; clients are notified
+ * of the differences. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "system_schema/ddl/ddl.h"
+#include "system_schema/objects/table_event.h"
+
+/* The engine calls this on any thread, with the store locked. The worker then reads the records
+ * itself. */
+static void note_change(void *arg) {
+    struct ddl *d = arg;
+    atomic_store(&d->noticed, true);
+    pthread_cond_broadcast(&d->objects->moved);
+}
+
+int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *delay, const char *rule_text,
+             struct err *e) {
+    *d = (struct ddl){.objects = o, .recovery = r, .guest = {.due_us = INT64_MAX}};
+    d->delay = delay ? delay : "none";
+    d->rule_text = rule_text ? rule_text : "";
+    if (random_bytes(&d->rules.random, sizeof d->rules.random, e)) return -1;
+    return eng_meta_watch(o->eng, note_change, d, e);
+}
+
+void ddl_fini(struct ddl *d) { ddl_rules_fini(&d->rules); }
+
+/* ---- reading ---- */
+
+/* Continues the changes that were under way when the server stopped, with a new delay. The
+ * objects of a keyspace that is being deleted go with it even if their own records do not say
+ * so. */
+static void resume(struct ddl *d) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        struct entry *x = o->entries[i];
+        const struct entry *ks = x->kind->in_keyspace ? entry_by_id(o, x->keyspace_id) : NULL;
+        bool orphan = ks && (ks->status == SCHEMA_DELETING || entry_is_gone(ks)) && !entry_is_gone(x);
+        if (orphan && x->status != SCHEMA_DELETING) {
+            entry_set_status(o, x, SCHEMA_DELETING);
+            x->with_keyspace = true;
+        }
+        if (orphan && entry_is_gone(ks)) entry_set_status(o, x, SCHEMA_DELETED);
+        else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(d, x);
+    }
+}
+
+static int show(struct ddl *d, struct err *e) {
+    struct objects *o = d->objects;
+    resume(d);
+    if (truncate_resume(d, e) || objects_publish(o, e)) return -1;
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        const struct schema_table *t = o->entries[i]->shown;
+        if (t && t->status != SCHEMA_DELETING) table_tell_engine(d->objects, o->entries[i]);
+    }
+    return 0;
+}
+
+int ddl_read(struct ddl *d, struct err *e) {
+    strays_reset(&d->recovery->strays);
+    if (rules_load(d, e) || saved_keyspaces_clean(d->recovery, e) || entries_load(d->objects, e) ||
+        history_prune(d->objects, e) || recovery_load(d->recovery, e))
+        return -1;
+    return show(d, e);
+}
+
+static int read_objects(struct ddl *d, struct err *e) { return entries_load(d->objects, e) ? -1 : show(d, e); }
+
+/* ---- reading again ---- */
+
+struct before {
+    uint32_t n, next_id;
+    struct entry **entries;
+};
+
+static struct entry *old_of(const struct before *b, uint32_t id) {
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->entries[i]->id == id) return b->entries[i];
+    return NULL;
+}
+
+static bool is_same(const struct entry *a, const struct entry *b) {
+    return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) &&
+           strcmp(a->name, b->name) == 0;
+}
+
+/* An unchanged object keeps its shape number. A changed one gets a number that was not used
+ * before, so that statements compiled for the old definition do not match it. */
+static void set_shapes(struct ddl *d, const struct before *b, bool keep_restores) {
+    struct objects *o = d->objects;
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        struct entry *old = old_of(b, o->entries[i]->id), *now = o->entries[i];
+        bool same = old && is_same(old, now);
+        now->shape = same ? old->shape : d->n_reloads << 16;
+        if (same && entry_is_pending(now)) { /* it keeps its due time */
+            now->due_us = old->due_us;
+            now->since_us = old->since_us;
+            now->at_once = old->at_once;
+            now->adds_regions = old->adds_regions;
+            now->step_us = old->step_us;
+            now->step_every_us = old->step_every_us;
+            entry_fail_with(now, old->failure);
+        }
+        if (old && keep_restores) { /* the records of the objects do not hold these */
+            now->history = old->history;
+            now->restored_from = old->restored_from;
+            now->restored_at_us = old->restored_at_us;
+        }
+        if (now->shown) entry_touch(o, now);
+    }
+}
+
+static bool is_seen(const struct entry *x) {
+    return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x);
+}
+
+static void tell(struct ddl *d, enum schema_change_kind kind, const char *keyspace, const struct entry *x) {
+    struct schema_change change = {.kind = kind, .target = x->kind->target, .object = x->id};
+    snprintf(change.keyspace, sizeof change.keyspace, "%s", keyspace);
+    if (x->kind->in_keyspace) snprintf(change.name, sizeof change.name, "%s", x->name);
+    (void)notice_queue(d->objects, &change);
+}
+
+/* Returns the number of differences; really: also queues a notice for each. */
+static uint32_t tell_all(struct ddl *d, const struct before *b, bool really) {
+    struct objects *o = d->objects;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct entry *old = b->entries[i], *now = entry_by_id(o, old->id);
+        const struct entry *ks = old->kind->in_keyspace ? old_of(b, old->keyspace_id) : old;
+        bool drops = is_seen(old) && (!now || !is_seen(now));
+        bool goes = !entry_is_gone(old) && (!now || entry_is_gone(now));
+        n += drops + goes;
+        if (drops && really) tell(d, CHANGE_DROPPED, ks ? ks->name : "", old);
+        if (goes && really) tell(d, CHANGE_GONE, ks ? ks->name : "", old);
+    }
+    for (uint32_t i = 0; i < o->n_entries; i++) {
+        const struct entry *now = o->entries[i], *old = old_of(b, now->id);
+        if (!is_seen(now) || (old && is_seen(old) && is_same(old, now))) continue;
+        n++;
+        if (really) tell(d, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(o, now).keyspace, now);
+    }
+    return n;
+}
+
+static int reload(struct ddl *d, int (*read)(struct ddl *d, struct err *e), struct err *e) {
+    struct objects *o = d->objects;
+    /* The old entries are kept until the new ones are visible. */
+    struct before b = {.n = o->n_entries, .next_id = o->next_id, .entries = o->entries};
+    free(o->by_id);
+    free(o->by_name);
+    o->by_id = o->by_name = NULL;
+    o->entries = NULL;
+    o->n_entries = o->n_buckets = 0;
+    o->busy = o->touched = NULL;
+    o->sums[0] = o->sums[1] = 0;
+    memset(o->counts, 0, sizeof o->counts);
+    o->published.begin_anew = true;
+    d->n_reloads++;
+    int rc = read(d, e);
+    if (!rc && o->next_id < b.next_id) {
+        /* Ids must not be reused: prepared statements and the ledger identify objects by them. */
+        uint32_t id;
+        o->next_id = b.next_id;
+        rc = entry_next_id(o, &id, e);
+    }
+    set_shapes(d, &b, read == read_objects);
+    if (!rc) rc = notices_reserve(o, tell_all(d, &b, false), e);
+    if (!rc) rc = objects_publish(o, e);
+    if (!rc) (void)tell_all(d, &b, true);
+    for (uint32_t i = 0; i < b.n; i++) entry_free(b.entries[i]);
+    free(b.entries);
+    return rc;
+}
+
+int ddl_reload(struct ddl *d, struct err *e) { return reload(d, ddl_read, e); }
+
+void ddl_look_again(struct ddl *d) {
+    struct err e = {0};
+    for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
+        if (x->freeing) return;
+    if (!atomic_exchange(&d->noticed, false)) return;
+    if (reload(d, read_objects, &e) == 0) return;
+    log_error("catalog: what another server has changed cannot be read: %s", e.text);
+    atomic_store(&d->noticed, true);
+}

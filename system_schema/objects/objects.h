@@ -1,0 +1,219 @@
+/* The context of the room: keyspaces, types and tables in memory, their records in the engine, and
+ * the snapshot of them that clients read. Inside system_schema only.
+ *
+ * Life of an entry: a DDL statement or the start adds it (entry_add). entry_set_status moves its
+ * status, and nothing else does. entry_save records it. objects_publish decodes what has changed
+ * since the current snapshot into the next one. When its rows are freed, entry_remove ends it.
+ *
+ * C1. struct objects.lock guards the entries, the notices and the contexts of the rooms above
+ *     (struct recovery, struct ddl, struct partitioner), except for what is atomic.
+ * C2. published.lock is taken after it and guards only the pointer to the current snapshot, so that
+ *     a reader never waits for a statement's fsync. The thread that replaces the snapshot holds
+ *     both. The lock of saved keyspaces (recovery/saved.c) is taken after it, too.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "system_schema/objects/object_kind.h"
+#include "system_schema/objects/record.h"
+#include "system_schema/objects/snapshot.h"
+
+struct entry {
+    const struct object_kind *kind;
+    struct objects *objects;
+    uint32_t id;          /* never reused, by no kind */
+    uint32_t storage;     /* where its rows are; changes when the object stays and its rows do not */
+    uint32_t keyspace_id; /* of what lives in a keyspace */
+    uint32_t shape;       /* schema_table.shape */
+    char *name;
+    enum schema_status status;
+    bool old_keys;    /* as the record said at the start */
+    bool freeing;     /* a thread is freeing its data */
+    bool at_once;     /* the change under way has no delay */
+    bool with_keyspace; /* DELETING because its keyspace is, until that drop ends; its own record does not say so */
+    bool adds_regions; /* the change under way adds Regions to the keyspace (ddl/region.c) */
+    bool busy;        /* not ACTIVE: in objects.busy */
+    bool touched;     /* changed since the current snapshot was made: in objects.touched */
+    int64_t due_us;   /* monotonic: when the status changes next; INT64_MAX: held, or no change is under way */
+    int64_t since_us; /* monotonic: when it got this status */
+    uint32_t replicated; /* of a keyspace that gets Regions: the object id of the last table that is in them */
+    int64_t step_us, step_every_us; /* monotonic: when the next table is; INT64_MAX: not before the change ends */
+    bool waits;       /* RESTORING: its rows are not there yet */
+    uint32_t restored_from; /* a history; 0: it was not restored since the server was started */
+    int64_t restored_at_us;
+    uint32_t history; /* that is begun; 0: none */
+    char *failure;    /* malloc'ed: the error that the change under way ends with; NULL: it succeeds */
+    struct slice form, next; /* malloc'ed; next: the form that an UPDATING object will get */
+    uint32_t n_objects;      /* of a keyspace: entries that live in it */
+    uint32_t index;          /* in objects.entries */
+    /* references to the table in the current snapshot and in the one that is being built */
+    const struct schema_table *shown, *next_shown;
+    uint64_t sums[2], next_sums[2];                /* its part of the schema's version, in the same two snapshots */
+    uint64_t notice;                               /* number of its newest notice (the value of notices.queued then) */
+    struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
+};
+
+/* The drop has ended: clients no longer see the object; its data is still to be freed. */
+static inline bool entry_is_gone(const struct entry *x) { return x->status == SCHEMA_DELETED; }
+
+enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8 };
+
+struct listener {
+    catalog_change_cb cb;
+    void *arg;
+};
+
+struct notice {
+    struct notice *next;
+    struct schema_change change;
+};
+
+/* Under the catalogue's lock. objects/notice.c.
+ *
+ * N1. Listeners are called without the catalogue's lock, by one thread at a time, in the order of
+ *     the queue.
+ * N2. A DDL statement is answered after the notices of its own change are delivered.
+ * N3. No object is created while a notice that frees its name is queued.
+ */
+struct notices {
+    uint32_t n_spare;
+    struct notice *spare; /* reserved */
+    struct notice *first, *last;
+    uint64_t queued, delivered; /* counters since the start */
+    bool delivering;            /* a thread is calling the listeners for the first notice */
+    pthread_cond_t moved;       /* one was delivered */
+    uint32_t n_listeners;       /* changed only while nothing is delivered */
+    struct listener listeners[MAX_LISTENERS];
+};
+
+/* The current snapshot: publish.c. */
+struct published {
+    pthread_mutex_t lock;
+    struct snapshot *current;
+    atomic_uint_fast64_t generation;
+    bool begin_anew;     /* the next snapshot shares nothing with the previous one */
+    bool system_altered; /* a system keyspace has changed since the current snapshot was made */
+};
+
+struct objects {
+    struct eng *eng;
+    struct clock *clock;
+    enum tally_mode mode;
+    bool has_control;     /* the keyspace system_control exists */
+    const char *region;   /* this server's */
+    pthread_mutex_t lock;
+    pthread_cond_t moved; /* a status moved, something became due, or a thread is to end */
+    uint32_t n_kinds;     /* in the order of dependency */
+    const struct object_kind **kinds;
+    uint32_t n_entries, n_buckets; /* room for n_buckets entries */
+    struct entry **entries, **by_id, **by_name;
+    struct entry *busy;    /* entries that are not ACTIVE; the worker visits only these */
+    struct entry *touched; /* entries that differ from the current snapshot */
+    uint64_t sums[2];      /* of all entries */
+    uint32_t next_id;
+    uint32_t type_depth;              /* nesting of the user types being decoded */
+    uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
+    uint32_t n_set_aside;             /* records that could not be read at the start */
+    uint32_t n_system;                /* the server's own keyspaces */
+    struct space **system;
+    struct published published;
+    struct notices notices;
+};
+
+void objects_init(struct objects *o);
+/* Frees the entries, the system keyspaces and the snapshot. */
+void objects_fini(struct objects *o);
+
+/* ---- entry.c: entries and their records; the lock is held ---- */
+
+struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
+                        const char *name, struct err *e) MUST_CHECK;
+void entry_remove(struct objects *o, struct entry *x);
+void entry_free(struct entry *x);
+struct entry *entry_by_id(struct objects *o, uint32_t id);
+/* One that is not DELETING. keyspace_id 0: find a keyspace. */
+struct entry *entry_find(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
+/* One that is DELETING and not gone yet. */
+struct entry *entry_find_deleting(struct objects *o, const struct object_kind *kind, uint32_t keyspace_id,
+                                  const char *name);
+/* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
+void entry_set_status(struct objects *o, struct entry *x, enum schema_status to);
+/* Sets the status of a record that was read, or the status from before a change that could not
+ * be recorded. */
+void entry_restore_status(struct objects *o, struct entry *x, enum schema_status to);
+/* The context to decode the entry's forms with: names, and a lookup of user types by their
+ * current definition. Valid as long as the entry and its keyspace. An object that is being
+ * deleted may use types that no longer exist; those stay bare names. */
+struct object_place entry_place(struct objects *o, const struct entry *x);
+/* Durable when it returns. Checks R1 (record.h) before it writes the record. */
+int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
+/* Writes the record together with other changes: all or none. */
+int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) MUST_CHECK;
+int entry_erase(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
+/* Reads all entries. A record that cannot be read is set aside: it stays in the engine
+ * unchanged, the log names it, and the object is not served. */
+int entries_load(struct objects *o, struct err *e) MUST_CHECK;
+int entry_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;
+/* Reserves n consecutive ids. */
+int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;
+/* Replaces the form by a copy of the bytes. */
+int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
+/* Makes the change under way fail with these words when it is due; NULL: it succeeds. */
+void entry_fail_with(struct entry *x, const char *words);
+/* True if a statement is under way on the entry. */
+bool entry_is_pending(const struct entry *x);
+/* True if an entry is the object of a live definition in the keyspace: neither dropped nor being
+ * dropped. */
+static inline bool entry_lives_in(const struct entry *x, uint32_t keyspace_id) {
+    return x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && !entry_is_gone(x);
+}
+
+/* ---- publish.c ---- */
+
+/* Marks the entry as changed for clients: the next snapshot decodes it again. */
+void entry_touch(struct objects *o, struct entry *x);
+int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
+int show_table(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
+int show_type(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
+/* Builds a snapshot with the present state of the touched entries, and makes it the current one. */
+int objects_publish(struct objects *o, struct err *e) MUST_CHECK;
+/* A reference to the current snapshot. Any thread. */
+const struct schema *objects_schema(struct objects *o);
+
+/* ---- region.c: what a keyspace's definitions say about Regions ---- */
+
+/* True while Regions are being added to the keyspace. */
+bool regions_are_added(const struct entry *ks);
+/* True if the change under way of the keyspace adds Regions to it. */
+bool regions_begin(const struct entry *ks);
+/* Fills in the Regions of a keyspace's definition. */
+int regions_show(const struct entry *x, struct schema_keyspace *ks, struct arena *a, struct err *e) MUST_CHECK;
+
+/* ---- notice.c: notices to listeners; the lock is held, except for notices_deliver ---- */
+
+void notices_init(struct notices *q);
+void notices_fini(struct notices *q);
+/* Allocates n notices in advance, so that queueing them cannot fail. */
+int notices_reserve(struct objects *o, uint32_t n, struct err *e) MUST_CHECK;
+/* Queues a reserved notice. Returns its number for notices_deliver. */
+uint64_t notice_queue(struct objects *o, const struct schema_change *change);
+/* Returns when the notices up to that one are delivered, by this thread or by others. Takes the
+ * lock. */
+void notices_deliver(struct objects *o, uint64_t upto);
+/* True if a notice of the object is queued or being delivered. The object itself may be gone
+ * already. */
+bool notices_name_object(const struct objects *o, uint32_t object);
+/* True if a queued notice frees the name; name NULL: the keyspace's name. */
+bool notices_free_name(const struct objects *o, const char *keyspace, const char *name);
+/* Waits until no queued notice frees the name; releases the lock meanwhile. */
+void notices_await_name(struct objects *o, const char *keyspace, const char *name);
+/* Queues a reserved notice about the entry. */
+void entry_notify(struct objects *o, enum schema_change_kind kind, struct entry *x);
+void entry_describe(struct objects *o, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
+void objects_on_change(struct objects *o, catalog_change_cb cb, void *arg);
+/* After it returns, cb is no longer called with arg. */
+void objects_off_change(struct objects *o, catalog_change_cb cb, void *arg);

@@ -1,0 +1,25 @@
+/* A change of the schema, as clients and the listeners of the catalogue learn of it. */
+#pragma once
+
+#include <stdint.h>
+
+/* A change of the schema, as the protocol reports it to clients (SCHEMA_CHANGE result and event,
+ * protocol v4 section 4.2.5.5). DROPPED is reported when the drop begins. GONE is not reported
+ * to clients: it means that the object's name is free, because its drop has ended or because its
+ * creation or restoration has failed. GONE of a keyspace covers everything in it. */
+enum schema_change_kind { CHANGE_CREATED, CHANGE_UPDATED, CHANGE_DROPPED, CHANGE_GONE };
+enum schema_change_target { TARGET_KEYSPACE, TARGET_TABLE, TARGET_TYPE, TARGET_FUNCTION, TARGET_AGGREGATE };
+struct schema_change {
+    enum schema_change_kind kind;
+    enum schema_change_target target;
+    uint32_t object; /* schema_table.object of a table; an equally unique id of any other object */
+    char keyspace[64], name[224];
+};
+
+/* The catalogue calls a listener after a change became visible in catalog_schema: one change at
+ * a time, in the order of the changes, without the catalogue's lock. A DDL statement is answered
+ * after the listeners have returned from its own change. A new object gets a name only after the
+ * listeners have returned from the GONE of that name. So a listener may wait for the disk, but
+ * must neither run DDL nor add or remove listeners. It runs on the thread of a DDL statement, on
+ * the catalogue's worker, or on the thread that called catalog_resume. */
+typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);

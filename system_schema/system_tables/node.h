@@ -1,0 +1,15 @@
+/* What the server tells clients about itself: system.local and system.peers. Inside
+ * system_schema only. */
+#pragma once
+
+#include "system_schema/objects/objects.h"
+#include "system_schema/system_tables/node_info.h"
+
+struct node {
+    struct node_info info;
+    uint8_t host_id[16]; /* stable over restarts */
+    int64_t started_s;   /* since 1970; system.local's gossip_generation */
+};
+/* Copies info into the arena, with its defaults; loads or makes the host id. */
+int node_init(struct node *n, const struct node_info *info, struct objects *o, struct arena *a,
+              struct err *e) MUST_CHECK;

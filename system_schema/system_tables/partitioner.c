@@ -1,0 +1,113 @@
+/* The partitioner that system.local reports. UPDATE system.local SET partitioner = '...' WHERE key
+ * = 'local' changes it (Working with partitioners,
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): no row
+ * moves. The switch takes as long as the rules of DDL delays say for UPDATE PARTITIONER. It is
+ * recorded; after a restart it goes on with a new delay.
+ *
+ * The record "catalog/partitioner": present u8 | next u8. An older record has only the first byte.
+ */
+#include "system_schema/system_tables/partitioner.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+static const char *const partitioners[] = {
+    "org.apache.cassandra.dht.Murmur3Partitioner",
+    "org.apache.cassandra.dht.RandomPartitioner",
+    "com.amazonaws.cassandra.DefaultPartitioner",
+};
+
+static const char partitioner_key[] = "catalog/partitioner";
+static const struct ddl_subject subject = {"UPDATE PARTITIONER", "system", "local"};
+static const int64_t retry_us = 1000000;
+
+const char *partitioner_name(const struct partitioner *p) { return partitioners[atomic_load(&p->now)]; }
+bool partitioner_is_murmur(const struct partitioner *p) { return atomic_load(&p->now) == 0; }
+bool partitioner_is_switching(const struct partitioner *p) { return atomic_load(&p->now) != atomic_load(&p->next); }
+
+/* ---- the record ---- */
+
+static int take(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct partitioner *p = arg;
+    (void)key, (void)e;
+    bool sound = value.n > 0 && value.n <= 2 && value.p[0] < ARRAY_LEN(partitioners) &&
+                 value.p[value.n - 1] < ARRAY_LEN(partitioners);
+    if (!sound) {
+        log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
+        return 0;
+    }
+    atomic_store(&p->now, value.p[0]);
+    atomic_store(&p->next, value.p[value.n - 1]);
+    return 0;
+}
+
+static int record_both(struct partitioner *p, uint32_t now, uint32_t next, struct err *e) {
+    const uint8_t both[2] = {(uint8_t)now, (uint8_t)next};
+    return eng_meta_put(p->ddl->objects->eng, slice_str(partitioner_key), slice_of(both, 2), e);
+}
+
+/* ---- a switch ---- */
+
+/* Returns the delay of a switch that begins now, by the rules; below 0: held. */
+static int64_t draw(struct partitioner *p) {
+    const char *failure = ddl_rules_failure(&p->ddl->rules, &subject);
+    snprintf(p->failure, sizeof p->failure, "%s", failure ? failure : "");
+    p->since_us = clock_mono_us(p->ddl->objects->clock);
+    return ddl_rules_draw(&p->ddl->rules, &subject);
+}
+
+static void set_due(struct partitioner *p, int64_t delay) {
+    bool waits = partitioner_is_switching(p) && delay >= 0;
+    p->ddl->guest.due_us = waits ? p->since_us + delay : INT64_MAX;
+}
+
+/* Ends the switch under way. */
+static void step(void *arg, int64_t now_us) {
+    struct partitioner *p = arg;
+    struct err e = {0};
+    p->ddl->guest.due_us = INT64_MAX;
+    if (!partitioner_is_switching(p)) return;
+    uint32_t to = atomic_load(*p->failure ? &p->now : &p->next);
+    if (record_both(p, to, to, &e)) {
+        log_error("catalog: the partitioner is not switched yet: %s", e.text);
+        err_clear(&e);
+        p->ddl->guest.due_us = now_us + retry_us;
+        return;
+    }
+    if (*p->failure) log_info("catalog: the switch of the partitioner has failed, as it was told to: %s", p->failure);
+    atomic_store(&p->now, to);
+    atomic_store(&p->next, to);
+}
+
+int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) {
+    p->ddl = d;
+    d->guest = (struct ddl_guest){.due_us = INT64_MAX, .step = step, .arg = p};
+    atomic_store(&p->now, 0);
+    atomic_store(&p->next, 0);
+    if (eng_meta_scan(d->objects->eng, slice_str(partitioner_key), take, p, e)) return -1;
+    if (partitioner_is_switching(p)) set_due(p, draw(p));
+    return 0;
+}
+
+int partitioner_switch(struct partitioner *p, struct slice name, struct err *e) {
+    struct objects *o = p->ddl->objects;
+    uint32_t to = 0;
+    while (to < ARRAY_LEN(partitioners) && !slice_is(name, partitioners[to])) to++;
+    if (to == ARRAY_LEN(partitioners))
+        return err_invalid(e, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(name), partitioners[0],
+                           partitioners[1], partitioners[2]);
+    /* Replaces a switch that is under way. A switch to the present partitioner only ends that one. */
+    pthread_mutex_lock(&o->lock);
+    int64_t delay = draw(p);
+    bool at_once = delay == 0 && !*p->failure;
+    int rc = record_both(p, at_once ? to : atomic_load(&p->now), to, e);
+    if (rc == 0) {
+        if (at_once) atomic_store(&p->now, to);
+        atomic_store(&p->next, to);
+        set_due(p, delay);
+        pthread_cond_broadcast(&o->moved);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return rc;
+}
