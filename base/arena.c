@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/fault.h"
 
 struct arena_chunk {
@@ -162,6 +163,12 @@ struct slice arena_dup(struct arena *a, struct slice s) {
     if (s.n) memcpy(p, s.p, s.n);
     p[s.n] = 0;
     return slice_of(p, s.n);
+}
+
+struct slice arena_take(struct arena *a, struct buf *b) {
+    struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(a, buf_slice(b));
+    buf_fini(b);
+    return copy;
 }
 
 char *arena_strdup(struct arena *a, const char *s) { return (char *)arena_dup(a, slice_str(s)).p; }

@@ -103,6 +103,9 @@ void *arena_zalloc(struct arena *a, size_t n) MUST_CHECK;
 void *arena_array(struct arena *a, size_t n, size_t size) MUST_CHECK;
 /* Copies the bytes and appends a NUL, which the slice does not count. p is NULL on failure. */
 struct slice arena_dup(struct arena *a, struct slice s) MUST_CHECK;
+struct buf;
+/* Moves the bytes of a buffer, which it frees, as arena_dup. p NULL also when the buffer failed. */
+struct slice arena_take(struct arena *a, struct buf *b) MUST_CHECK;
 char *arena_strdup(struct arena *a, const char *s) MUST_CHECK;
 char *arena_printf(struct arena *a, const char *fmt, ...) MUST_CHECK PRINTF_LIKE(2, 3);
 

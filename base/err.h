@@ -52,5 +52,10 @@ int err_set_buf(struct err *e, enum err_code code, struct buf *text) COLD;
 #define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
 /* ERR_SERVER: the request needs more memory than one request may use, or than there is. */
 int err_nomem(struct err *e) COLD;
+/* For functions that return a pointer: return err_null(err_invalid(e, "...")). */
+static inline void *err_null(int rc) {
+    (void)rc;
+    return NULL;
+}
 
 const char *err_title(enum err_code code);

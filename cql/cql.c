@@ -38,8 +38,7 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     }
     if (db) prepared_cache_free(db->prepared);
     free(db);
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 void cql_db_free(struct cql_db *db) {
@@ -122,10 +121,7 @@ static int default_keyspace(struct cql_run *r, const char **out) {
 /* Compiles a text for one run, in the request's arena. */
 static struct cql_statement *compile_once(struct cql_run *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
-    if (!binds) {
-        err_nomem(r->err);
-        return NULL;
-    }
+    if (!binds) return err_null(err_nomem(r->err));
     struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->answer.stmt_kind = ast->kind;

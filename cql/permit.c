@@ -28,9 +28,6 @@ static bool is_readable_by_all(const struct schema_table *t) {
     return false;
 }
 
-/* Writes to system_control change what the server does: its clock, its faults, its roles (by the
- * states that it restores). */
-static bool is_control(const char *keyspace) { return !strcmp(keyspace, "system_control"); }
 
 static struct permit_need need_of(const struct cql_statement *s) {
     static const struct {
@@ -57,7 +54,9 @@ static struct permit_need need_of(const struct cql_statement *s) {
     /* a condition reveals stored data, so it reads, too */
     if (category == STMT_IS_DML && ((const struct modify_plan *)s->plan)->conditional)
         need.permissions |= 1u << MAY_SELECT;
-    need.superuser = category != STMT_IS_QUERY && need.on.keyspace && is_control(need.on.keyspace);
+    /* Writes to system_control change what the server does: its clock, its faults, its roles (by the
+     * states that it restores). */
+    need.superuser = category != STMT_IS_QUERY && need.on.keyspace && !strcmp(need.on.keyspace, "system_control");
     return need;
 }
 
@@ -115,33 +114,25 @@ int cql_permit(struct cql_run *r, const struct cql_statement *s) {
 
 /* ---- the creator's permissions ---- */
 
-/* Grants nothing when the object that the statement made is gone already: its name may be another
- * object's (A3 of access.h). */
-static int grant_all(struct cql_run *r, const struct resource *on) {
-    struct access_control *access = r->db->options.access;
-    struct buf text;
-    struct role next;
-    buf_init(&text, 0);
-    resource_text(on, &text);
-    buf_u8(&text, 0);
-    const struct role_set *roles = access_begin(access);
-    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change.object);
-    const struct role *role = there ? role_find(roles, r->session->role) : NULL;
-    int rc = 0;
-    if (buf_failed(&text) ||
-        (role && role_granted(role, (const char *)text.p, resource_permissions(on), 0, r->arena, &next)))
-        rc = err_nomem(r->err);
-    else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
-    access_end(access);
-    buf_fini(&text);
-    return rc;
-}
-
 int cql_permit_creator(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || !r->session->role) return 0;
     if (r->answer.result.kind != RESULT_SCHEMA_CHANGE) return 0;
     if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
-    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
-                                           s->change->keyspace, s->change->name});
+    struct access_control *access = r->db->options.access;
+    const struct resource on = {s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
+                                s->change->keyspace, s->change->name};
+    const char *text = resource_name(r->arena, &on);
+    if (!text) return err_nomem(r->err);
+    const struct role_set *roles = access_begin(access);
+    /* Grants nothing when the object that the statement made is gone already: its name may be
+     * another object's (A3 of access.h). */
+    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change.object);
+    const struct role *role = there ? role_find(roles, r->session->role) : NULL;
+    struct role next;
+    int rc = 0;
+    if (role && role_granted(role, text, resource_permissions(&on), 0, r->arena, &next)) rc = err_nomem(r->err);
+    else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
+    access_end(access);
+    return rc;
 }

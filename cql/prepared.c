@@ -255,25 +255,18 @@ static int fill_info(struct cql_prepared *p, struct err *e) {
 static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, const char *keyspace, struct err *e) {
     struct slice copy = arena_dup(&p->arena, query);
     if (keyspace && copy.p) p->keyspace = arena_strdup(&p->arena, keyspace);
-    if (!copy.p || (keyspace && !p->keyspace)) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!copy.p || (keyspace && !p->keyspace)) return err_null(err_nomem(e));
     struct ast_stmt *ast = cql_parse(&p->arena, copy, e);
     p->query = copy;
     p->shown = ast && cql_holds_password(ast->kind, copy) ? cql_shown(&p->arena, ast->kind, copy) : copy;
     if (p->shown.p) return ast;
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query,
                                          const char *keyspace, struct err *e) {
     struct cql_prepared *p = calloc(1, sizeof(*p));
-    if (!p) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!p) return err_null(err_nomem(e));
     atomic_init(&p->refs, 1);
     arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
     struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
@@ -303,8 +296,7 @@ static int unprepared(struct err *e, struct slice id) {
     err_set(e, ERR_UNPREPARED,
             "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has "
             "been restarted?) or "
-            "you have prepared too many queries and it has been evicted from the internal cache)",
-            hex);
+            "you have prepared too many queries and it has been evicted from the internal cache)", hex);
     if (id.n == 16) memcpy(e->detail.prepared_id, id.p, 16);
     return -1;
 }

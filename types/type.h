@@ -205,6 +205,12 @@ struct cql_elems {
 };
 int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1: malformed */
 bool cql_elems_next(struct cql_elems *it, struct value *item);
+/* The next key and value of a map; of others the next item as both. */
+static inline bool cql_entries_next(const struct cql_type *t, struct cql_elems *it, struct value *k, struct value *v) {
+    if (!cql_elems_next(it, k)) return false;
+    *v = *k;
+    return t->id != CQL_MAP || cql_elems_next(it, v);
+}
 /* Does CONTAINS match an element of a collection, or a value of a map? In a collection that is not
  * frozen values match when they compare as equal. A frozen one is searched with the equals of Java,
  * as Cassandra does: decimals must have the same scale, tuples the same bytes. */

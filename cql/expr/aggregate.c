@@ -80,24 +80,12 @@ static double real_sum(const struct aggregate *a) {
 
 /* ---- adding a value ---- */
 
-static int add_count(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    (void)a, (void)t, (void)v, (void)e;
-    return 0;
-}
-
 static int keep_best(struct aggregate *a, bool least, const struct cql_type *t, struct slice v, struct err *e) {
     int order = a->n == 1 ? 0 : cql_value_compare(t, v, buf_slice(&a->best));
     if (a->n > 1 && (least ? order >= 0 : order <= 0)) return 0;
     buf_clear(&a->best, 1024);
     buf_put_slice(&a->best, v);
     return buf_failed(&a->best) ? err_nomem(e) : 0;
-}
-
-static int add_min(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    return keep_best(a, true, t, value_slice(v), e);
-}
-static int add_max(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    return keep_best(a, false, t, value_slice(v), e);
 }
 
 static int add_number(struct aggregate *a, bool average, const struct cql_type *t, struct value v, struct err *e) {
@@ -125,42 +113,14 @@ static int add_number(struct aggregate *a, bool average, const struct cql_type *
     return rc;
 }
 
-static int add_sum(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    return add_number(a, false, t, v, e);
-}
-static int add_average(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    return add_number(a, true, t, v, e);
-}
-
-/* ---- results ---- */
-
-static int put_count(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
-    (void)t, (void)e;
-    buf_u64(out, a->n);
-    return 0;
+static void put_sum(const struct aggregate *a, const struct cql_type *t, struct buf *out) {
+    if (t->id == CQL_DECIMAL) cql_decimal_write(a->big.n, a->big.scale, out);
+    else if (t->id == CQL_VARINT) cql_varint_write(a->big.n, out);
+    else if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) number_put_real(t->id, real_sum(a), out);
+    else number_put_whole(t->id, (int64_t)a->whole, out);
 }
 
-static int put_best(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
-    (void)t, (void)e;
-    if (a->n == 0) return 1;
-    buf_put_slice(out, buf_slice(&a->best));
-    return 0;
-}
-
-static int put_sum(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
-    (void)e;
-    if (t->id == CQL_DECIMAL)
-        cql_decimal_write(a->big.n, a->big.scale, out);
-    else if (t->id == CQL_VARINT)
-        cql_varint_write(a->big.n, out);
-    else if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE)
-        number_put_real(t->id, real_sum(a), out);
-    else
-        number_put_whole(t->id, (int64_t)a->whole, out);
-    return 0;
-}
-
-static int put_average(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
+static void put_average(struct aggregate *a, const struct cql_type *t, struct buf *out) {
     if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
         double average = a->n && !a->overflown ? real_sum(a) / (double)a->n : 0;
         if (a->n && a->overflown) {
@@ -168,38 +128,21 @@ static int put_average(struct aggregate *a, const struct cql_type *t, struct buf
             average = number_to_real(&a->big);
         }
         number_put_real(t->id, average, out);
-        return 0;
+        return;
     }
     if (t->id == CQL_VARINT && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
     if (a->n) a->whole /= (__int128)a->n;
-    return put_sum(a, t, out, e);
+    put_sum(a, t, out);
 }
 
-/* ---- the table ---- */
-
-static const struct cql_type *type_ARGUMENT(const struct cql_type *of) { return of; }
-static const struct cql_type *type_BIGINT(const struct cql_type *of) {
-    (void)of;
-    return cql_type_scalar(CQL_BIGINT);
-}
-
-static const struct aggregate_op ops[] = {
-#define ANYTHING false
-#define NUMBER true
-#define AGGREGATE(name_, takes_, result_, counts_rows_, adds, puts) \
-    {.name = name_, \
-     .numbers = takes_, \
-     .counts_rows = counts_rows_, \
-     .type = type_##result_, \
-     .add = add_##adds, \
-     .put = put_##puts},
-#include "cql/expr/aggregate.def"
-#undef AGGREGATE
-#undef NUMBER
-#undef ANYTHING
-};
+/* ---- any aggregate ---- */
 
 const struct aggregate_op *aggregate_find(const char *name) {
+    static const struct aggregate_op ops[] = {
+        {"count", AGGREGATE_COUNT, false, true}, {"min", AGGREGATE_MIN, false, false},
+        {"max", AGGREGATE_MAX, false, false},    {"sum", AGGREGATE_SUM, true, false},
+        {"avg", AGGREGATE_AVERAGE, true, false},
+    };
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         if (!strcmp(name, ops[i].name)) return &ops[i];
     return NULL;
@@ -209,16 +152,28 @@ int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const stru
                   struct err *e) {
     if (value_is_null(v) || (op->numbers && v.n == 0)) return 0;
     a->n++;
-    return op->add(a, t, v, e);
+    switch (op->kind) {
+    case AGGREGATE_COUNT: return 0;
+    case AGGREGATE_MIN:
+    case AGGREGATE_MAX: return keep_best(a, op->kind == AGGREGATE_MIN, t, value_slice(v), e);
+    default: return add_number(a, op->kind == AGGREGATE_AVERAGE, t, v, e);
+    }
 }
 
 int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out,
                      struct err *e) {
-    int rc = op->put(a, t, out, e);
-    return rc == 0 && buf_failed(out) ? err_nomem(e) : rc;
+    switch (op->kind) {
+    case AGGREGATE_COUNT: buf_u64(out, a->n); break;
+    case AGGREGATE_MIN:
+    case AGGREGATE_MAX:
+        if (a->n == 0) return 1;
+        buf_put_slice(out, buf_slice(&a->best));
+        break;
+    case AGGREGATE_SUM: put_sum(a, t, out); break;
+    case AGGREGATE_AVERAGE: put_average(a, t, out); break;
+    }
+    return buf_failed(out) ? err_nomem(e) : 0;
 }
-
-/* ---- several ---- */
 
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) {
     struct aggregate *all = ARENA_ARRAY(a, n + 1, struct aggregate);

@@ -1,4 +1,4 @@
-/* Aggregate functions (aggregate.def) on a group of values: over rows for the aggregates of a
+/* Aggregate functions on a group of values: over rows for the aggregates of a
  * SELECT, over elements for collection_sum and similar functions.
  *
  * Life: aggregate_find while a statement is compiled; aggregate_init, aggregate_add for each value,
@@ -17,15 +17,11 @@ struct aggregate {
     struct number big;         /* sum of varint and decimal; average of decimal: the average so far */
 };
 
-/* A row of the table. */
 struct aggregate_op {
     const char *name;
+    enum { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVERAGE } kind;
     bool numbers;     /* its argument must be a number */
-    bool counts_rows; /* with * or a literal as argument it has no argument, and counts every row */
-    const struct cql_type *(*type)(const struct cql_type *of); /* of the result; of: NULL without an argument */
-    /* v: not null, and not empty if numbers is set; a->n counts it already. */
-    int (*add)(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e);
-    int (*put)(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e);
+    bool counts_rows; /* the result is a bigint; with * or a literal as argument it counts every row */
 };
 /* NULL: no aggregate has this name. */
 const struct aggregate_op *aggregate_find(const char *name);

@@ -40,10 +40,8 @@ static void whole_log(mpz_t out, const mpz_t n) {
     mpz_t m, two;
     mpz_inits(m, two, NULL);
     size_t top = mpz_sizeinbase(n, 2) - 1;
-    if (top > BITS)
-        mpz_tdiv_q_2exp(m, n, top - BITS);
-    else
-        mpz_mul_2exp(m, n, BITS - top);
+    if (top > BITS) mpz_tdiv_q_2exp(m, n, top - BITS);
+    else mpz_mul_2exp(m, n, BITS - top);
     small_log(out, m);
     mpz_setbit(two, BITS + 1);
     small_log(m, two);
@@ -128,18 +126,14 @@ int decimal_log(struct number *v, bool ten, struct err *e) {
     mpz_inits(log, log10, NULL);
     whole_log(log, v->n);
     log_of_ten(log10);
-    if (v->scale < 0)
-        mpz_addmul_ui(log, log10, (unsigned long)-(int64_t)v->scale);
-    else
-        mpz_submul_ui(log, log10, (unsigned long)v->scale);
+    if (v->scale < 0) mpz_addmul_ui(log, log10, (unsigned long)-(int64_t)v->scale);
+    else mpz_submul_ui(log, log10, (unsigned long)v->scale);
     if (ten) {
         mpz_mul_2exp(log, log, BITS);
         mpz_tdiv_q(log, log, log10);
     }
-    if (mpz_sgn(log))
-        to_decimal(log, digits, v);
-    else
-        set_small(v, 0);
+    if (mpz_sgn(log)) to_decimal(log, digits, v);
+    else set_small(v, 0);
     if (ten) shorten(v);
     mpz_clears(log, log10, NULL);
     return 0;
@@ -181,10 +175,8 @@ int decimal_exp(struct number *v, struct err *e) {
         int64_t scale = v->scale;
         mpz_mul_2exp(x, v->n, BITS);
         mpz_ui_pow_ui(quotient, 10, (unsigned long)(scale < 0 ? -scale : scale));
-        if (scale < 0)
-            mpz_mul(x, x, quotient);
-        else
-            mpz_tdiv_q(x, x, quotient);
+        if (scale < 0) mpz_mul(x, x, quotient);
+        else mpz_tdiv_q(x, x, quotient);
     }
     log_of_ten(log10);
     mpz_fdiv_qr(quotient, x, x, log10);

@@ -1,5 +1,6 @@
 /* Functions after function_resolve found them: their types, and calling them. */
 #include "cql/expr/function.h"
+#include "cql/expr/term.h"
 
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from) {
     if (cql_type_eq(to, from)) return true;
@@ -27,34 +28,23 @@ struct function *function_new(struct compile *c, const char *name, const struct 
                               const struct cql_type *const *args, uint32_t n_args, function_fn call) {
     struct function *f = ARENA_NEW(c->arena, struct function);
     const struct cql_type **copy = ARENA_ARRAY(c->arena, n_args, const struct cql_type *);
-    if (!f || !copy) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!f || !copy) return err_null(err_nomem(c->err));
     for (uint32_t i = 0; i < n_args; i++) copy[i] = args[i];
     *f = (struct function){.name = name, .result = result, .n_args = n_args, .args = copy, .call = call, .pure = true};
     return f;
 }
 
 /* Whether the type has an empty value. For other types a function treats an empty value as null. */
-static bool has_empty_values(const struct cql_type *t) {
-    switch (t->id) {
-    case CQL_TEXT:
-    case CQL_ASCII:
-    case CQL_BLOB:
-    case CQL_EMPTY:
-    case CQL_PARTITION_ORDER:
-    case CQL_COMPOSITE:
-    case CQL_DYNAMIC_COMPOSITE: return true;
-    default: return false;
-    }
+static bool has_empty_values(enum cql_type_id id) {
+    return id == CQL_TEXT || id == CQL_ASCII || id == CQL_BLOB || id == CQL_EMPTY || id == CQL_PARTITION_ORDER ||
+           id == CQL_COMPOSITE || id == CQL_DYNAMIC_COMPOSITE;
 }
 
 int function_call(const struct function *f, struct evaluation *ev, const struct value *args, uint32_t n_args,
                   struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
-        bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]);
+        bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]->id);
         if (value_is_unset(args[i]))
             return err_invalid(ev->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;
@@ -63,12 +53,7 @@ int function_call(const struct function *f, struct evaluation *ev, const struct 
     struct buf b;
     buf_init(&b, 16 << 20);
     int rc = f->call(&in, &b);
-    if (rc == 0 && buf_failed(&b)) rc = err_nomem(ev->err);
-    if (rc == 0) {
-        struct slice copy = arena_dup(ev->arena, buf_slice(&b));
-        if (!copy.p) rc = err_nomem(ev->err);
-        *out = value_of_slice(copy);
-    }
+    if (rc == 0) return term_keep(ev, &b, out);
     buf_fini(&b);
     return rc < 0 ? -1 : 0;
 }

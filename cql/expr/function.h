@@ -63,6 +63,12 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
                                         const struct function_args *args, const struct receiver *to) MUST_CHECK;
 /* Whether e is function_resolve's error for a name that no function has. */
 bool function_is_unknown(const struct err *e);
+/* Errors of arguments, -1. takes: the parameters as the text shows them; wants: "a map argument". */
+int function_refuse_number(struct compile *c, const char *name, const char *takes);
+int function_refuse_untyped(struct compile *c, const char *name, const char *takes, const struct function_args *args,
+                            uint32_t i);
+int function_refuse_type(struct compile *c, const char *name, const char *wants, const struct function_args *args,
+                         uint32_t i, const struct cql_type *is);
 /* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument to be
  * marked as constant; reversed: a bit for each that is a column in descending order. */
 void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out);

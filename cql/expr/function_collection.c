@@ -24,7 +24,9 @@ static int open_argument(const struct function_in *in, struct cql_elems *it) {
     return err_invalid(in->ev->err, "Not enough bytes to read a collection");
 }
 
-static int put_half_of_map(const struct function_in *in, bool keys, struct buf *out) {
+/* The keys of a map are a set, its values a list. */
+static int call_half_of_map(const struct function_in *in, struct buf *out) {
+    bool keys = in->f->result->id == CQL_SET;
     struct cql_elems it;
     struct value key, value;
     if (open_argument(in, &it) < 0) return -1;
@@ -32,9 +34,6 @@ static int put_half_of_map(const struct function_in *in, bool keys, struct buf *
     while (cql_elems_next(&it, &key) && cql_elems_next(&it, &value)) cql_elem_put(keys ? key : value, out);
     return 0;
 }
-
-static int call_map_keys(const struct function_in *in, struct buf *out) { return put_half_of_map(in, true, out); }
-static int call_map_values(const struct function_in *in, struct buf *out) { return put_half_of_map(in, false, out); }
 
 static int call_count(const struct function_in *in, struct buf *out) {
     struct cql_elems it;
@@ -74,7 +73,7 @@ static const struct function *make(struct compile *c, size_t row, const struct c
     if (rows[row].wants == WANTS_MAP) {
         bool keys = row == 0;
         result = cql_type_new(c->arena, keys ? CQL_SET : CQL_LIST, true, &t->args[!keys], 1, 0, c->err);
-        call = keys ? call_map_keys : call_map_values;
+        call = call_half_of_map;
     } else if (rows[row].wants == WANTS_COLLECTION) {
         call = call_count;
     } else {
@@ -91,36 +90,19 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
                                         [WANTS_COLLECTION] = "collection",
                                         [WANTS_LIST_OR_SET] = "numeric_set_or_list",
                                         [WANTS_NUMBERS] = "numeric_set_or_list"};
-    static const char *const words[] = {[WANTS_MAP] = "map",
-                                        [WANTS_COLLECTION] = "collection",
-                                        [WANTS_LIST_OR_SET] = "set or list",
-                                        [WANTS_NUMBERS] = "numeric set/list"};
+    static const char *const words[] = {[WANTS_MAP] = "a map argument",
+                                        [WANTS_COLLECTION] = "a collection argument",
+                                        [WANTS_LIST_OR_SET] = "a set or list argument",
+                                        [WANTS_NUMBERS] = "a numeric set/list argument"};
     size_t row = 0;
     while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
     if (row == ARRAY_LEN(rows)) return 0;
+    enum wants wants = rows[row].wants;
+    const struct cql_type *t = args->n == 1 ? args->type(args->arg, 0) : NULL;
     *out = NULL;
-    if (args->n != 1) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, kinds[rows[row].wants]);
-        return 1;
-    }
-    const struct cql_type *t = args->type(args->arg, 0);
-    struct slice text = args->text(args->arg, 0);
-    if (t && takes(rows[row].wants, t)) {
-        *out = make(c, row, t);
-        return 1;
-    }
-    if (!t) {
-        err_invalid(
-            c->err,
-            "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
-            SLICE_FMT(text), name, kinds[rows[row].wants]);
-        return 1;
-    }
-    struct buf type;
-    buf_init(&type, 4096);
-    cql_type_print(t, &type);
-    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s",
-                rows[row].name, words[rows[row].wants], SLICE_FMT(text), SLICE_FMT(buf_slice(&type)));
-    buf_fini(&type);
+    if (args->n != 1) function_refuse_number(c, name, kinds[wants]);
+    else if (!t) function_refuse_untyped(c, name, kinds[wants], args, 0);
+    else if (!takes(wants, t)) function_refuse_type(c, name, words[wants], args, 0, t);
+    else *out = make(c, row, t);
     return 1;
 }

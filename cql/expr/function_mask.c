@@ -96,26 +96,21 @@ static int64_t count_chars(struct slice s) {
     return n;
 }
 
-static int read_padding(const struct function_in *in, struct slice *out) {
-    *out = slice_str("*");
-    if (in->n_args < 4 || value_is_null(in->args[3])) return 0;
-    *out = value_slice(in->args[3]);
-    int64_t n = count_chars(*out);
-    if (n != 1)
-        return err_invalid(
-            in->ev->err,
-            "The padding argument for function system.%s should be single-character, but '%.*s' has %lld characters.",
-            in->f->name, SLICE_FMT(*out), (long long)n);
-    if (in->f->result->id == CQL_ASCII && out->p[0] & 0x80) *out = slice_str("?");
-    return 0;
-}
-
 static int64_t read_margin(struct value v) { return v.n == 4 ? (int32_t)load_u32(v.p) : 0; }
 
-static int mask_part(const struct function_in *in, bool inner, struct buf *out) {
-    struct slice s = value_slice(in->args[0]), padding;
+static int call_part(const struct function_in *in, struct buf *out) {
+    bool inner = strcmp(in->f->name, "mask_inner") == 0;
+    struct slice s = value_slice(in->args[0]), padding = slice_str("*");
     if (value_is_null(in->args[0])) return 1;
-    if (read_padding(in, &padding)) return -1;
+    if (in->n_args == 4 && !value_is_null(in->args[3])) {
+        padding = value_slice(in->args[3]);
+        int64_t length = count_chars(padding);
+        if (length != 1)
+            return err_invalid(in->ev->err,
+                               "The padding argument for function system.%s should be single-character, but '%.*s' "
+                               "has %lld characters.", in->f->name, SLICE_FMT(padding), (long long)length);
+        if (in->f->result->id == CQL_ASCII && padding.p[0] & 0x80) padding = slice_str("?");
+    }
     int64_t n = count_chars(s), first = read_margin(in->args[1]), last = n - read_margin(in->args[2]), at = 0;
     for (size_t byte = 0; byte < s.n;) {
         uint32_t chars;
@@ -133,9 +128,6 @@ static int mask_part(const struct function_in *in, bool inner, struct buf *out) 
     return 0;
 }
 
-static int call_inner(const struct function_in *in, struct buf *out) { return mask_part(in, true, out); }
-static int call_outer(const struct function_in *in, struct buf *out) { return mask_part(in, false, out); }
-
 /* ---- mask_hash ---- */
 
 static bool is_named(struct slice name, const char *java) {
@@ -147,38 +139,18 @@ static const EVP_MD *digest_named(struct slice name) {
     static const struct {
         const char *java, *openssl;
     } names[] = {
-        {"MD5", "MD5"},
-        {"SHA", "SHA1"},
-        {"SHA1", "SHA1"},
-        {"SHA-1", "SHA1"},
-        {"SHA224", "SHA224"},
-        {"SHA-224", "SHA224"},
-        {"SHA256", "SHA256"},
-        {"SHA-256", "SHA256"},
-        {"SHA384", "SHA384"},
-        {"SHA-384", "SHA384"},
-        {"SHA512", "SHA512"},
-        {"SHA-512", "SHA512"},
-        {"SHA512/224", "SHA512-224"},
-        {"SHA-512/224", "SHA512-224"},
-        {"SHA512/256", "SHA512-256"},
-        {"SHA-512/256", "SHA512-256"},
-        {"SHA3-224", "SHA3-224"},
-        {"SHA3-256", "SHA3-256"},
-        {"SHA3-384", "SHA3-384"},
-        {"SHA3-512", "SHA3-512"},
-        {"1.3.14.3.2.26", "SHA1"},
-        {"2.16.840.1.101.3.4.2.1", "SHA256"},
-        {"2.16.840.1.101.3.4.2.2", "SHA384"},
-        {"2.16.840.1.101.3.4.2.3", "SHA512"},
-        {"2.16.840.1.101.3.4.2.4", "SHA224"},
-        {"2.16.840.1.101.3.4.2.5", "SHA512-224"},
-        {"2.16.840.1.101.3.4.2.6", "SHA512-256"},
-        {"2.16.840.1.101.3.4.2.7", "SHA3-224"},
-        {"2.16.840.1.101.3.4.2.8", "SHA3-256"},
-        {"2.16.840.1.101.3.4.2.9", "SHA3-384"},
-        {"2.16.840.1.101.3.4.2.10", "SHA3-512"},
-        {"1.2.840.113549.2.5", "MD5"},
+        {"MD5", "MD5"}, {"SHA", "SHA1"}, {"SHA1", "SHA1"}, {"SHA-1", "SHA1"},
+        {"SHA224", "SHA224"}, {"SHA-224", "SHA224"}, {"SHA256", "SHA256"}, {"SHA-256", "SHA256"},
+        {"SHA384", "SHA384"}, {"SHA-384", "SHA384"}, {"SHA512", "SHA512"}, {"SHA-512", "SHA512"},
+        {"SHA512/224", "SHA512-224"}, {"SHA-512/224", "SHA512-224"},
+        {"SHA512/256", "SHA512-256"}, {"SHA-512/256", "SHA512-256"},
+        {"SHA3-224", "SHA3-224"}, {"SHA3-256", "SHA3-256"}, {"SHA3-384", "SHA3-384"}, {"SHA3-512", "SHA3-512"},
+        {"1.3.14.3.2.26", "SHA1"}, {"1.2.840.113549.2.5", "MD5"},
+        {"2.16.840.1.101.3.4.2.1", "SHA256"}, {"2.16.840.1.101.3.4.2.2", "SHA384"},
+        {"2.16.840.1.101.3.4.2.3", "SHA512"}, {"2.16.840.1.101.3.4.2.4", "SHA224"},
+        {"2.16.840.1.101.3.4.2.5", "SHA512-224"}, {"2.16.840.1.101.3.4.2.6", "SHA512-256"},
+        {"2.16.840.1.101.3.4.2.7", "SHA3-224"}, {"2.16.840.1.101.3.4.2.8", "SHA3-256"},
+        {"2.16.840.1.101.3.4.2.9", "SHA3-384"}, {"2.16.840.1.101.3.4.2.10", "SHA3-512"},
     };
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (is_named(name, names[i].java)) return EVP_get_digestbyname(names[i].openssl);
@@ -218,21 +190,10 @@ static const struct mask {
     {"mask_null", "any", 1, 1, {ANY}, call_null},
     {"mask_default", "any", 1, 1, {ANY}, call_default},
     {"mask_replace", "any, any", 2, 2, {RECEIVED, SAME}, call_replace},
-    {"mask_inner", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_inner},
-    {"mask_outer", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_outer},
+    {"mask_inner", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_part},
+    {"mask_outer", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_part},
     {"mask_hash", "any, [text]", 1, 2, {ANY, TEXT}, call_hash},
 };
-
-static int refuse_argument(struct compile *c, const struct mask *mask, const char *wants, struct slice text,
-                           const struct cql_type *t) {
-    struct buf name;
-    buf_init(&name, 4096);
-    cql_type_print(t, &name);
-    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s",
-                mask->name, wants, SLICE_FMT(text), SLICE_FMT(buf_slice(&name)));
-    buf_fini(&name);
-    return -1;
-}
 
 /* The type of an argument: its own, or the parameter's for an argument without a type. */
 static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i,
@@ -240,25 +201,21 @@ static int find_type(struct compile *c, const struct mask *mask, const struct fu
     enum parameter p = mask->parameters[i];
     const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT),
                           *number = cql_type_scalar(CQL_INT);
-    struct slice shown = args->text(args->arg, i);
     switch (p) {
     case ANY:
     case RECEIVED:
         types[i] = own ? own : p == RECEIVED && to ? to->type : NULL;
-        if (types[i]) return 0;
-        return err_invalid(
-            c->err,
-            "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate",
-            SLICE_FMT(shown), mask->name, mask->takes);
+        return types[i] ? 0 : function_refuse_untyped(c, mask->name, mask->takes, args, i);
     case SAME: types[i] = types[0]; return 0;
     case INT:
         types[i] = number;
-        return !own || function_type_fits(number, own) ? 0 : refuse_argument(c, mask, "int", shown, own);
+        if (!own || function_type_fits(number, own)) return 0;
+        return function_refuse_type(c, mask->name, "an argument of type int", args, i, own);
     default:
         types[i] = p == STRING && own && own->id == CQL_ASCII ? own : text;
-        return !own || function_type_fits(text, own)
-                   ? 0
-                   : refuse_argument(c, mask, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
+        if (!own || function_type_fits(text, own)) return 0;
+        return function_refuse_type(c, mask->name, p == STRING ? "an argument of type [text|varchar|ascii]"
+                                                               : "an argument of type text", args, i, own);
     }
 }
 
@@ -271,7 +228,7 @@ int function_resolve_mask(struct compile *c, const char *name, const struct func
     const struct mask *mask = &masks[at];
     *out = NULL;
     if (args->n < mask->least || args->n > mask->most) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", mask->name, mask->takes);
+        function_refuse_number(c, name, mask->takes);
         return 1;
     }
     for (uint32_t i = 0; i < args->n; i++)

@@ -171,6 +171,11 @@ int function_concat(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
+static int read_duration(const struct function_in *in, struct cql_duration *d) {
+    if (cql_duration_read(value_slice(in->args[1]), d) == 0) return 0;
+    return err_invalid(in->ev->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+}
+
 static int fail_precision(const struct function_in *in, const char *what, const char *precision) {
     struct buf text;
     buf_init(&text, 256);
@@ -187,28 +192,19 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     bool date = in->f->args[0]->id == CQL_DATE;
     int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1;
-    if (cql_duration_read(value_slice(in->args[1]), &d) < 0)
-        return err_invalid(in->ev->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+    if (read_duration(in, &d)) return -1;
     if (date && d.ns) return fail_precision(in, "date", "day");
     if (d.ns % 1000000) return fail_precision(in, "timestamp", "millisecond");
     if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
     /* wraps, as Java's does */
     ms = (int64_t)((uint64_t)ms + (uint64_t)(sign * (d.days * (int64_t)DAY_MS + d.ns / 1000000)));
-    if (date)
-        put_date(ms, out);
-    else
-        buf_u64(out, (uint64_t)ms);
+    if (date) put_date(ms, out);
+    else buf_u64(out, (uint64_t)ms);
     return 0;
 }
 
 /* ---- floor: rounds a time down to a step; the steps are durations from a start time on
  * (Duration.floorTimestamp, floorTime) ---- */
-
-static int read_step(const struct function_in *in, struct cql_duration *d) {
-    if (cql_duration_read(value_slice(in->args[1]), d) < 0)
-        return err_invalid(in->ev->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
-    return 0;
-}
 
 static int refuse_step(const struct function_in *in, const char *which, const char *precision) {
     struct buf text;
@@ -245,7 +241,7 @@ int function_floor_time(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     bool date = in->f->result->id == CQL_DATE;
     int64_t ms = to_ms(in), start = in->n_args > 2 ? ms_of(in, 2) : 0;
-    if (read_step(in, &d)) return -1;
+    if (read_duration(in, &d)) return -1;
     if (date && d.ns) return refuse_step(in, "on date values ", "day");
     if (d.ns % 1000000) return refuse_step(in, "", "millisecond");
     if (start > ms)
@@ -262,7 +258,7 @@ int function_floor_time(const struct function_in *in, struct buf *out) {
 int function_floor_time_of_day(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     int64_t ns = (int64_t)load_u64(in->args[0].p);
-    if (read_step(in, &d) || refuse_negative(in, &d)) return -1;
+    if (read_duration(in, &d) || refuse_negative(in, &d)) return -1;
     if (d.months || d.days || d.ns > DAY_MS * INT64_C(1000000))
         return err_invalid(in->ev->err,
                            "For time values, the floor can only be computed for durations smaller that a day");

@@ -12,18 +12,9 @@
 enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000, DECIMAL_PRECISION = 10000 };
 
 bool function_is_number(const struct cql_type *t) {
-    switch (t->id) {
-    case CQL_TINYINT:
-    case CQL_SMALLINT:
-    case CQL_INT:
-    case CQL_BIGINT:
-    case CQL_COUNTER:
-    case CQL_FLOAT:
-    case CQL_DOUBLE:
-    case CQL_VARINT:
-    case CQL_DECIMAL: return true;
-    default: return false;
-    }
+    enum cql_type_id id = t->id;
+    return id == CQL_TINYINT || id == CQL_SMALLINT || id == CQL_INT || id == CQL_BIGINT || id == CQL_COUNTER ||
+           id == CQL_FLOAT || id == CQL_DOUBLE || id == CQL_VARINT || id == CQL_DECIMAL;
 }
 
 static int rank(enum cql_type_id id) {
@@ -74,8 +65,7 @@ static int fail(const struct function_in *in, const char *why) {
     cql_type_print(in->f->args[1], &b);
     struct slice x = buf_slice(&a), y = buf_slice(&b);
     err_set(in->ev->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x),
-            signs[in->f->op],
-            SLICE_FMT(y), why);
+            signs[in->f->op], SLICE_FMT(y), why);
     buf_fini(&a);
     buf_fini(&b);
     return -1;
@@ -89,21 +79,9 @@ static int whole_result(const struct function_in *in, int64_t a, int64_t b, int6
     case EXPR_MUL: *out = (int64_t)(x * y); return 0;
     default:
         if (b == 0) return fail(in, "/ by zero");
-        if (b == -1)
-            *out = in->f->op == EXPR_DIV ? (int64_t)(0 - x) : 0;
-        else
-            *out = in->f->op == EXPR_DIV ? a / b : a % b;
+        if (b == -1) *out = in->f->op == EXPR_DIV ? (int64_t)(0 - x) : 0;
+        else *out = in->f->op == EXPR_DIV ? a / b : a % b;
         return 0;
-    }
-}
-
-static double real_result(enum ast_expr_kind op, double a, double b) {
-    switch (op) {
-    case EXPR_ADD: return a + b;
-    case EXPR_SUB: return a - b;
-    case EXPR_MUL: return a * b;
-    case EXPR_DIV: return a / b;
-    default: return fmod(a, b);
     }
 }
 
@@ -169,10 +147,8 @@ static void divide_decimal(struct number *a, struct number *b) {
     int64_t shift = scale - a->scale + b->scale;
     mpz_t rest;
     mpz_init(rest);
-    if (shift >= 0)
-        number_rescale(a->n, 0, shift);
-    else
-        number_rescale(b->n, 0, -shift);
+    if (shift >= 0) number_rescale(a->n, 0, shift);
+    else number_rescale(b->n, 0, -shift);
     int sign = mpz_sgn(a->n) * mpz_sgn(b->n);
     mpz_tdiv_qr(a->n, rest, a->n, b->n);
     mpz_mul_2exp(rest, rest, 1);
@@ -256,7 +232,14 @@ int function_arithmetic(const struct function_in *in, struct buf *out) {
         rc = big_result(in, &a, &b);
         if (rc == 0) rc = number_store(t, &a, out, in->ev->err);
     } else if (is_real(t->id)) {
-        number_put_real(t->id, real_result(in->f->op, number_to_real(&a), number_to_real(&b)), out);
+        double x = number_to_real(&a), y = number_to_real(&b);
+        enum ast_expr_kind op = in->f->op;
+        double v = op == EXPR_ADD   ? x + y
+                   : op == EXPR_SUB ? x - y
+                   : op == EXPR_MUL ? x * y
+                   : op == EXPR_DIV ? x / y
+                                    : fmod(x, y);
+        number_put_real(t->id, v, out);
     } else {
         int64_t v = 0;
         rc = whole_result(in, a.i, b.i, &v);
@@ -301,29 +284,25 @@ static void round_half_up(struct number *v, bool single) {
     v->scale = 0;
 }
 
-static int apply_math(const char *name, const struct cql_type *type, struct number *v, struct err *e) {
-    if (strcmp(name, "abs") == 0) {
-        if (v->form == WHOLE && v->i < 0) v->i = (int64_t)(0 - (uint64_t)v->i);
-        v->d = fabs(v->d);
-        mpz_abs(v->n, v->n);
-        return 0;
-    }
-    if (strcmp(name, "round") == 0) {
-        round_half_up(v, type->id == CQL_FLOAT);
-        return 0;
-    }
-    bool exponential = strcmp(name, "exp") == 0, ten = strcmp(name, "log10") == 0;
-    if (v->form == BIG) return exponential ? decimal_exp(v, e) : decimal_log(v, ten, e);
-    double d = number_to_real(v);
-    v->d = exponential ? exp(d) : ten ? log10(d) : log(d);
-    v->form = REAL;
-    return 0;
-}
-
 int function_math(const struct function_in *in, struct buf *out) {
+    const char *name = in->f->name;
+    bool exponential = strcmp(name, "exp") == 0, ten = strcmp(name, "log10") == 0;
     struct number v;
+    int rc = 0;
     number_load(in->f->args[0], in->args[0], &v);
-    int rc = apply_math(in->f->name, in->f->args[0], &v, in->ev->err);
+    if (strcmp(name, "abs") == 0) {
+        if (v.form == WHOLE && v.i < 0) v.i = (int64_t)(0 - (uint64_t)v.i);
+        v.d = fabs(v.d);
+        mpz_abs(v.n, v.n);
+    } else if (strcmp(name, "round") == 0) {
+        round_half_up(&v, in->f->args[0]->id == CQL_FLOAT);
+    } else if (v.form == BIG) {
+        rc = exponential ? decimal_exp(&v, in->ev->err) : decimal_log(&v, ten, in->ev->err);
+    } else {
+        double d = number_to_real(&v);
+        v.d = exponential ? exp(d) : ten ? log10(d) : log(d);
+        v.form = REAL;
+    }
     if (rc == 0) rc = number_store(in->f->result, &v, out, in->ev->err);
     number_fini(&v);
     return rc;

@@ -65,8 +65,7 @@ static const struct function *refuse(struct compile *c, enum ast_expr_kind op, c
         [EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*", [EXPR_DIV] = "/", [EXPR_MOD] = "%"};
     struct slice a = args->text(args->arg, 0), b = args->text(args->arg, 1);
     if (ambiguous)
-        err_invalid(
-            c->err,
+        err_invalid(c->err,
             "Ambiguous '%s' operation with args %.*s and %.*s: use type hint to disambiguate, example '(int) ?'",
             signs[op], SLICE_FMT(a), SLICE_FMT(b));
     else

@@ -1,9 +1,7 @@
 /* Finds a native function, a cast or the negation for arguments, with Cassandra's rules and error
  * texts (FunctionResolver). */
 #include "cql/expr/aggregate.h"
-#include "cql/expr/function.h"
-
-#include <stdio.h>
+#include "cql/expr/term_compile.h"
 
 struct native {
     const char *name, *alias, *args;
@@ -117,25 +115,6 @@ static void add_for_numbers(struct candidates *k, function_fn call, const struct
     }
 }
 
-static void add_aggregates(struct candidates *k) {
-    const struct cql_type *blob = cql_type_scalar(CQL_BLOB);
-    const struct aggregate_op *op = aggregate_find(k->name);
-    if (!op) return;
-    if (op->numbers) {
-        add_for_numbers(k, NULL, op);
-    } else if (op->counts_rows) {
-        struct function *f = add(k, op->type(NULL), &blob, 1, NULL);
-        if (f) f->aggregate = op;
-    }
-}
-
-static void add_math(struct candidates *k) {
-    static const char *const names[] = {"abs", "exp", "log", "log10", "round"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i], k->name) == 0) add_for_numbers(k, function_math, NULL);
-    if (strcmp(NEGATION, k->name) == 0) add_for_numbers(k, function_negate, NULL);
-}
-
 /* ---- texts ---- */
 
 void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out) {
@@ -167,8 +146,7 @@ static const struct function *refuse(const struct candidates *k, const char *key
     else if (ambiguous)
         err_invalid(k->c->err,
                     "Ambiguous call to function %s%s%s (can be matched by following signatures: %.*s): use type casts "
-                    "to disambiguate",
-                    keyspace, dot, k->name, SLICE_FMT(s));
+                    "to disambiguate", keyspace, dot, k->name, SLICE_FMT(s));
     else
         err_invalid(k->c->err,
                     "Invalid call to function %s%s%s, none of its type signatures match (known type signatures: %.*s)",
@@ -177,25 +155,38 @@ static const struct function *refuse(const struct candidates *k, const char *key
     return NULL;
 }
 
+int function_refuse_number(struct compile *c, const char *name, const char *takes) {
+    return err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, takes);
+}
+
+int function_refuse_untyped(struct compile *c, const char *name, const char *takes, const struct function_args *args,
+                            uint32_t i) {
+    struct slice text = args->text(args->arg, i);
+    return err_invalid(c->err,
+                       "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to "
+                       "disambiguate", SLICE_FMT(text), name, takes);
+}
+
+int function_refuse_type(struct compile *c, const char *name, const char *wants, const struct function_args *args,
+                         uint32_t i, const struct cql_type *is) {
+    struct slice text = args->text(args->arg, i), type = cqli_type_text(c, is);
+    return err_invalid(c->err, "Function system.%s requires %s, but found argument %.*s of type %.*s", name, wants,
+                       SLICE_FMT(text), SLICE_FMT(type));
+}
+
 static const struct function *refuse_argument(struct compile *c, const struct function *f,
                                               const struct function_args *args, uint32_t i) {
-    struct buf name;
-    buf_init(&name, 1024);
-    cql_type_print(f->args[i], &name);
-    struct slice text = args->text(args->arg, i), type = buf_slice(&name);
-    err_invalid(c->err, "Type error: %.*s cannot be passed as argument %u of function system.%s of type %.*s",
-                SLICE_FMT(text), i, f->name, SLICE_FMT(type));
-    buf_fini(&name);
-    return NULL;
+    struct slice text = args->text(args->arg, i), type = cqli_type_text(c, f->args[i]);
+    return err_null(err_invalid(c->err,
+                                "Type error: %.*s cannot be passed as argument %u of function system.%s of type %.*s",
+                                SLICE_FMT(text), i, f->name, SLICE_FMT(type)));
 }
 
 static const struct function *check_only(struct compile *c, const struct function *f,
                                          const struct function_args *args) {
-    if (args->n != f->n_args) {
-        err_invalid(c->err, "Invalid number of arguments in call to function system.%s: %u required but %u provided",
-                    f->name, f->n_args, args->n);
-        return NULL;
-    }
+    if (args->n != f->n_args) return err_null(err_invalid(c->err,
+        "Invalid number of arguments in call to function system.%s: %u required but %u provided", f->name, f->n_args,
+        args->n));
     for (uint32_t i = 0; i < args->n; i++)
         if (args->fits(args->arg, i, f->args[i]) == MATCH_NO) return refuse_argument(c, f, args, i);
     return f;
@@ -232,26 +223,13 @@ static const struct function *resolve_token(struct compile *c, const char *name,
         types[i] = t ? schema_partition_key(t, i)->type : args->type(args->arg, i);
         if (types[i]) continue;
         struct slice text = args->text(args->arg, i);
-        err_invalid(
-            c->err,
+        return err_null(err_invalid(c->err,
             "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate",
-            SLICE_FMT(text));
-        return NULL;
+            SLICE_FMT(text)));
     }
     struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
     if (f) f->raw = true;
     return f ? check_only(c, f, args) : NULL;
-}
-
-static const struct cql_type *infer(struct compile *c, const char *name, const struct function_args *args) {
-    const struct cql_type *t = args->type(args->arg, 0);
-    struct slice s = args->text(args->arg, 0);
-    if (!t)
-        err_invalid(
-            c->err,
-            "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate",
-            SLICE_FMT(s), name);
-    return t;
 }
 
 /* min and max. */
@@ -259,28 +237,13 @@ static int resolve_best(struct compile *c, const char *name, const struct functi
                         const struct function **out) {
     const struct aggregate_op *op = aggregate_find(name);
     if (!op || op->numbers || op->counts_rows) return 0;
-    *out = NULL;
-    if (args->n != 1) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(any)", name);
-        return 1;
-    }
-    const struct cql_type *t = infer(c, name, args);
-    struct function *f = t ? function_new(c, name, op->type(t), &t, 1, NULL) : NULL;
+    const struct cql_type *t = args->n == 1 ? args->type(args->arg, 0) : NULL;
+    struct function *f = t ? function_new(c, name, t, &t, 1, NULL) : NULL;
+    if (args->n != 1) function_refuse_number(c, name, "any");
+    else if (!t) function_refuse_untyped(c, name, "any", args, 0);
     if (f) f->aggregate = op;
     *out = f;
     return 1;
-}
-
-static const struct function *refuse_own_type(struct compile *c, const char *name, const struct function_args *args,
-                                              const struct cql_type *own) {
-    struct slice shown = args->text(args->arg, 0);
-    struct buf type;
-    buf_init(&type, 4096);
-    cql_type_print(own, &type);
-    err_invalid(c->err, "Function system.%s requires an argument of type text, but found argument %.*s of type %.*s",
-                name, SLICE_FMT(shown), SLICE_FMT(buf_slice(&type)));
-    buf_fini(&type);
-    return NULL;
 }
 
 /* Functions of any argument type. 1 when name is one of them (then *out, or NULL with an error). */
@@ -292,10 +255,11 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
     *out = NULL;
     const struct cql_type *text = cql_type_scalar(CQL_TEXT);
     if (args->n != 1) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, to_json ? "any" : "text");
+        function_refuse_number(c, name, to_json ? "any" : "text");
     } else if (to_json) {
-        const struct cql_type *t = infer(c, name, args);
+        const struct cql_type *t = args->type(args->arg, 0);
         struct function *f = t ? function_new(c, name, text, &t, 1, function_to_json) : NULL;
+        if (!t) function_refuse_untyped(c, name, "any", args, 0);
         if (f) f->takes_null = true;
         *out = f ? check_only(c, f, args) : NULL;
     } else if (!to || !to->type) {
@@ -303,7 +267,8 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
     } else {
         const struct function *f = function_new(c, name, to->type, &text, 1, function_from_json);
         const struct cql_type *own = args->type(args->arg, 0);
-        if (own && !function_type_fits(text, own)) *out = refuse_own_type(c, name, args, own);
+        if (own && !function_type_fits(text, own))
+            function_refuse_type(c, name, "an argument of type text", args, 0, own);
         else *out = f && args->fits(args->arg, 0, text) == MATCH_NO ? refuse_argument(c, f, args, 0) : f;
     }
     return 1;
@@ -321,15 +286,22 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
         if (resolve_best(c, k.name, args, &f)) return f;
         if (function_resolve_vector(c, k.name, args, to, &f)) return f ? check_only(c, f, args) : NULL;
         if (function_resolve_mask(c, k.name, args, to, &f)) return f ? check_only(c, f, args) : NULL;
-        add_aggregates(&k);
+        const struct aggregate_op *op = aggregate_find(name);
+        if (op && op->numbers) add_for_numbers(&k, NULL, op);
+        if (op && op->counts_rows) {
+            const struct cql_type *blob = cql_type_scalar(CQL_BLOB);
+            struct function *count = add(&k, cql_type_scalar(CQL_BIGINT), &blob, 1, NULL);
+            if (count) count->aggregate = op;
+        }
         add_natives(&k);
         add_blob_functions(&k);
         add_casts(&k);
-        add_math(&k);
+        static const char *const math[] = {"abs", "exp", "log", "log10", "round"};
+        for (size_t i = 0; i < ARRAY_LEN(math); i++)
+            if (strcmp(math[i], name) == 0) add_for_numbers(&k, function_math, NULL);
+        if (strcmp(NEGATION, name) == 0) add_for_numbers(&k, function_negate, NULL);
     }
-    if (k.n == 0) {
-        err_invalid(c->err, "Unknown function %s%s%s called", keyspace ? keyspace : "", keyspace ? "." : "", k.name);
-        return NULL;
-    }
+    if (k.n == 0) return err_null(err_invalid(c->err, "Unknown function %s%s%s called", keyspace ? keyspace : "",
+                                              keyspace ? "." : "", k.name));
     return k.n == 1 ? check_only(c, k.all[0], args) : pick_best(&k, keyspace, args, to);
 }

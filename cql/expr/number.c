@@ -17,10 +17,8 @@ void number_load(const struct cql_type *t, struct value v, struct number *out) {
     mpz_init(out->n);
     if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
         out->form = BIG;
-        if (t->id == CQL_VARINT)
-            cql_varint_read(value_slice(v), out->n);
-        else
-            cql_decimal_read(value_slice(v), out->n, &out->scale);
+        if (t->id == CQL_VARINT) cql_varint_read(value_slice(v), out->n);
+        else cql_decimal_read(value_slice(v), out->n, &out->scale);
     } else if (is_real(t->id)) {
         double d;
         float f;
@@ -54,10 +52,8 @@ void number_rescale(mpz_t n, int64_t from, int64_t to) {
     mpz_t power;
     mpz_init(power);
     mpz_ui_pow_ui(power, 10, (unsigned long)(from > to ? from - to : to - from));
-    if (from < to)
-        mpz_mul(n, n, power);
-    else
-        mpz_tdiv_q(n, n, power);
+    if (from < to) mpz_mul(n, n, power);
+    else mpz_tdiv_q(n, n, power);
     mpz_clear(power);
 }
 
@@ -126,10 +122,8 @@ void number_put_real(enum cql_type_id id, double d, struct buf *out) {
     uint64_t bits;
     memcpy(&small, &f, sizeof small);
     memcpy(&bits, &d, sizeof bits);
-    if (id == CQL_FLOAT)
-        buf_u32(out, isnan(f) ? 0x7FC00000u : small);
-    else
-        buf_u64(out, isnan(d) ? 0x7FF8000000000000u : bits);
+    if (id == CQL_FLOAT) buf_u32(out, isnan(f) ? 0x7FC00000u : small);
+    else buf_u64(out, isnan(d) ? 0x7FF8000000000000u : bits);
 }
 
 void number_put_whole(enum cql_type_id id, int64_t v, struct buf *out) {
@@ -141,10 +135,8 @@ int number_store(const struct cql_type *t, struct number *v, struct buf *out, st
     int64_t whole;
     if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
         if (number_to_big(v, t->id == CQL_VARINT, e) < 0) return -1;
-        if (t->id == CQL_VARINT)
-            cql_varint_write(v->n, out);
-        else
-            cql_decimal_write(v->n, v->scale, out);
+        if (t->id == CQL_VARINT) cql_varint_write(v->n, out);
+        else cql_decimal_write(v->n, v->scale, out);
         return 0;
     }
     if (is_real(t->id)) {

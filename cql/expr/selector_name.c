@@ -141,11 +141,9 @@ const char *selector_name(struct compile *c, const struct ast_expr *x) {
     bool over = b.over || b.n > NAME_MAX_BYTES;
     struct slice s = named && !buf_failed(&b) && !over ? arena_dup(c->arena, buf_slice(&b)) : (struct slice){0};
     buf_fini(&b);
-    if (over) {
-        err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS",
-                    NAME_MAX_BYTES);
-        return NULL;
-    }
+    if (over) return err_null(err_invalid(c->err,
+                                          "The name of what is selected would be longer than %d bytes: name it with AS",
+                                          NAME_MAX_BYTES));
     if (!s.p) err_nomem(c->err);
     return (const char *)s.p;
 }

@@ -6,17 +6,13 @@
 
 static struct term *refuse_literal(struct compile *c, const char *what, const struct receiver *to) {
     struct slice type = cqli_type_text(c, to->type);
-    err_invalid(c->err, "Invalid %s literal for %s of type %.*s", what, to->name, SLICE_FMT(type));
-    return NULL;
+    return err_null(err_invalid(c->err, "Invalid %s literal for %s of type %.*s", what, to->name, SLICE_FMT(type)));
 }
 
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) {
     struct term *t = arena_alloc(c->arena, sizeof(*t));
     struct term **args = n_args ? ARENA_ARRAY(c->arena, n_args, struct term *) : NULL;
-    if (!t || (n_args && !args)) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!t || (n_args && !args)) return err_null(err_nomem(c->err));
     *t = (struct term){.kind = kind, .type = type, .n_args = n_args, .args = args};
     if (kind == TERM_CALL && c->binds) c->binds->worked_on = true;
     return t;
@@ -43,22 +39,18 @@ static struct term *compile_literal(struct compile *c, const struct ast_expr *x,
     struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
     if (!t) return NULL;
     buf_init(&b, 64 << 20);
-    int rc = cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err);
-    if (rc == 0) {
-        struct slice copy = arena_dup(c->arena, buf_slice(&b));
-        t->value = value_of_slice(copy);
-        if (!copy.p) rc = err_nomem(c->err);
+    if (cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err)) {
+        buf_fini(&b);
+        return NULL;
     }
-    buf_fini(&b);
-    return rc < 0 ? NULL : t;
+    t->value = value_of_slice(arena_take(c->arena, &b));
+    return t->value.p ? t : err_null(err_nomem(c->err));
 }
 
 static struct term *compile_bind(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
     struct term *t = term_new(c, TERM_BIND, to->type, 0);
-    if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n) {
-        err_invalid(c->err, "Bind variables cannot be used here");
-        return NULL;
-    }
+    if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n)
+        return err_null(err_invalid(c->err, "Bind variables cannot be used here"));
     t->bind = x->bind;
     const char *name = c->binds->names ? c->binds->names[x->bind] : NULL;
     c->binds->specs[x->bind] = *to;
@@ -111,11 +103,6 @@ static bool has_marker(const struct term *t) {
     return false;
 }
 
-static const struct ast_expr *inside(const struct ast_expr *x) {
-    while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
-    return x;
-}
-
 /* Compiles one item. An item with a type of its own is compiled before the check that it fits, so
  * that its own errors are reported first. */
 static struct term *compile_fitting(struct compile *c, const struct ast_expr *item, const struct receiver *to,
@@ -123,7 +110,7 @@ static struct term *compile_fitting(struct compile *c, const struct ast_expr *it
     /* In a select list, compiling a literal reports the type that it does not fit. */
     bool own = cqli_has_own_type(c, item), fits = own || (c->scope && item->kind == EXPR_LITERAL);
     if (!fits) fits = cqli_fits(c, item, to->type, to, depth + 1) != MATCH_NO;
-    struct term *t = fits ? cqli_term(c, own ? inside(item) : item, to, depth + 1) : NULL;
+    struct term *t = fits ? cqli_term(c, own ? cqli_inside(item) : item, to, depth + 1) : NULL;
     const struct cql_type *frozen = t && own ? cql_type_freeze(c->arena, t->type) : NULL;
     if (t && own) fits = frozen && cqli_fits_type(to->type, frozen) != MATCH_NO;
     if (!fits) refuse_item(c, item, to->type, whole, at);
@@ -160,7 +147,7 @@ static struct term *compile_named_map(struct compile *c, const struct ast_expr *
     struct ast_expr map = *x;
     struct ast_expr *names = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr);
     map.args = ARENA_ARRAY(c->arena, 2 * x->n_args, struct ast_expr *);
-    if (!names || !map.args) return err_nomem(c->err), NULL;
+    if (!names || !map.args) return err_null(err_nomem(c->err));
     map.kind = EXPR_MAP;
     map.n_args = 2 * x->n_args;
     for (uint32_t i = 0; i < x->n_args; i++) {
@@ -179,10 +166,9 @@ static struct term *compile_udt(struct compile *c, const struct ast_expr *x, con
     struct term *t = term_new(c, TERM_ITEMS, type, type->n_args);
     for (uint32_t i = 0; t && i < x->n_args; i++) {
         uint32_t at = cql_type_field(type, slice_str(x->names[i]));
-        if (at == type->n_args) {
-            err_invalid(c->err, "Unknown field '%s' in value of user defined type %s", x->names[i], type->name);
-            return NULL;
-        }
+        if (at == type->n_args)
+            return err_null(err_invalid(c->err, "Unknown field '%s' in value of user defined type %s", x->names[i],
+                                        type->name));
         if (compile_item(c, x->args[i], t, at, to, depth) < 0) return NULL;
     }
     return t ? cqli_term_fold(c, t) : NULL;
@@ -210,9 +196,9 @@ static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, c
     if (to->type->id != CQL_TUPLE) return refuse_literal(c, "tuple type", to);
     if (x->n_args > to->type->n_args) {
         struct slice type = cqli_type_text(c, to->type);
-        err_invalid(c->err, "Invalid tuple literal for %s: too many elements. Type %.*s expects %u but got %u",
-                    to->name, SLICE_FMT(type), to->type->n_args, x->n_args);
-        return NULL;
+        return err_null(err_invalid(c->err,
+                                    "Invalid tuple literal for %s: too many elements. Type %.*s expects %u but got %u",
+                                    to->name, SLICE_FMT(type), to->type->n_args, x->n_args));
     }
     return compile_items(c, x, to, depth);
 }
@@ -226,7 +212,7 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
                           *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
     c->scope->names_fault = c->scope->names_fault || !type;
     if (!type) return NULL;
-    if (!frozen) return err_nomem(c->err), NULL;
+    if (!frozen) return err_null(err_nomem(c->err));
     const struct ast_expr *of = x->args[0];
     bool own = cqli_has_own_type(c, of);
     struct receiver hinted = {.keyspace = to->keyspace,
@@ -236,7 +222,7 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     c->search->hints++;
     bool fits = own || cqli_fits(c, of, type, to, depth + 1) != MATCH_NO;
     c->search->hints--;
-    struct term *t = fits ? cqli_term(c, own ? inside(of) : of, &hinted, depth + 1) : NULL;
+    struct term *t = fits ? cqli_term(c, own ? cqli_inside(of) : of, &hinted, depth + 1) : NULL;
     if (fits && !t) return NULL;
     if (own) fits = !cqli_is_time_of_part(t) && cqli_fits_type(frozen, t->type) != MATCH_NO;
     if (fits && own) {
@@ -252,9 +238,8 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     if (fits) t->type = frozen;
     if (fits) return t;
     struct slice text = cqli_expr_text(c, x), wanted = cqli_type_text(c, frozen);
-    err_invalid(c->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(text), SLICE_FMT(text),
-                SLICE_FMT(wanted));
-    return NULL;
+    return err_null(err_invalid(c->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(text),
+                                SLICE_FMT(text), SLICE_FMT(wanted)));
 }
 
 static struct term *compile_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to,
@@ -266,14 +251,11 @@ static struct term *compile_hint(struct compile *c, const struct ast_expr *x, co
                  want = cqli_type_text(c, to->type);
     if (cqli_fits(c, x->args[0], type, to, depth + 1) == MATCH_NO) {
         if (refuse_list(c, x->args[0], type)) return NULL;
-        err_invalid(c->err, "Cannot cast value %.*s to type %.*s", SLICE_FMT(inner), SLICE_FMT(name));
-        return NULL;
+        return err_null(err_invalid(c->err, "Cannot cast value %.*s to type %.*s", SLICE_FMT(inner), SLICE_FMT(name)));
     }
-    if (!function_type_fits(to->type, type)) {
-        err_invalid(c->err, "Cannot assign value (%.*s)%.*s to %s of type %.*s", SLICE_FMT(name), SLICE_FMT(inner),
-                    to->name, SLICE_FMT(want));
-        return NULL;
-    }
+    if (!function_type_fits(to->type, type))
+        return err_null(err_invalid(c->err, "Cannot assign value (%.*s)%.*s to %s of type %.*s", SLICE_FMT(name),
+                                    SLICE_FMT(inner), to->name, SLICE_FMT(want)));
     struct receiver hinted = *to;
     hinted.type = type;
     return cqli_term(c, x->args[0], &hinted, depth + 1);
@@ -288,10 +270,8 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
     switch (x->kind) {
     case EXPR_LITERAL: return compile_literal(c, x, to);
     case EXPR_NULL:
-        if (to->type->id == CQL_COUNTER) {
-            err_invalid(c->err, "Invalid null value for counter increment/decrement");
-            return NULL;
-        }
+        if (to->type->id == CQL_COUNTER)
+            return err_null(err_invalid(c->err, "Invalid null value for counter increment/decrement"));
         null = term_new(c, TERM_CONSTANT, to->type, 0);
         if (null) null->value = value_null();
         return null;
@@ -309,8 +289,7 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
     default: break;
     }
     struct slice text = cqli_expr_text(c, x);
-    err_invalid(c->err, "Invalid value %.*s for %s", SLICE_FMT(text), to->name);
-    return NULL;
+    return err_null(err_invalid(c->err, "Invalid value %.*s for %s", SLICE_FMT(text), to->name));
 }
 
 /* Compiles an expression without a receiver type: its parts determine the type, or it is an
@@ -327,18 +306,15 @@ static struct term *compile_untyped(struct compile *c, const struct ast_expr *x,
         return t;
     }
     for (uint32_t i = 0; i < x->n_args; i++)
-        if (cqli_has_own_type(c, x->args[i]) && !cqli_term(c, inside(x->args[i]), to, depth + 1)) return NULL;
+        if (cqli_has_own_type(c, x->args[i]) && !cqli_term(c, cqli_inside(x->args[i]), to, depth + 1)) return NULL;
     struct slice text = cqli_expr_text(c, x);
-    err_invalid(c->err, "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)",
-                SLICE_FMT(text));
-    return NULL;
+    return err_null(err_invalid(c->err,
+        "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)", SLICE_FMT(text)));
 }
 
 struct term *cqli_term(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    if (depth > TERM_DEPTH_MAX) {
-        err_invalid(c->err, "A value may not be nested more than %d deep", TERM_DEPTH_MAX);
-        return NULL;
-    }
+    if (depth > TERM_DEPTH_MAX)
+        return err_null(err_invalid(c->err, "A value may not be nested more than %d deep", TERM_DEPTH_MAX));
     if (c->scope && cqli_is_of_row(x)) return cqli_term_of_row(c, x, depth);
     if (x->kind == EXPR_TYPE_HINT) return compile_hint(c, x, to, depth);
     if (x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_NEG || cqli_is_operator(x->kind))

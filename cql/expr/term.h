@@ -94,6 +94,8 @@ MUST_CHECK static inline int term_eval_in(const struct term *t, const struct ter
 bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
+/* Moves the buffer's bytes to the evaluation's arena. -1: no memory. */
+int term_keep(struct evaluation *ev, struct buf *b, struct value *out) MUST_CHECK;
 
 /* Checks the keys of m[key] and m[from..to] with the values of ev, whether or not there is a
  * row. -1 with ev->err: a key is null or invalid. An unset bound counts as open. */

@@ -69,31 +69,13 @@ const struct function *cqli_find_call(struct compile *c, const struct ast_expr *
                                  .text = argument_text,
                                  .items = argument_items,
                                  .arg = &a};
-    if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
-        err_invalid(c->err, "Too many arguments, or calls nested too deep");
-        return NULL;
-    }
+    if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX)
+        return err_null(err_invalid(c->err, "Too many arguments, or calls nested too deep"));
     if (x->kind == EXPR_CAST) return find_cast(c, x, &a, &args, to);
     if (x->kind == EXPR_NEG) return function_resolve(c, "system", "_negate", &args, to);
     if (x->kind == EXPR_CALL) return function_resolve(c, x->keyspace, x->name, &args, to);
     bool has_marker = x->args[0]->kind == EXPR_BIND || x->args[1]->kind == EXPR_BIND;
     return function_operator(c, x->kind, &args, to, has_marker);
-}
-
-/* ---- errors of the select list ---- */
-
-static void reword_unknown(struct compile *c, const struct ast_expr *x) {
-    if (x->kind == EXPR_CAST) {
-        struct slice text = cqli_expr_text(c, x->args[0]);
-        const struct cql_type *to = compile_type(c, x->type);
-        struct slice type = to ? cqli_type_text(c, to) : slice_str("");
-        err_clear(c->err);
-        err_invalid(c->err, "%.*s cannot be cast to %.*s", SLICE_FMT(text), SLICE_FMT(type));
-    } else {
-        err_clear(c->err);
-        err_invalid(c->err, "Unknown function '%s%s%s'", x->keyspace ? x->keyspace : "", x->keyspace ? "." : "",
-                    x->name);
-    }
 }
 
 /* ---- compiling ---- */
@@ -111,9 +93,7 @@ static int compile_known(struct compile *c, const struct ast_expr *x, struct ter
             continue;
         }
         if (!wants_own && !cqli_has_own_type(c, x->args[i])) continue;
-        const struct ast_expr *of = x->args[i];
-        while (!wants_own && of->kind == EXPR_TUPLE && of->n_args == 1) of = of->args[0];
-        t->args[i] = cqli_term(c, of, &any, depth + 1);
+        t->args[i] = cqli_term(c, wants_own ? x->args[i] : cqli_inside(x->args[i]), &any, depth + 1);
         if (!t->args[i]) return -1;
         known[i] = t->args[i]->type;
     }
@@ -159,7 +139,7 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
     struct receiver near = *to;
     struct term *t = term_new(c, TERM_CALL, NULL, x->n_args);
     const struct cql_type **known = t ? ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *) : NULL;
-    if (!known) return err_nomem(c->err), NULL;
+    if (!known) return err_null(err_nomem(c->err));
     for (uint32_t i = 0; i < x->n_args; i++) known[i] = NULL;
     if (c->scope) {
         near.type = NULL; /* resolved by its arguments alone */
@@ -173,19 +153,26 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
         return NULL;
     }
     if (!f) {
-        if (c->scope && function_is_unknown(c->err)) reword_unknown(c, x);
-        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;
-        return NULL;
+        if (!c->scope) return NULL;
+        c->scope->names_fault = x->kind != EXPR_CAST;
+        if (!function_is_unknown(c->err)) return NULL;
+        if (x->kind == EXPR_CAST) {
+            const struct cql_type *type = compile_type(c, x->type);
+            struct slice text = cqli_expr_text(c, x->args[0]), name = type ? cqli_type_text(c, type) : slice_str("");
+            err_clear(c->err);
+            return err_null(err_invalid(c->err, "%.*s cannot be cast to %.*s", SLICE_FMT(text), SLICE_FMT(name)));
+        }
+        err_clear(c->err);
+        return err_null(err_invalid(c->err, "Unknown function '%s%s%s'", x->keyspace ? x->keyspace : "",
+                                    x->keyspace ? "." : "", x->name));
     }
-    if (f->aggregate && !f->call && !c->scope) {
-        err_invalid(c->err, "Aggregation function are not supported in the where clause");
-        return NULL;
-    }
+    if (f->aggregate && !f->call && !c->scope)
+        return err_null(err_invalid(c->err, "Aggregation function are not supported in the where clause"));
     if (near.type && !function_type_fits(near.type, f->result)) {
         struct slice from = cqli_type_text(c, f->result), type = cqli_type_text(c, to->type);
-        err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)",
-                    f->name, SLICE_FMT(from), to->name, SLICE_FMT(type));
-        return NULL;
+        return err_null(err_invalid(c->err,
+            "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)", f->name,
+            SLICE_FMT(from), to->name, SLICE_FMT(type)));
     }
     t->type = f->result;
     t->function = f;
@@ -194,16 +181,6 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
 }
 
 /* ---- aggregates ---- */
-
-static struct term *add_aggregate(struct compile *c, struct term *t, const struct aggregate_op *op,
-                                  const struct cql_type *type) {
-    t->kind = TERM_AGGREGATE;
-    t->aggregate = op;
-    t->type = type;
-    t->slot = c->scope->n_aggregates;
-    c->scope->aggregates[c->scope->n_aggregates++] = t;
-    return t;
-}
 
 /* An aggregate within another one is refused after the call itself was found valid. */
 static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op,
@@ -215,13 +192,20 @@ static struct term *compile_aggregate(struct compile *c, const struct ast_expr *
     bool inner = s->inside_aggregate, of_rows = op->counts_rows && takes_rows;
     s->nests_aggregate = inner;
     s->inside_aggregate = true;
-    struct term *t = of_rows ? term_new(c, TERM_AGGREGATE, op->type(NULL), 0) : compile_function(c, x, to, depth);
+    struct term *t = of_rows ? term_new(c, TERM_AGGREGATE, cql_type_scalar(CQL_BIGINT), 0)
+                             : compile_function(c, x, to, depth);
     s->inside_aggregate = inner;
     if (inner || !t) return t;
-    if (!s->nests_aggregate && s->n_aggregates < ARRAY_LEN(s->aggregates)) return add_aggregate(c, t, op, t->type);
-    err_invalid(c->err, s->nests_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions"
-                                           : "Too many aggregates");
-    return NULL;
+    if (!s->nests_aggregate && s->n_aggregates < ARRAY_LEN(s->aggregates)) {
+        t->kind = TERM_AGGREGATE;
+        t->aggregate = op;
+        t->slot = s->n_aggregates;
+        s->aggregates[s->n_aggregates++] = t;
+        return t;
+    }
+    return err_null(err_invalid(c->err,
+        s->nests_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions"
+        : "Too many aggregates"));
 }
 
 struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {

@@ -7,20 +7,9 @@
 #include "cql/row/row_view.h"
 #include "types/vector.h"
 
-/* Copies the buffer's bytes to the request's arena. */
-static int keep(struct evaluation *ev, const struct buf *b, struct value *out) {
-    struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(b));
-    *out = value_of_slice(copy);
-    return copy.p ? 0 : err_nomem(ev->err);
-}
-
-static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
-    uint8_t *p = arena_alloc(a, 8);
-    if (!p) return err_nomem(e);
-    if (bytes == 8) store_u64(p, v);
-    else store_u32(p, (uint32_t)v);
-    *out = value_of(p, bytes);
-    return 0;
+int term_keep(struct evaluation *ev, struct buf *b, struct value *out) {
+    *out = value_of_slice(arena_take(ev->arena, b));
+    return out->p ? 0 : err_nomem(ev->err);
 }
 
 /* ---- values of the statement ---- */
@@ -52,10 +41,8 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
         }
         if (value_is_null(item) && !nullable)
             return err_invalid(e, "null is not supported inside %s", vector ? "vectors" : "collections");
-        if (vector)
-            cql_vector_put(t->type, value_slice(item), out);
-        else
-            cql_elem_put(item, out);
+        if (vector) cql_vector_put(t->type, value_slice(item), out);
+        else cql_elem_put(item, out);
     }
     return buf_failed(out) ? err_nomem(c->ev->err) : 0;
 }
@@ -63,16 +50,18 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
 static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 64 << 20);
-    int rc = put_items(t, c, &b);
-    if (rc == 0) rc = keep(c->ev, &b, out);
-    buf_fini(&b);
+    if (put_items(t, c, &b)) {
+        buf_fini(&b);
+        return -1;
+    }
+    if (term_keep(c->ev, &b, out)) return -1;
     bool sorts = t->type->id == CQL_SET || t->type->id == CQL_MAP;
-    if (rc == 0 && sorts) rc = term_sort(t->type, c->ev, out);
+    if (sorts && term_sort(t->type, c->ev, out)) return -1;
     /* Cassandra takes the type of a set's elements from the first element; a descending clustering
      * column makes the set descending. */
     bool descends = t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
                     t->args[0]->column->desc;
-    return rc == 0 && descends ? term_turn(t->type, c->ev, out) : rc;
+    return descends ? term_turn(t->type, c->ev, out) : 0;
 }
 
 static int eval_call(const struct term *t, const struct term_context *c, struct value *out) {
@@ -83,10 +72,6 @@ static int eval_call(const struct term *t, const struct term_context *c, struct 
 }
 
 /* ---- parts of values ---- */
-
-static int damaged(const struct term_context *c) {
-    return err_set(c->ev->err, ERR_SERVER, "A stored collection is damaged");
-}
 
 static int refuse_key(const char *is, const char *what, const char *of, const struct term_context *c) {
     return err_invalid(c->ev->err, "Invalid %s value for %s selection on %s", is, what, of);
@@ -125,15 +110,14 @@ int term_check_subscripts(const struct term *subscripts, struct evaluation *ev) 
 
 static int eval_element(const struct term *t, const struct term_context *c, struct value *out) {
     const struct cql_type *type = t->args[0]->type;
-    struct value of, key, k;
+    struct value of, key, k, v;
     struct cql_elems it;
     *out = value_null();
     if (term_eval_in(t->args[0], c, &of) || eval_key(t->args[1], c, t->of_name, &key)) return -1;
     if (value_is_null(of)) return 0;
-    if (cql_elems_open(type, value_slice(of), &it)) return damaged(c);
-    while (cql_elems_next(&it, &k)) {
-        struct value v = k;
-        if (type->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
+    if (cql_elems_open(type, value_slice(of), &it))
+        return err_set(c->ev->err, ERR_SERVER, "A stored collection is damaged");
+    while (cql_entries_next(type, &it, &k, &v)) {
         if (value_is_null(k) || cql_value_compare(type->args[0], value_slice(k), value_slice(key))) continue;
         *out = v;
         break;
@@ -141,39 +125,41 @@ static int eval_element(const struct term *t, const struct term_context *c, stru
     return 0;
 }
 
-/* The elements from one key to another, both included; a null key is no bound. */
-static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const struct value *from,
-                          const struct value *to, struct buf *out) {
-    struct value k, v;
-    uint32_t n = 0;
-    while (cql_elems_next(it, &k)) {
-        if (t->id == CQL_MAP && !cql_elems_next(it, &v)) break;
-        if (!value_is_null(*from) && cql_value_compare(t->args[0], value_slice(k), value_slice(*from)) < 0) continue;
-        if (!value_is_null(*to) && cql_value_compare(t->args[0], value_slice(k), value_slice(*to)) > 0) continue;
-        cql_elem_put(k, out);
-        if (t->id == CQL_MAP) cql_elem_put(v, out);
-        n++;
-    }
-    return n;
+/* Finishes a collection of n entries, with the count at its beginning. Not wanted: the result stays null. */
+static int keep_list(const struct term_context *c, struct buf *b, uint32_t n, bool wanted, struct value *out) {
+    if (!buf_failed(b)) buf_patch_u32(b, 0, n);
+    if (wanted || buf_failed(b)) return term_keep(c->ev, b, out);
+    buf_fini(b);
+    return 0;
+}
+
+/* Whether a key of the collection lies between two others, both included; a null one is no bound. */
+static bool is_between(const struct cql_type *t, struct value k, struct value from, struct value to) {
+    if (!value_is_null(from) && cql_value_compare(t->args[0], value_slice(k), value_slice(from)) < 0) return false;
+    return value_is_null(to) || cql_value_compare(t->args[0], value_slice(k), value_slice(to)) <= 0;
 }
 
 /* An empty slice of a non-frozen collection is null. */
 static int eval_slice(const struct term *t, const struct term_context *c, struct value *out) {
-    struct value of, from, to;
+    struct value of, from, to, k, v;
     struct cql_elems it;
     *out = value_null();
     if (term_eval_in(t->args[0], c, &of)) return -1;
     if (eval_bound(t->args[1], c, t->of_name, &from) || eval_bound(t->args[2], c, t->of_name, &to)) return -1;
     if (value_is_null(of)) return 0;
-    if (cql_elems_open(t->type, value_slice(of), &it)) return damaged(c);
+    if (cql_elems_open(t->type, value_slice(of), &it))
+        return err_set(c->ev->err, ERR_SERVER, "A stored collection is damaged");
+    uint32_t n = 0;
     struct buf b;
     buf_init(&b, 0);
     buf_u32(&b, 0);
-    uint32_t n = put_slice(t->type, &it, &from, &to, &b);
-    if (!buf_failed(&b)) buf_patch_u32(&b, 0, n);
-    int rc = n || buf_failed(&b) || !cql_type_is_multicell(t->type) ? keep(c->ev, &b, out) : 0;
-    buf_fini(&b);
-    return rc;
+    while (cql_entries_next(t->type, &it, &k, &v)) {
+        if (!is_between(t->type, k, from, to)) continue;
+        cql_elem_put(k, &b);
+        if (t->type->id == CQL_MAP) cql_elem_put(v, &b);
+        n++;
+    }
+    return keep_list(c, &b, n, n || !cql_type_is_multicell(t->type), out);
 }
 
 static int eval_field(const struct term *t, const struct term_context *c, struct value *out) {
@@ -191,10 +177,6 @@ static int eval_field(const struct term *t, const struct term_context *c, struct
 
 /* ---- times of a row ---- */
 
-static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
-    return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
-}
-
 static bool is_dead(const struct eng_cell *cell) {
     return cell->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION);
 }
@@ -203,55 +185,56 @@ static struct row_view_time time_of(const struct eng_cell *cell) {
     return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
 }
 
+/* Writes the timestamp, or the seconds left to live, to p. Returns the bytes; 0: the value is null. */
+static int32_t store_time(const struct term *t, const struct term_context *c, struct row_view_time time, uint8_t p[8]) {
+    if (!time.present) return 0;
+    if (t->kind != TERM_TTL) {
+        store_u64(p, (uint64_t)time.ts);
+        return 8;
+    }
+    int64_t left = time.ttl && time.expiry != ENG_NO_EXPIRY ? time.expiry - c->ev->now_s : -1;
+    if (left < 0) return 0;
+    store_u32(p, (uint32_t)left);
+    return 4;
+}
+
 /* The part of a collection whose times are selected: one element, or all between two keys, both
  * included. */
 struct part {
     bool whole; /* no part: all of them */
-    bool has_from, has_to;
-    struct value from, to;    /* keys */
+    struct value from, to;    /* keys; null: no bound */
     struct buf first, last;   /* cell paths of from and to */
 };
 
 static int part_open(const struct term *t, const struct term_context *c, struct part *out) {
-    const struct cql_type *type = t->column->type;
+    struct err *e = c->ev->err;
+    const char *name = t->column->name;
     bool exact = true;
     *out = (struct part){.whole = t->n_args == 0};
     buf_init(&out->first, 0);
     buf_init(&out->last, 0);
     if (out->whole) return 0;
-    const char *name = t->column->name;
     if (t->n_args == 1) {
         if (eval_key(t->args[0], c, name, &out->from)) return -1;
         out->to = out->from;
     } else if (eval_bound(t->args[0], c, name, &out->from) || eval_bound(t->args[1], c, name, &out->to)) {
         return -1;
     }
-    out->has_from = !value_is_null(out->from);
-    out->has_to = !value_is_null(out->to);
-    const struct cql_type *keys = type->args[0];
-    struct err *e = c->ev->err;
-    if (out->has_from && cql_key_encode(keys, false, value_slice(out->from), &out->first, &exact, e)) return -1;
-    if (out->has_to && cql_key_encode(keys, false, value_slice(out->to), &out->last, &exact, e)) return -1;
-    return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->ev->err) : 0;
+    const struct cql_type *keys = t->column->type->args[0];
+    for (int i = 0; i < 2; i++) {
+        struct value bound = i ? out->to : out->from;
+        struct buf *path = i ? &out->last : &out->first;
+        if (!value_is_null(bound) && cql_key_encode(keys, false, value_slice(bound), path, &exact, e)) return -1;
+        if (buf_failed(path)) return err_nomem(e);
+    }
+    return 0;
 }
 
 static bool part_has(const struct part *p, const struct eng_cell *cell) {
     if (is_dead(cell)) return false;
-    if (p->has_from && slice_cmp(cell->path, buf_slice(&p->first)) < 0) return false;
-    return !p->has_to || slice_cmp(cell->path, buf_slice(&p->last)) <= 0;
-}
-
-/* Whether a frozen collection has an element of the part. */
-static bool part_is_in(const struct part *p, const struct cql_type *t, struct value of) {
-    struct cql_elems it;
-    struct value k, v;
-    if (value_is_null(of) || cql_elems_open(t, value_slice(of), &it)) return false;
-    while (cql_elems_next(&it, &k)) {
-        if (t->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
-        if (p->has_from && cql_value_compare(t->args[0], value_slice(k), value_slice(p->from)) < 0) continue;
-        if (!p->has_to || cql_value_compare(t->args[0], value_slice(k), value_slice(p->to)) <= 0) return true;
-    }
-    return false;
+    if (p->whole) return true;
+    if (!value_is_null(p->from) && slice_cmp(cell->path, buf_slice(&p->first)) < 0) return false;
+    return value_is_null(p->to) || slice_cmp(cell->path, buf_slice(&p->last)) <= 0;
 }
 
 /* The time of a field of a non-frozen user type, which is that of its cell. */
@@ -263,52 +246,27 @@ static struct row_view_time field_time(const struct eng_cell *cells, uint32_t n,
     return none;
 }
 
-static void put_time_element(const struct term *t, const struct term_context *c, const struct row_view_time *time,
-                             struct buf *out) {
-    uint8_t bytes[8] = {0};
-    struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
-    if (!time->present || (t->kind == TERM_TTL && !time->ttl)) v = value_null();
-    else if (t->kind == TERM_TTL) store_u32(bytes, (uint32_t)ttl_left(time, c->ev->now_s));
-    else store_u64(bytes, (uint64_t)time->ts);
-    cql_elem_put(v, out);
-}
-
-/* The times of a non-frozen user type: one entry per field; null if no field is set. */
-static int compute_time_fields(const struct term *t, const struct term_context *c, struct value *out) {
-    uint32_t n, live = 0, fields = t->column->type->n_args;
-    const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
-    struct buf b;
-    buf_init(&b, 0);
-    buf_u32(&b, fields);
-    for (uint32_t i = 0; i < fields; i++) {
-        struct row_view_time time = field_time(cells, n, i);
-        live += time.present;
-        put_time_element(t, c, &time, &b);
-    }
-    int rc = live ? keep(c->ev, &b, out) : 0;
-    buf_fini(&b);
-    return rc;
-}
-
-/* The times of a non-frozen collection, one entry per element, or of a user type. */
+/* The times of a non-frozen collection, one entry per element of the part, or of a user type, one
+ * entry per field. Null if there is no time at all. */
 static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part,
                              struct value *out) {
-    if (t->column->type->id == CQL_UDT) return compute_time_fields(t, c, out);
-    uint32_t n, live = 0;
+    const struct cql_type *type = t->column->type;
+    bool fields = type->id == CQL_UDT;
+    uint32_t n, listed = 0, live = 0;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
     struct buf b;
     buf_init(&b, 0);
     buf_u32(&b, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!part_has(part, &cells[i])) continue;
-        struct row_view_time time = time_of(&cells[i]);
-        put_time_element(t, c, &time, &b);
-        live++;
+    for (uint32_t i = 0; i < (fields ? type->n_args : n); i++) {
+        uint8_t bytes[8];
+        if (!fields && !part_has(part, &cells[i])) continue;
+        struct row_view_time time = fields ? field_time(cells, n, i) : time_of(&cells[i]);
+        int32_t length = store_time(t, c, time, bytes);
+        cql_elem_put(length ? value_of(bytes, length) : value_null(), &b);
+        live += time.present;
+        listed++;
     }
-    if (!buf_failed(&b)) buf_patch_u32(&b, 0, live);
-    int rc = live ? keep(c->ev, &b, out) : 0;
-    buf_fini(&b);
-    return rc;
+    return keep_list(c, &b, listed, live > 0, out);
 }
 
 /* One time: of a field its cell's, of a part of a collection the newest, of a frozen collection the
@@ -316,15 +274,18 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
 static struct row_view_time part_time(const struct term *t, const struct term_context *c, const struct part *part) {
     uint32_t n;
     struct row_view_time newest = {0};
-    if (t->of_field) {
-        const struct eng_cell *fields = row_view_cells(c->view, t->column, &n);
-        return field_time(fields, n, t->time_field);
+    const struct cql_type *type = t->column->type;
+    if (!t->of_field && part->whole) return row_view_time(c->view, t->column);
+    if (!t->of_field && type->frozen) {
+        struct cql_elems it;
+        struct value of = c->values[t->column->ordinal], k, v;
+        if (value_is_null(of) || cql_elems_open(type, value_slice(of), &it)) return newest;
+        while (cql_entries_next(type, &it, &k, &v))
+            if (is_between(type, k, part->from, part->to)) return row_view_time(c->view, t->column);
+        return newest;
     }
-    if (part->whole) return row_view_time(c->view, t->column);
-    if (t->column->type->frozen)
-        return part_is_in(part, t->column->type, c->values[t->column->ordinal]) ? row_view_time(c->view, t->column)
-                                                                                : newest;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
+    if (t->of_field) return field_time(cells, n, t->time_field);
     for (uint32_t i = 0; i < n; i++)
         if (part_has(part, &cells[i]) && (!newest.present || cells[i].ts > newest.ts)) newest = time_of(&cells[i]);
     return newest;
@@ -336,9 +297,11 @@ static int put_time(const struct term *t, const struct term_context *c, const st
     struct value field = value_of("", 0);
     if (time.present && t->field_value && term_eval_in(t->field_value, c, &field)) return -1;
     if (!time.present || value_is_null(field)) return 0;
-    if (t->kind != TERM_TTL) return number_out(c->ev->arena, (uint64_t)time.ts, 8, out, c->ev->err);
-    int32_t left = ttl_left(&time, c->ev->now_s);
-    return left < 0 ? 0 : number_out(c->ev->arena, (uint32_t)left, 4, out, c->ev->err);
+    uint8_t *p = arena_alloc(c->ev->arena, 8);
+    if (!p) return err_nomem(c->ev->err);
+    int32_t length = store_time(t, c, time, p);
+    if (length) *out = value_of(p, length);
+    return 0;
 }
 
 static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
@@ -371,7 +334,7 @@ static int eval_aggregate(const struct term *t, const struct term_context *c, st
     buf_init(&b, 0);
     *out = value_null();
     int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->ev->err);
-    if (rc == 0) rc = keep(c->ev, &b, out);
+    if (rc == 0) return term_keep(c->ev, &b, out);
     buf_fini(&b);
     return rc < 0 ? -1 : 0;
 }

@@ -12,23 +12,26 @@ static bool may_go_on(struct compile *c, uint32_t depth) {
 
 /* ---- texts ---- */
 
+/* A text that has grown too long is cut. */
+struct slice cqli_text(struct compile *c, struct buf *b) {
+    struct slice s = arena_dup(c->arena, buf_slice(b));
+    buf_fini(b);
+    return s.p ? s : slice_str("");
+}
+
 struct slice cqli_expr_text(struct compile *c, const struct ast_expr *x) {
     struct buf b;
     buf_init(&b, 1 << 16);
     if (c->scope) selector_print_name(x, &b);
     else ast_quote_expr(x, &b);
-    struct slice s = arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    return s.p ? s : slice_str("");
+    return cqli_text(c, &b);
 }
 
 struct slice cqli_type_text(struct compile *c, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 4096);
     cql_type_print(t, &b);
-    struct slice s = arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    return s.p ? s : slice_str("");
+    return cqli_text(c, &b);
 }
 
 /* ---- types of their own ---- */
@@ -41,6 +44,11 @@ bool cqli_has_own_type(const struct compile *c, const struct ast_expr *x) {
     if (!c->scope) return false;
     if (x->kind == EXPR_TUPLE && x->n_args == 1) return cqli_has_own_type(c, x->args[0]);
     return cqli_is_of_row(x) || is_call(x->kind) || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT;
+}
+
+const struct ast_expr *cqli_inside(const struct ast_expr *x) {
+    while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
+    return x;
 }
 
 /* Compiles the expression with a scratch state to see its type. */
@@ -149,27 +157,22 @@ enum match cqli_fits_type(const struct cql_type *t, const struct cql_type *from)
     return cql_type_eq(t, from) ? MATCH_EXACT : function_type_fits(t, from) ? MATCH_WEAK : MATCH_NO;
 }
 
-/* A call that cannot be resolved counts as fitting: compiling it reports the error. */
+/* Searches once for each call and type; collections and types made of others are not remembered. */
 static enum match fits_call(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                             const struct receiver *near, uint32_t depth) {
+    struct term_search *s = c->search;
+    if (!s->remembers) memset(s->memo, 0, sizeof s->memo);
+    s->remembers = true;
+    size_t at = ((uintptr_t)x / sizeof(void *) * 31 + t->id) % TERM_MEMO;
+    if (t->id < CQL_LIST && s->memo[at].x == x && s->memo[at].type == t->id) return s->memo[at].match;
     struct receiver to = {.keyspace = near ? near->keyspace : NULL,
                           .table = near ? near->table : NULL,
                           .name = "",
                           .type = t};
     const struct function *f = try_find(c, x, &to, depth + 1);
-    if (!f) return c->search->steps ? MATCH_WEAK : MATCH_NO;
-    return cqli_fits_type(t, f->result);
-}
-
-static enum match fits_remembered(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
-                                  const struct receiver *near, uint32_t depth) {
-    struct term_search *s = c->search;
-    if (t->id >= CQL_LIST) return fits_call(c, x, t, near, depth);
-    if (!s->remembers) memset(s->memo, 0, sizeof s->memo);
-    s->remembers = true;
-    size_t at = ((uintptr_t)x / sizeof(void *) * 31 + t->id) % TERM_MEMO;
-    if (s->memo[at].x == x && s->memo[at].type == t->id) return s->memo[at].match;
-    enum match m = fits_call(c, x, t, near, depth);
+    /* A call that cannot be resolved counts as fitting: compiling it reports the error. */
+    enum match m = f ? cqli_fits_type(t, f->result) : s->steps ? MATCH_WEAK : MATCH_NO;
+    if (t->id >= CQL_LIST) return m;
     s->memo[at].x = x;
     s->memo[at].type = t->id;
     s->memo[at].match = m;
@@ -180,8 +183,7 @@ enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct c
                      uint32_t depth) {
     if (!may_go_on(c, depth)) return MATCH_NO;
     if (cqli_has_own_type(c, x)) {
-        while (x->kind == EXPR_TUPLE) x = x->args[0];
-        return cqli_fits_type(t, cqli_type_of(c, x, near, false, depth + 1));
+        return cqli_fits_type(t, cqli_type_of(c, cqli_inside(x), near, false, depth + 1));
     }
     switch (x->kind) {
     case EXPR_LITERAL:
@@ -198,6 +200,6 @@ enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct c
     case EXPR_SET:
     case EXPR_MAP: return fits_items(c, x, t, near, depth);
     case EXPR_UDT: return fits_named(c, x, t, near, depth);
-    default: return is_call(x->kind) ? fits_remembered(c, x, t, near, depth) : MATCH_NO;
+    default: return is_call(x->kind) ? fits_call(c, x, t, near, depth) : MATCH_NO;
     }
 }

@@ -47,29 +47,13 @@ static struct term *compile_whole(struct compile *c, const struct ast_expr *x, u
     return cqli_term(c, x, &any, depth + 1);
 }
 
-/* Compiles a key of a collection, which is a value of the statement and reads no row. */
-static struct term *compile_key(struct compile *c, const struct ast_expr *x, const struct receiver *to,
-                                uint32_t depth) {
-    struct compile values = *c;
-    values.scope = NULL;
-    return cqli_term(&values, x, to, depth + 1);
-}
-
 /* ---- elements and slices ---- */
 
 static struct slice bare_type_text(struct compile *c, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 4096);
     cql_type_print_bare(t, &b);
-    struct slice s = arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    return s.p ? s : slice_str("");
-}
-
-static int refuse_collection(struct compile *c, const char *what, const char *name, const char *is,
-                             const struct cql_type *t) {
-    struct slice type = t->id == CQL_UDT ? cqli_type_text(c, t) : bare_type_text(c, t);
-    return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name, is, SLICE_FMT(type));
+    return cqli_text(c, &b);
 }
 
 /* Compiles the keys of m[a] or m[a..b] into to, as values of the statement. m is a map or set. */
@@ -79,14 +63,19 @@ static int compile_keys(struct compile *c, const struct ast_expr *x, const char 
     if (t->id == CQL_LIST)
         return err_invalid(c->err, "%s selection is only allowed on sets and maps, but %s is a list",
                            slice ? "Slice" : "Element", name);
-    if (t->id != CQL_MAP && t->id != CQL_SET)
-        return refuse_collection(c, slice ? "slice" : "element", name, slice ? "of type" : "is of type", t);
+    if (t->id != CQL_MAP && t->id != CQL_SET) {
+        struct slice type = t->id == CQL_UDT ? cqli_type_text(c, t) : bare_type_text(c, t);
+        return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", slice ? "slice" : "element",
+                           name, slice ? "of type" : "is of type", SLICE_FMT(type));
+    }
     const char *key_name = arena_printf(c->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
     if (!key_name) return err_nomem(c->err);
     const struct receiver key = receiver_of(c->scope->table, key_name, t->args[0]);
+    struct compile values = *c; /* a key is a value of the statement and reads no row */
+    values.scope = NULL;
     for (uint32_t i = 1; i < x->n_args; i++) {
         to[i - 1] = NULL;
-        if (x->args[i] && !(to[i - 1] = compile_key(c, x->args[i], &key, depth))) return -1;
+        if (x->args[i] && !(to[i - 1] = cqli_term(&values, x->args[i], &key, depth + 1))) return -1;
     }
     return 0;
 }
@@ -120,15 +109,12 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
     while (field && of->kind == EXPR_FIELD) of = of->args[0];
     if (of->kind != EXPR_NAME) {
         if (cqli_is_of_row(x->args[0]) && !cqli_term_of_row(c, x->args[0], depth)) return NULL;
-        err_invalid(c->err, "The %s function takes a column", x->name);
-        return NULL;
+        return err_null(err_invalid(c->err, "The %s function takes a column", x->name));
     }
     const struct schema_column *column = find_column(c, of->name);
     if (!column) return NULL;
-    if (schema_column_is_key(column)) {
-        err_invalid(c->err, "Cannot use selection function %s on PRIMARY KEY part %s", x->name, column->name);
-        return NULL;
-    }
+    if (schema_column_is_key(column)) return err_null(err_invalid(c->err,
+        "Cannot use selection function %s on PRIMARY KEY part %s", x->name, column->name));
     struct term *out = term_new(c, kind, cql_type_scalar(kind == TERM_TTL ? CQL_INT : CQL_BIGINT),
                                 part ? part->n_args - 1 : 0);
     if (!out) return NULL;
@@ -166,16 +152,14 @@ bool cqli_is_time_of_part(const struct term *t) {
 /* ---- fields ---- */
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth) {
-    const struct ast_expr *whole = x->args[0];
-    while (whole->kind == EXPR_TUPLE && whole->n_args == 1) whole = whole->args[0]; /* (v).a is a field of v */
-    struct term *of = compile_whole(c, whole, depth);
+    struct term *of = compile_whole(c, cqli_inside(x->args[0]), depth); /* (v).a is a field of v */
     struct term *out = of ? term_new(c, TERM_FIELD, NULL, 1) : NULL;
     const char *name = out ? selector_name(c, x->args[0]) : NULL;
     if (!name) return NULL;
     if (of->type->id != CQL_UDT) {
         struct slice type = bare_type_text(c, of->type);
-        err_invalid(c->err, "Invalid field selection: %s of type %.*s is not a user type", name, SLICE_FMT(type));
-        return NULL;
+        return err_null(err_invalid(c->err, "Invalid field selection: %s of type %.*s is not a user type", name,
+                                    SLICE_FMT(type)));
     }
     out->args[0] = of;
     out->field = cql_type_field(of->type, slice_str(x->name));
@@ -184,8 +168,7 @@ static struct term *compile_field(struct compile *c, const struct ast_expr *x, u
         return out;
     }
     struct slice type = cqli_type_text(c, of->type);
-    err_invalid(c->err, "%s of type %.*s has no field %s", name, SLICE_FMT(type), x->name);
-    return NULL;
+    return err_null(err_invalid(c->err, "%s of type %.*s has no field %s", name, SLICE_FMT(type), x->name));
 }
 
 /* ---- any ---- */

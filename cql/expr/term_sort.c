@@ -1,6 +1,8 @@
 /* The order of sets and maps, and the form of elements. */
 #include "cql/expr/term_sort.h"
 
+#include "cql/expr/term.h"
+
 #include <stdlib.h>
 
 #include "types/vector.h"
@@ -16,28 +18,16 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static bool read_entry(const struct cql_type *t, struct cql_elems *it, struct entry *out) {
-    out->value = value_null();
-    return cql_elems_next(it, &out->key) && (t->id != CQL_MAP || cql_elems_next(it, &out->value));
-}
-
 static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
     struct cql_elems it;
     struct entry e, last = {0};
     *n = 0;
     if (cql_elems_open(t, v, &it) < 0) return true;
     bool sorted = true;
-    for (; read_entry(t, &it, &e); last = e, ++*n)
+    for (; cql_entries_next(t, &it, &e.key, &e.value); last = e, ++*n)
         if (*n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0)
             sorted = false;
     return sorted;
-}
-
-static int keep(struct evaluation *ev, struct buf *made, struct value *v) {
-    struct slice copy = buf_failed(made) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(made));
-    buf_fini(made);
-    if (copy.p) *v = value_of_slice(copy);
-    return copy.p ? 0 : err_nomem(ev->err);
 }
 
 static int write_all(const struct cql_type *t, struct evaluation *ev, const struct entry *all, uint32_t n,
@@ -57,7 +47,7 @@ static int write_all(const struct cql_type *t, struct evaluation *ev, const stru
         if (map) cql_elem_put(all[next - 1].value, &out);
     }
     if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);
-    return keep(ev, &out, v);
+    return term_keep(ev, &out, v);
 }
 
 /* Whether settling may change elements. Tuples and user types are kept as sent. */
@@ -89,12 +79,12 @@ int term_settle_item(const struct cql_type *t, struct evaluation *ev, struct val
             }
             cql_vector_put(t, value_slice(item), &out);
         }
-        return keep(ev, &out, v);
+        return term_keep(ev, &out, v);
     }
     if (!cql_type_has_forms(t) || cql_value_is_canonical(t, value_slice(*v))) return 0;
     buf_init(&out, 0);
     cql_value_canonical(t, value_slice(*v), &out);
-    return keep(ev, &out, v);
+    return term_keep(ev, &out, v);
 }
 
 static int by_order(const struct cql_type *t, struct evaluation *ev, struct value *v, bool inside) {
@@ -104,7 +94,7 @@ static int by_order(const struct cql_type *t, struct evaluation *ev, struct valu
     if (stays && (!inside || !n)) return 0;
     struct entry *all = ARENA_ARRAY(ev->arena, n, struct entry);
     if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(ev->err);
-    for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) {
+    for (uint32_t i = 0; i < n && cql_entries_next(t, &it, &all[i].key, &all[i].value); i++) {
         const struct entry came = all[i];
         all[i].at = i;
         if (inside && term_settle_item(t->args[0], ev, &all[i].key)) return -1;
@@ -120,12 +110,11 @@ int term_sort(const struct cql_type *t, struct evaluation *ev, struct value *v) 
 
 int term_turn(const struct cql_type *t, struct evaluation *ev, struct value *v) {
     struct cql_elems it;
-    uint32_t n = 0;
     if (cql_elems_open(t, value_slice(*v), &it) < 0) return 0;
-    for (struct entry e; read_entry(t, &it, &e);) n++;
+    uint32_t n = it.left;
     struct entry *all = ARENA_ARRAY(ev->arena, n + 1, struct entry);
-    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(ev->err);
-    for (uint32_t i = n; i > 0 && read_entry(t, &it, &all[i - 1]);) i--;
+    if (!all) return err_nomem(ev->err);
+    for (uint32_t i = n; i > 0 && cql_elems_next(&it, &all[i - 1].key);) i--;
     return write_all(t, ev, all, n, v);
 }
 

@@ -56,14 +56,9 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
     bool inner = frozen || kind == CQL_TUPLE;
     uint32_t wanted = cql_type_parameters(kind);
     const struct cql_type **args = ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *);
-    if (!args) {
-        err_nomem(c->err);
-        return NULL;
-    }
-    if (wanted && t->n_args != wanted) {
-        err_invalid(c->err, "Invalid number of parameters for type %s", t->name);
-        return NULL;
-    }
+    if (!args) return err_null(err_nomem(c->err));
+    if (wanted && t->n_args != wanted)
+        return err_null(err_invalid(c->err, "Invalid number of parameters for type %s", t->name));
     for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
         bool collection = is_collection(kind_of(t->args[i]));
         if (!collection && !is_user_type(t->args[i])) continue;
@@ -71,8 +66,7 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
         buf_init(&text, 4096);
         buf_printf(&text, "Non-frozen %s are not allowed inside collections: ", collection ? "collections" : "UDTs");
         print_read(t, false, &text);
-        err_set_buf(c->err, ERR_INVALID, &text);
-        return NULL;
+        return err_null(err_set_buf(c->err, ERR_INVALID, &text));
     }
     for (uint32_t i = 0; i < t->n_args; i++) {
         args[i] = resolve(c, t->args[i], (inner || t->args[i]->quoted_class) && kind != CQL_VECTOR, depth + 1);
@@ -95,10 +89,8 @@ static int check_user_types(struct compile *c, const struct cql_type *t) {
 }
 
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
-    if (depth > AST_TYPE_DEPTH_MAX) {
-        err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
-        return NULL;
-    }
+    if (depth > AST_TYPE_DEPTH_MAX)
+        return err_null(err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX));
     if (t->quoted_class) {
         const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
         if (!class || check_user_types(c, class)) return NULL;
@@ -108,9 +100,9 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
     if (is_frozen_of(t)) {
         const struct cql_type *inner = resolve(c, t->args[0], true, depth + 1);
         if (!inner || inner->n_args || inner->id == CQL_UDT) return inner;
-        err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
-                t->args[0]->name);
-        return NULL;
+        return err_null(err_set(c->err, ERR_SYNTAX,
+                                "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)",
+                                t->args[0]->name));
     }
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
@@ -118,10 +110,8 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
     if (scalar) return scalar;
     const char *keyspace = t->keyspace ? t->keyspace : c->keyspace;
     const struct schema_type *found = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
-    if (!found) {
-        err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", t->name);
-        return NULL;
-    }
+    if (!found) return err_null(err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "."
+                                            : "", t->name));
     const struct cql_type *u = cql_type_copy(c->arena, found->type); /* a prepared statement outlives the snapshot */
     if (u && frozen) u = cql_type_freeze(c->arena, u);
     if (!u) err_nomem(c->err);
@@ -193,11 +183,9 @@ static int refuse_type(struct compile *c, const char *words, const struct cql_ty
 }
 
 static int refuse_durations(struct compile *c, const struct cql_type *t) {
-    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION)
-        return refuse_type(c, "Durations are not allowed inside sets", t);
-    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION)
-        return refuse_type(c, "Durations are not allowed as map keys", t);
-    return 0;
+    if ((t->id != CQL_SET && t->id != CQL_MAP) || t->args[0]->id != CQL_DURATION) return 0;
+    return refuse_type(c, t->id == CQL_SET ? "Durations are not allowed inside sets"
+                                           : "Durations are not allowed as map keys", t);
 }
 
 int cqli_check_durations(struct compile *c, const struct cql_type *t) {

@@ -2,27 +2,15 @@
 #include "cql/roles/roles.h"
 
 struct grant_plan {
+    struct roles_change run;
     const struct ast_grant *ast;
     bool give;
     struct named_permissions permissions; /* when no role is granted */
 };
 
-static int compile_change(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    struct grant_plan *p = out->plan = ARENA_NEW(c->arena, struct grant_plan);
-    if (!p) return err_nomem(c->err);
-    p->ast = &ast->other->grant;
-    p->give = ast->kind == STMT_GRANT;
-    return p->ast->granted_role ? 0
-                                : named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
-}
-
-static int put(const struct principal *a, const struct role *role) {
-    return access_put(a->r->db->options.access, role, a->r->err) ? 0 : -1;
-}
-
 /* ---- roles ---- */
 
-static int change_membership(const struct principal *a, const struct grant_plan *p) {
+static int change_membership(struct principal *a, const struct grant_plan *p) {
     static const char is_member[] = "%s is a member of %s";
     const char *role = p->ast->granted_role, *member = p->ast->grantee;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role};
@@ -36,8 +24,7 @@ static int change_membership(const struct principal *a, const struct grant_plan 
     if (!p->give && !joined) return err_invalid(a->r->err, "%s is not a member of %s", member, role);
     if (p->give && role_is_member(a->roles, member, role)) return err_invalid(a->r->err, is_member, member, role);
     if (p->give && role_is_member(a->roles, role, member)) return err_invalid(a->r->err, is_member, role, member);
-    if (role_joined(of, role, p->give, a->r->arena, &next)) return err_nomem(a->r->err);
-    return put(a, &next);
+    return role_joined(of, role, p->give, a->r->arena, &next) ? err_nomem(a->r->err) : principal_put(a, &next);
 }
 
 /* ---- permissions ---- */
@@ -54,7 +41,7 @@ static bool is_system(const struct principal *a, const struct resource *on) {
     return is;
 }
 
-static int change_permissions(const struct principal *a, const struct grant_plan *p) {
+static int change_permissions(struct principal *a, const struct grant_plan *p) {
     const struct resource *on = &p->permissions.on;
     uint32_t bits = p->permissions.permissions;
     struct role next;
@@ -70,30 +57,22 @@ static int change_permissions(const struct principal *a, const struct grant_plan
     if (named_exists(a, on, "Resource ")) return -1;
     if (role_granted(role, p->permissions.text, p->give ? bits : 0, p->give ? 0 : bits, a->r->arena, &next))
         return err_nomem(a->r->err);
-    return put(a, &next);
+    return principal_put(a, &next);
 }
 
-/* ---- run ---- */
+/* ---- the statement ---- */
 
-static enum cql_outcome apply_change(struct cql_run *r) {
-    const struct grant_plan *p = r->compiled->plan;
-    struct access_control *access = r->db->options.access;
-    struct principal a;
-    if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
-    const struct role_set *roles = access_begin(access);
-    int rc = principal_init(&a, r, roles);
-    if (!rc) rc = p->ast->granted_role ? change_membership(&a, p) : change_permissions(&a, p);
-    access_end(access);
-    return rc ? CQL_FAILED : CQL_DONE;
+static int change(struct principal *a, const void *plan) {
+    const struct grant_plan *p = plan;
+    return p->ast->granted_role ? change_membership(a, p) : change_permissions(a, p);
 }
 
-static enum cql_outcome run_change(struct cql_run *r, const struct cql_statement *s) {
-    (void)s;
-    r->answer.work_class = WORK_DDL;
-    if (!r->blocking) return CQL_OFFLOAD;
-    r->apply = apply_change;
-    return CQL_DONE;
+static int compile_grant(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    struct grant_plan *p = out->plan = ARENA_NEW(c->arena, struct grant_plan);
+    if (!p) return err_nomem(c->err);
+    *p = (struct grant_plan){.run.change = change, .ast = &ast->other->grant, .give = ast->kind == STMT_GRANT};
+    if (p->ast->granted_role) return 0;
+    return named_permissions(c, &p->ast->permissions, &p->ast->resource, false, &p->permissions);
 }
 
-const struct statement_ops grant_ops = {.compile = compile_change, .run = run_change};
-const struct statement_ops revoke_ops = {.compile = compile_change, .run = run_change};
+const struct statement_ops grant_ops = {.compile = compile_grant, .run = roles_run};

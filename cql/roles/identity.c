@@ -2,27 +2,19 @@
 #include "cql/roles/roles.h"
 
 struct identity_plan {
+    struct roles_change run;
     const struct ast_identity *ast;
     const char *identity;
 };
 
-static int compile_identity(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    struct identity_plan *p = out->plan = ARENA_NEW(c->arena, struct identity_plan);
-    const struct slice text = ast->other->identity.identity;
-    if (!p) return err_nomem(c->err);
-    if (text.n && memchr(text.p, 0, text.n)) return err_invalid(c->err, "An identity may not hold the character 0");
-    p->ast = &ast->other->identity;
-    p->identity = arena_printf(c->arena, "%.*s", SLICE_FMT(text));
-    return p->identity ? 0 : err_nomem(c->err);
-}
-
-static int put(const struct principal *a, const struct role *of, const char *identity, bool has) {
+static int put(struct principal *a, const struct role *of, const char *identity, bool has) {
     struct role next;
     if (role_identified(of, identity, has, a->r->arena, &next)) return err_nomem(a->r->err);
-    return access_put(a->r->db->options.access, &next, a->r->err) ? 0 : -1;
+    return principal_put(a, &next);
 }
 
-static int add(const struct principal *a, const struct identity_plan *p) {
+static int add(struct principal *a, const void *plan) {
+    const struct identity_plan *p = plan;
     const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct role *role = role_find(a->roles, p->ast->role);
     if (principal_require(a, MAY_CREATE, &roles)) return -1;
@@ -34,7 +26,8 @@ static int add(const struct principal *a, const struct identity_plan *p) {
     return p->ast->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", p->identity);
 }
 
-static int drop(const struct principal *a, const struct identity_plan *p) {
+static int drop(struct principal *a, const void *plan) {
+    const struct identity_plan *p = plan;
     const struct role *role = role_of_identity(a->roles, p->identity);
     const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES,
                                 .name = role ? role->name : NULL};
@@ -46,24 +39,15 @@ static int drop(const struct principal *a, const struct identity_plan *p) {
     return p->ast->if_exists ? 0 : err_invalid(a->r->err, "identity '%s' doesn't exist", p->identity);
 }
 
-static enum cql_outcome apply(struct cql_run *r) {
-    struct access_control *access = r->db->options.access;
-    const struct cql_statement *s = r->compiled;
-    struct principal a;
-    if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
-    const struct role_set *roles = access_begin(access);
-    int rc = principal_init(&a, r, roles);
-    if (!rc) rc = s->kind == STMT_ADD_IDENTITY ? add(&a, s->plan) : drop(&a, s->plan);
-    access_end(access);
-    return rc ? CQL_FAILED : CQL_DONE;
+static int compile_identity(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    struct identity_plan *p = out->plan = ARENA_NEW(c->arena, struct identity_plan);
+    const struct slice text = ast->other->identity.identity;
+    if (!p) return err_nomem(c->err);
+    if (text.n && memchr(text.p, 0, text.n)) return err_invalid(c->err, "An identity may not hold the character 0");
+    p->run.change = ast->kind == STMT_ADD_IDENTITY ? add : drop;
+    p->ast = &ast->other->identity;
+    p->identity = (const char *)arena_dup(c->arena, text).p;
+    return p->identity ? 0 : err_nomem(c->err);
 }
 
-static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
-    (void)s;
-    r->answer.work_class = WORK_DDL;
-    if (!r->blocking) return CQL_OFFLOAD;
-    r->apply = apply;
-    return CQL_DONE;
-}
-
-const struct statement_ops identity_ops = {.compile = compile_identity, .run = run};
+const struct statement_ops identity_ops = {.compile = compile_identity, .run = roles_run};

@@ -26,7 +26,41 @@ int principal_require(const struct principal *a, enum permission p, const struct
                    "User %s does not have sufficient privileges to perform the requested operation", a->role);
 }
 
+int principal_put(struct principal *a, const struct role *role) {
+    const struct role_set *next = access_put(a->r->db->options.access, role, a->r->err);
+    if (next) a->roles = next;
+    return next ? 0 : -1;
+}
+
+/* ---- run ---- */
+
+static enum cql_outcome apply(struct cql_run *r) {
+    const struct roles_change *plan = r->compiled->plan;
+    struct access_control *access = r->db->options.access;
+    struct principal a;
+    if (!access) return principal_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
+    int rc = principal_init(&a, r, access_begin(access));
+    if (!rc) rc = plan->change(&a, plan);
+    access_end(access);
+    return rc ? CQL_FAILED : CQL_DONE;
+}
+
+enum cql_outcome roles_run(struct cql_run *r, const struct cql_statement *s) {
+    (void)s;
+    r->answer.work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = apply;
+    return CQL_DONE;
+}
+
 /* ---- what statements name ---- */
+
+const char *resource_name(struct arena *a, const struct resource *on) {
+    struct buf text;
+    buf_init(&text, 0);
+    resource_text(on, &text);
+    return (const char *)arena_take(a, &text).p;
+}
 
 static int refuse_unknown(struct compile *c, const char *kind, struct slice name) {
     return err_invalid(c->err, "Resource <%s %.*s> doesn't exist", kind, SLICE_FMT(name));
@@ -77,7 +111,6 @@ _Static_assert((int)PERMISSION_CREATE == MAY_CREATE && (int)PERMISSION_AUTHORIZE
 
 int named_permissions(struct compile *c, const struct ast_permissions *p, const struct ast_resource *on, bool listed,
                       struct named_permissions *out) {
-    struct buf text;
     *out = (struct named_permissions){.on_any = on->kind == RESOURCE_NONE, .permissions = p->n ? 0 : PERMISSIONS_ALL};
     for (uint32_t i = 0; i < p->n; i++) out->permissions |= 1u << p->items[i];
     if (out->on_any) return 0;
@@ -86,11 +119,7 @@ int named_permissions(struct compile *c, const struct ast_permissions *p, const 
     if (!out->permissions)
         return err_set(c->err, ERR_SYNTAX, "Resource type %s does not support any of the requested permissions",
                        resource_class(&out->on));
-    buf_init(&text, 0);
-    resource_text(&out->on, &text);
-    buf_u8(&text, 0);
-    out->text = buf_failed(&text) ? NULL : arena_strdup(c->arena, (const char *)text.p);
-    buf_fini(&text);
+    out->text = resource_name(c->arena, &out->on);
     return out->text ? 0 : err_nomem(c->err);
 }
 

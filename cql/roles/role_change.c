@@ -25,15 +25,8 @@ static int check_options(const struct ast_role_options *o, struct err *e) {
     return 0;
 }
 
-static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    (void)c;
-    out->plan = (void *)&ast->other->role;
-    return 0;
-}
-
 /* ---- what is common ---- */
 
-typedef int (*change_fn)(struct principal *a, const struct ast_role *role, const char *hash);
 
 /* The hash of the password that a statement gives, made before the roles are locked: it is slow.
  * *hash stays NULL when it gives none. */
@@ -41,11 +34,8 @@ static int hash_given(struct cql_run *r, const struct ast_role_options *o, char 
                       const char **hash) {
     *hash = NULL;
     if (!(o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))) return 0;
-    struct slice text = arena_dup(r->arena, slice_of(o->password.p, o->password.n));
-    char *password = arena_alloc(r->arena, o->password.n + 1);
-    if (!text.p || !password) return err_nomem(r->err);
-    memcpy(password, o->password.p, o->password.n);
-    password[o->password.n] = 0;
+    const char *password = (const char *)arena_dup(r->arena, o->password).p;
+    if (!password) return err_nomem(r->err);
     if (o->given & ROLE_HASHED_PASSWORD) {
         *hash = password;
         enum password_form form = password_form(password);
@@ -57,49 +47,6 @@ static int hash_given(struct cql_run *r, const struct ast_role_options *o, char 
     return password_hash(password, room, r->err);
 }
 
-static int may_create(const struct principal *a, const struct ast_role *role);
-static int may_alter(const struct principal *a, const struct ast_role *role);
-static int create(struct principal *a, const struct ast_role *role, const char *hash);
-static int alter(struct principal *a, const struct ast_role *role, const char *hash);
-
-/* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
-static enum cql_outcome refuse_anonymous(struct cql_run *r, change_fn change, const struct ast_role_options *o) {
-    struct principal nobody;
-    if (check_options(o, r->err)) return CQL_FAILED;
-    if (change == alter && o->given & ROLE_SUPERUSER)
-        err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
-    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
-        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
-                    o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
-    return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
-}
-
-static enum cql_outcome change_roles(struct cql_run *r, change_fn change) {
-    const struct ast_role *role = r->compiled->plan;
-    struct access_control *access = r->db->options.access;
-    struct principal a;
-    char room[PASSWORD_HASH_MAX];
-    const char *hash;
-    if (!access) return refuse_anonymous(r, change, &role->options);
-    /* The permission check comes first: a role that may not make the change sees no other error. */
-    const struct role_set *roles = access_roles(access);
-    int rc = principal_init(&a, r, roles);
-    if (!rc && change == create) rc = may_create(&a, role);
-    if (!rc && change == alter) rc = may_alter(&a, role);
-    role_set_unref(roles);
-    if (rc || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
-        return CQL_FAILED;
-    roles = access_begin(access);
-    rc = principal_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
-    access_end(access);
-    return rc ? CQL_FAILED : CQL_DONE;
-}
-
-static int put(struct principal *a, const struct role *role) {
-    const struct role_set *next = access_put(a->r->db->options.access, role, a->r->err);
-    if (next) a->roles = next;
-    return next ? 0 : -1;
-}
 
 static void take_options(struct role *role, const struct ast_role_options *o, const char *hash) {
     if (o->given & ROLE_SUPERUSER) role->superuser = o->superuser;
@@ -108,19 +55,6 @@ static void take_options(struct role *role, const struct ast_role_options *o, co
 }
 
 /* ---- CREATE ---- */
-
-static int grant_to_creator(struct principal *a, const struct ast_role *role) {
-    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
-    struct buf text;
-    struct role next;
-    buf_init(&text, 0);
-    resource_text(&on, &text);
-    buf_u8(&text, 0);
-    int rc = buf_failed(&text) || role_granted(role_find(a->roles, a->role), (const char *)text.p,
-                                               resource_permissions(&on), 0, a->r->arena, &next);
-    buf_fini(&text);
-    return rc ? err_nomem(a->r->err) : put(a, &next);
-}
 
 static int may_create(const struct principal *a, const struct ast_role *role) {
     const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
@@ -137,7 +71,14 @@ static int create(struct principal *a, const struct ast_role *role, const char *
         return role->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", role->name);
     struct role made = {.name = role->name, .hash = "", .login = role->user};
     take_options(&made, &role->options, hash);
-    return put(a, &made) || grant_to_creator(a, role) ? -1 : 0;
+    if (principal_put(a, &made)) return -1;
+    /* The creator may do everything with the role. */
+    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
+    const char *text = resource_name(a->r->arena, &on);
+    struct role next;
+    if (!text || role_granted(role_find(a->roles, a->role), text, resource_permissions(&on), 0, a->r->arena, &next))
+        return err_nomem(a->r->err);
+    return principal_put(a, &next);
 }
 
 /* ---- ALTER ---- */
@@ -166,14 +107,13 @@ static int alter(struct principal *a, const struct ast_role *role, const char *h
     if (!now) return role->if_exists ? 0 : err_invalid(a->r->err, "Role %s doesn't exist", role->name);
     struct role next = *now;
     take_options(&next, &role->options, hash);
-    return put(a, &next);
+    return principal_put(a, &next);
 }
 
 /* ---- DROP ---- */
 
-static int drop(struct principal *a, const struct ast_role *role, const char *hash) {
+static int drop(const struct principal *a, const struct ast_role *role) {
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
-    (void)hash;
     if (principal_require(a, MAY_DROP, &on)) return -1;
     const struct role *now = role_find(a->roles, role->name);
     if (now && role_is_superuser(a->roles, role->name) && !a->superuser)
@@ -185,16 +125,55 @@ static int drop(struct principal *a, const struct ast_role *role, const char *ha
 
 /* ---- run ---- */
 
-#define CHANGE(name)                                                                                   \
-    static enum cql_outcome name##_apply(struct cql_run *r) { return change_roles(r, name); }      \
-    static enum cql_outcome name##_run(struct cql_run *r, const struct cql_statement *s) {         \
-        (void)s;                                                                                       \
-        r->answer.work_class = WORK_DDL;                                                                      \
-        if (!r->blocking) return CQL_OFFLOAD;                                                          \
-        r->apply = name##_apply;                                                                       \
-        return CQL_DONE;                                                                               \
-    }                                                                                                  \
-    const struct statement_ops name##_role_ops = {.compile = compile_role, .run = name##_run};
-CHANGE(create)
-CHANGE(alter)
-CHANGE(drop)
+/* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
+static enum cql_outcome refuse_anonymous(struct cql_run *r, const struct ast_role_options *o) {
+    struct principal nobody;
+    if (check_options(o, r->err)) return CQL_FAILED;
+    if (r->compiled->kind == STMT_ALTER_ROLE && o->given & ROLE_SUPERUSER)
+        err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
+    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
+        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
+                    o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
+    return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
+}
+
+static enum cql_outcome change_roles(struct cql_run *r) {
+    enum stmt_kind kind = r->compiled->kind;
+    const struct ast_role *role = &r->compiled->ast->other->role;
+    struct access_control *access = r->db->options.access;
+    struct principal a;
+    char room[PASSWORD_HASH_MAX];
+    const char *hash;
+    if (!access) return refuse_anonymous(r, &role->options);
+    /* The permission check comes first: a role that may not make the change sees no other error. */
+    const struct role_set *roles = access_roles(access);
+    int rc = principal_init(&a, r, roles);
+    if (!rc && kind == STMT_CREATE_ROLE) rc = may_create(&a, role);
+    if (!rc && kind == STMT_ALTER_ROLE) rc = may_alter(&a, role);
+    role_set_unref(roles);
+    if (rc || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash))
+        return CQL_FAILED;
+    roles = access_begin(access);
+    rc = principal_init(&a, r, roles);
+    if (!rc)
+        rc = kind == STMT_CREATE_ROLE  ? create(&a, role, hash)
+             : kind == STMT_ALTER_ROLE ? alter(&a, role, hash)
+                                       : drop(&a, role);
+    access_end(access);
+    return rc ? CQL_FAILED : CQL_DONE;
+}
+
+static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    (void)c, (void)ast, (void)out;
+    return 0;
+}
+
+static enum cql_outcome run_role(struct cql_run *r, const struct cql_statement *s) {
+    (void)s;
+    r->answer.work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = change_roles;
+    return CQL_DONE;
+}
+
+const struct statement_ops role_ops = {.compile = compile_role, .run = run_role};

@@ -12,8 +12,7 @@
 #include "cql/request/statement.h"
 #include "cql/syntax/ast_other.h"
 
-extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops,
-    identity_ops;
+extern const struct statement_ops role_ops, grant_ops, list_roles_ops, identity_ops;
 
 /* The role that makes a request, as a set of roles describes it. */
 struct principal {
@@ -30,6 +29,17 @@ int principal_require(const struct principal *a, enum permission p, const struct
 /* As principal_require, but the error names the permission and the resource, roles too. */
 int principal_require_by_name(const struct principal *a, enum permission p, const struct resource *on) MUST_CHECK;
 
+/* Puts a changed role into the roles, between access_begin and access_end. */
+int principal_put(struct principal *a, const struct role *role) MUST_CHECK;
+
+/* What the plan of a statement that changes roles begins with, and its run. */
+struct roles_change {
+    int (*change)(struct principal *a, const void *plan); /* between access_begin and access_end */
+};
+enum cql_outcome roles_run(struct cql_run *r, const struct cql_statement *s);
+
+/* resource_text, in the arena; NULL: no memory. */
+const char *resource_name(struct arena *a, const struct resource *on) MUST_CHECK;
 /* The permissions and the resource that a GRANT, REVOKE or (listed) LIST names, in the statement's
  * arena. ERR_SYNTAX when none of the permissions applies to the resource, except for LIST. */
 struct named_permissions {

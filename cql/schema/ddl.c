@@ -7,16 +7,22 @@
 
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) {
     struct catalog_change *change = ARENA_NEW(c->arena, struct catalog_change);
-    if (!change) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!change) return err_null(err_nomem(c->err));
     change->op = op;
     change->durable_writes = -1;
     change->compat = &out->compat;
     out->plan = change;
     out->change = change;
     return change;
+}
+
+struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, const struct ast_name *name,
+                                     bool conditional, struct cql_statement *out) {
+    struct catalog_change *change = ddl_change_new(c, op, out);
+    if (!change || !(change->keyspace = ddl_keyspace(c, name))) return NULL;
+    change->name = name->name;
+    change->conditional = conditional;
+    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? NULL : change;
 }
 
 /* No thread waits with the client: a change may take long, or be held. */
@@ -54,8 +60,8 @@ enum cql_outcome ddl_run(struct cql_run *r, const struct cql_statement *s) {
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
     const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
     if (keyspace && *keyspace) return keyspace;
-    err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
-    return NULL;
+    return err_null(err_invalid(c->err,
+        "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"));
 }
 
 int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keyspace(c, name) ? 0 : -1; }
@@ -76,6 +82,23 @@ int ddl_refuse_mask(struct compile *c) {
                                "with the dynamic_data_masking_enabled property on cassandra.yaml");
 }
 
+struct option_list *option_list_new(struct compile *c) {
+    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
+    if (!l) return err_null(err_nomem(c->err));
+    l->arena = c->arena;
+    l->err = c->err;
+    return l;
+}
+
+int option_list_unset(struct compile *c, const struct option_list *l, struct catalog_change *change) {
+    const char **names = ARENA_ARRAY(c->arena, l->n + 1, const char *);
+    if (!names) return err_nomem(c->err);
+    for (uint32_t i = 0; i < l->n; i++) names[i] = l->items[i].name;
+    change->n_unset = l->n;
+    change->unset = names;
+    return 0;
+}
+
 int option_add(struct option_list *l, const char *name, const char *value) {
     if (!name || !value) return err_nomem(l->err);
     if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
@@ -91,8 +114,7 @@ static const char *literal_text(struct compile *c, const struct ast_prop_value *
 
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) {
     if (v->kind != PROP_MAP) return literal_text(c, v);
-    err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a string", name);
-    return NULL;
+    return err_null(err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a string", name));
 }
 
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) {
@@ -103,8 +125,7 @@ int prop_bool(struct compile *c, const char *name, const char *text, bool *out) 
     }
     return err_set(c->err, ERR_SYNTAX,
                    "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values "
-                   "can be '0', 'false' or 'no'.",
-                   text, name);
+                   "can be '0', 'false' or 'no'.", text, name);
 }
 
 enum { MAX_DEPTH = 8 };
@@ -135,8 +156,7 @@ static int check_keyspaces(struct compile *c, const char *keyspace, const struct
     if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
         return err_invalid(c->err,
                            "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only "
-                           "be used in the keyspace they are defined in",
-                           keyspace, t->keyspace);
+                           "be used in the keyspace they are defined in", keyspace, t->keyspace);
     for (uint32_t i = 0; i < t->n_args; i++)
         if (check_keyspaces(c, keyspace, t->args[i])) return -1;
     return 0;

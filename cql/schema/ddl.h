@@ -10,6 +10,10 @@
 
 /* The plan, zeroed, with what is common. NULL: no memory. */
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;
+/* The same for an object of a keyspace; conditional: IF EXISTS or IF NOT EXISTS. Checks the
+ * keyspace (ddl_keyspace, ddl_refuse_system) and the permission. NULL with the error. */
+struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, const struct ast_name *name,
+                                     bool conditional, struct cql_statement *out) MUST_CHECK;
 enum cql_outcome ddl_run(struct cql_run *r, const struct cql_statement *s);
 /* In cassandra mode a change is answered when it is visible. */
 enum cql_outcome ddl_more(struct cql_run *r, const struct cql_statement *s);
@@ -38,7 +42,11 @@ struct option_list {
     struct schema_option items[OPTION_ROOM];
 };
 
+/* An empty list in the statement's arena; NULL: no memory. */
+struct option_list *option_list_new(struct compile *c) MUST_CHECK;
 int option_add(struct option_list *l, const char *name, const char *value) MUST_CHECK;
+/* The names of the options, which are to be unset. */
+int option_list_unset(struct compile *c, const struct option_list *l, struct catalog_change *change) MUST_CHECK;
 /* Scalar text of a property value; ERR_SYNTAX when it is a map. NULL on error. */
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) MUST_CHECK;
 /* A value of speculative_retry as it is shown; ERR_CONFIG. NULL on error. */
@@ -89,6 +97,6 @@ int ddl_column(struct compile *c, const char *keyspace, const struct ast_column 
                struct catalog_column *out) MUST_CHECK;
 
 extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops,
-    alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
-extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops,
+    alter_table_ops, drop_ops, restore_table_ops, describe_ops;
+extern const struct statement_ops create_type_ops, alter_type_ops, truncate_ops, create_function_ops,
     create_aggregate_ops, drop_function_ops, drop_absent_ops;

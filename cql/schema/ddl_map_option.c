@@ -56,8 +56,7 @@ static int settle_caching(struct compile *c, struct option_list *given, struct o
     if (!all && !none && (rows[strspn(rows, "0123456789")] || !parse_number(rows, &n) || n > INT32_MAX))
         return err_set(c->err, ERR_CONFIG,
                        "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and "
-                       "integer values are allowed",
-                       rows);
+                       "integer values are allowed", rows);
     if (put(c, out, "caching", "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;
     return put(c, out, "caching", "rows_per_partition", all ? "ALL" : none ? "NONE" : rows);
 }
@@ -109,8 +108,7 @@ static int check_thresholds(struct compile *c, const char *min, const char *max)
     long low, high;
     if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
     if (low == 0 || high == 0)
-        return err_set(
-            c->err, ERR_CONFIG,
+        return err_set(c->err, ERR_CONFIG,
             "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
             "'enabled' to false instead.");
     if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
@@ -184,8 +182,7 @@ static int check_compressor(struct compile *c, const struct option_list *given) 
     if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
         return err_set(c->err, ERR_CONFIG,
                        "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options "
-                       "are [high, fast].",
-                       type);
+                       "are [high, fast].", type);
     char *end;
     double d = ratio ? strtod(ratio, &end) : 0;
     if (ratio && (!*ratio || *end))

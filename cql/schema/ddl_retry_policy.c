@@ -45,8 +45,7 @@ static const char *print_policy(struct compile *c, const struct policy *p) {
 }
 
 static const char *refuse(struct compile *c, const char *text) {
-    err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text);
-    return NULL;
+    return err_null(err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text));
 }
 
 /* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
@@ -60,12 +59,9 @@ static const char *two_policies(struct compile *c, const char *text) {
     second += strspn(second, " \t\r\n");
     if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
     if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
-    if (a.kind == b.kind) {
-        err_set(c->err, ERR_CONFIG,
-                "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
-                "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE");
-        return NULL;
-    }
+    if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
+        "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
+        "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
     if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
     if (!c->schema->cassandra_mode) return text;
     const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
@@ -88,11 +84,8 @@ const char *retry_policy(struct compile *c, const char *text) {
     if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
     if (two) return two_policies(c, text);
     if (!read_policy(text, n, &p)) return refuse(c, text);
-    if (!is_in_range(&p)) {
-        err_set(c->err, ERR_CONFIG,
-                "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
-        return NULL;
-    }
+    if (!is_in_range(&p)) return err_null(err_set(c->err, ERR_CONFIG,
+        "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text));
     if (c->schema->cassandra_mode) return print_policy(c, &p);
     return p.kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p.n_digits, text);
 }

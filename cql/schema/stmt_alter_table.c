@@ -1,25 +1,6 @@
 #include "cql/expr/term.h"
 #include "cql/schema/ddl.h"
 
-static struct option_list *list_new(struct compile *c) {
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) {
-        err_nomem(c->err);
-        return NULL;
-    }
-    l->arena = c->arena;
-    l->err = c->err;
-    return l;
-}
-
-/* ALTER TABLE ADD reports faults column by column. */
-static int check_added(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
-                       const struct catalog_column *col) {
-    if (a->column_if_not_exists && schema_column_find(table, col->name)) return 0;
-    if (catalog_check_added(table, col, c->err) || ddl_check_nested(c, col, true)) return -1;
-    return catalog_check_comes_back(table, col, c->arena, c->err);
-}
-
 static int add(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
                struct catalog_change *change) {
     struct catalog_column *columns = ARENA_ARRAY(c->arena, a->n_columns, struct catalog_column);
@@ -30,7 +11,11 @@ static int add(struct compile *c, const struct ast_alter_table *a, const struct 
     for (uint32_t i = 0; i < a->n_columns; i++) {
         if (a->columns[i].masked) return ddl_refuse_mask(c);
         if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i])) return -1;
-        if (check_added(c, a, table, &columns[i])) return -1;
+        /* faults are reported column by column */
+        if (a->column_if_not_exists && schema_column_find(table, columns[i].name)) continue;
+        if (catalog_check_added(table, &columns[i], c->err) || ddl_check_nested(c, &columns[i], true) ||
+            catalog_check_comes_back(table, &columns[i], c->arena, c->err))
+            return -1;
     }
     return 0;
 }
@@ -50,7 +35,7 @@ static int beside(struct compile *c, const struct ast_beside *b, struct option_l
 
 static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
                 struct catalog_change *change) {
-    struct option_list *l = list_new(c);
+    struct option_list *l = option_list_new(c);
     if (!l) return -1;
     if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
     if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
@@ -61,21 +46,14 @@ static int with(struct compile *c, const struct ast_alter_table *a, const struct
 }
 
 static int tags(struct compile *c, const struct ast_alter_table *a, struct catalog_change *change) {
-    struct option_list *l = list_new(c);
+    struct option_list *l = option_list_new(c);
     if (!l) return -1;
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
     if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
     change->at_once = true; /* Terraform sends UntagResource, TagResource and UpdateTable without a wait between */
-    if (a->op == ALTER_TABLE_ADD_TAGS) {
-        change->n_options = l->n;
-        change->options = l->items;
-        return 0;
-    }
-    const char **names = ARENA_ARRAY(c->arena, l->n + 1, const char *);
-    if (!names) return err_nomem(c->err);
-    for (uint32_t i = 0; i < l->n; i++) names[i] = l->items[i].name;
-    change->n_unset = l->n;
-    change->unset = names;
+    if (a->op == ALTER_TABLE_DROP_TAGS) return option_list_unset(c, l, change);
+    change->n_options = l->n;
+    change->options = l->items;
     return 0;
 }
 
@@ -106,11 +84,8 @@ static int check_first(struct compile *c, const struct ast_alter_table *a) {
 
 static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_alter_table *a = &ast->alter_table;
-    struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TABLE, out);
-    if (!change || !(change->keyspace = ddl_keyspace(c, &a->table))) return -1;
-    change->name = a->table.name;
-    change->conditional = a->if_exists;
-    if (ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, a)) return -1;
+    struct catalog_change *change = ddl_change_of(c, CATALOG_ALTER_TABLE, &a->table, a->if_exists, out);
+    if (!change || check_first(c, a)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue reports the error */
     switch (a->op) {

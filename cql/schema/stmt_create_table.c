@@ -23,8 +23,7 @@ static int check_name(const struct create *t) {
     for (const char *p = t->name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!word)
-        return err_set(
-            e, ERR_CONFIG,
+        return err_set(e, ERR_CONFIG,
             "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
             t->keyspace, t->name, t->name);
     if (n > most)
@@ -134,10 +133,8 @@ static int apply_order(struct create *t) {
             buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
     if (others.n)
-        err_invalid(e,
-                    "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not "
-                    "clustering columns",
-                    SLICE_FMT(buf_slice(&others)));
+        err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not "
+                    "clustering columns", SLICE_FMT(buf_slice(&others)));
     buf_fini(&others);
     if (e->set) return -1;
     struct catalog_column *clustering = t->ordered;
@@ -149,10 +146,8 @@ static int apply_order(struct create *t) {
                 named = named || strcmp(p->order[k].column, clustering[i].name) == 0;
             if (!named)
                 return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
-            return err_invalid(e,
-                               "The order of columns in the CLUSTERING ORDER directive must match that of the "
-                               "clustering columns (%s must appear before %s)",
-                               clustering[i].name, p->order[i].column);
+            return err_invalid(e, "The order of columns in the CLUSTERING ORDER directive must match that of the "
+                               "clustering columns (%s must appear before %s)", clustering[i].name, p->order[i].column);
         }
         clustering[i].desc = p->order[i].desc;
     }
@@ -196,19 +191,12 @@ static int check_first(struct compile *c, const struct ast_create_table *a) {
 
 static int compile_create_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     struct create t = {.c = c, .ast = &ast->create_table, .name = ast->create_table.table.name};
-    struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TABLE, out);
-    if (!change || !(t.keyspace = ddl_keyspace(c, &t.ast->table))) return -1;
-    change->keyspace = t.keyspace;
-    change->name = t.name;
-    change->conditional = t.ast->if_not_exists;
-    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, t.ast) ||
-        check_existence(&t))
-        return -1;
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) return err_nomem(c->err);
-    l->arena = c->arena;
-    l->err = c->err;
-    if (table_props_options(c, &t.ast->props, NULL, l)) return -1;
+    /* Faults of the columns' names are reported before all that needs the schema. */
+    if (!(t.keyspace = ddl_keyspace(c, &t.ast->table)) || check_read(&t)) return -1;
+    struct catalog_change *change = ddl_change_of(c, CATALOG_CREATE_TABLE, &t.ast->table, t.ast->if_not_exists, out);
+    if (!change || check_first(c, t.ast) || check_existence(&t)) return -1;
+    struct option_list *l = option_list_new(c);
+    if (!l || table_props_options(c, &t.ast->props, NULL, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
     if (declare_columns(&t)) return -1;

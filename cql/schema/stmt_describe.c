@@ -202,14 +202,10 @@ static int emit_cluster(struct answer *a) {
 /* ---- one element ---- */
 
 static const struct schema_keyspace *find_keyspace(struct answer *a, const char *name) {
-    if (!name) {
-        err_invalid(a->r->err, "No keyspace specified and no current keyspace");
-        return NULL;
-    }
+    if (!name) return err_null(err_invalid(a->r->err, "No keyspace specified and no current keyspace"));
     const struct schema_keyspace *ks = schema_keyspace_find(a->schema, name);
     if (ks && schema_status_is_listed(ks->status)) return ks;
-    err_invalid(a->r->err, "'%s' not found in keyspaces", name);
-    return NULL;
+    return err_null(err_invalid(a->r->err, "'%s' not found in keyspaces", name));
 }
 
 static int emit_one(struct answer *a) {

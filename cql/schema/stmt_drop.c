@@ -1,15 +1,11 @@
 #include "cql/schema/ddl.h"
 
-static int compile_drop_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    struct catalog_change *change = ddl_change_new(c, CATALOG_DROP_TABLE, out);
-    if (!change) return -1;
-    change->keyspace = ddl_keyspace(c, &ast->drop.name);
-    change->name = ast->drop.name.name;
-    change->conditional = ast->drop.if_exists;
-    if (!change->keyspace) return -1;
-    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
+/* DROP TABLE and DROP TYPE. */
+static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    enum catalog_op op = ast->kind == STMT_DROP_TYPE ? CATALOG_DROP_TYPE : CATALOG_DROP_TABLE;
+    return ddl_change_of(c, op, &ast->drop.name, ast->drop.if_exists, out) ? 0 : -1;
 }
 
-static int check_drop_table(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
+static int check_drop(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
 
-const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run, ddl_more, check_drop_table};
+const struct statement_ops drop_ops = {compile_drop, ddl_run, ddl_more, check_drop};

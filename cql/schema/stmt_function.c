@@ -12,8 +12,7 @@ static const char *keyspace_of(struct compile *c, const struct ast_name *name) {
     const struct schema_keyspace *found = keyspace ? schema_keyspace_find(c->schema, keyspace) : NULL;
     bool kept = found && found->is_system && !schema_system_is_replicated(keyspace);
     if (!kept) return keyspace;
-    err_invalid(c->err, "System keyspace '%s' is not user-modifiable", keyspace);
-    return NULL;
+    return err_null(err_invalid(c->err, "System keyspace '%s' is not user-modifiable", keyspace));
 }
 
 static int may_create(struct compile *c, const char *keyspace, struct cql_statement *out) {
@@ -33,8 +32,7 @@ static int compile_create_function(struct compile *c, const struct ast_stmt *ast
     const struct ast_create_function *f = &ast->other->create_function;
     const char *keyspace = keyspace_of(c, &f->name);
     if (!keyspace || may_create(c, keyspace, out) || check_directives(c, f->or_replace, f->if_not_exists)) return -1;
-    return err_invalid(
-        c->err,
+    return err_invalid(c->err,
         "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
 }
 

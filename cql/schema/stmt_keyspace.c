@@ -11,8 +11,7 @@ static int check_name(struct compile *c, const char *name) {
     for (const char *p = name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!word)
-        return err_invalid(
-            c->err,
+        return err_invalid(c->err,
             "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")",
             name);
     if (n > KEYSPACE_NAME_LENGTH)
@@ -28,11 +27,8 @@ static int refuse_without_class(struct compile *c) {
 
 /* 'class' first, as the catalogue wants it; names without "replication." before them. */
 static int take_replication(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) return err_nomem(c->err);
-    l->arena = c->arena;
-    l->err = c->err;
-    if (prop_map(c, "replication", v, false, l)) return -1;
+    struct option_list *l = option_list_new(c);
+    if (!l || prop_map(c, "replication", v, false, l)) return -1;
     for (uint32_t i = 0; i < l->n; i++) {
         l->items[i].name += strlen("replication.");
         if (strcmp(l->items[i].name, "class") != 0) continue;
@@ -45,25 +41,16 @@ static int take_replication(struct compile *c, const struct ast_prop_value *v, s
     return l->n && strcmp(l->items[0].name, "class") ? refuse_without_class(c) : 0;
 }
 
-static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) return err_nomem(c->err);
-    l->arena = c->arena;
-    l->err = c->err;
-    if (prop_map(c, "tags", v, false, l) || tags_check(c, l, 0)) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
+static struct option_list *take_tags(struct compile *c, const struct ast_prop_value *v) {
+    struct option_list *l = option_list_new(c);
+    return l && !prop_map(c, "tags", v, false, l) && !tags_check(c, l, 0) ? l : NULL;
 }
 
 /* They are the tables' as soon as the keyspace has several Regions (schema_has_client_timestamps);
  * there is no turning them off. */
 static int take_timestamps(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
-    if (!l) return err_nomem(c->err);
-    l->arena = c->arena;
-    l->err = c->err;
-    if (prop_map(c, "client_side_timestamps", v, false, l)) return -1;
+    struct option_list *l = option_list_new(c);
+    if (!l || prop_map(c, "client_side_timestamps", v, false, l)) return -1;
     bool enabled = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
                    !strcasecmp(l->items[0].value, "ENABLED");
     if (!enabled) return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
@@ -91,7 +78,12 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
     if ((timestamps && take_timestamps(c, timestamps->value, change)) ||
         (replication && take_replication(c, replication->value, change)))
         return -1;
-    return tags ? take_tags(c, tags->value, change) : 0;
+    if (!tags) return 0;
+    const struct option_list *l = take_tags(c, tags->value);
+    if (!l) return -1;
+    change->n_options = l->n;
+    change->options = l->items;
+    return 0;
 }
 
 static int take_writes(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
@@ -144,15 +136,12 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
         return take_rest(c, &k->props, change);
     }
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-    if (take_tags(c, k->tags, change)) return -1;
+    const struct option_list *l = take_tags(c, k->tags);
+    if (!l) return -1;
     change->at_once = true; /* as in stmt_alter_table.c */
-    if (k->add_tags) return 0;
-    const char **names = ARENA_ARRAY(c->arena, change->n_options + 1, const char *);
-    if (!names) return err_nomem(c->err);
-    for (uint32_t i = 0; i < change->n_options; i++) names[i] = change->options[i].name;
-    change->n_unset = change->n_options;
-    change->unset = names;
-    change->n_options = 0;
+    if (k->drop_tags) return option_list_unset(c, l, change);
+    change->n_options = l->n;
+    change->options = l->items;
     return 0;
 }
 

@@ -28,7 +28,7 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
 static int take_props(struct compile *c, const struct ast_props *given, struct catalog_change *change) {
     struct ast_props rest = *given;
     struct ast_prop *props = ARENA_ARRAY(c->arena, given->n + 1, struct ast_prop);
-    struct option_list *l = ARENA_NEW(c->arena, struct option_list);
+    struct option_list *l = option_list_new(c);
     if (!props || !l) return err_nomem(c->err);
     rest.n = 0;
     rest.props = props;
@@ -43,7 +43,6 @@ static int take_props(struct compile *c, const struct ast_props *given, struct c
         if (!moment && !setting) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", p->name);
         if (!moment) props[rest.n++] = *p;
     }
-    *l = (struct option_list){.arena = c->arena, .err = c->err};
     if (given->n_order || given->compact_storage || given->id)
         return err_set(c->err, ERR_SYNTAX, "RESTORE TABLE takes properties only");
     if (table_props_kinds(c, &rest) || table_props_options(c, &rest, NULL, l)) return -1;

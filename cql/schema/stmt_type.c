@@ -1,4 +1,4 @@
-/* CREATE, ALTER and DROP TYPE. */
+/* CREATE and ALTER TYPE. */
 #include "base/name_tree.h"
 #include "cql/schema/ddl.h"
 #include "cql/syntax/ast_other.h"
@@ -20,11 +20,8 @@ static int compile_field(struct compile *c, const char *keyspace, const char *na
 
 static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_create_type *a = &ast->create_type;
-    struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TYPE, out);
-    if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
-    change->name = a->name.name;
-    change->conditional = a->if_not_exists;
-    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
+    struct catalog_change *change = ddl_change_of(c, CATALOG_CREATE_TYPE, &a->name, a->if_not_exists, out);
+    if (!change) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     /* the catalogue reports the error */
     if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0;
@@ -54,12 +51,9 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
 
 static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_alter_type *a = &ast->other->alter_type;
-    struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TYPE, out);
-    if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
-    change->name = a->name.name;
-    change->conditional = a->if_exists;
+    struct catalog_change *change = ddl_change_of(c, CATALOG_ALTER_TYPE, &a->name, a->if_exists, out);
+    if (!change) return -1;
     change->column_conditional = a->field_if_exists || a->field_if_not_exists;
-    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     if (!ks || ks->is_system || !schema_type_any(c->schema, change->keyspace, change->name)) return 0;
     if (a->op == ALTER_TYPE_ALTER) return err_invalid(c->err, "Altering field types is no longer supported");
@@ -82,24 +76,10 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     return field->type ? 0 : compile_field(c, change->keyspace, a->field, a->type, field);
 }
 
-static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    struct catalog_change *change = ddl_change_new(c, CATALOG_DROP_TYPE, out);
-    if (!change) return -1;
-    change->keyspace = ddl_keyspace(c, &ast->drop.name);
-    change->name = ast->drop.name.name;
-    change->conditional = ast->drop.if_exists;
-    if (!change->keyspace) return -1;
-    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
-}
-
 static int check(struct compile *c, const struct ast_stmt *ast) {
-    switch (ast->kind) {
-    case STMT_CREATE_TYPE: return ddl_check(c, &ast->create_type.name);
-    case STMT_ALTER_TYPE: return ddl_check(c, &ast->other->alter_type.name);
-    default: return ddl_check(c, &ast->drop.name);
-    }
+    bool create = ast->kind == STMT_CREATE_TYPE;
+    return ddl_check(c, create ? &ast->create_type.name : &ast->other->alter_type.name);
 }
 
 const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more, check};
 const struct statement_ops alter_type_ops = {compile_alter_type, ddl_run, ddl_more, check};
-const struct statement_ops drop_type_ops = {compile_drop_type, ddl_run, ddl_more, check};

@@ -64,7 +64,7 @@ struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struc
     if (p.noted && (!e->set || e->code == ERR_SYNTAX)) err_clear(e), err_set(e, ERR_SYNTAX, "%s", p.noted);
     else if (p.rejected) cqli_syntax_error(&p);
     if (e->set) return NULL;
-    if (!p.stmt) return err_set(e, ERR_SYNTAX, "line 0:-1 no viable alternative at input '<EOF>'"), NULL;
+    if (!p.stmt) return err_null(err_set(e, ERR_SYNTAX, "line 0:-1 no viable alternative at input '<EOF>'"));
     return with_binds(&p, p.stmt);
 }
 

@@ -104,12 +104,6 @@ static int product_init(struct product *p, struct evaluation *ev, uint32_t width
 }
 
 static int product_step(struct product *p, struct evaluation *ev, const struct where_step *s) {
-    if (s->kind == STEP_EQ && p->n == 1) { /* in place: the fast path of point reads */
-        struct value v;
-        if (term_eval(s->term, ev, &v) || split_value(ev, s, v, p->values + p->used)) return -1;
-        p->used += s->n_columns;
-        return 0;
-    }
     /* The values of = or IN, each as one value (a tuple for a tuple relation). */
     struct value *list = NULL;
     uint32_t n = s->kind == STEP_IN ? s->n_values : 1;
@@ -213,9 +207,7 @@ int where_key_values(const struct where_plan *w, struct evaluation *ev, struct w
 }
 
 static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
-    bool low = token < from;
-    bool high = token > to;
-    return wraps ? low && high : low || high;
+    return wraps ? token < from && token > to : token < from || token > to;
 }
 
 int where_parts(const struct where_plan *w, struct evaluation *ev, const struct where_keys *keys, bool sorted,
@@ -226,13 +218,11 @@ int where_parts(const struct where_plan *w, struct evaluation *ev, const struct 
     int some = token_range(w, ev, true, &from, &to, &wraps);
     if (some < 0) return -1;
     uint32_t *order = ARENA_ARRAY(ev->arena, keys->n + 1, uint32_t);
+    bool *repeated = ARENA_ARRAY(ev->arena, keys->n + 1, bool);
     *parts = ARENA_ARRAY(ev->arena, keys->n + 1, struct eng_part);
-    if (!order || !*parts) return err_nomem(ev->err);
+    if (!order || !repeated || !*parts) return err_nomem(ev->err);
     for (uint32_t i = 0; i < keys->n; i++) order[i] = i;
     struct key_order by = {.w = w, .values = keys->values};
-    bool *repeated = ARENA_ARRAY(ev->arena, keys->n + 1, bool);
-    if (!repeated) return err_nomem(ev->err);
-    memset(repeated, 0, keys->n + 1);
     if (keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
     /* Equal values may differ in bytes, as 1.0 and 1.00: the first is read. */
     for (uint32_t i = 1; i < keys->n; i++) repeated[order[i]] = compare_values(&by, order[i - 1], order[i]) == 0;
@@ -325,12 +315,12 @@ static int eval_bound(struct evaluation *ev, const struct where_step *s, const s
     if (!out->values) return err_nomem(ev->err);
     if (term_eval(b->term, ev, &v)) return -1;
     if (value_is_unset(v)) return check_value(ev, s->columns[0], v);
-    if (!b->tuple) out->values[0] = v;
-    else if (split_tuple(ev, s, v, b->n, out->values)) return -1;
     if (!b->tuple) {
+        out->values[0] = v;
         out->open = value_is_null(v); /* Cassandra 5.0 ignores a null bound */
         return 0;
     }
+    if (split_tuple(ev, s, v, b->n, out->values)) return -1;
     for (uint32_t i = 0; i < b->n; i++)
         if (check_value(ev, s->columns[i], out->values[i])) return -1;
     return 0;
@@ -345,8 +335,10 @@ static int extend_key(struct evaluation *ev, struct slice prefix, const struct w
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = cql_key_encode(s->columns[i]->type, s->columns[i]->desc, value_slice(values[i]), &b, &exact, ev->err);
-    if (rc == 0) *out = buf_failed(&b) ? (struct slice){0} : arena_dup(ev->arena, buf_slice(&b));
-    if (rc == 0 && !out->p) rc = err_nomem(ev->err);
+    if (rc == 0) {
+        *out = arena_take(ev->arena, &b);
+        return out->p ? 0 : err_nomem(ev->err);
+    }
     buf_fini(&b);
     return rc;
 }

@@ -132,5 +132,8 @@ struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) MUST_CHECK;
 /* Whether the row passes. The view must hold the columns of where_columns. */
 bool where_filters_match(const struct where_filters *f, const struct value *row);
+/* Whether a collection has a key, a value, or a key with this value; NULL: any. */
+bool where_collection_has(const struct cql_type *t, struct value collection, const struct value *key,
+                          const struct value *value);
 /* Marks the columns that the filters use, by ordinal. */
 void where_columns(const struct where_plan *w, bool *wanted);

@@ -21,9 +21,7 @@ struct where_builder {
     struct where_step *last_clustering;
 };
 
-static const char *purpose_name(enum where_purpose p) {
-    return p == WHERE_SELECT ? "SELECT" : p == WHERE_UPDATE ? "UPDATE" : "DELETE";
-}
+static const char *const purposes[] = {[WHERE_SELECT] = "SELECT", [WHERE_UPDATE] = "UPDATE", [WHERE_DELETE] = "DELETE"};
 
 static const struct cql_type *make_type(struct compile *c, enum cql_type_id id, const struct cql_type *const *args,
                                         uint32_t n) {
@@ -47,8 +45,7 @@ static int lhs_receiver(struct where_builder *b, const struct where_step *s, boo
         types[i] = s->columns[i]->type;
     }
     if (s->tuple || in) buf_u8(&name, ')');
-    struct slice text = buf_failed(&name) ? (struct slice){0} : arena_dup(b->c->arena, buf_slice(&name));
-    buf_fini(&name);
+    struct slice text = arena_take(b->c->arena, &name);
     const struct cql_type *type = s->tuple ? make_type(b->c, CQL_TUPLE, types, s->n_columns) : types[0];
     if (in && type) type = make_type(b->c, CQL_LIST, &type, 1);
     if (!text.p || !type) return err_nomem(b->c->err);
@@ -56,18 +53,17 @@ static int lhs_receiver(struct where_builder *b, const struct where_step *s, boo
     return 0;
 }
 
-/* (?, ?) on the right of a tuple relation: each marker is for its own column. */
-static struct term *compile_tuple(struct where_builder *b, const struct where_step *s, const struct ast_expr *x) {
-    struct receiver to;
-    if (lhs_receiver(b, s, false, &to)) return NULL;
-    if (x->kind != EXPR_TUPLE) return term_compile(b->c, x, &to);
+/* In (?, ?) on the right of a tuple relation each marker is for its own column. */
+static struct term *compile_value(struct where_builder *b, const struct where_step *s, const struct ast_expr *x) {
+    struct receiver to = receiver_of(b->table, s->columns[0]->name, s->columns[0]->type);
+    if (s->tuple && lhs_receiver(b, s, false, &to)) return NULL;
+    if (!s->tuple || x->kind != EXPR_TUPLE) return term_compile(b->c, x, &to);
     if (x->n_args != s->n_columns) {
         struct buf text;
         buf_init(&text, 4096);
         buf_printf(&text, "Expected %u elements in value tuple, but got %u: ", s->n_columns, x->n_args);
         ast_quote_expr(x, &text);
-        err_set_buf(b->c->err, ERR_INVALID, &text);
-        return NULL;
+        return err_null(err_set_buf(b->c->err, ERR_INVALID, &text));
     }
     /* Each value is compiled alone first, so that an error names its column. */
     for (uint32_t i = 0; i < x->n_args; i++) {
@@ -80,12 +76,6 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
         b->c->binds->specs[x->args[i]->bind].name = s->columns[i]->name;
     }
     return t;
-}
-
-static struct term *compile_value(struct where_builder *b, const struct where_step *s, const struct ast_expr *x) {
-    if (s->tuple) return compile_tuple(b, s, x);
-    struct receiver to = receiver_of(b->table, s->columns[0]->name, s->columns[0]->type);
-    return term_compile(b->c, x, &to);
 }
 
 static int compile_in(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
@@ -262,14 +252,11 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
         return merge_refused(b, shown, "More than one restriction was found for the end bound on ", "");
     if (s->from.term) old->from = s->from;
     if (s->to.term) old->to = s->to;
-    if (old->tuple != s->tuple || s->n_columns > old->n_columns) {
-        /* Bounds of different widths: a bound of one column counts as a tuple of one
-         * (where_bound.n). */
-        if (s->n_columns > old->n_columns) {
-            old->columns = s->columns;
-            old->n_columns = s->n_columns;
-        }
-        old->tuple = true;
+    /* Of bounds of different widths, that of one column counts as a tuple of one (where_bound.n). */
+    if (old->tuple != s->tuple || s->n_columns > old->n_columns) old->tuple = true;
+    if (s->n_columns > old->n_columns) {
+        old->columns = s->columns;
+        old->n_columns = s->n_columns;
     }
     return 0;
 }
@@ -283,16 +270,14 @@ static int check_clustering_order(struct where_builder *b, const struct where_st
     if (last->kind == STEP_RANGE && z->position > a->position)
         return err_invalid(b->c->err,
                            "Clustering column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
-                           "non-EQ relation)",
-                           z->name, a->name);
+                           "non-EQ relation)", z->name, a->name);
     if (z->position >= a->position || s->kind != STEP_RANGE) return 0;
     const struct schema_column *next = z; /* the first restricted column behind z; a is one */
     do next = schema_clustering(b->table, next->position + 1);
     while (!b->by_ordinal[next->ordinal]);
     return err_invalid(b->c->err,
                        "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a "
-                       "non-EQ relation)",
-                       next->name, z->name);
+                       "non-EQ relation)", next->name, z->name);
 }
 
 /* ---- the kinds of relation ---- */
@@ -439,14 +424,13 @@ static int plan_partition(struct where_builder *b) {
     if (b->o->purpose != WHERE_SELECT) {
         if (w->token)
             return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements",
-                               purpose_name(b->o->purpose));
+                               purposes[b->o->purpose]);
         if (restricted < t->n_partition_key)
             return missing_columns(b, "Some partition key parts are missing", 0, t->n_partition_key);
         if (exact < restricted)
             return err_invalid(b->c->err,
                                "Only EQ and IN relation are supported on the partition key (unless you use the token() "
-                               "function) for %s statements",
-                               purpose_name(b->o->purpose));
+                               "function) for %s statements", purposes[b->o->purpose]);
     }
     if (restricted && w->partitions == WHERE_TOKENS && !b->o->allow_filtering && !b->o->virtual_table)
         return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
@@ -461,12 +445,10 @@ static int check_clustering_select(struct where_builder *b) {
         const struct where_step *s = b->by_ordinal[t->n_partition_key + i];
         if (!s) continue;
         if (s->kind >= STEP_CONTAINS)
-            return err_invalid(
-                b->c->err,
+            return err_invalid(b->c->err,
                 "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering");
         if (i != expected)
-            return err_invalid(
-                b->c->err,
+            return err_invalid(b->c->err,
                 "PRIMARY KEY column \"%s\" cannot be restricted as preceding column \"%s\" is not restricted",
                 schema_clustering(t, i)->name, schema_clustering(t, expected)->name);
         expected++;
@@ -476,7 +458,7 @@ static int check_clustering_select(struct where_builder *b) {
 
 static int check_clustering_modify(struct where_builder *b) {
     const struct schema_table *t = b->table;
-    const char *what = purpose_name(b->o->purpose);
+    const char *what = purposes[b->o->purpose];
     bool any = false, range = false;
     for (uint32_t i = 0; i < t->n_clustering; i++) {
         const struct where_step *s = b->by_ordinal[t->n_partition_key + i];
@@ -484,9 +466,8 @@ static int check_clustering_modify(struct where_builder *b) {
         range = range || (s && s->kind == STEP_RANGE);
     }
     if (b->o->only_statics && any)
-        return err_invalid(
-            b->c->err, "Invalid restrictions on clustering columns since the %s statement modifies only static columns",
-            what);
+        return err_invalid(b->c->err,
+            "Invalid restrictions on clustering columns since the %s statement modifies only static columns", what);
     if (b->o->whole_rows && !b->o->conditional) return check_clustering_select(b);
     if (range && b->o->purpose == WHERE_UPDATE)
         return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements",
@@ -596,10 +577,8 @@ struct where_plan *where_compile(struct compile *c, const struct schema_table *t
         w->clustering_steps = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct where_step *);
         w->filters = ARENA_ARRAY(c->arena, n + 1, struct where_step *);
     }
-    if (!w || !b.by_ordinal || !b.steps || !w->partition_steps || !w->clustering_steps || !w->filters) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!w || !b.by_ordinal || !b.steps || !w->partition_steps || !w->clustering_steps || !w->filters)
+        return err_null(err_nomem(c->err));
     for (uint32_t i = 0; i < n; i++)
         if (add_relation(&b, where->relations[i])) return NULL;
     return finish_plan(&b) ? NULL : w;

@@ -120,10 +120,7 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct eval
     for (uint32_t i = 0; i < w->n_filters; i++)
         for (const struct where_step *s = w->filters[i]; s; s = s->next) n++;
     if (f) f->filters = ARENA_ARRAY(ev->arena, n + 1, struct bound_filter);
-    if (!f || !f->filters) {
-        err_nomem(ev->err);
-        return NULL;
-    }
+    if (!f || !f->filters) return err_null(err_nomem(ev->err));
     for (uint32_t i = 0; i < w->n_filters; i++) {
         for (const struct where_step *s = w->filters[i]; s; s = s->next) {
             struct bound_filter *b = &f->filters[f->n++];
@@ -152,16 +149,13 @@ static int compare(const struct where_step *s, const struct value *row, const st
     return 0;
 }
 
-/* Looks for a key, a value, or a key with its value in a collection. */
-static bool collection_has(const struct cql_type *t, struct value collection, const struct value *key,
-                           const struct value *value) {
+bool where_collection_has(const struct cql_type *t, struct value collection, const struct value *key,
+                          const struct value *value) {
     struct cql_elems it;
     struct value k, item;
     if (value_is_null(collection) || cql_elems_open(t, value_slice(collection), &it)) return false;
     const struct cql_type *of = t->args[t->id == CQL_MAP ? 1 : 0];
-    while (cql_elems_next(&it, &k)) {
-        item = k;
-        if (t->id == CQL_MAP && !cql_elems_next(&it, &item)) return false;
+    while (cql_entries_next(t, &it, &k, &item)) {
         if (key && (value_is_null(k) || cql_value_compare(t->args[0], value_slice(k), value_slice(*key)))) continue;
         if (value && !cql_collection_finds(t, of, item, *value)) continue;
         return true;
@@ -184,9 +178,9 @@ static bool matches(const struct bound_filter *f, const struct value *row) {
             if (order == NO_ORDER || order > 0 || (order == 0 && !s->to.inclusive)) return false;
         }
         return true;
-    case STEP_CONTAINS: return collection_has(c->type, row[c->ordinal], NULL, &f->values[0]);
-    case STEP_CONTAINS_KEY: return collection_has(c->type, row[c->ordinal], &f->values[0], NULL);
-    case STEP_ELEMENT: return collection_has(c->type, row[c->ordinal], &f->values[0], &f->values[1]);
+    case STEP_CONTAINS: return where_collection_has(c->type, row[c->ordinal], NULL, &f->values[0]);
+    case STEP_CONTAINS_KEY: return where_collection_has(c->type, row[c->ordinal], &f->values[0], NULL);
+    case STEP_ELEMENT: return where_collection_has(c->type, row[c->ordinal], &f->values[0], &f->values[1]);
     case STEP_EQ: case STEP_IN: break;
     }
     for (uint32_t i = 0; i < f->n_values; i++)

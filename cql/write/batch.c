@@ -27,7 +27,8 @@ static void traits_add(struct traits *t, const struct modify_plan *p) {
     t->table = p->table;
 }
 
-static int check(const struct traits *t, enum ast_batch_kind kind, bool timestamp, struct err *e) {
+/* spans: conditions may be on several tables (write_rules_spans). */
+static int check(const struct traits *t, enum ast_batch_kind kind, bool timestamp, bool spans, struct err *e) {
     if (timestamp && t->conditional) return err_invalid(e, "Cannot provide custom timestamp for conditional BATCH");
     if (timestamp && kind == BATCH_COUNTER) return err_invalid(e, "Cannot provide custom timestamp for counter BATCH");
     if (timestamp && t->own_timestamp)
@@ -45,12 +46,9 @@ static int check(const struct traits *t, enum ast_batch_kind kind, bool timestam
     if (t->virtual && timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
     if (kind == BATCH_LOGGED && t->counters)
         return err_invalid(e, "Cannot include a counter statement in a logged batch");
+    if (t->conditional && t->several_tables && !spans)
+        return err_invalid(e, "Batch with conditions cannot span multiple tables");
     return 0;
-}
-
-static int refuse_tables(const struct traits *t, bool spans, struct err *e) {
-    if (!t->conditional || !t->several_tables || spans) return 0;
-    return err_invalid(e, "Batch with conditions cannot span multiple tables");
 }
 
 /* ---- the statement ---- */
@@ -84,7 +82,7 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
     }
     bool spans = p->batch.kind == BATCH_LOGGED && !c->schema->cassandra_mode &&
                  c->compat.mode != COMPAT_OFF; /* as write_rules_spans says */
-    if (check(&traits, p->batch.kind, p->batch.timestamp, c->err) || refuse_tables(&traits, spans, c->err)) return -1;
+    if (check(&traits, p->batch.kind, p->batch.timestamp, spans, c->err)) return -1;
     for (uint32_t i = 0; i < p->n; i++)
         if (modify_check_counter(modify_plan_of(p->statements[i]), c->err)) return -1;
     return 0;
@@ -99,8 +97,7 @@ enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, c
     if (n == 0) return CQL_DONE;
     for (uint32_t i = 0; i < n; i++) traits_add(&traits, modify_plan_of(items[i].statement));
     bool spans = write_rules_spans(r, batch->kind);
-    if (check(&traits, batch->kind, batch->timestamp, r->err) || refuse_tables(&traits, spans, r->err) ||
-        write_rules_batch(r, batch->kind, items, n))
+    if (check(&traits, batch->kind, batch->timestamp, spans, r->err) || write_rules_batch(r, batch->kind, items, n))
         return CQL_FAILED;
     const struct schema_table *t = modify_plan_of(items[0].statement)->table;
     r->cost->keyspace = t->keyspace->name;

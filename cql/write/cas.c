@@ -24,10 +24,7 @@ static struct cas_row *row_at(struct cas *c, struct slice ck) {
     if (c->n_rows == c->capacity) {
         uint32_t capacity = c->capacity ? c->capacity * 2 : 4;
         struct cas_row *rows = ARENA_ARRAY(c->r->arena, capacity, struct cas_row);
-        if (!rows) {
-            err_nomem(c->r->err);
-            return NULL;
-        }
+        if (!rows) return err_null(err_nomem(c->r->err));
         if (c->n_rows) memcpy(rows, c->rows, c->n_rows * sizeof *rows);
         c->rows = rows;
         c->capacity = capacity;

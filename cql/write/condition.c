@@ -1,8 +1,7 @@
 #include "cql/write/condition.h"
 
 #include "cql/row/cell_form.h"
-#include "cql/request/request.h"
-#include "cql/write/multicell.h"
+#include "cql/write/modify.h"
 
 enum condition_access { WHOLE, ELEMENT, FIELD };
 
@@ -22,12 +21,6 @@ const struct schema_column *condition_column(const struct condition *c) { return
 
 /* ---- compiling ---- */
 
-static const char *named(struct compile *c, const char *fmt, const char *name) {
-    char *s = arena_printf(c->arena, fmt, name);
-    if (!s) err_nomem(c->err);
-    return s;
-}
-
 /* Sets the access, the type compared and the name that bind markers get. */
 static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel,
                            struct condition *out, const char **name) {
@@ -37,9 +30,9 @@ static int compile_element(struct compile *c, const struct schema_table *t, cons
     if (col->type->id == CQL_SET)
         return err_invalid(c->err, "Invalid element access syntax for set column %s", col->name);
     bool map = col->type->id == CQL_MAP;
-    struct receiver key = receiver_of(t, named(c, map ? "key(%s)" : "idx(%s)", col->name),
+    struct receiver key = receiver_of(t, modify_part_name(c, map ? "key(%s)" : "idx(%s)", col->name),
                                       map ? col->type->args[0] : cql_type_scalar(CQL_INT));
-    *name = named(c, "value(%s)", col->name);
+    *name = modify_part_name(c, "value(%s)", col->name);
     if (!key.name || !*name) return -1;
     out->access = ELEMENT;
     out->type = col->type->args[map ? 1 : 0];
@@ -68,18 +61,8 @@ static int compile_contains(struct compile *c, struct condition *out, const char
     if (key && col->type->id != CQL_MAP)
         return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
     out->type = col->type->args[col->type->id == CQL_MAP && !key ? 1 : 0];
-    *name = named(c, key ? "key(%s)" : "value(%s)", col->name);
+    *name = modify_part_name(c, key ? "key(%s)" : "value(%s)", col->name);
     return *name ? 0 : -1;
-}
-
-static int check_slice(struct compile *c, const struct condition *out) {
-    if (out->op != OP_LT && out->op != OP_LTE && out->op != OP_GT && out->op != OP_GTE) return 0;
-    const struct cql_type *t = out->type;
-    if (!cql_type_contains(t, CQL_DURATION)) return 0;
-    if (t->id == CQL_DURATION)
-        return err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations", ast_op_text(out->op));
-    const char *what = cql_type_is_collection(t) ? "collections" : t->id == CQL_TUPLE ? "tuples" : "UDTs";
-    return err_invalid(c->err, "Slice conditions are not supported on %s containing durations", what);
 }
 
 static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to,
@@ -100,7 +83,7 @@ static int compile_values(struct compile *c, const struct ast_relation *rel, con
         arg[0] = to->type;
         *list = (struct cql_type){.id = CQL_LIST, .n_args = 1, .args = arg};
         one.type = list;
-        one.name = named(c, "in(%s)", to->name);
+        one.name = modify_part_name(c, "in(%s)", to->name);
         if (!one.name) return -1;
         out->in_marker = true;
     }
@@ -108,51 +91,33 @@ static int compile_values(struct compile *c, const struct ast_relation *rel, con
     return out->values[0] ? 0 : -1;
 }
 
-static bool is_supported(enum ast_op op) {
-    switch (op) {
-    case OP_EQ:
-    case OP_NEQ:
-    case OP_LT:
-    case OP_LTE:
-    case OP_GT:
-    case OP_GTE:
-    case OP_IN:
-    case OP_CONTAINS:
-    case OP_CONTAINS_KEY: return true;
-    default: return false;
-    }
-}
-
 struct condition *condition_compile(struct compile *c, const struct schema_table *t, const struct ast_relation *rel) {
     struct condition *out = ARENA_NEW(c->arena, struct condition);
-    if (!out) {
-        err_nomem(c->err);
-        return NULL;
-    }
+    if (!out) return err_null(err_nomem(c->err));
     const char *name = rel->lhs[0];
     out->op = rel->op;
     out->column = schema_column_find(t, name);
-    if (!out->column) {
-        err_invalid(c->err, "Undefined column name %s in table %s.%s", name, t->keyspace->name, t->name);
-        return NULL;
-    }
-    if (schema_column_is_key(out->column)) {
-        err_invalid(c->err, "PRIMARY KEY column '%s' cannot have IF conditions", name);
-        return NULL;
-    }
-    if (out->column->type->id == CQL_COUNTER) {
-        err_invalid(c->err, "Conditions on counters are not supported");
-        return NULL;
-    }
-    if (rel->kind != REL_COLUMN || !is_supported(rel->op)) {
-        err_invalid(c->err, "Unsupported condition on column %s: %s", name, ast_op_text(rel->op));
-        return NULL;
-    }
+    if (!out->column) return err_null(err_invalid(c->err, "Undefined column name %s in table %s.%s", name,
+                                                  t->keyspace->name, t->name));
+    if (schema_column_is_key(out->column))
+        return err_null(err_invalid(c->err, "PRIMARY KEY column '%s' cannot have IF conditions", name));
+    if (out->column->type->id == CQL_COUNTER)
+        return err_null(err_invalid(c->err, "Conditions on counters are not supported"));
+    if (rel->kind != REL_COLUMN || rel->op > OP_CONTAINS_KEY)
+        return err_null(err_invalid(c->err, "Unsupported condition on column %s: %s", name, ast_op_text(rel->op)));
     out->type = out->column->type;
     if (rel->element && compile_element(c, t, rel, out, &name)) return NULL;
     if (rel->field && compile_field(c, rel, out, &name)) return NULL;
     if ((rel->op == OP_CONTAINS || rel->op == OP_CONTAINS_KEY) && compile_contains(c, out, &name)) return NULL;
-    if (check_slice(c, out)) return NULL;
+    bool range = rel->op == OP_LT || rel->op == OP_LTE || rel->op == OP_GT || rel->op == OP_GTE;
+    if (range && out->type->id == CQL_DURATION)
+        return err_null(err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations",
+                                    ast_op_text(rel->op)));
+    if (range && cql_type_contains(out->type, CQL_DURATION))
+        return err_null(err_invalid(c->err, "Slice conditions are not supported on %s containing durations",
+                                    cql_type_is_collection(out->type) ? "collections"
+                                    : out->type->id == CQL_TUPLE      ? "tuples"
+                                                                      : "UDTs"));
     struct receiver to = receiver_of(t, name, out->type);
     return compile_values(c, rel, &to, out) ? NULL : out;
 }
@@ -162,25 +127,20 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
 int condition_bind(struct cql_run *r, struct bound_condition *out) {
     const struct condition *c = out->condition;
     if (c->access == ELEMENT && term_eval(c->element, &r->eval, &out->element)) return -1;
-    struct value v, *values;
+    struct cql_elems it = {.left = c->n_values};
+    struct value v;
     if (c->in_marker) {
-        struct cql_elems it;
         if (term_eval(c->values[0], &r->eval, &v)) return -1;
         if (value_is_unset(v)) return err_invalid(r->err, "Invalid 'unset' value in condition");
         if (value_is_null(v)) return err_invalid(r->err, "Invalid null list in IN condition");
-        const struct cql_type *item = c->type;
-        const struct cql_type list = {.id = CQL_LIST, .n_args = 1, .args = &item};
+        const struct cql_type list = {.id = CQL_LIST, .n_args = 1, .args = &c->type};
         if (cql_elems_open(&list, value_slice(v), &it))
             return err_invalid(r->err, "Invalid list value in IN condition");
-        values = ARENA_ARRAY(r->arena, (size_t)it.left + 1, struct value);
-        if (!values) return err_nomem(r->err);
-        while (cql_elems_next(&it, &v)) values[out->n_values++] = v;
-        out->values = values;
-        return 0;
     }
-    values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
+    struct value *values = ARENA_ARRAY(r->arena, (size_t)it.left + 1, struct value);
     if (!values) return err_nomem(r->err);
-    for (uint32_t i = 0; i < c->n_values; i++) {
+    while (c->in_marker && cql_elems_next(&it, &v)) values[out->n_values++] = v;
+    for (uint32_t i = 0; !c->in_marker && i < c->n_values; i++) {
         if (term_eval(c->values[i], &r->eval, &v)) return -1;
         if (value_is_unset(v) && c->op == OP_IN) continue;
         values[out->n_values++] = v;
@@ -200,18 +160,6 @@ int condition_check_element(struct cql_run *r, const struct bound_condition *b) 
 }
 
 /* ---- matching ---- */
-
-/* The column's value in the row, put together when it is not frozen. */
-static int column_value(const struct condition *c, struct cql_run *r, const struct eng_row *row,
-                        struct value *out) {
-    uint32_t n;
-    const struct eng_cell *cells = cells_of(row, c->column, &n);
-    *out = value_null();
-    if (n == 0) return 0;
-    if (cql_type_is_multicell(c->column->type)) return cell_assemble(c->column->type, cells, n, r->arena, out, r->err);
-    *out = value_of_slice(cells[0].value);
-    return 0;
-}
 
 static struct value list_item(const struct cql_type *t, struct value list, uint32_t at) {
     struct cql_elems it;
@@ -236,24 +184,6 @@ static struct value part_of(const struct bound_condition *b, struct value whole)
     while (cql_elems_next(&it, &k) && cql_elems_next(&it, &v))
         if (cql_value_compare(t->args[0], value_slice(k), value_slice(b->element)) == 0) return v;
     return value_null();
-}
-
-static bool contains(const struct condition *c, struct value whole, struct value wanted) {
-    struct cql_elems it;
-    struct value a, other;
-    const struct cql_type *t = c->column->type;
-    if (value_is_null(whole) || cql_elems_open(t, value_slice(whole), &it)) return false;
-    while (cql_elems_next(&it, &a)) {
-        if (t->id == CQL_MAP) {
-            if (!cql_elems_next(&it, &other)) return false;
-            if (c->op == OP_CONTAINS) a = other;
-        }
-        bool key = c->op == OP_CONTAINS_KEY && !value_is_null(a);
-        if (key ? cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0
-                : cql_collection_finds(t, c->type, a, wanted))
-            return true;
-    }
-    return false;
 }
 
 static bool compare(const struct condition *c, enum ast_op op, struct value have, struct value want) {
@@ -291,10 +221,15 @@ static int check_operands(const struct bound_condition *b, struct err *e) {
 
 int condition_match(const struct bound_condition *b, struct cql_run *r, const struct eng_row *row) {
     const struct condition *c = b->condition;
-    struct value whole;
+    const struct cql_type *t = c->column->type;
+    struct value whole = value_null();
+    uint32_t n;
     if (check_operands(b, r->err)) return -1;
-    if (column_value(c, r, row, &whole)) return -1;
-    if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY) return contains(c, whole, b->values[0]);
+    const struct eng_cell *cells = cells_of(row, c->column, &n);
+    if (n && !cql_type_is_multicell(t)) whole = value_of_slice(cells[0].value);
+    else if (n && cell_assemble(t, cells, n, r->arena, &whole, r->err)) return -1;
+    if (c->op == OP_CONTAINS) return where_collection_has(t, whole, NULL, &b->values[0]);
+    if (c->op == OP_CONTAINS_KEY) return where_collection_has(t, whole, &b->values[0], NULL);
     struct value have = part_of(b, whole);
     if (c->op != OP_IN) return compare(c, c->op, have, b->values[0]);
     for (uint32_t i = 0; i < b->n_values; i++)

@@ -17,18 +17,13 @@ int list_view_open(struct list_view *v, const struct schema_column *c, const str
     return 0;
 }
 
-static uint32_t place(const struct list_view *v, struct slice path) {
-    uint32_t a = 0, b = v->n;
-    while (a < b) {
-        uint32_t mid = (a + b) / 2;
-        if (slice_cmp(v->cells[mid].path, path) < 0) a = mid + 1;
-        else b = mid;
-    }
-    return a;
-}
-
 int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) {
-    uint32_t at = place(v, cell->path);
+    uint32_t at = 0;
+    for (uint32_t end = v->n; at < end;) {
+        uint32_t mid = (at + end) / 2;
+        if (slice_cmp(v->cells[mid].path, cell->path) < 0) at = mid + 1;
+        else end = mid;
+    }
     bool there = at < v->n && slice_eq(v->cells[at].path, cell->path), dead = cell->flags & ENG_CELL_TOMBSTONE;
     struct eng_cell *here = &v->cells[at];
     if (there) { /* the rule that reconciles rows (engine/row.h) */

@@ -105,6 +105,8 @@ static inline bool modify_writes_rows(const struct modify_plan *p) {
     return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops);
 }
 
+/* The name of a part of a column, such as key(c), in the statement's arena. NULL: no memory. */
+const char *modify_part_name(struct compile *c, const char *fmt, const char *column) MUST_CHECK;
 /* modify_compile.c: a statement_ops.compile for each kind. */
 int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
 int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;

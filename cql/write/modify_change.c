@@ -18,10 +18,7 @@ enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_
 static struct op_write *new_cost(struct modify_write *w, const struct eng_part *part) {
     const struct modify_plan *p = w->plan;
     struct op_write *c = op_cost_write(w->r->cost, p->kind);
-    if (!c) {
-        err_nomem(w->r->err);
-        return NULL;
-    }
+    if (!c) return err_null(err_nomem(w->r->err));
     c->conditional = p->conditional;
     c->applied = true;
     c->keyspace = p->table->keyspace->name;

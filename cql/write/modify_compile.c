@@ -13,10 +13,9 @@ struct builder {
     struct modify_plan *plan;
 };
 
-static const char *named(struct compile *c, const char *fmt, const char *name) {
-    char *s = arena_printf(c->arena, fmt, name);
-    if (!s) err_nomem(c->err);
-    return s;
+const char *modify_part_name(struct compile *c, const char *fmt, const char *column) {
+    char *s = arena_printf(c->arena, fmt, column);
+    return s ? s : err_null(err_nomem(c->err));
 }
 
 static const struct schema_column *find_column(struct builder *b, const char *name) {
@@ -95,28 +94,19 @@ static void find_whole(struct modify_plan *p) {
 
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using,
                          const struct term **timestamp, const struct term **ttl) {
-    struct receiver ts = {.keyspace = "[batch]",
-                          .table = "[batch]",
+    struct receiver to = {.keyspace = p ? p->table->keyspace->name : "[batch]",
+                          .table = p ? p->table->name : "[batch]",
                           .name = "[timestamp]",
                           .type = cql_type_scalar(CQL_BIGINT)};
-    struct receiver time_to_live = {.keyspace = "[batch]",
-                                    .table = "[batch]",
-                                    .name = "[ttl]",
-                                    .type = cql_type_scalar(CQL_INT)};
-    if (p) {
-        ts.keyspace = time_to_live.keyspace = p->table->keyspace->name;
-        ts.table = time_to_live.table = p->table->name;
-    }
-    if (using->timestamp && !(*timestamp = term_compile(c, using->timestamp, &ts))) return -1;
-    if (using->ttl && !(*ttl = term_compile(c, using->ttl, &time_to_live))) return -1;
-    return 0;
+    if (using->timestamp && !(*timestamp = term_compile(c, using->timestamp, &to))) return -1;
+    to.name = "[ttl]";
+    to.type = cql_type_scalar(CQL_INT);
+    return using->ttl && !(*ttl = term_compile(c, using->ttl, &to)) ? -1 : 0;
 }
 
 static int check_timestamp(struct builder *b) {
-    const struct modify_plan *p = b->plan;
-    return p->timestamp && p->conditional
-               ? err_invalid(b->c->err, "Cannot provide custom timestamp for conditional updates")
-               : 0;
+    if (!b->plan->timestamp || !b->plan->conditional) return 0;
+    return err_invalid(b->c->err, "Cannot provide custom timestamp for conditional updates");
 }
 
 /* Compiled before the rest of the statement, as in Cassandra: its faults are reported first. */
@@ -342,7 +332,7 @@ static int refuse_operation(struct builder *b, const struct ast_assignment *a, c
 }
 
 static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
-    const char *column = named(b->c, "%s column", what);
+    const char *column = modify_part_name(b->c, "%s column", what);
     return column ? refuse_operation(b, a, column) : -1;
 }
 
@@ -356,7 +346,7 @@ static int set_value(struct builder *b, struct modify_op *op, const struct ast_e
 
 static int set_element(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *fmt,
                        const struct cql_type *type) {
-    struct receiver to = receiver_of(b->table, named(b->c, fmt, op->column->name), type);
+    struct receiver to = receiver_of(b->table, modify_part_name(b->c, fmt, op->column->name), type);
     op->element = to.name ? term_compile(b->c, x, &to) : NULL;
     return op->element ? 0 : -1;
 }
@@ -422,7 +412,7 @@ static int update_element(struct builder *b, const struct ast_assignment *a, con
     struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
     if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT)))
         return -1;
-    return set_value(b, op, a->value, named(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
+    return set_value(b, op, a->value, modify_part_name(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
 }
 
 static int find_field(struct builder *b, const struct schema_column *col, const char *field, uint16_t *out) {
@@ -451,8 +441,7 @@ static int update_assignment(struct builder *b, const struct ast_assignment *a) 
     case ASSIGN_SET:
         if (set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type)) return -1;
         if (col->type->id != CQL_COUNTER) return 0;
-        return err_invalid(
-            b->c->err,
+        return err_invalid(b->c->err,
             "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)",
             col->name);
     case ASSIGN_ADD:

@@ -89,29 +89,10 @@ static const char *column_name(struct cql_run *r, struct slice json) {
     if (quoted) s = slice_of(s.p + 1, s.n - 2);
     name = (char *)arena_dup(r->arena, s).p;
     buf_fini(&b);
-    if (!name) {
-        err_nomem(r->err);
-        return NULL;
-    }
+    if (!name) return err_null(err_nomem(r->err));
     for (char *c = name; !quoted && *c; c++)
         if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
     return name;
-}
-
-/* Members of the object, not decoded yet. */
-struct members {
-    struct slice *json;  /* by ordinal; p NULL: nothing */
-    const char *unknown; /* the first name that is no column's */
-};
-
-static int note_member(struct cql_run *r, const struct schema_table *t, struct slice key, struct slice json,
-                       struct members *m) {
-    const char *name = column_name(r, key);
-    if (!name) return -1;
-    const struct schema_column *col = schema_column_find(t, name);
-    if (col) m->json[col->ordinal] = json;
-    else if (!m->unknown) m->unknown = name;
-    return 0;
 }
 
 static int set_column(struct cql_run *r, const struct schema_column *col, struct slice json, struct value *values) {
@@ -120,9 +101,8 @@ static int set_column(struct cql_run *r, const struct schema_column *col, struct
     int rc = cql_value_from_json(col->type, json, r->now_us, &b, r->err);
     if (rc == 1) values[col->ordinal] = value_null();
     if (rc == 0) {
-        struct slice v = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));
-        values[col->ordinal] = value_of_slice(v);
-        if (!v.p) rc = err_nomem(r->err);
+        values[col->ordinal] = value_of_slice(arena_take(r->arena, &b));
+        return values[col->ordinal].p ? 0 : err_nomem(r->err);
     }
     /* Cassandra passes this error on without the prefix. */
     bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0;
@@ -138,23 +118,28 @@ static int set_column(struct cql_run *r, const struct schema_column *col, struct
 
 /* object: a JSON object that check_object verified. */
 static int decode(struct cql_run *r, const struct modify_plan *p, struct slice object, struct value *values) {
-    struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
-    if (!m.json) return err_nomem(r->err);
+    struct slice *members = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice); /* not decoded yet */
+    const char *unknown = NULL;                                                       /* the first one */
+    if (!members) return err_nomem(r->err);
     struct scan s = {.p = object.p, .end = object.p + object.n};
     struct slice key, json;
     if (!take(&s, '{')) return -1;
     bool more = !take(&s, '}');
     while (more) {
         if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
-        if (note_member(r, p->table, key, json, &m)) return -1;
+        const char *name = column_name(r, key);
+        if (!name) return -1;
+        const struct schema_column *col = schema_column_find(p->table, name);
+        if (col) members[col->ordinal] = json;
+        else if (!unknown) unknown = name;
         if (take(&s, '}')) more = false;
         else if (!take(&s, ',')) return -1;
     }
     for (uint32_t i = 0; i < p->table->n_columns; i++) {
         const struct schema_column *col = &p->table->columns[i];
-        if (m.json[col->ordinal].p && set_column(r, col, m.json[col->ordinal], values)) return -1;
+        if (members[col->ordinal].p && set_column(r, col, members[col->ordinal], values)) return -1;
     }
-    return m.unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", m.unknown) : 0;
+    return unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", unknown) : 0;
 }
 
 int modify_json_values(struct cql_run *r, const struct modify_plan *p, const struct value **out) {

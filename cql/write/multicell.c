@@ -21,10 +21,7 @@ int cells_init(struct cell_writer *w, uint32_t capacity) {
 static struct eng_cell *cell_new(struct cell_writer *w) {
     if (w->n == w->capacity) {
         struct eng_cell *more = ARENA_ARRAY(w->arena, (size_t)w->capacity * 2, struct eng_cell);
-        if (!more) {
-            err_nomem(w->err);
-            return NULL;
-        }
+        if (!more) return err_null(err_nomem(w->err));
         memcpy(more, w->cells, w->n * sizeof *more);
         w->cells = more;
         w->capacity *= 2;
@@ -72,13 +69,12 @@ static int put_complex_deletion(struct cell_writer *w, const struct schema_colum
 static int key_path(struct cell_writer *w, const struct cql_type *t, struct slice v, struct slice *path, bool *exact) {
     struct buf b;
     buf_init(&b, 0);
-    int rc = cql_key_encode(t, false, v, &b, exact, w->err);
-    if (rc == 0) {
-        *path = buf_failed(&b) ? (struct slice){0} : arena_dup(w->arena, buf_slice(&b));
-        if (!path->p) rc = err_nomem(w->err);
+    if (cql_key_encode(t, false, v, &b, exact, w->err)) {
+        buf_fini(&b);
+        return -1;
     }
-    buf_fini(&b);
-    return rc;
+    *path = arena_take(w->arena, &b);
+    return path->p ? 0 : err_nomem(w->err);
 }
 
 /* The path of a list's element is a version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2]
@@ -121,15 +117,14 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
 }
 
 static int put_map_entry(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) {
-    struct slice path, cell = {0};
+    struct slice path;
     bool exact = true;
     if (value_is_null(key) || value_is_null(v)) return null_element(w->err);
     if (key_path(w, c->type->args[0], value_slice(key), &path, &exact)) return -1;
     struct buf b;
     buf_init(&b, 0);
     cell_map_put(exact ? (struct slice){0} : value_slice(key), value_slice(v), &b);
-    if (!buf_failed(&b)) cell = arena_dup(w->arena, buf_slice(&b));
-    buf_fini(&b);
+    struct slice cell = arena_take(w->arena, &b);
     return cell.p ? put_live(w, c, path, cell) : err_nomem(w->err);
 }
 

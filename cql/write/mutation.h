@@ -49,7 +49,6 @@ struct mutations {
     struct err *err;
     uint32_t n;
     struct mutation *list;  /* by table, token and key; each partition once */
-    struct mutation one;    /* the list of a single one */
 };
 
 struct mutation_address {
@@ -58,12 +57,6 @@ struct mutation_address {
 };
 /* The n addresses may repeat. m->arena and m->err are set. */
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) MUST_CHECK;
-/* The same for one address, which is the common case. */
-static inline void mutations_open_one(struct mutations *m, const struct schema_table *t, const struct eng_part *part) {
-    m->one = (struct mutation){.table = t, .part = *part};
-    m->list = &m->one;
-    m->n = 1;
-}
 /* The mutation of a partition that was opened. */
 struct mutation *mutations_find(const struct mutations *m, const struct eng_part *part);
 /* Appends an empty change. NULL: no memory. */

@@ -78,8 +78,7 @@ static int look_at(struct row_sizing *f, struct op_write *deletion) {
     }
     return err_invalid(f->r->err,
                        "The deletion is over more than %d rows, which it is sized by one by one. Delete in smaller "
-                       "ranges, or fewer ranges a batch.",
-                       MAX_LOOKED_AT);
+                       "ranges, or fewer ranges a batch.", MAX_LOOKED_AT);
 }
 
 /* ---- sizes ---- */

@@ -44,25 +44,20 @@ static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MA
     return n_tables;
 }
 
-static int check_size(struct cql_run *r, const struct mutations *m) {
-    char names[TABLE_NAMES_MAX];
-    if (m->n <= 1) return 0;
-    uint64_t size = (uint64_t)m->n * DATA_PARTITION;
-    for (uint32_t i = 0; i < m->n; i++) size += m->list[i].data_bytes;
-    if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");
-    if (size <= SIZE_WARN) return 0;
-    table_names(m, names);
-    return cql_warn(r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names,
-                    (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN));
-}
-
 int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
     /* Keyspaces has limits of its own: write_rules.h */
     if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
-    if (check_size(r, m)) return -1;
-    if (kind != BATCH_UNLOGGED || m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
+    if (m->n <= 1) return 0;
     char names[TABLE_NAMES_MAX];
     uint32_t n_tables = table_names(m, names);
+    uint64_t size = (uint64_t)m->n * DATA_PARTITION;
+    for (uint32_t i = 0; i < m->n; i++) size += m->list[i].data_bytes;
+    if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");
+    if (size > SIZE_WARN &&
+        cql_warn(r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names,
+                 (unsigned long long)size, SIZE_WARN, (unsigned long long)(size - SIZE_WARN)))
+        return -1;
+    if (kind != BATCH_UNLOGGED || m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
     return cql_warn(r,
                     "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged "
                     "batch for atomicity, or "

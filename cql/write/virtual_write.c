@@ -33,10 +33,7 @@ static int put(struct virtual_write *w, const struct modify_plan *p, const struc
 
 static struct value *row_of(struct virtual_write *w, const struct schema_table *t, const struct value *partition) {
     struct value *values = ARENA_ARRAY(w->r->arena, t->n_columns, struct value);
-    if (!values) {
-        err_nomem(w->r->err);
-        return NULL;
-    }
+    if (!values) return err_null(err_nomem(w->r->err));
     for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = VALUE_UNSET;
     memcpy(values, partition, t->n_partition_key * sizeof *values);
     return values;

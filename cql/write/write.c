@@ -47,10 +47,6 @@ static int open_mutations(struct write *w) {
     for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
     w->m.arena = w->r->arena;
     w->m.err = w->r->err;
-    if (n == 1 && w->n == 1) {
-        mutations_open_one(&w->m, w->writes[0].plan->table, w->writes[0].parts);
-        return 0;
-    }
     struct mutation_address *all = arena_alloc(w->r->arena, (n + 1) * sizeof *all);
     if (!all) return err_nomem(w->r->err);
     n = 0;
@@ -87,27 +83,26 @@ static bool is_whole(const struct write *w, uint32_t i) {
     return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
 }
 
-static struct cas *new_cas(struct write *w, uint32_t i) {
-    struct cas *c = ARENA_NEW(w->r->arena, struct cas);
-    if (!c) err_nomem(w->r->err);
-    if (!c || cas_init(c, w->r, plan_of(w, i)->table, w->batch)) return NULL;
-    c->part = &w->writes[i].parts[0];
-    return w->each_cas[w->n_cas++] = c;
-}
-
 /* The cas of the item's partition, created for the partition's first item. */
 static struct cas *cas_of(struct write *w, uint32_t i) {
     const struct eng_part *part = &w->writes[i].parts[0];
-    if (i == 0) return new_cas(w, i);
-    if (is_of_first(w, i)) return w->cas[0];
-    uint8_t *name = arena_alloc(w->r->arena, sizeof part->table + part->key.n);
-    if (!name) return err_nomem(w->r->err), NULL;
-    store_u32(name, part->table);
-    memcpy(name + sizeof part->table, part->key.p, part->key.n);
-    const struct slice where = slice_of(name, sizeof part->table + part->key.n);
-    int known = name_tree_put(&w->by_part, where, i);
-    if (known < 0) return err_nomem(w->r->err), NULL;
-    return known ? w->cas[*name_tree_find(&w->by_part, where)] : new_cas(w, i);
+    if (i && is_of_first(w, i)) return w->cas[0];
+    if (i) {
+        const struct slice where = slice_of(arena_alloc(w->r->arena, sizeof part->table + part->key.n),
+                                            sizeof part->table + part->key.n);
+        if (!where.p) return err_null(err_nomem(w->r->err));
+        store_u32((uint8_t *)where.p, part->table);
+        memcpy((uint8_t *)where.p + sizeof part->table, part->key.p, part->key.n);
+        int known = name_tree_put(&w->by_part, where, i);
+        if (known < 0) return err_null(err_nomem(w->r->err));
+        if (known) return w->cas[*name_tree_find(&w->by_part, where)];
+    }
+    struct cas *c = ARENA_NEW(w->r->arena, struct cas);
+    if (!c) return err_null(err_nomem(w->r->err));
+    if (cas_init(c, w->r, plan_of(w, i)->table, w->batch)) return NULL;
+    c->part = part;
+    w->each_cas[w->n_cas++] = c;
+    return c;
 }
 
 /* A conditional write binds its timestamp and TTL later, when its conditions hold (find_newest). */
@@ -396,7 +391,7 @@ static enum cql_outcome run(struct write *w) {
 
 enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n) {
-    struct write *w = arena_alloc(r->arena, sizeof *w);
+    struct write *w = ARENA_NEW(r->arena, struct write);
     if (!w) {
         err_nomem(r->err);
         return CQL_FAILED;
@@ -405,11 +400,6 @@ enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, c
     w->batch = batch;
     w->items = items;
     w->n = n;
-    w->conditional = w->counters = w->locked = w->sized_by_row = false;
-    w->n_left_out = 0;
-    w->cas = w->each_cas = NULL;
-    w->n_cas = 0;
-    w->by_part = (struct name_tree){0};
     /* The items' values replace the request's while they run. */
     const struct value *values = r->eval.values;
     uint32_t n_values = r->eval.n_values;

@@ -68,8 +68,8 @@ static int by_address(const void *a, const void *b) {
 
 int write_rules_rows(struct cql_run *r, const struct write_item *items, const struct modify_write *writes,
                      uint32_t n) {
-    struct address *all = LIKELY(!write_rules_on(r)) ? NULL : ARENA_ARRAY(r->arena, n + 1, struct address);
-    if (!write_rules_on(r)) return 0;
+    if (LIKELY(!write_rules_on(r))) return 0;
+    struct address *all = ARENA_ARRAY(r->arena, n + 1, struct address);
     if (!all) return err_nomem(r->err);
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_write *w = &writes[i];
@@ -157,10 +157,8 @@ static bool has_varint(const struct schema_column *columns, uint32_t n) {
 static int check_keys_varints(const struct modify_write *w, struct compat *k) {
     const struct schema_table *t = w->plan->table;
     const struct schema_column *clustering = t->columns + t->n_partition_key;
-    struct value *values = has_varint(t->columns, t->n_partition_key + t->n_clustering)
-                               ? ARENA_ARRAY(w->r->arena, t->n_columns, struct value)
-                               : NULL;
     if (!has_varint(t->columns, t->n_partition_key + t->n_clustering)) return 0;
+    struct value *values = ARENA_ARRAY(w->r->arena, t->n_columns, struct value);
     if (!values) return err_nomem(w->r->err);
     for (uint32_t i = 0; i < w->n_parts; i++)
         if (row_key_split(t, w->parts[i].key, values, w->r->err) ||
