@@ -234,6 +234,11 @@ static int start_partition(struct engine_source *s, struct read_batch *out) {
     s->statics = item->statics;
     bool statics = item->has_static || item->static_expired;
     if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
+    /* The scan reads the next partition's static row before the last batch of this one is sent. */
+    if (statics && s->base.most > 1 && !s->piece.part) {
+        s->statics_kept = true;
+        if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
+    }
     if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, item->n_markers);
     s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->static_only_rows;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;

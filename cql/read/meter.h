@@ -90,11 +90,12 @@ struct read_meter_batch {
 /* Lowers *rows, the rows of the batch and the first of them, to what the page has room for. */
 static inline struct read_meter_batch read_meter_batch_begin(const struct read_meter *m, uint32_t *rows) {
     uint64_t page_bytes = m->earlier_bytes + m->read->rows.bytes + m->read->statics.bytes;
+    uint64_t room = page_bytes < READ_PAGE_BYTES ? READ_PAGE_BYTES - page_bytes : 0;
     bool before = m->paged && m->before_row, behind = m->paged && !m->before_row;
     if (m->paged && m->rows_left < *rows) *rows = (uint32_t)m->rows_left;
     return (struct read_meter_batch){.rows_read = m->rows_read,
                                      .bytes_read = m->bytes_read,
-                                     .most = !before ? UINT64_MAX : page_bytes < READ_PAGE_BYTES ? READ_PAGE_BYTES - page_bytes : 0,
+                                     .most = before ? room : UINT64_MAX,
                                      .enough = behind ? m->bytes_start + READ_PAGE_BYTES : UINT64_MAX};
 }
 /* The row that the view is at. False: the page is full without it. */
