@@ -78,27 +78,24 @@ void cql_run_fini(struct cql_run *r) {
 
 /* ---- values ---- */
 
-/* By-name values take the places of their markers; of values of one name the first counts. */
-static int order_values(struct cql_run *r, const struct bind_specs *binds) {
-    const struct cql_params *p = &r->in->params;
-    struct value *values = ARENA_ARRAY(r->arena, binds->n + 1, struct value);
-    struct name_tree named = {.arena = r->arena};
-    if (!values) return err_nomem(r->err);
-    for (uint32_t i = 0; i < p->n_values; i++)
-        if (name_tree_put(&named, p->names[i], i) < 0) return err_nomem(r->err);
-    for (uint32_t i = 0; i < binds->n; i++) {
-        const char *name = binds->names && binds->names[i] ? binds->names[i] : binds->specs[i].name;
-        const uint32_t *at = name ? name_tree_find(&named, slice_str(name)) : NULL;
-        if (!at) return err_invalid(r->err, "Invalid amount of bind variables");
-        values[i] = p->values[*at];
-    }
-    r->eval.values = values;
-    r->eval.n_values = binds->n;
-    return 0;
-}
-
 static int check_values(struct cql_run *r, const struct bind_specs *binds) {
-    if (r->in->params.names && order_values(r, binds)) return -1;
+    if (r->in->params.names) {
+        /* By-name values take the places of their markers; of values of one name the first counts. */
+        const struct cql_params *p = &r->in->params;
+        struct value *values = ARENA_ARRAY(r->arena, binds->n + 1, struct value);
+        struct name_tree named = {.arena = r->arena};
+        if (!values) return err_nomem(r->err);
+        for (uint32_t i = 0; i < p->n_values; i++)
+            if (name_tree_put(&named, p->names[i], i) < 0) return err_nomem(r->err);
+        for (uint32_t i = 0; i < binds->n; i++) {
+            const char *name = binds->names && binds->names[i] ? binds->names[i] : binds->specs[i].name;
+            const uint32_t *at = name ? name_tree_find(&named, slice_str(name)) : NULL;
+            if (!at) return err_invalid(r->err, "Invalid amount of bind variables");
+            values[i] = p->values[*at];
+        }
+        r->eval.values = values;
+        r->eval.n_values = binds->n;
+    }
     if (r->eval.n_values == binds->n) return 0;
     if (r->in->kind == REQUEST_QUERY) return err_invalid(r->err, "Invalid amount of bind variables");
     return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->eval.n_values);
@@ -125,15 +122,9 @@ static struct cql_statement *compile_once(struct cql_run *r, struct slice query,
     struct ast_stmt *ast = r->in->tree ? r->in->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->answer.stmt_kind = ast->kind;
-    struct compile c = {.arena = r->arena,
-                        .schema = r->schema,
-                        .keyspace = keyspace,
-                        .binds = binds,
-                        .compat = compat_in(r, &r->db->options.compat),
-                        .now_us = r->now_us,
-                        .err = r->err,
-                        .permit = cql_permit,
-                        .asked_by = r};
+    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds,
+                        .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err,
+                        .permit = cql_permit, .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
     if (!s && c.tables && r->cost) { /* the refusal counts for the table, if compiling got that far */
         const struct schema_table *t = c.tables->table;
@@ -151,16 +142,6 @@ static enum cql_outcome run_text(struct cql_run *r, struct slice query, const ch
     if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
-}
-
-static enum cql_outcome run_prepare(struct cql_run *r) {
-    const char *keyspace;
-    if (default_keyspace(r, &keyspace)) return CQL_FAILED;
-    struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->err);
-    if (!p) return CQL_FAILED;
-    r->answer.stmt_kind = prepared_statement(p)->kind;
-    r->answer.result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
-    return CQL_DONE;
 }
 
 static void again(struct cql_run *r, const struct cql_statement *s) {
@@ -293,7 +274,14 @@ static enum cql_outcome run(struct cql_run *r) {
     switch (r->in->kind) {
     case REQUEST_QUERY:
         return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->in->query, keyspace));
-    case REQUEST_PREPARE: return run_prepare(r);
+    case REQUEST_PREPARE: {
+        if (default_keyspace(r, &keyspace)) return CQL_FAILED;
+        struct cql_prepared *p = prepared_make(r->db, r->in->query, keyspace, r->err);
+        if (!p) return CQL_FAILED;
+        r->answer.stmt_kind = prepared_statement(p)->kind;
+        r->answer.result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
+        return CQL_DONE;
+    }
     case REQUEST_EXECUTE:
         outcome = run_execute(r);
         compare_metadata(r);

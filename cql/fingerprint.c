@@ -11,13 +11,7 @@ enum { TOKENS_MAX = 4000 };
 
 static bool is_value(uint16_t code) {
     switch (code) {
-    case T_STRING:
-    case T_INTEGER:
-    case T_FLOAT:
-    case T_BOOLEAN:
-    case T_DURATION:
-    case T_UUID:
-    case T_HEX:
+    case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION: case T_UUID: case T_HEX:
     case T_QMARK: return true;
     default: return false;
     }

@@ -273,13 +273,8 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     struct compat compat = db->options.compat;
     if (ast && compat_check_prepare(&compat, ast, e) == 0 && make_id(p, ast, e) == 0) {
         struct bind_specs binds = {0};
-        struct compile c = {.arena = &p->arena,
-                            .schema = schema,
-                            .keyspace = p->keyspace,
-                            .binds = &binds,
-                            .compat = db->options.compat,
-                            .prepares = true,
-                            .now_us = clock_wall_us(db->options.clock),
+        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds,
+                            .compat = db->options.compat, .prepares = true, .now_us = clock_wall_us(db->options.clock),
                             .err = e};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);

@@ -49,23 +49,9 @@ static bool one_of(const char *name, const char *const *names, size_t n) {
 
 static int check_call(struct compile *c, const struct ast_expr *x) {
     static const char *const aggregates[] = {"count", "min", "max", "sum", "avg"};
-    static const char *const known[] = {"token",
-                                        "ttl",
-                                        "writetime",
-                                        "uuid",
-                                        "now",
-                                        "currentdate",
-                                        "currenttime",
-                                        "currenttimestamp",
-                                        "currenttimeuuid",
-                                        "mintimeuuid",
-                                        "maxtimeuuid",
-                                        "todate",
-                                        "totimestamp",
-                                        "tounixtimestamp",
-                                        "dateof",
-                                        "unixtimestampof",
-                                        "tojson",
+    static const char *const known[] = {"token", "ttl", "writetime", "uuid", "now", "currentdate", "currenttime",
+                                        "currenttimestamp", "currenttimeuuid", "mintimeuuid", "maxtimeuuid", "todate",
+                                        "totimestamp", "tounixtimestamp", "dateof", "unixtimestampof", "tojson",
                                         "fromjson"};
     if (one_of(x->name, aggregates, ARRAY_LEN(aggregates))) {
         bool rows = strcasecmp(x->name, "count") == 0 && x->n_args &&
@@ -101,9 +87,7 @@ int compat_check_operators(struct compile *c, struct ast_relation *const *relati
         bool known = is == OP_EQ || is == OP_IN || is_inequality(is);
         if (is == OP_NEQ) known = conditions;
         if (is == OP_CONTAINS || is == OP_CONTAINS_KEY) known = !conditions;
-        if ((custom || !known) &&
-            compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op))
-            return -1;
+        if ((custom || !known) && compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op)) return -1;
     }
     return 0;
 }

@@ -49,5 +49,6 @@ int compat_check_select(struct compile *c, const struct ast_stmt *ast) {
         if (compat_check_expr(c, x->selectors[i].expr) || check_selector(c, x->selectors[i].expr, t)) return -1;
     if (compat_check_relations(c, x->where.relations, x->where.n, t) || compat_check_restrictions(c, &x->where))
         return -1;
-    return check_in(c, &x->where, t) || compat_check_expr(c, x->limit) ? -1 : 0;
+    if (compat_check_expr(c, x->limit)) return -1;
+    return check_in(c, &x->where, t);
 }

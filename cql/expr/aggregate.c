@@ -80,14 +80,6 @@ static double real_sum(const struct aggregate *a) {
 
 /* ---- adding a value ---- */
 
-static int keep_best(struct aggregate *a, bool least, const struct cql_type *t, struct slice v, struct err *e) {
-    int order = a->n == 1 ? 0 : cql_value_compare(t, v, buf_slice(&a->best));
-    if (a->n > 1 && (least ? order >= 0 : order <= 0)) return 0;
-    buf_clear(&a->best, 1024);
-    buf_put_slice(&a->best, v);
-    return buf_failed(&a->best) ? err_nomem(e) : 0;
-}
-
 static int add_number(struct aggregate *a, bool average, const struct cql_type *t, struct value v, struct err *e) {
     struct number x;
     int rc = 0;
@@ -155,7 +147,13 @@ int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const stru
     switch (op->kind) {
     case AGGREGATE_COUNT: return 0;
     case AGGREGATE_MIN:
-    case AGGREGATE_MAX: return keep_best(a, op->kind == AGGREGATE_MIN, t, value_slice(v), e);
+    case AGGREGATE_MAX: {
+        int order = a->n == 1 ? 0 : cql_value_compare(t, value_slice(v), buf_slice(&a->best));
+        if (a->n > 1 && (op->kind == AGGREGATE_MIN ? order >= 0 : order <= 0)) return 0;
+        buf_clear(&a->best, 1024);
+        buf_put_slice(&a->best, value_slice(v));
+        return buf_failed(&a->best) ? err_nomem(e) : 0;
+    }
     default: return add_number(a, op->kind == AGGREGATE_AVERAGE, t, v, e);
     }
 }
@@ -164,8 +162,7 @@ int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const s
                      struct err *e) {
     switch (op->kind) {
     case AGGREGATE_COUNT: buf_u64(out, a->n); break;
-    case AGGREGATE_MIN:
-    case AGGREGATE_MAX:
+    case AGGREGATE_MIN: case AGGREGATE_MAX:
         if (a->n == 0) return 1;
         buf_put_slice(out, buf_slice(&a->best));
         break;

@@ -86,12 +86,10 @@ static const struct function *make(struct compile *c, size_t row, const struct c
 
 int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args,
                                 const struct function **out) {
-    static const char *const kinds[] = {[WANTS_MAP] = "map",
-                                        [WANTS_COLLECTION] = "collection",
+    static const char *const kinds[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection",
                                         [WANTS_LIST_OR_SET] = "numeric_set_or_list",
                                         [WANTS_NUMBERS] = "numeric_set_or_list"};
-    static const char *const words[] = {[WANTS_MAP] = "a map argument",
-                                        [WANTS_COLLECTION] = "a collection argument",
+    static const char *const words[] = {[WANTS_MAP] = "a map argument", [WANTS_COLLECTION] = "a collection argument",
                                         [WANTS_LIST_OR_SET] = "a set or list argument",
                                         [WANTS_NUMBERS] = "a numeric set/list argument"};
     size_t row = 0;

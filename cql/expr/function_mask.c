@@ -28,23 +28,17 @@ static void put_default(const struct cql_type *t, struct buf *out) {
     bool vector = t->id == CQL_VECTOR;
     uint32_t n_parts = vector ? t->dimension : t->n_args;
     switch (t->id) {
-    case CQL_ASCII:
-    case CQL_TEXT: buf_put_str(out, "****"); return;
+    case CQL_ASCII: case CQL_TEXT: buf_put_str(out, "****"); return;
     case CQL_BLOB: return;
     case CQL_DATE: buf_put(out, date, sizeof date); return;
     case CQL_EMPTY: return;
-    case CQL_LEGACY_TIMEUUID:
-    case CQL_TIMEUUID: buf_put(out, timeuuid, sizeof timeuuid); return;
+    case CQL_LEGACY_TIMEUUID: case CQL_TIMEUUID: buf_put(out, timeuuid, sizeof timeuuid); return;
     case CQL_VARINT: buf_put(out, zeros, 1); return;
     case CQL_DURATION: buf_put(out, zeros, 3); return;
     case CQL_DECIMAL: buf_put(out, zeros, 5); return; /* no scale, and 0 */
     case CQL_INET: buf_put(out, zeros, 4); return;
-    case CQL_LIST:
-    case CQL_SET:
-    case CQL_MAP: cql_collection_begin(0, out); return;
-    case CQL_TUPLE:
-    case CQL_UDT:
-    case CQL_VECTOR:
+    case CQL_LIST: case CQL_SET: case CQL_MAP: cql_collection_begin(0, out); return;
+    case CQL_TUPLE: case CQL_UDT: case CQL_VECTOR:
         for (uint32_t i = 0; i < n_parts; i++) {
             struct buf part;
             buf_init(&part, 1 << 20);
@@ -58,13 +52,10 @@ static void put_default(const struct cql_type *t, struct buf *out) {
             buf_fini(&part);
         }
         return;
-    case CQL_BOOLEAN:
-    case CQL_TINYINT: buf_put(out, zeros, 1); return;
+    case CQL_BOOLEAN: case CQL_TINYINT: buf_put(out, zeros, 1); return;
     case CQL_SMALLINT: buf_put(out, zeros, 2); return;
-    case CQL_INT:
-    case CQL_FLOAT: buf_put(out, zeros, 4); return;
-    case CQL_LEXICAL_UUID:
-    case CQL_UUID: buf_put(out, zeros, 16); return;
+    case CQL_INT: case CQL_FLOAT: buf_put(out, zeros, 4); return;
+    case CQL_LEXICAL_UUID: case CQL_UUID: buf_put(out, zeros, 16); return;
     default: buf_put(out, zeros, 8); return;
     }
 }
@@ -202,8 +193,7 @@ static int find_type(struct compile *c, const struct mask *mask, const struct fu
     const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT),
                           *number = cql_type_scalar(CQL_INT);
     switch (p) {
-    case ANY:
-    case RECEIVED:
+    case ANY: case RECEIVED:
         types[i] = own ? own : p == RECEIVED && to ? to->type : NULL;
         return types[i] ? 0 : function_refuse_untyped(c, mask->name, mask->takes, args, i);
     case SAME: types[i] = types[0]; return 0;

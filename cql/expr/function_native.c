@@ -150,8 +150,7 @@ int function_from_json(const struct function_in *in, struct buf *out) {
     bool decode = strncmp(e.text, "Could not decode", 16) == 0;
     if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0)
         return err_set(in->ev->err, e.code, "%s", e.text);
-    return err_set(in->ev->err, ERR_FUNCTION_FAILURE,
-                   decode ? "execution of 'system.from_json[text]' failed: %s"
+    return err_set(in->ev->err, ERR_FUNCTION_FAILURE, decode ? "execution of 'system.from_json[text]' failed: %s"
                           : "org.apache.cassandra.serializers.MarshalException: %s",
                    e.text);
 }

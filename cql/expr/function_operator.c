@@ -76,11 +76,8 @@ static const struct function *refuse(struct compile *c, enum ast_expr_kind op, c
 
 const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct function_args *args,
                                          const struct receiver *to, bool has_marker) {
-    static const char *const names[] = {[EXPR_ADD] = "_add",
-                                        [EXPR_SUB] = "_substract",
-                                        [EXPR_MUL] = "_multiply",
-                                        [EXPR_DIV] = "_divide",
-                                        [EXPR_MOD] = "_modulo"};
+    static const char *const names[] = {[EXPR_ADD] = "_add", [EXPR_SUB] = "_substract", [EXPR_MUL] = "_multiply",
+                                        [EXPR_DIV] = "_divide", [EXPR_MOD] = "_modulo"};
     enum match fits[2][OPERANDS];
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t k = 0; k < OPERANDS; k++) fits[i][k] = args->fits(args->arg, i, cql_type_scalar(operands[k]));

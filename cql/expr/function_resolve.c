@@ -74,15 +74,6 @@ static const struct cql_type *type_between(const char *name, const char *before,
     return slice_is(word, "empty") ? cql_type_scalar(CQL_EMPTY) : cql_type_by_name(word);
 }
 
-static void add_blob_functions(struct candidates *k) {
-    const struct cql_type *blob = cql_type_scalar(CQL_BLOB), *t = type_between(k->name, "", "_as_blob");
-    if (!t) t = type_between(k->name, "", "asblob");
-    if (t && t->id != CQL_BLOB) add(k, blob, &t, 1, function_as_blob);
-    const struct cql_type *u = type_between(k->name, "blob_as_", "");
-    if (!u) u = type_between(k->name, "blobas", "");
-    if (u && u->id != CQL_BLOB) add(k, u, &blob, 1, function_from_blob);
-}
-
 static bool casts(enum cql_type_id from, enum cql_type_id to) {
     const struct cql_type *f = cql_type_scalar(from), *t = cql_type_scalar(to);
     if (function_is_number(t)) return function_is_number(f) && from != to && to != CQL_COUNTER;
@@ -94,15 +85,22 @@ static bool casts(enum cql_type_id from, enum cql_type_id to) {
     return to == CQL_TIMESTAMP && (from == CQL_DATE || from == CQL_TIMEUUID);
 }
 
-static void add_casts(struct candidates *k) {
-    const struct cql_type *to = type_between(k->name, "cast_as_", "");
+/* To blobs, from blobs, and casts. */
+static void add_conversions(struct candidates *k) {
+    const struct cql_type *blob = cql_type_scalar(CQL_BLOB), *t = type_between(k->name, "", "_as_blob");
+    if (!t) t = type_between(k->name, "", "asblob");
+    if (t && t->id != CQL_BLOB) add(k, blob, &t, 1, function_as_blob);
+    t = type_between(k->name, "blob_as_", "");
+    if (!t) t = type_between(k->name, "blobas", "");
+    if (t && t->id != CQL_BLOB) add(k, t, &blob, 1, function_from_blob);
+    t = type_between(k->name, "cast_as_", "");
     function_fn call = function_cast_number;
-    if (to && (to->id == CQL_TEXT || to->id == CQL_ASCII)) call = function_to_text;
-    if (to && to->id == CQL_DATE) call = function_to_date;
-    if (to && to->id == CQL_TIMESTAMP) call = function_to_timestamp;
-    for (int id = 0; to && id < CQL_LIST; id++) {
+    if (t && (t->id == CQL_TEXT || t->id == CQL_ASCII)) call = function_to_text;
+    if (t && t->id == CQL_DATE) call = function_to_date;
+    if (t && t->id == CQL_TIMESTAMP) call = function_to_timestamp;
+    for (int id = 0; t && id < CQL_LIST; id++) {
         const struct cql_type *from = cql_type_scalar(id);
-        if (casts(id, to->id)) add(k, to, &from, 1, call);
+        if (casts(id, t->id)) add(k, t, &from, 1, call);
     }
 }
 
@@ -294,8 +292,7 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
             if (count) count->aggregate = op;
         }
         add_natives(&k);
-        add_blob_functions(&k);
-        add_casts(&k);
+        add_conversions(&k);
         static const char *const math[] = {"abs", "exp", "log", "log10", "round"};
         for (size_t i = 0; i < ARRAY_LEN(math); i++)
             if (strcmp(math[i], name) == 0) add_for_numbers(&k, function_math, NULL);

@@ -24,27 +24,26 @@ static void print_items(const struct ast_expr *x, char open, char close, struct 
 
 static bool is_named(const struct ast_expr *x, const char *name) { return !strcmp(x->name, name); }
 
-/* WRITETIME and TTL are shown without a keyspace, functions with one; JSON functions by old
- * names. */
-static void print_call(const struct ast_expr *x, struct buf *b) {
-    bool rows = is_named(x, "count") && x->n_args == 1 &&
-                (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
-    if (rows || is_named(x, "countRows")) {
-        buf_put_str(b, "count");
-        return;
-    }
-    bool of_column = is_named(x, "writetime") || is_named(x, "ttl") || is_named(x, "maxwritetime");
-    if (!of_column) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
-    const char *name = is_named(x, "to_json") ? "tojson" : is_named(x, "from_json") ? "fromjson" : x->name;
-    buf_put_str(b, name);
-    print_args(x, b);
-}
-
 void selector_print_name(const struct ast_expr *x, struct buf *b) {
     static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
     switch (x->kind) {
     case EXPR_NAME: buf_put_str(b, x->name); return;
-    case EXPR_CALL: print_call(x, b); return;
+    case EXPR_CALL: {
+        /* WRITETIME and TTL are shown without a keyspace, functions with one; JSON functions by old
+         * names. */
+        bool rows = is_named(x, "count") && x->n_args == 1 &&
+                    (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+        if (rows || is_named(x, "countRows")) {
+            buf_put_str(b, "count");
+            return;
+        }
+        bool of_column = is_named(x, "writetime") || is_named(x, "ttl") || is_named(x, "maxwritetime");
+        if (!of_column) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
+        const char *name = is_named(x, "to_json") ? "tojson" : is_named(x, "from_json") ? "fromjson" : x->name;
+        buf_put_str(b, name);
+        print_args(x, b);
+        return;
+    }
     case EXPR_CAST:
         buf_put_str(b, "cast(");
         selector_print_name(x->args[0], b);
@@ -56,8 +55,7 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
         selector_print_name(x->args[0], b);
         buf_printf(b, ".%s", x->name);
         return;
-    case EXPR_ELEMENT:
-    case EXPR_RANGE:
+    case EXPR_ELEMENT: case EXPR_RANGE:
         selector_print_name(x->args[0], b);
         buf_u8(b, '[');
         if (x->args[1]) ast_quote_expr(x->args[1], b);
@@ -78,9 +76,7 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
         return;
     case EXPR_TUPLE: print_args(x, b); return;
     case EXPR_LIST: print_items(x, '[', ']', b); return;
-    case EXPR_SET:
-    case EXPR_MAP:
-    case EXPR_UDT: print_items(x, '{', '}', b); return;
+    case EXPR_SET: case EXPR_MAP: case EXPR_UDT: print_items(x, '{', '}', b); return;
     case EXPR_NEG:
         buf_u8(b, '-');
         selector_print_name(x->args[0], b);

@@ -23,38 +23,13 @@ struct term *cqli_term_fold(struct compile *c, struct term *t) {
     for (uint32_t i = 0; i < t->n_args; i++)
         if (t->args[i] && t->args[i]->kind != TERM_CONSTANT) return t;
     struct err failure = {0};
-    struct evaluation ev = {.arena = c->arena,
-                            .err = t->kind == TERM_CALL ? &failure : c->err,
+    struct evaluation ev = {.arena = c->arena, .err = t->kind == TERM_CALL ? &failure : c->err,
                             .now_us = c->now_us,
                             .now_s = c->now_us / 1000000};
     struct value v;
     if (term_eval(t, &ev, &v) < 0) return t->kind == TERM_CALL ? t : NULL;
     t->kind = TERM_CONSTANT;
     t->value = v;
-    return t;
-}
-
-static struct term *compile_literal(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
-    struct buf b;
-    struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
-    if (!t) return NULL;
-    buf_init(&b, 64 << 20);
-    if (cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err)) {
-        buf_fini(&b);
-        return NULL;
-    }
-    t->value = value_of_slice(arena_take(c->arena, &b));
-    return t->value.p ? t : err_null(err_nomem(c->err));
-}
-
-static struct term *compile_bind(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
-    struct term *t = term_new(c, TERM_BIND, to->type, 0);
-    if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n)
-        return err_null(err_invalid(c->err, "Bind variables cannot be used here"));
-    t->bind = x->bind;
-    const char *name = c->binds->names ? c->binds->names[x->bind] : NULL;
-    c->binds->specs[x->bind] = *to;
-    if (name) c->binds->specs[x->bind].name = name;
     return t;
 }
 
@@ -215,9 +190,7 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     if (!frozen) return err_null(err_nomem(c->err));
     const struct ast_expr *of = x->args[0];
     bool own = cqli_has_own_type(c, of);
-    struct receiver hinted = {.keyspace = to->keyspace,
-                              .table = to->table,
-                              .name = "[selection]",
+    struct receiver hinted = {.keyspace = to->keyspace, .table = to->table, .name = "[selection]",
                               .type = own ? NULL : type};
     c->search->hints++;
     bool fits = own || cqli_fits(c, of, type, to, depth + 1) != MATCH_NO;
@@ -268,14 +241,34 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
                                   uint32_t depth) {
     struct term *null;
     switch (x->kind) {
-    case EXPR_LITERAL: return compile_literal(c, x, to);
+    case EXPR_LITERAL: {
+        struct buf b;
+        struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
+        if (!t) return NULL;
+        buf_init(&b, 64 << 20);
+        if (cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err)) {
+            buf_fini(&b);
+            return NULL;
+        }
+        t->value = value_of_slice(arena_take(c->arena, &b));
+        return t->value.p ? t : err_null(err_nomem(c->err));
+    }
     case EXPR_NULL:
         if (to->type->id == CQL_COUNTER)
             return err_null(err_invalid(c->err, "Invalid null value for counter increment/decrement"));
         null = term_new(c, TERM_CONSTANT, to->type, 0);
         if (null) null->value = value_null();
         return null;
-    case EXPR_BIND: return compile_bind(c, x, to);
+    case EXPR_BIND: {
+        struct term *t = term_new(c, TERM_BIND, to->type, 0);
+        if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n)
+            return err_null(err_invalid(c->err, "Bind variables cannot be used here"));
+        t->bind = x->bind;
+        const char *name = c->binds->names ? c->binds->names[x->bind] : NULL;
+        c->binds->specs[x->bind] = *to;
+        if (name) c->binds->specs[x->bind].name = name;
+        return t;
+    }
     case EXPR_LIST: return compile_list(c, x, to, depth);
     case EXPR_SET:
         if (to->type->id == CQL_SET || (to->type->id == CQL_MAP && x->n_args == 0))

@@ -63,12 +63,8 @@ static const struct function *find_cast(struct compile *c, const struct ast_expr
 const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known,
                                       const struct receiver *to, uint32_t depth) {
     struct arguments a = {.c = c, .args = x->args, .known = known, .near = to, .depth = depth};
-    struct function_args args = {.n = x->n_args,
-                                 .fits = argument_fits,
-                                 .type = argument_type,
-                                 .text = argument_text,
-                                 .items = argument_items,
-                                 .arg = &a};
+    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text,
+                                 .items = argument_items, .arg = &a};
     if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX)
         return err_null(err_invalid(c->err, "Too many arguments, or calls nested too deep"));
     if (x->kind == EXPR_CAST) return find_cast(c, x, &a, &args, to);
@@ -106,9 +102,7 @@ static int compile_rest(struct compile *c, const struct ast_expr *x, struct term
         if (t->args[i]) continue;
         const char *name = c->scope || x->kind == EXPR_NEG ? near->name
                                                            : arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
-        struct receiver arg = {.keyspace = near->keyspace,
-                               .table = near->table,
-                               .name = name ? name : "",
+        struct receiver arg = {.keyspace = near->keyspace, .table = near->table, .name = name ? name : "",
                                .type = f->args[i]};
         t->args[i] = cqli_term(c, x->args[i], &arg, depth + 1);
         if (!t->args[i]) return -1;

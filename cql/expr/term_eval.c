@@ -14,16 +14,6 @@ int term_keep(struct evaluation *ev, struct buf *b, struct value *out) {
 
 /* ---- values of the statement ---- */
 
-static int eval_bind(const struct term *t, struct evaluation *ev, struct value *out) {
-    if (UNLIKELY((uint32_t)t->bind >= ev->n_values))
-        return err_invalid(ev->err, "Invalid amount of bind variables");
-    struct value v = ev->values[t->bind];
-    *out = v;
-    if (v.n < 0) return 0;
-    if (cql_value_validate(t->type, value_slice(v), ev->err) < 0) return -1;
-    return term_settles(t->type) ? term_settle(t->type, ev, out) : 0;
-}
-
 static int put_items(const struct term *t, const struct term_context *c, struct buf *out) {
     bool collection = cql_type_is_collection(t->type), vector = t->type->id == CQL_VECTOR;
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
@@ -62,13 +52,6 @@ static int eval_items(const struct term *t, const struct term_context *c, struct
     bool descends = t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN &&
                     t->args[0]->column->desc;
     return descends ? term_turn(t->type, c->ev, out) : 0;
-}
-
-static int eval_call(const struct term *t, const struct term_context *c, struct value *out) {
-    struct value args[FUNCTION_ARGS_MAX];
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (term_eval_in(t->args[i], c, &args[i])) return -1;
-    return function_call(t->function, c->ev, args, t->n_args, out);
 }
 
 /* ---- parts of values ---- */
@@ -160,19 +143,6 @@ static int eval_slice(const struct term *t, const struct term_context *c, struct
         n++;
     }
     return keep_list(c, &b, n, n || !cql_type_is_multicell(t->type), out);
-}
-
-static int eval_field(const struct term *t, const struct term_context *c, struct value *out) {
-    struct value of;
-    struct cql_elems it;
-    *out = value_null();
-    if (term_eval_in(t->args[0], c, &of)) return -1;
-    if (value_is_null(of)) return 0;
-    if (cql_elems_open(t->args[0]->type, value_slice(of), &it))
-        return err_set(c->ev->err, ERR_SERVER, "A stored user type value is damaged");
-    for (uint32_t i = 0; i <= t->field; i++)
-        if (!cql_elems_next(&it, out)) *out = value_null();
-    return 0;
 }
 
 /* ---- times of a row ---- */
@@ -329,35 +299,54 @@ int term_add(const struct term *t, struct aggregate *all, const struct term_cont
     return aggregate_add(&all[t->slot], t->aggregate, t->n_args ? t->args[0]->type : NULL, v, c->ev->err);
 }
 
-static int eval_aggregate(const struct term *t, const struct term_context *c, struct value *out) {
-    struct buf b;
-    buf_init(&b, 0);
-    *out = value_null();
-    int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->ev->err);
-    if (rc == 0) return term_keep(c->ev, &b, out);
-    buf_fini(&b);
-    return rc < 0 ? -1 : 0;
-}
-
 /* ---- any term ---- */
 
 int term_compute(const struct term *t, const struct term_context *c, struct value *out) {
     switch (t->kind) {
     case TERM_CONSTANT: *out = t->value; return 0;
-    case TERM_BIND: return eval_bind(t, c->ev, out);
+    case TERM_BIND:
+        if (UNLIKELY((uint32_t)t->bind >= c->ev->n_values))
+            return err_invalid(c->ev->err, "Invalid amount of bind variables");
+        struct value v = c->ev->values[t->bind];
+        *out = v;
+        if (v.n < 0) return 0;
+        if (cql_value_validate(t->type, value_slice(v), c->ev->err) < 0) return -1;
+        return term_settles(t->type) ? term_settle(t->type, c->ev, out) : 0;
     case TERM_ITEMS: return eval_items(t, c, out);
-    case TERM_CALL: return eval_call(t, c, out);
+    case TERM_CALL: {
+        struct value args[FUNCTION_ARGS_MAX];
+        for (uint32_t i = 0; i < t->n_args; i++)
+            if (term_eval_in(t->args[i], c, &args[i])) return -1;
+        return function_call(t->function, c->ev, args, t->n_args, out);
+    }
     case TERM_ELEMENT: return eval_element(t, c, out);
     case TERM_SLICE: return eval_slice(t, c, out);
-    case TERM_FIELD: return eval_field(t, c, out);
+    case TERM_FIELD: {
+        struct value of;
+        struct cql_elems it;
+        *out = value_null();
+        if (term_eval_in(t->args[0], c, &of)) return -1;
+        if (value_is_null(of)) return 0;
+        if (cql_elems_open(t->args[0]->type, value_slice(of), &it))
+            return err_set(c->ev->err, ERR_SERVER, "A stored user type value is damaged");
+        for (uint32_t i = 0; i <= t->field; i++)
+            if (!cql_elems_next(&it, out)) *out = value_null();
+        return 0;
+    }
     case TERM_COLUMN: return term_eval_in(t, c, out);
-    case TERM_WRITETIME:
-    case TERM_MAX_WRITETIME:
-    case TERM_TTL:
+    case TERM_WRITETIME: case TERM_MAX_WRITETIME: case TERM_TTL:
         if (!c->latched) return compute_time(t, c, out);
         *out = c->latched[t->latch];
         return 0;
-    case TERM_AGGREGATE: return eval_aggregate(t, c, out);
+    case TERM_AGGREGATE: {
+        struct buf b;
+        buf_init(&b, 0);
+        *out = value_null();
+        int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->ev->err);
+        if (rc == 0) return term_keep(c->ev, &b, out);
+        buf_fini(&b);
+        return rc < 0 ? -1 : 0;
+    }
     }
     return -1;
 }

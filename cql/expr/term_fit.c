@@ -191,14 +191,11 @@ enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct c
         return cqli_literal_type(x)->id == t->id ? MATCH_EXACT : MATCH_WEAK;
     case EXPR_NULL: return t->id == CQL_COUNTER ? MATCH_NO : MATCH_WEAK;
     case EXPR_BIND: return MATCH_WEAK;
-    case EXPR_TYPE_HINT:
-    case EXPR_CAST: return cqli_fits_type(t, cqli_type_of(c, x, near, false, depth + 1));
+    case EXPR_TYPE_HINT: case EXPR_CAST: return cqli_fits_type(t, cqli_type_of(c, x, near, false, depth + 1));
     case EXPR_TUPLE:
         if (x->n_args == 1 && t->id != CQL_TUPLE) return cqli_fits(c, x->args[0], t, near, depth + 1);
         return fits_items(c, x, t, near, depth);
-    case EXPR_LIST:
-    case EXPR_SET:
-    case EXPR_MAP: return fits_items(c, x, t, near, depth);
+    case EXPR_LIST: case EXPR_SET: case EXPR_MAP: return fits_items(c, x, t, near, depth);
     case EXPR_UDT: return fits_named(c, x, t, near, depth);
     default: return is_call(x->kind) ? fits_call(c, x, t, near, depth) : MATCH_NO;
     }

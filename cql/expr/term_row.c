@@ -80,24 +80,6 @@ static int compile_keys(struct compile *c, const struct ast_expr *x, const char 
     return 0;
 }
 
-static struct term *compile_element(struct compile *c, const struct ast_expr *x, uint32_t depth) {
-    struct term *of = compile_whole(c, x->args[0], depth);
-    struct term *out = of ? term_new(c, x->kind == EXPR_RANGE ? TERM_SLICE : TERM_ELEMENT, NULL, x->n_args) : NULL;
-    const char *name = out ? selector_name(c, x->args[0]) : NULL;
-    if (!name || compile_keys(c, x, name, of->type, out->args + 1, depth)) return NULL;
-    out->args[0] = of;
-    out->of_name = name;
-    out->type = x->kind == EXPR_RANGE ? of->type : of->type->args[of->type->id == CQL_MAP ? 1 : 0];
-    for (uint32_t i = 1; i < out->n_args; i++) {
-        const struct term *key = out->args[i];
-        if (!key || (term_is_constant(key) && !value_is_null(key->value))) continue;
-        out->next_subscript = c->scope->subscripts;
-        c->scope->subscripts = out;
-        break;
-    }
-    return out;
-}
-
 /* ---- WRITETIME, MAXWRITETIME, TTL ---- */
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
@@ -178,16 +160,30 @@ bool cqli_is_of_row(const struct ast_expr *x) {
 }
 
 struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint32_t depth) {
-    const struct schema_column *column;
-    struct term *out;
     switch (x->kind) {
-    case EXPR_NAME:
-        column = find_column(c, x->name);
-        out = column ? term_new(c, TERM_COLUMN, column->type, 0) : NULL;
+    case EXPR_NAME: {
+        const struct schema_column *column = find_column(c, x->name);
+        struct term *out = column ? term_new(c, TERM_COLUMN, column->type, 0) : NULL;
         if (out) out->column = column;
         return out;
-    case EXPR_ELEMENT:
-    case EXPR_RANGE: return compile_element(c, x, depth);
+    }
+    case EXPR_ELEMENT: case EXPR_RANGE: {
+        struct term *of = compile_whole(c, x->args[0], depth);
+        struct term *out = of ? term_new(c, x->kind == EXPR_RANGE ? TERM_SLICE : TERM_ELEMENT, NULL, x->n_args) : NULL;
+        const char *name = out ? selector_name(c, x->args[0]) : NULL;
+        if (!name || compile_keys(c, x, name, of->type, out->args + 1, depth)) return NULL;
+        out->args[0] = of;
+        out->of_name = name;
+        out->type = x->kind == EXPR_RANGE ? of->type : of->type->args[of->type->id == CQL_MAP ? 1 : 0];
+        for (uint32_t i = 1; i < out->n_args; i++) {
+            const struct term *key = out->args[i];
+            if (!key || (term_is_constant(key) && !value_is_null(key->value))) continue;
+            out->next_subscript = c->scope->subscripts;
+            c->scope->subscripts = out;
+            break;
+        }
+        return out;
+    }
     default: return compile_field(c, x, depth);
     }
 }

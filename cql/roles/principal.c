@@ -66,21 +66,6 @@ static int refuse_unknown(struct compile *c, const char *kind, struct slice name
     return err_invalid(c->err, "Resource <%s %.*s> doesn't exist", kind, SLICE_FMT(name));
 }
 
-/* Refuses a function as a resource: the server has built-in functions only, and they take no
- * grants. */
-static int refuse_function(struct compile *c, const struct ast_resource *from, bool listed) {
-    const char *keyspace = from->name.keyspace;
-    if (!keyspace)
-        return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");
-    if (from->n_args && !schema_keyspace_find(c->schema, keyspace))
-        return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
-    for (uint32_t i = 0; i < from->n_args; i++)
-        if (!compile_type_in(c, keyspace, from->arg_types[i])) return -1;
-    if (!listed && strcmp(keyspace, "system") == 0)
-        return err_invalid(c->err, "Altering permissions on builtin functions is not supported");
-    return refuse_unknown(c, "function", slice_str(from->name.name));
-}
-
 static int resource_of(struct compile *c, const struct ast_resource *from, bool listed, struct resource *out) {
     static const enum resource_kind kinds[] = {[RESOURCE_ALL_KEYSPACES] = RESOURCE_OF_ALL_KEYSPACES,
                                                [RESOURCE_KEYSPACE] = RESOURCE_OF_KEYSPACE,
@@ -92,7 +77,20 @@ static int resource_of(struct compile *c, const struct ast_resource *from, bool 
                                                [RESOURCE_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS_IN,
                                                [RESOURCE_ALL_MBEANS] = RESOURCE_OF_ALL_MBEANS};
     switch (from->kind) {
-    case RESOURCE_FUNCTION: return refuse_function(c, from, listed);
+    case RESOURCE_FUNCTION: {
+        /* Refuses a function as a resource: the server has built-in functions only, and they take no
+         * grants. */
+        const char *keyspace = from->name.keyspace;
+        if (!keyspace)
+            return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");
+        if (from->n_args && !schema_keyspace_find(c->schema, keyspace))
+            return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
+        for (uint32_t i = 0; i < from->n_args; i++)
+            if (!compile_type_in(c, keyspace, from->arg_types[i])) return -1;
+        if (!listed && strcmp(keyspace, "system") == 0)
+            return err_invalid(c->err, "Altering permissions on builtin functions is not supported");
+        return refuse_unknown(c, "function", slice_str(from->name.name));
+    }
     case RESOURCE_MBEAN: case RESOURCE_MBEANS: return refuse_unknown(c, "mbean", from->mbean);
     case RESOURCE_TABLE:
         *out = (struct resource){RESOURCE_OF_TABLE, from->name.keyspace ? from->name.keyspace : c->keyspace,

@@ -125,18 +125,6 @@ static int drop(const struct principal *a, const struct ast_role *role) {
 
 /* ---- run ---- */
 
-/* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
-static enum cql_outcome refuse_anonymous(struct cql_run *r, const struct ast_role_options *o) {
-    struct principal nobody;
-    if (check_options(o, r->err)) return CQL_FAILED;
-    if (r->compiled->kind == STMT_ALTER_ROLE && o->given & ROLE_SUPERUSER)
-        err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
-    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
-        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
-                    o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
-    return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
-}
-
 static enum cql_outcome change_roles(struct cql_run *r) {
     enum stmt_kind kind = r->compiled->kind;
     const struct ast_role *role = &r->compiled->ast->other->role;
@@ -144,7 +132,18 @@ static enum cql_outcome change_roles(struct cql_run *r) {
     struct principal a;
     char room[PASSWORD_HASH_MAX];
     const char *hash;
-    if (!access) return refuse_anonymous(r, &role->options);
+    if (!access) {
+        /* Refuses the change when the server runs without log-ins; the errors come in Cassandra's order. */
+        const struct ast_role_options *o = &role->options;
+        struct principal nobody;
+        if (check_options(o, r->err)) return CQL_FAILED;
+        if (r->compiled->kind == STMT_ALTER_ROLE && o->given & ROLE_SUPERUSER)
+            err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
+        else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
+            err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s",
+                        o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
+        return r->err->set || principal_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
+    }
     /* The permission check comes first: a role that may not make the change sees no other error. */
     const struct role_set *roles = access_roles(access);
     int rc = principal_init(&a, r, roles);

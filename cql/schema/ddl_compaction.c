@@ -40,20 +40,6 @@ static int refuse(struct compile *c, const char *words, const char *value) {
     return err_set(c->err, ERR_CONFIG, "%.*s%s%s", (int)(hole - words), words, value, hole + 2);
 }
 
-/* parse_words of a choice: the values with | between, then a blank and the words of the error. */
-static int check_choice(struct compile *c, const struct compaction_rule *r, const char *value) {
-    char *text = arena_printf(c->arena, "%s", value);
-    if (!text) return err_nomem(c->err);
-    for (char *p = text; r->kind != CHOICE && *p; p++)
-        if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
-    size_t n = strlen(text), length;
-    for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
-        length = strcspn(p, "|:");
-        if (length == n && strncmp(p, text, n) == 0) return 0;
-    }
-    return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
-}
-
 static int check(struct compile *c, const struct compaction_rule *r, const char *value) {
     int64_t n, most = strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX;
     double d;
@@ -70,9 +56,19 @@ static int check(struct compile *c, const struct compaction_rule *r, const char 
         snprintf(text, sizeof text, "%f", d);
         return d < (double)r->low ? refuse(c, r->range_words, text) : 0;
     case FLAG: return strcasecmp(value, "true") && strcasecmp(value, "false") ? refuse(c, r->parse_words, value) : 0;
-    case CHOICE:
-    case ANYCASE:
-    case UPPER: return check_choice(c, r, value);
+    case CHOICE: case ANYCASE: case UPPER: {
+        /* parse_words of a choice: the values with | between, then a blank and the words of the error. */
+        char *word = arena_strdup(c->arena, value);
+        if (!word) return err_nomem(c->err);
+        for (char *p = word; r->kind != CHOICE && *p; p++)
+            if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
+        size_t length;
+        for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
+            length = strcspn(p, "|:");
+            if (length == strlen(word) && strncmp(p, word, length) == 0) return 0;
+        }
+        return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? word : value);
+    }
     }
     return 0;
 }

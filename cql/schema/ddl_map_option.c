@@ -75,24 +75,19 @@ struct strategy {
 #define THRESHOLDS "min_threshold", "max_threshold"
 
 static const struct strategy strategies[] = {
-    {"SizeTieredCompactionStrategy",
-     COMPACTION_STCS,
+    {"SizeTieredCompactionStrategy", COMPACTION_STCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size"}},
-    {"LeveledCompactionStrategy",
-     COMPACTION_LCS,
+    {"LeveledCompactionStrategy", COMPACTION_LCS,
      {COMMON_OPTIONS, THRESHOLDS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
-    {"TimeWindowCompactionStrategy",
-     COMPACTION_TWCS,
+    {"TimeWindowCompactionStrategy", COMPACTION_TWCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit",
       "compaction_window_size", "timestamp_resolution", "expired_sstable_check_frequency_seconds",
       "unsafe_aggressive_sstable_expiration"}},
-    {"DateTieredCompactionStrategy",
-     COMPACTION_DTCS,
+    {"DateTieredCompactionStrategy", COMPACTION_DTCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "base_time_seconds",
       "max_sstable_age_days", "max_window_size_seconds", "timestamp_resolution",
       "expired_sstable_check_frequency_seconds"}},
-    {"UnifiedCompactionStrategy",
-     COMPACTION_UCS,
+    {"UnifiedCompactionStrategy", COMPACTION_UCS,
      {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size",
       "sstable_growth", "flush_size_override", "max_sstables_to_compact", "expired_sstable_check_frequency_seconds",
       "unsafe_aggressive_sstable_expiration", "overlap_inclusion_method"}},
@@ -102,21 +97,6 @@ static int parse_threshold(struct compile *c, const char *name, const char *text
     if (*text && !text[strspn(text, "0123456789")] && parse_number(text, out)) return 0;
     return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text,
                    name);
-}
-
-static int check_thresholds(struct compile *c, const char *min, const char *max) {
-    long low, high;
-    if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
-    if (low == 0 || high == 0)
-        return err_set(c->err, ERR_CONFIG,
-            "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
-            "'enabled' to false instead.");
-    if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
-    if (low > high)
-        return err_set(c->err, ERR_CONFIG,
-                       "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)",
-                       low, high);
-    return 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -155,7 +135,21 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
     bool thresholds = s->id != COMPACTION_UCS;
     if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;
-    if (thresholds && check_thresholds(c, min ? min : "4", max ? max : "32")) return -1;
+    if (thresholds) {
+        long low = 4, high = 32;
+        if (min && parse_threshold(c, "min_threshold", min, &low)) return -1;
+        if (max && parse_threshold(c, "max_threshold", max, &high)) return -1;
+        if (low == 0 || high == 0)
+            return err_set(c->err, ERR_CONFIG,
+                           "Disabling compaction by setting compaction thresholds to 0 has been removed, set the "
+                           "compaction option 'enabled' to false instead.");
+        if (low < 2)
+            return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
+        if (low > high)
+            return err_set(c->err, ERR_CONFIG,
+                           "Min compaction threshold (got %ld) cannot be greater than max compaction threshold "
+                           "(got %ld)", low, high);
+    }
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
         if (put(c, out, "compaction", key, strcmp(key, "class") == 0 ? full : given->items[i].value)) return -1;
@@ -168,29 +162,9 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
 
 static const char *const compressors[] = {"LZ4Compressor",  "SnappyCompressor", "DeflateCompressor",
                                           "ZstdCompressor", "NoopCompressor",   NULL};
-static const char *const compression_options[] = {"class",
-                                                  "enabled",
-                                                  "chunk_length_in_kb",
-                                                  "min_compress_ratio",
-                                                  "lz4_compressor_type",
-                                                  "lz4_high_compressor_level",
-                                                  "compression_level",
-                                                  NULL};
-
-static int check_compressor(struct compile *c, const struct option_list *given) {
-    const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
-    if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
-        return err_set(c->err, ERR_CONFIG,
-                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options "
-                       "are [high, fast].", type);
-    char *end;
-    double d = ratio ? strtod(ratio, &end) : 0;
-    if (ratio && (!*ratio || *end))
-        return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
-    if (!(d == 0 || d >= 1))
-        return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
-    return 0;
-}
+static const char *const compression_options[] = {"class", "enabled", "chunk_length_in_kb", "min_compress_ratio",
+                                                  "lz4_compressor_type", "lz4_high_compressor_level",
+                                                  "compression_level", NULL};
 
 /* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
 static const struct old_option {
@@ -228,7 +202,17 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
     if (chunk && (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024))
         return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
     if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
-    if (check_compressor(c, given)) return -1;
+    const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
+    if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
+        return err_set(c->err, ERR_CONFIG,
+                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options "
+                       "are [high, fast].", type);
+    char *end;
+    double d = ratio ? strtod(ratio, &end) : 0;
+    if (ratio && (!*ratio || *end))
+        return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
+    if (!(d == 0 || d >= 1))
+        return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
     if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64"))
         return -1;
     if (put(c, out, "compression", "class", full)) return -1;

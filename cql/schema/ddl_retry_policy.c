@@ -48,28 +48,6 @@ static const char *refuse(struct compile *c, const char *text) {
     return err_null(err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text));
 }
 
-/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
- * first. */
-static const char *two_policies(struct compile *c, const char *text) {
-    const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
-    struct policy a, b;
-    if (!comma || *end != ')') return refuse(c, text);
-    const char *behind = comma, *second = comma + 1;
-    while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
-    second += strspn(second, " \t\r\n");
-    if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
-    if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
-    if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
-        "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
-        "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
-    if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
-    if (!c->schema->cassandra_mode) return text;
-    const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
-    const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
-    if (!percentile || !fixed) return NULL;
-    return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
-}
-
 const char *retry_policy(struct compile *c, const char *text) {
     struct policy p;
     size_t n = strlen(text);
@@ -82,7 +60,27 @@ const char *retry_policy(struct compile *c, const char *text) {
     bool never = strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0;
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
     if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
-    if (two) return two_policies(c, text);
+    if (two) {
+        /* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
+         * first. */
+        const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
+        struct policy a, b;
+        if (!comma || *end != ')') return refuse(c, text);
+        const char *behind = comma, *second = comma + 1;
+        while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
+        second += strspn(second, " \t\r\n");
+        if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
+        if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
+        if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
+            "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
+            "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
+        if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
+        if (!c->schema->cassandra_mode) return text;
+        const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
+        const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
+        if (!percentile || !fixed) return NULL;
+        return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
+    }
     if (!read_policy(text, n, &p)) return refuse(c, text);
     if (!is_in_range(&p)) return err_null(err_set(c->err, ERR_CONFIG,
         "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text));

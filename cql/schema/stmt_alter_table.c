@@ -1,8 +1,27 @@
 #include "cql/expr/term.h"
 #include "cql/schema/ddl.h"
 
-static int add(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
-               struct catalog_change *change) {
+static int beside(struct compile *c, const struct ast_beside *b, struct option_list *l, struct catalog_change *change) {
+    const char **gone = ARENA_ARRAY(c->arena, b->n + 1, const char *);
+    if (!gone) return err_nomem(c->err);
+    change->at_once = b->at_once;
+    change->unset = gone;
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct ast_beside_setting *s = &b->settings[i];
+        if (!s->value) gone[change->n_unset++] = s->name;
+        else if (option_add(l, s->name, s->value)) return -1;
+    }
+    return 0;
+}
+
+/* These faults are reported before whether the table exists. */
+static int check_first(struct compile *c, const struct ast_alter_table *a) {
+    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
+    return a->op == ALTER_TABLE_WITH ? table_props_kinds(c, &a->props) : 0;
+}
+
+static int add_columns(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
+                       struct catalog_change *change) {
     struct catalog_column *columns = ARENA_ARRAY(c->arena, a->n_columns, struct catalog_column);
     if (!columns) return err_nomem(c->err);
     change->n_columns = a->n_columns;
@@ -20,44 +39,7 @@ static int add(struct compile *c, const struct ast_alter_table *a, const struct 
     return 0;
 }
 
-static int beside(struct compile *c, const struct ast_beside *b, struct option_list *l, struct catalog_change *change) {
-    const char **gone = ARENA_ARRAY(c->arena, b->n + 1, const char *);
-    if (!gone) return err_nomem(c->err);
-    change->at_once = b->at_once;
-    change->unset = gone;
-    for (uint32_t i = 0; i < b->n; i++) {
-        const struct ast_beside_setting *s = &b->settings[i];
-        if (!s->value) gone[change->n_unset++] = s->name;
-        else if (option_add(l, s->name, s->value)) return -1;
-    }
-    return 0;
-}
-
-static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table,
-                struct catalog_change *change) {
-    struct option_list *l = option_list_new(c);
-    if (!l) return -1;
-    if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
-    if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-    if (settings_refuse_several(c, l) || beside(c, &a->beside, l, change)) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
-}
-
-static int tags(struct compile *c, const struct ast_alter_table *a, struct catalog_change *change) {
-    struct option_list *l = option_list_new(c);
-    if (!l) return -1;
-    if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-    if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
-    change->at_once = true; /* Terraform sends UntagResource, TagResource and UpdateTable without a wait between */
-    if (a->op == ALTER_TABLE_DROP_TAGS) return option_list_unset(c, l, change);
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
-}
-
-static int drop(struct compile *c, const struct ast_alter_table *a, struct catalog_change *change) {
+static int drop_columns(struct compile *c, const struct ast_alter_table *a, struct catalog_change *change) {
     const char **names = ARENA_ARRAY(c->arena, a->n_columns, const char *);
     if (!names) return err_nomem(c->err);
     for (uint32_t i = 0; i < a->n_columns; i++) names[i] = a->columns[i].name;
@@ -66,20 +48,12 @@ static int drop(struct compile *c, const struct ast_alter_table *a, struct catal
     change->drop_us = ENG_NO_TS;
     change->column_conditional = a->column_if_exists;
     if (!a->drop_timestamp) return 0;
-    struct receiver to = {.keyspace = change->keyspace,
-                          .table = change->name,
-                          .name = "[timestamp]",
+    struct receiver to = {.keyspace = change->keyspace, .table = change->name, .name = "[timestamp]",
                           .type = cql_type_scalar(CQL_BIGINT)};
     const struct term *t = term_compile(c, a->drop_timestamp, &to);
     if (!t) return -1;
     change->drop_us = (int64_t)load_u64(t->value.p);
     return 0;
-}
-
-/* These faults are reported before whether the table exists. */
-static int check_first(struct compile *c, const struct ast_alter_table *a) {
-    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
-    return a->op == ALTER_TABLE_WITH ? table_props_kinds(c, &a->props) : 0;
 }
 
 static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -89,12 +63,30 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue reports the error */
     switch (a->op) {
-    case ALTER_TABLE_ADD: return add(c, a, table, change);
-    case ALTER_TABLE_WITH: return with(c, a, table, change);
-    case ALTER_TABLE_ADD_TAGS:
-    case ALTER_TABLE_DROP_TAGS: return tags(c, a, change);
+    case ALTER_TABLE_ADD: return add_columns(c, a, table, change);
+    case ALTER_TABLE_WITH: {
+        struct option_list *l = option_list_new(c);
+        if (!l) return -1;
+        if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
+        if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
+        if (settings_refuse_several(c, l) || beside(c, &a->beside, l, change)) return -1;
+        change->n_options = l->n;
+        change->options = l->items;
+        return 0;
+    }
+    case ALTER_TABLE_ADD_TAGS: case ALTER_TABLE_DROP_TAGS: {
+        struct option_list *l = option_list_new(c);
+        if (!l) return -1;
+        if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
+        if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
+        change->at_once = true; /* Terraform sends UntagResource, TagResource and UpdateTable without a wait between */
+        if (a->op == ALTER_TABLE_DROP_TAGS) return option_list_unset(c, l, change);
+        change->n_options = l->n;
+        change->options = l->items;
+        return 0;
+    }
     case ALTER_TABLE_ALTER_TYPE: return err_invalid(c->err, "Altering column types is no longer supported");
-    case ALTER_TABLE_DROP: return drop(c, a, change);
+    case ALTER_TABLE_DROP: return drop_columns(c, a, change);
     case ALTER_TABLE_RENAME:
         change->n_renames = a->n_renames;
         change->rename_from = a->rename_from;

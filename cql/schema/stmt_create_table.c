@@ -15,24 +15,6 @@ struct create {
     uint32_t n_ordered;
 };
 
-static int check_name(const struct create *t) {
-    struct err *e = t->c->err;
-    enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
-    size_t n = strlen(t->name), most = NAME_MAX_LENGTH;
-    bool word = n > 0;
-    for (const char *p = t->name; *p && word; p++)
-        word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
-    if (!word)
-        return err_set(e, ERR_CONFIG,
-            "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
-            t->keyspace, t->name, t->name);
-    if (n > most)
-        return err_set(e, ERR_CONFIG,
-                       "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",
-                       t->keyspace, t->name, most, n, t->name);
-    return 0;
-}
-
 /* These errors name the table as the statement does. The parser has refused a text that names
  * something twice, but a tree may come from elsewhere. */
 static int check_read(struct create *t) {
@@ -63,37 +45,6 @@ static int check_existence(const struct create *t) {
     return -1;
 }
 
-/* Resolves the types of the columns. */
-static int declare_columns(struct create *t) {
-    const struct ast_create_table *a = t->ast;
-    t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
-    t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
-    t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
-    if (!t->declared || !t->ordered || !t->used) return err_nomem(t->c->err);
-    for (uint32_t i = 0; i < a->n_columns; i++)
-        if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
-    return 0;
-}
-
-/* The error shows a type that was given as a class as that class. */
-static int refuse_multicell(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
-    bool user_type = col->type->id == CQL_UDT;
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "Invalid non-frozen %s type ", user_type ? "user-defined" : "collection");
-    if (as->quoted_class) {
-        buf_u8(&text, '\'');
-        cql_class_print(slice_str(as->name), &text);
-        buf_u8(&text, '\'');
-    } else if (user_type) {
-        buf_printf(&text, "\"%s.%s\"", col->type->keyspace, col->type->name);
-    } else {
-        cql_type_print(col->type, &text);
-    }
-    buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
-    return err_set_buf(t->c->err, ERR_INVALID, &text);
-}
-
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
     struct err *e = t->c->err;
     const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
@@ -107,7 +58,26 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
         return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", name);
     if (cql_type_contains(type, CQL_DURATION))
         return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", name);
-    if (cql_type_is_multicell(type)) return refuse_multicell(t, &t->declared[i], t->ast->columns[i].type);
+    if (cql_type_is_multicell(type)) {
+        /* The error shows a type that was given as a class as that class. */
+        const struct catalog_column *col = &t->declared[i];
+        const struct ast_type *as = t->ast->columns[i].type;
+        bool user_type = col->type->id == CQL_UDT;
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "Invalid non-frozen %s type ", user_type ? "user-defined" : "collection");
+        if (as->quoted_class) {
+            buf_u8(&text, '\'');
+            cql_class_print(slice_str(as->name), &text);
+            buf_u8(&text, '\'');
+        } else if (user_type) {
+            buf_printf(&text, "\"%s.%s\"", col->type->keyspace, col->type->name);
+        } else {
+            cql_type_print(col->type, &text);
+        }
+        buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
+        return err_set_buf(t->c->err, ERR_INVALID, &text);
+    }
     t->used[i] = true;
     t->declared[i].kind = kind;
     t->ordered[t->n_ordered++] = t->declared[i];
@@ -144,8 +114,7 @@ static int apply_order(struct create *t) {
             bool named = false;
             for (uint32_t k = 0; k < p->n_order; k++)
                 named = named || strcmp(p->order[k].column, clustering[i].name) == 0;
-            if (!named)
-                return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
+            if (!named) return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
             return err_invalid(e, "The order of columns in the CLUSTERING ORDER directive must match that of the "
                                "clustering columns (%s must appear before %s)", clustering[i].name, p->order[i].column);
         }
@@ -199,8 +168,13 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (!l || table_props_options(c, &t.ast->props, NULL, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
-    if (declare_columns(&t)) return -1;
     const struct ast_create_table *a = t.ast;
+    t.declared = ARENA_ARRAY(t.c->arena, a->n_columns, struct catalog_column);
+    t.ordered = ARENA_ARRAY(t.c->arena, a->n_columns, struct catalog_column);
+    t.used = ARENA_ARRAY(t.c->arena, a->n_columns, bool);
+    if (!t.declared || !t.ordered || !t.used) return err_nomem(t.c->err);
+    for (uint32_t i = 0; i < a->n_columns; i++)
+        if (ddl_column(t.c, t.keyspace, &a->columns[i], &t.declared[i])) return -1;
     for (uint32_t i = 0; i < a->n_columns && !a->n_partition_key; i++)
         if (a->columns[i].primary_key && add_key_column(&t, a->columns[i].name, COLUMN_PARTITION_KEY)) return -1;
     for (uint32_t i = 0; i < a->n_partition_key; i++)
@@ -216,7 +190,20 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     for (uint32_t i = 0; i < l->n && is_counter; i++)
         if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
             return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
-    if (check_name(&t)) return -1;
+    struct err *e = t.c->err;
+    enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
+    size_t n = strlen(t.name), most = NAME_MAX_LENGTH;
+    bool word = n > 0;
+    for (const char *p = t.name; *p && word; p++)
+        word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
+    if (!word)
+        return err_set(e, ERR_CONFIG,
+            "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
+            t.keyspace, t.name, t.name);
+    if (n > most)
+        return err_set(e, ERR_CONFIG,
+                       "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",
+                       t.keyspace, t.name, most, n, t.name);
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;

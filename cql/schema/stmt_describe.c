@@ -117,18 +117,6 @@ static int by_type_name(const void *a, const void *b) {
                       (*(const struct schema_type *const *)b)->type->name);
 }
 
-static int emit_type_names(struct answer *a, const struct schema_space *space) {
-    const struct schema_type **sorted = ARENA_ARRAY(a->r->arena, space->n_types + 1, const struct schema_type *);
-    if (!sorted) return err_nomem(a->r->err);
-    for (uint32_t i = 0; i < space->n_types; i++) sorted[i] = space->types[i];
-    if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
-    for (uint32_t i = 0; i < space->n_types; i++)
-        if (schema_status_is_listed(sorted[i]->status) &&
-            emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false))
-            return -1;
-    return 0;
-}
-
 /* A type comes behind the types that it is made of, and these in the order in which it names them. */
 static int emit_type(struct answer *a, const struct schema_space *space, uint32_t at, bool *done);
 
@@ -167,36 +155,23 @@ static int emit_names(struct answer *a) {
     enum ast_describe_kind kind = a->d->ast->kind;
     if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES && kind != DESCRIBE_TYPES) return 0;
     for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
-        const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
+        const struct schema_space *space = a->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
         if (!schema_status_is_listed(ks->status)) continue;
         if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
         if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
-        if (kind == DESCRIBE_TYPES && wanted && emit_type_names(a, a->schema->spaces[i])) return -1;
+        if (kind != DESCRIBE_TYPES || !wanted) continue;
+        const struct schema_type **sorted = ARENA_ARRAY(a->r->arena, space->n_types + 1, const struct schema_type *);
+        if (!sorted) return err_nomem(a->r->err);
+        for (uint32_t k = 0; k < space->n_types; k++) sorted[k] = space->types[k];
+        if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
+        for (uint32_t k = 0; k < space->n_types; k++)
+            if (schema_status_is_listed(sorted[k]->status) &&
+                emit_element(a, ks, (struct element){.type = sorted[k]}, false))
+                return -1;
     }
     return 0;
-}
-
-static int emit_cluster(struct answer *a) {
-    const struct node_info *node = catalog_node(a->r->db->options.catalog);
-    struct buf map, list;
-    buf_init(&map, 1024);
-    buf_init(&list, 1024);
-    char *endpoint = arena_printf(a->r->arena, "/%s:7000", node->listen_address);
-    if (endpoint) {
-        cql_collection_begin(1, &list);
-        cql_elem_put(value_of_slice(slice_str(endpoint)), &list);
-        cql_collection_begin(1, &map);
-        cql_elem_put(value_of_slice(slice_str("0")), &map);
-        cql_elem_put(value_of_slice(buf_slice(&list)), &map);
-    }
-    const struct value values[] = {value_of_slice(slice_str(node->cluster_name)),
-                                   value_of_slice(slice_str("Murmur3Partitioner")),
-                                   value_of_slice(slice_str("SimpleSnitch")), value_of_slice(buf_slice(&map))};
-    int rc = !endpoint || buf_failed(&map) || buf_failed(&list) ? err_nomem(a->r->err) : emit(a, values);
-    buf_fini(&list);
-    buf_fini(&map);
-    return rc;
 }
 
 /* ---- one element ---- */
@@ -235,7 +210,27 @@ static int emit_answer(struct answer *a) {
     const struct ast_describe *d = a->d->ast;
     const struct schema_keyspace *ks;
     switch (d->kind) {
-    case DESCRIBE_CLUSTER: return emit_cluster(a);
+    case DESCRIBE_CLUSTER: {
+        const struct node_info *node = catalog_node(a->r->db->options.catalog);
+        struct buf map, list;
+        buf_init(&map, 1024);
+        buf_init(&list, 1024);
+        char *endpoint = arena_printf(a->r->arena, "/%s:7000", node->listen_address);
+        if (endpoint) {
+            cql_collection_begin(1, &list);
+            cql_elem_put(value_of_slice(slice_str(endpoint)), &list);
+            cql_collection_begin(1, &map);
+            cql_elem_put(value_of_slice(slice_str("0")), &map);
+            cql_elem_put(value_of_slice(buf_slice(&list)), &map);
+        }
+        const struct value values[] = {value_of_slice(slice_str(node->cluster_name)),
+                                       value_of_slice(slice_str("Murmur3Partitioner")),
+                                       value_of_slice(slice_str("SimpleSnitch")), value_of_slice(buf_slice(&map))};
+        int rc = !endpoint || buf_failed(&map) || buf_failed(&list) ? err_nomem(a->r->err) : emit(a, values);
+        buf_fini(&list);
+        buf_fini(&map);
+        return rc;
+    }
     case DESCRIBE_SCHEMA:
         for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
             ks = a->schema->spaces[i]->keyspace;
@@ -243,10 +238,7 @@ static int emit_answer(struct answer *a) {
             if (emit_keyspace(a, ks, false)) return -1;
         }
         return 0;
-    case DESCRIBE_KEYSPACES:
-    case DESCRIBE_TABLES:
-    case DESCRIBE_TYPES:
-    case DESCRIBE_FUNCTIONS:
+    case DESCRIBE_KEYSPACES: case DESCRIBE_TABLES: case DESCRIBE_TYPES: case DESCRIBE_FUNCTIONS:
     case DESCRIBE_AGGREGATES: return emit_names(a);
     case DESCRIBE_KEYSPACE:
         ks = find_keyspace(a, d->name.keyspace ? d->name.keyspace : d->name.name ? d->name.name : a->d->keyspace);
@@ -257,11 +249,7 @@ static int emit_answer(struct answer *a) {
         if (ks && schema_status_is_listed(ks->status)) return emit_keyspace(a, ks, false);
         if (!a->d->keyspace) return err_invalid(a->r->err, "'%s' not found in keyspaces", d->name.name);
         return emit_one(a);
-    case DESCRIBE_TABLE:
-    case DESCRIBE_INDEX:
-    case DESCRIBE_VIEW:
-    case DESCRIBE_TYPE:
-    case DESCRIBE_FUNCTION:
+    case DESCRIBE_TABLE: case DESCRIBE_INDEX: case DESCRIBE_VIEW: case DESCRIBE_TYPE: case DESCRIBE_FUNCTION:
     case DESCRIBE_AGGREGATE: return emit_one(a);
     }
     return 0;

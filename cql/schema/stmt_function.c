@@ -135,8 +135,7 @@ static int check(struct compile *c, const struct ast_stmt *ast) {
     switch (ast->kind) {
     case STMT_CREATE_FUNCTION: return ddl_check(c, &ast->other->create_function.name);
     case STMT_CREATE_AGGREGATE: return ddl_check(c, &ast->other->create_aggregate.name);
-    case STMT_DROP_FUNCTION:
-    case STMT_DROP_AGGREGATE: return ddl_check(c, &ast->other->drop_function.name);
+    case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: return ddl_check(c, &ast->other->drop_function.name);
     case STMT_DROP_TRIGGER: return ddl_check(c, &ast->other->trigger.table);
     default: return ddl_check(c, &ast->drop.name);
     }

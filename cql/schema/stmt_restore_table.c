@@ -24,8 +24,16 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
     return 0;
 }
 
-/* The moment, and the settings that take the place of the old table's. */
-static int take_props(struct compile *c, const struct ast_props *given, struct catalog_change *change) {
+static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    const struct ast_restore_table *a = &ast->other->restore;
+    struct catalog_change *change = ddl_change_new(c, CATALOG_RESTORE_TABLE, out);
+    if (!change || !(change->keyspace = ddl_keyspace(c, &a->table)) ||
+        !(change->from_keyspace = ddl_keyspace(c, &a->from)))
+        return -1;
+    change->name = a->table.name;
+    change->from_name = a->from.name;
+    /* The moment, and the settings that take the place of the old table's. */
+    const struct ast_props *given = &a->props;
     struct ast_props rest = *given;
     struct ast_prop *props = ARENA_ARRAY(c->arena, given->n + 1, struct ast_prop);
     struct option_list *l = option_list_new(c);
@@ -49,17 +57,6 @@ static int take_props(struct compile *c, const struct ast_props *given, struct c
     change->n_options = l->n;
     change->options = l->items;
     return 0;
-}
-
-static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    const struct ast_restore_table *a = &ast->other->restore;
-    struct catalog_change *change = ddl_change_new(c, CATALOG_RESTORE_TABLE, out);
-    if (!change || !(change->keyspace = ddl_keyspace(c, &a->table)) ||
-        !(change->from_keyspace = ddl_keyspace(c, &a->from)))
-        return -1;
-    change->name = a->table.name;
-    change->from_name = a->from.name;
-    return take_props(c, &a->props, change);
 }
 
 const struct statement_ops restore_table_ops = {compile_restore_table, ddl_run, ddl_more};

@@ -289,8 +289,7 @@ struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_opti
     if ((all->given & passwords) == passwords)
         cqli_refuse(p, "Options 'password' and 'hashed password' are mutually exclusive");
     switch (one->given) {
-    case ROLE_PASSWORD:
-    case ROLE_HASHED_PASSWORD: all->password = one->password; break;
+    case ROLE_PASSWORD: case ROLE_HASHED_PASSWORD: all->password = one->password; break;
     case ROLE_SUPERUSER: all->superuser = one->superuser; break;
     case ROLE_LOGIN: all->login = one->login; break;
     case ROLE_OPTIONS: all->options = one->options; break;

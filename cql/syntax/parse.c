@@ -6,22 +6,9 @@
 /* Can a selector begin with it? Words that are not reserved can, as they are names. */
 static bool begins_selector(uint16_t code) {
     switch (code) {
-    case T_IDENT:
-    case T_QNAME:
-    case T_STRING:
-    case T_INTEGER:
-    case T_FLOAT:
-    case T_BOOLEAN:
-    case T_DURATION:
-    case T_UUID:
-    case T_HEX:
-    case T_POSITIVE_NAN:
-    case T_NEGATIVE_NAN:
-    case T_POSITIVE_INFINITY:
-    case T_NEGATIVE_INFINITY:
-    case T_QMARK:
-    case T_COLON:
-    case T_NULL:
+    case T_IDENT: case T_QNAME: case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION:
+    case T_UUID: case T_HEX: case T_POSITIVE_NAN: case T_NEGATIVE_NAN: case T_POSITIVE_INFINITY:
+    case T_NEGATIVE_INFINITY: case T_QMARK: case T_COLON: case T_NULL:
     case T_LP: case T_LBRACKET: case T_LBRACE: case T_MINUS: case T_STAR: case T_TOKEN:
         return true;
     default:

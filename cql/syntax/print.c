@@ -6,22 +6,19 @@ void ast_print_name(const char *name, struct buf *out) {
     cql_identifier_print(name, token_word_is_free(slice_str(name)), out);
 }
 
-static void print_string(struct slice s, struct buf *out) {
-    buf_put_str(out, "'");
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\'') buf_put_str(out, "'");
-        buf_put(out, s.p + i, 1);
-    }
-    buf_put_str(out, "'");
-}
-
 void ast_print_type(const struct ast_type *t, struct buf *out) {
     if (t->quoted_class) {
         struct buf class;
         buf_init(&class, 0);
         cql_class_print(slice_str(t->name), &class);
         if (buf_failed(&class)) out->failed = true;
-        print_string(buf_slice(&class), out);
+        struct slice s = buf_slice(&class);
+        buf_put_str(out, "'");
+        for (size_t i = 0; i < s.n; i++) {
+            if (s.p[i] == '\'') buf_put_str(out, "'");
+            buf_put(out, s.p + i, 1);
+        }
+        buf_put_str(out, "'");
         buf_fini(&class);
         return;
     }

@@ -2,17 +2,6 @@
  * bounded by ast_expr.depth. */
 #include "cql/syntax/ast.h"
 
-static void quote_subscript(const struct ast_expr *x, struct buf *out) {
-    ast_quote_expr(x->args[0], out);
-    buf_u8(out, '[');
-    if (x->args[1]) ast_quote_expr(x->args[1], out);
-    if (x->kind == EXPR_RANGE) {
-        buf_put_str(out, "..");
-        if (x->args[2]) ast_quote_expr(x->args[2], out);
-    }
-    buf_u8(out, ']');
-}
-
 static void quote_all(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {
     buf_put_str(out, open);
     for (uint32_t i = 0; i < x->n_args; i++) {
@@ -53,14 +42,8 @@ void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
         break;
     case EXPR_LIST: quote_all("[", x, "]", out); break;
     case EXPR_TUPLE: quote_all("(", x, ")", out); break;
-    case EXPR_SET:
-    case EXPR_MAP:
-    case EXPR_UDT: quote_all("{", x, "}", out); break;
-    case EXPR_NEG:
-    case EXPR_ADD:
-    case EXPR_SUB:
-    case EXPR_MUL:
-    case EXPR_DIV:
+    case EXPR_SET: case EXPR_MAP: case EXPR_UDT: quote_all("{", x, "}", out); break;
+    case EXPR_NEG: case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV:
     case EXPR_MOD: /* an operator is a function whose name needs quotes */
         buf_printf(out, "system.\"_%s\"", names[x->kind]);
         quote_all("(", x, ")", out);
@@ -73,7 +56,15 @@ void ast_quote_expr(const struct ast_expr *x, struct buf *out) {
         buf_u8(out, '.');
         ast_print_name(x->name, out);
         break;
-    case EXPR_ELEMENT:
-    case EXPR_RANGE: quote_subscript(x, out); break;
+    case EXPR_ELEMENT: case EXPR_RANGE:
+        ast_quote_expr(x->args[0], out);
+        buf_u8(out, '[');
+        if (x->args[1]) ast_quote_expr(x->args[1], out);
+        if (x->kind == EXPR_RANGE) {
+            buf_put_str(out, "..");
+            if (x->args[2]) ast_quote_expr(x->args[2], out);
+        }
+        buf_u8(out, ']');
+        break;
     }
 }

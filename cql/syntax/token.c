@@ -258,17 +258,6 @@ static bool is_half_unit(const struct token_reader *r, size_t i) {
     return c == 'n' || c == 'u' || (c == 0xc2 && peek(r, i + 1) == 0xb5);
 }
 
-/* Pairs of digits and unit from `at` on, of which the first is there. */
-static struct token read_units(struct token_reader *r, size_t at) {
-    while (is_digit(peek(r, at))) {
-        size_t i = skip_digits(r, at), n = unit_len(r, i);
-        if (!n && is_half_unit(r, i)) return wrong_char(r, i + (peek(r, i) == 0xc2 ? 2 : 1), "set null");
-        if (!n) return no_char(r, i);
-        at = i + n;
-    }
-    return make(r, T_DURATION, at);
-}
-
 enum { UUID_BYTES = 36, UUID_FIRST = 8 };
 
 static bool is_dash_of_uuid(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
@@ -299,20 +288,6 @@ static bool begins_uuid(const struct token_reader *r) {
     return false;
 }
 
-/* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
-static struct token read_plain_number(struct token_reader *r, size_t digits) {
-    size_t i = skip_digits(r, digits), whole = i;
-    if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
-    else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
-    if (lower(peek(r, i)) != 'e') return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
-    size_t mark = i + 1;
-    bool sign = peek(r, mark) == '+' || peek(r, mark) == '-',
-         uuid = digits == r->at && i == whole && i - digits < UUID_FIRST;
-    if (is_digit(peek(r, mark + sign))) return make(r, T_FLOAT, skip_digits(r, mark + sign));
-    if (uuid && !sign) return no_char(r, mark);
-    return no_way(r, mark + sign, "required (...)+ loop did not match anything");
-}
-
 static struct token read_number(struct token_reader *r, size_t digits) {
     size_t whole = skip_digits(r, digits);
     /* A number that ends here is neither a UUID nor a duration. */
@@ -323,8 +298,27 @@ static struct token read_number(struct token_reader *r, size_t digits) {
         return make(r, T_HEX, i);
     }
     if (digits == r->at && begins_uuid(r)) return read_uuid(r);
-    if (unit_len(r, whole) || is_half_unit(r, whole)) return read_units(r, digits);
-    return read_plain_number(r, digits);
+    if (unit_len(r, whole) || is_half_unit(r, whole)) {
+        /* pairs of digits and unit, of which the first is there */
+        while (is_digit(peek(r, digits))) {
+            size_t end = skip_digits(r, digits), n = unit_len(r, end);
+            if (!n && is_half_unit(r, end)) return wrong_char(r, end + (peek(r, end) == 0xc2 ? 2 : 1), "set null");
+            if (!n) return no_char(r, end);
+            digits = end + n;
+        }
+        return make(r, T_DURATION, digits);
+    }
+    /* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
+    size_t i = whole;
+    if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
+    else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
+    if (lower(peek(r, i)) != 'e') return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
+    size_t mark = i + 1;
+    bool sign = peek(r, mark) == '+' || peek(r, mark) == '-',
+         uuid = digits == r->at && i == whole && i - digits < UUID_FIRST;
+    if (is_digit(peek(r, mark + sign))) return make(r, T_FLOAT, skip_digits(r, mark + sign));
+    if (uuid && !sign) return no_char(r, mark);
+    return no_way(r, mark + sign, "required (...)+ loop did not match anything");
 }
 
 static struct token read_word(struct token_reader *r) {
@@ -349,71 +343,63 @@ static struct token read_negative(struct token_reader *r, const char *word, uint
     return make(r, code, at);
 }
 
-static struct token read_minus(struct token_reader *r) {
-    int d = peek(r, r->at + 1);
-    if (is_digit(d)) return read_number(r, r->at + 1);
-    if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
-    size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
-    if (end) return make(r, T_DURATION, end);
-    if (d == 'P') return no_char(r, skip_digits(r, r->at + 2)); /* a minus before a P is a duration's */
-    if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
-    if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
-    return make(r, T_MINUS, r->at + 1);
-}
-
 /* A mark that is another one when '=' follows. */
 static struct token read_with_eq(struct token_reader *r, uint16_t alone, uint16_t with_eq) {
     bool eq = peek(r, r->at + 1) == '=';
     return make(r, eq ? with_eq : alone, r->at + (eq ? 2 : 1));
 }
 
-static struct token read_mark(struct token_reader *r, int c) {
-    size_t i;
-    switch (c) {
-    case '(': return make(r, T_LP, r->at + 1);
-    case ')': return make(r, T_RP, r->at + 1);
-    case ',': return make(r, T_COMMA, r->at + 1);
-    case '?': return make(r, T_QMARK, r->at + 1);
-    case '=': return make(r, T_EQ, r->at + 1);
-    case ';': return make(r, T_SEMI, r->at + 1);
-    case ':': return make(r, T_COLON, r->at + 1);
-    case '[': return make(r, T_LBRACKET, r->at + 1);
-    case ']': return make(r, T_RBRACKET, r->at + 1);
-    case '{': return make(r, T_LBRACE, r->at + 1);
-    case '}': return make(r, T_RBRACE, r->at + 1);
-    case '*': return make(r, T_STAR, r->at + 1);
-    case '/': return make(r, T_SLASH, r->at + 1);
-    case '%': return make(r, T_PERCENT, r->at + 1);
-    case '<': return read_with_eq(r, T_LT, T_LTE);
-    case '>': return read_with_eq(r, T_GT, T_GTE);
-    case '+': return read_with_eq(r, T_PLUS, T_PLUS_EQ);
-    case '-': return read_minus(r);
-    case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
-    case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
-    case '$':
-        if (peek(r, r->at + 1) != '$') return wrong_char(r, r->at + 1, "'$'");
-        for (i = r->at + 2; i + 1 < r->text.n; i++)
-            if (r->text.p[i] == '$' && r->text.p[i + 1] == '$') return make(r, T_STRING, i + 2);
-        return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
-    default: return no_char(r, r->at);
-    }
-}
-
-static SELDOM struct token read_no_word(struct token_reader *r, int c) {
-    if (c < 0) return make(r, 0, r->text.n);
-    if (is_digit(c)) return read_number(r, r->at);
-    if (c == '\'') return read_quoted(r, '\'', T_STRING);
-    if (c == '"') {
-        if (peek(r, r->at + 1) == '"' && peek(r, r->at + 2) != '"') return make(r, T_EMPTY_NAME, r->at + 2);
-        return read_quoted(r, '"', T_QNAME);
-    }
-    return read_mark(r, c);
-}
-
 struct token token_next(struct token_reader *r) {
     if (skip_space(r)) return (struct token){.code = T_ERROR};
     int c = peek(r, r->at);
-    if (!is_letter(c)) return read_no_word(r, c);
+    if (!is_letter(c)) {
+        if (c < 0) return make(r, 0, r->text.n);
+        if (is_digit(c)) return read_number(r, r->at);
+        if (c == '\'') return read_quoted(r, '\'', T_STRING);
+        if (c == '"') {
+            if (peek(r, r->at + 1) == '"' && peek(r, r->at + 2) != '"') return make(r, T_EMPTY_NAME, r->at + 2);
+            return read_quoted(r, '"', T_QNAME);
+        }
+        size_t i;
+        switch (c) {
+        case '(': return make(r, T_LP, r->at + 1);
+        case ')': return make(r, T_RP, r->at + 1);
+        case ',': return make(r, T_COMMA, r->at + 1);
+        case '?': return make(r, T_QMARK, r->at + 1);
+        case '=': return make(r, T_EQ, r->at + 1);
+        case ';': return make(r, T_SEMI, r->at + 1);
+        case ':': return make(r, T_COLON, r->at + 1);
+        case '[': return make(r, T_LBRACKET, r->at + 1);
+        case ']': return make(r, T_RBRACKET, r->at + 1);
+        case '{': return make(r, T_LBRACE, r->at + 1);
+        case '}': return make(r, T_RBRACE, r->at + 1);
+        case '*': return make(r, T_STAR, r->at + 1);
+        case '/': return make(r, T_SLASH, r->at + 1);
+        case '%': return make(r, T_PERCENT, r->at + 1);
+        case '<': return read_with_eq(r, T_LT, T_LTE);
+        case '>': return read_with_eq(r, T_GT, T_GTE);
+        case '+': return read_with_eq(r, T_PLUS, T_PLUS_EQ);
+        case '-': {
+            int d = peek(r, r->at + 1);
+            if (is_digit(d)) return read_number(r, r->at + 1);
+            if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
+            size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
+            if (end) return make(r, T_DURATION, end);
+            if (d == 'P') return no_char(r, skip_digits(r, r->at + 2)); /* a minus before a P is a duration's */
+            if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
+            if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
+            return make(r, T_MINUS, r->at + 1);
+        }
+        case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
+        case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
+        case '$':
+            if (peek(r, r->at + 1) != '$') return wrong_char(r, r->at + 1, "'$'");
+            for (i = r->at + 2; i + 1 < r->text.n; i++)
+                if (r->text.p[i] == '$' && r->text.p[i + 1] == '$') return make(r, T_STRING, i + 2);
+            return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
+        default: return no_char(r, r->at);
+        }
+    }
     return UNLIKELY(peek(r, r->at + UUID_FIRST) == '-') && begins_uuid(r) ? read_uuid(r) : read_word(r);
 }
 

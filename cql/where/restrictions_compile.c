@@ -78,29 +78,6 @@ static struct term *compile_value(struct where_builder *b, const struct where_st
     return t;
 }
 
-static int compile_in(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
-    s->kind = STEP_IN;
-    if (!rel->in_list) {
-        struct receiver to;
-        if (lhs_receiver(b, s, true, &to)) return -1;
-        s->list = term_compile(b->c, rel->value, &to);
-        return s->list ? 0 : -1;
-    }
-    if (rel->n_values == 1) { /* counts as =: it pages with ORDER BY, and conditional statements accept it */
-        s->kind = STEP_EQ;
-        s->term = compile_value(b, s, rel->values[0]);
-        return s->term ? 0 : -1;
-    }
-    s->n_values = rel->n_values;
-    s->values = ARENA_ARRAY(b->c->arena, rel->n_values + 1, struct term *);
-    if (!s->values) return err_nomem(b->c->err);
-    for (uint32_t i = 0; i < rel->n_values; i++) {
-        s->values[i] = compile_value(b, s, rel->values[i]);
-        if (!s->values[i]) return -1;
-    }
-    return 0;
-}
-
 static int refuse_not_equal(struct where_builder *b, const struct ast_relation *rel) {
     struct buf text;
     bool list = rel->kind != REL_COLUMN;
@@ -140,35 +117,6 @@ static int check_operator(struct where_builder *b, const struct schema_column *c
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
-static int refuse_relation(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
-    const char *name = s->columns[0]->name, *op = ast_op_text(rel->op);
-    bool like = rel->op == OP_LIKE;
-    if (rel->op == OP_IS_NOT_NULL) return err_invalid(b->c->err, "Unsupported restriction: %s IS NOT NULL", name);
-    if (like && (check_operator(b, s->columns[0], rel->op) || !compile_value(b, s, rel->value))) return -1;
-    struct buf text;
-    buf_init(&text, 4096);
-    if (like) buf_printf(&text, "LIKE restriction is only supported on properly indexed columns. %s LIKE ", name);
-    else buf_printf(&text, "Unsupported \"%s\" relation: %s %s ", op, name, op);
-    if (rel->value) ast_quote_expr(rel->value, &text);
-    if (like) buf_put_str(&text, " is not valid.");
-    return err_set_buf(b->c->err, ERR_INVALID, &text);
-}
-
-static int compile_contains(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
-    const struct schema_column *col = s->columns[0];
-    bool key = rel->op == OP_CONTAINS_KEY;
-    s->kind = key ? STEP_CONTAINS_KEY : STEP_CONTAINS;
-    if (!cql_type_is_collection(col->type))
-        return err_invalid(b->c->err, "Cannot use %s on non-collection column %s", ast_op_text(rel->op), col->name);
-    if (key && col->type->id != CQL_MAP)
-        return err_invalid(b->c->err, "Cannot use CONTAINS KEY on non-map column %s", col->name);
-    const char *name = arena_printf(b->c->arena, "%s(%s)", key ? "key" : "value", col->name);
-    if (!name) return err_nomem(b->c->err);
-    struct receiver to = receiver_of(b->table, name, col->type->args[key || col->type->id != CQL_MAP ? 0 : 1]);
-    s->term = term_compile(b->c, rel->value, &to);
-    return s->term ? 0 : -1;
-}
-
 static int compile_element(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     const struct schema_column *col = s->columns[0];
     struct err *e = b->c->err;
@@ -190,12 +138,60 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
     return s->term ? 0 : -1;
 }
 
+static int compile_in(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
+    s->kind = STEP_IN;
+    if (!rel->in_list) {
+        struct receiver to;
+        if (lhs_receiver(b, s, true, &to)) return -1;
+        s->list = term_compile(b->c, rel->value, &to);
+        return s->list ? 0 : -1;
+    }
+    if (rel->n_values == 1) { /* counts as =: it pages with ORDER BY, and conditional statements accept it */
+        s->kind = STEP_EQ;
+        s->term = compile_value(b, s, rel->values[0]);
+        return s->term ? 0 : -1;
+    }
+    s->n_values = rel->n_values;
+    s->values = ARENA_ARRAY(b->c->arena, rel->n_values + 1, struct term *);
+    if (!s->values) return err_nomem(b->c->err);
+    for (uint32_t i = 0; i < rel->n_values; i++) {
+        s->values[i] = compile_value(b, s, rel->values[i]);
+        if (!s->values[i]) return -1;
+    }
+    return 0;
+}
+
 static int compile_step(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     if (rel->element) return compile_element(b, s, rel);
     switch (rel->op) {
-    case OP_CONTAINS: case OP_CONTAINS_KEY: return compile_contains(b, s, rel);
+    case OP_CONTAINS: case OP_CONTAINS_KEY: {
+        const struct schema_column *col = s->columns[0];
+        bool key = rel->op == OP_CONTAINS_KEY;
+        s->kind = key ? STEP_CONTAINS_KEY : STEP_CONTAINS;
+        if (!cql_type_is_collection(col->type))
+            return err_invalid(b->c->err, "Cannot use %s on non-collection column %s", ast_op_text(rel->op), col->name);
+        if (key && col->type->id != CQL_MAP)
+            return err_invalid(b->c->err, "Cannot use CONTAINS KEY on non-map column %s", col->name);
+        const char *name = arena_printf(b->c->arena, "%s(%s)", key ? "key" : "value", col->name);
+        if (!name) return err_nomem(b->c->err);
+        struct receiver to = receiver_of(b->table, name, col->type->args[key || col->type->id != CQL_MAP ? 0 : 1]);
+        s->term = term_compile(b->c, rel->value, &to);
+        return s->term ? 0 : -1;
+    }
     case OP_EQ: case OP_IN: case OP_LT: case OP_LTE: case OP_GT: case OP_GTE: break;
-    default: return refuse_relation(b, s, rel);
+    default: {
+        const char *name = s->columns[0]->name, *op = ast_op_text(rel->op);
+        bool like = rel->op == OP_LIKE;
+        if (rel->op == OP_IS_NOT_NULL) return err_invalid(b->c->err, "Unsupported restriction: %s IS NOT NULL", name);
+        if (like && (check_operator(b, s->columns[0], rel->op) || !compile_value(b, s, rel->value))) return -1;
+        struct buf text;
+        buf_init(&text, 4096);
+        if (like) buf_printf(&text, "LIKE restriction is only supported on properly indexed columns. %s LIKE ", name);
+        else buf_printf(&text, "Unsupported \"%s\" relation: %s %s ", op, name, op);
+        if (rel->value) ast_quote_expr(rel->value, &text);
+        if (like) buf_put_str(&text, " is not valid.");
+        return err_set_buf(b->c->err, ERR_INVALID, &text);
+    }
     }
     if (rel->field) return err_invalid(b->c->err, "Unsupported restriction: %s.%s", s->columns[0]->name, rel->field);
     if (!s->tuple && check_operator(b, s->columns[0], rel->op)) return -1;
@@ -203,9 +199,7 @@ static int compile_step(struct where_builder *b, struct where_step *s, const str
     struct term *value = compile_value(b, s, rel->value);
     s->kind = rel->op == OP_EQ ? STEP_EQ : STEP_RANGE;
     if (!value) return -1;
-    const struct where_bound bound = {.term = value,
-                                      .n = s->n_columns,
-                                      .tuple = s->tuple,
+    const struct where_bound bound = {.term = value, .n = s->n_columns, .tuple = s->tuple,
                                       .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
     if (rel->op == OP_EQ) s->term = value;
     else if (rel->op == OP_LT || rel->op == OP_LTE) s->to = bound;
@@ -408,35 +402,6 @@ static int missing_columns(struct where_builder *b, const char *start, uint32_t 
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
-static int plan_partition(struct where_builder *b) {
-    const struct schema_table *t = b->table;
-    struct where_plan *w = b->plan;
-    uint32_t restricted = 0, exact = 0;
-    for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        struct where_step *s = b->by_ordinal[i];
-        w->partition_steps[i] = s;
-        restricted += s != NULL;
-        exact += s && (s->kind == STEP_EQ || s->kind == STEP_IN);
-        if (s && s->kind == STEP_IN) w->partition_in = true;
-    }
-    w->keyless = !restricted && !w->token;
-    w->partitions = exact == t->n_partition_key && !b->o->virtual_table ? WHERE_KEYS : WHERE_TOKENS;
-    if (b->o->purpose != WHERE_SELECT) {
-        if (w->token)
-            return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements",
-                               purposes[b->o->purpose]);
-        if (restricted < t->n_partition_key)
-            return missing_columns(b, "Some partition key parts are missing", 0, t->n_partition_key);
-        if (exact < restricted)
-            return err_invalid(b->c->err,
-                               "Only EQ and IN relation are supported on the partition key (unless you use the token() "
-                               "function) for %s statements", purposes[b->o->purpose]);
-    }
-    if (restricted && w->partitions == WHERE_TOKENS && !b->o->allow_filtering && !b->o->virtual_table)
-        return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
-    return 0;
-}
-
 static int check_clustering_select(struct where_builder *b) {
     const struct schema_table *t = b->table;
     if (b->o->allow_filtering || b->o->virtual_table) return 0;
@@ -512,6 +477,35 @@ static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t colu
     for (uint32_t i = 0; equal && i < n; i++)
         equal = steps[i]->kind == STEP_EQ && !steps[i]->tuple && steps[i]->n_columns == 1;
     return equal;
+}
+
+static int plan_partition(struct where_builder *b) {
+    const struct schema_table *t = b->table;
+    struct where_plan *w = b->plan;
+    uint32_t restricted = 0, exact = 0;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        struct where_step *s = b->by_ordinal[i];
+        w->partition_steps[i] = s;
+        restricted += s != NULL;
+        exact += s && (s->kind == STEP_EQ || s->kind == STEP_IN);
+        if (s && s->kind == STEP_IN) w->partition_in = true;
+    }
+    w->keyless = !restricted && !w->token;
+    w->partitions = exact == t->n_partition_key && !b->o->virtual_table ? WHERE_KEYS : WHERE_TOKENS;
+    if (b->o->purpose != WHERE_SELECT) {
+        if (w->token)
+            return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements",
+                               purposes[b->o->purpose]);
+        if (restricted < t->n_partition_key)
+            return missing_columns(b, "Some partition key parts are missing", 0, t->n_partition_key);
+        if (exact < restricted)
+            return err_invalid(b->c->err,
+                               "Only EQ and IN relation are supported on the partition key (unless you use the token() "
+                               "function) for %s statements", purposes[b->o->purpose]);
+    }
+    if (restricted && w->partitions == WHERE_TOKENS && !b->o->allow_filtering && !b->o->virtual_table)
+        return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
+    return 0;
 }
 
 static int finish_plan(struct where_builder *b) {

@@ -19,8 +19,7 @@ struct where_filters {
 static int refuse_null(struct evaluation *ev, const struct schema_column *c, struct value v) {
     bool unset = value_is_unset(v);
     if (c->kind == COLUMN_CLUSTERING || c->kind == COLUMN_PARTITION_KEY)
-        return err_invalid(ev->err,
-                           unset ? "Invalid unset value for column %s"
+        return err_invalid(ev->err, unset ? "Invalid unset value for column %s"
                                  : "Invalid null value in condition for column %s",
                            c->name);
     return err_invalid(ev->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
@@ -48,31 +47,28 @@ static int split(struct evaluation *ev, const struct where_step *s, bool tuple, 
     return 0;
 }
 
-static int bind_list(struct evaluation *ev, struct bound_filter *f) {
-    const struct where_step *s = f->step;
-    struct value list, item;
-    struct cql_elems it;
-    static const struct cql_type any_list = {.id = CQL_LIST};
-    if (term_eval(s->list, ev, &list)) return -1;
-    if (value_is_null(list))
-        return err_invalid(ev->err, "Invalid %s value for column %s", value_is_unset(list) ? "unset" : "null",
-                           s->columns[0]->name);
-    if (list.n < 4) return err_invalid(ev->err, "Not enough bytes to read a list");
-    uint32_t n = load_u32(list.p);
-    if (n > (uint32_t)list.n / 4) return err_invalid(ev->err, "Not enough bytes to read a list");
-    f->values = ARENA_ARRAY(ev->arena, (size_t)n * s->n_columns + 1, struct value);
-    if (!f->values) return err_nomem(ev->err);
-    if (cql_elems_open(&any_list, value_slice(list), &it))
-        return err_invalid(ev->err, "Not enough bytes to read a list");
-    while (f->n_values < n && cql_elems_next(&it, &item))
-        if (split(ev, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
-    return 0;
-}
-
 static int bind_values(struct evaluation *ev, struct bound_filter *f) {
     const struct where_step *s = f->step;
     bool in = s->kind == STEP_IN;
-    if (in && s->list) return bind_list(ev, f);
+    if (in && s->list) {
+        struct value list, item;
+        struct cql_elems it;
+        static const struct cql_type any_list = {.id = CQL_LIST};
+        if (term_eval(s->list, ev, &list)) return -1;
+        if (value_is_null(list))
+            return err_invalid(ev->err, "Invalid %s value for column %s", value_is_unset(list) ? "unset" : "null",
+                               s->columns[0]->name);
+        if (list.n < 4) return err_invalid(ev->err, "Not enough bytes to read a list");
+        uint32_t n = load_u32(list.p);
+        if (n > (uint32_t)list.n / 4) return err_invalid(ev->err, "Not enough bytes to read a list");
+        f->values = ARENA_ARRAY(ev->arena, (size_t)n * s->n_columns + 1, struct value);
+        if (!f->values) return err_nomem(ev->err);
+        if (cql_elems_open(&any_list, value_slice(list), &it))
+            return err_invalid(ev->err, "Not enough bytes to read a list");
+        while (f->n_values < n && cql_elems_next(&it, &item))
+            if (split(ev, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
+        return 0;
+    }
     f->n_values = in ? s->n_values : 1;
     f->values = ARENA_ARRAY(ev->arena, (size_t)f->n_values * s->n_columns + 2, struct value);
     if (!f->values) return err_nomem(ev->err);

@@ -116,8 +116,7 @@ static enum cql_outcome batch_statement_run(struct cql_run *r, const struct cql_
     }
     /* Markers are numbered through the whole text, so each statement gets all values. */
     for (uint32_t i = 0; i < p->n; i++)
-        items[i] = (struct write_item){.statement = p->statements[i],
-                                       .n_values = r->eval.n_values,
+        items[i] = (struct write_item){.statement = p->statements[i], .n_values = r->eval.n_values,
                                        .values = r->eval.values};
     return batch_run(r, &p->batch, items, p->n);
 }

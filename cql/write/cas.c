@@ -135,36 +135,6 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     return 0;
 }
 
-/* With conditions on static columns alone, the first row shows whether the partition exists. An
- * event loop does not scan, so this is done on a worker. */
-static int read_first_row(struct cas *c) {
-    struct cql_run *r = c->r;
-    if (!r->blocking) return ENG_INCOMPLETE;
-    struct eng_scan_spec spec = {.part = c->part, .table = c->part->table, .rows = true, .now = c->now};
-    struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, r->cost, r->err);
-    if (!scan) return -1;
-    struct eng_item item;
-    int rc;
-    do rc = eng_scan_next(scan, &item, r->err);
-    while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, item.row)));
-    struct slice ck = {0};
-    if (rc == 1) {
-        ck = arena_dup(r->arena, item.row->ck);
-        if (!ck.p) rc = err_nomem(r->err);
-    }
-    eng_scan_close(scan);
-    if (rc <= 0) return rc;
-    struct cas_row *row = row_at(c, ck);
-    if (!row) return -1;
-    struct eng_row *full = ARENA_NEW(r->arena, struct eng_row);
-    if (!full) return err_nomem(r->err);
-    rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, c->part, ENG_ROW, ck, c->now, r->arena, full, r->cost, r->err);
-    row->row = rc == 1 ? full : NULL;
-    row->newest_ts = full->newest_ts;
-    row->read = true;
-    return rc < 0 ? -1 : 0;
-}
-
 static int read_rows(struct cas *c) {
     const struct schema_table *t = c->table;
     bool reads_statics = false;
@@ -178,7 +148,35 @@ static int read_rows(struct cas *c) {
         reads_statics = reads_statics || (is_static && c->reads[i]);
     }
     if (reads_statics) rc = read_row(c, ENG_STATIC, &c->statics);
-    if (!rc && c->n_rows == 0) return read_first_row(c);
+    if (!rc && c->n_rows == 0) {
+        /* With conditions on static columns alone, the first row shows whether the partition exists. An
+         * event loop does not scan, so this is done on a worker. */
+        struct cql_run *r = c->r;
+        if (!r->blocking) return ENG_INCOMPLETE;
+        struct eng_scan_spec spec = {.part = c->part, .table = c->part->table, .rows = true, .now = c->now};
+        struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, r->cost, r->err);
+        if (!scan) return -1;
+        struct eng_item item;
+        do rc = eng_scan_next(scan, &item, r->err);
+        while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, item.row)));
+        struct slice ck = {0};
+        if (rc == 1) {
+            ck = arena_dup(r->arena, item.row->ck);
+            if (!ck.p) rc = err_nomem(r->err);
+        }
+        eng_scan_close(scan);
+        if (rc <= 0) return rc;
+        struct cas_row *row = row_at(c, ck);
+        if (!row) return -1;
+        struct eng_row *full = ARENA_NEW(r->arena, struct eng_row);
+        if (!full) return err_nomem(r->err);
+        rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, c->part, ENG_ROW, ck, c->now, r->arena, full, r->cost,
+                         r->err);
+        row->row = rc == 1 ? full : NULL;
+        row->newest_ts = full->newest_ts;
+        row->read = true;
+        return rc < 0 ? -1 : 0;
+    }
     if (!rc) qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
     for (uint32_t i = 0; !rc && i < c->n_rows; i++) rc = read_row(c, ENG_ROW, &c->rows[i]);
     return rc;
@@ -279,14 +277,10 @@ static int begin(struct cas *c, const struct schema_column *const *columns, uint
     struct result_column *cols = ARENA_ARRAY(c->r->arena, (size_t)n + 1, struct result_column);
     if (!meta || !cols) return err_nomem(c->r->err);
     const char *keyspace = c->table->keyspace->name, *table = c->table->name;
-    cols[0] = (struct result_column){.keyspace = keyspace,
-                                     .table = table,
-                                     .name = "[applied]",
+    cols[0] = (struct result_column){.keyspace = keyspace, .table = table, .name = "[applied]",
                                      .type = cql_type_scalar(CQL_BOOLEAN)};
     for (uint32_t i = 0; i < n; i++)
-        cols[i + 1] = (struct result_column){.keyspace = keyspace,
-                                             .table = table,
-                                             .name = columns[i]->name,
+        cols[i + 1] = (struct result_column){.keyspace = keyspace, .table = table, .name = columns[i]->name,
                                              .type = columns[i]->type};
     *meta = (struct result_meta){.n = n + 1, .columns = cols, .always = true};
     c->r->answer.result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};

@@ -7,10 +7,7 @@ enum { MOVED_MAX = 1 << 24 };
 int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,
                    struct arena *a, struct err *e) {
     uint32_t capacity = n + 16;
-    *v = (struct list_view){.column = c,
-                            .n = n,
-                            .capacity = capacity,
-                            .moved = v->moved,
+    *v = (struct list_view){.column = c, .n = n, .capacity = capacity, .moved = v->moved,
                             .cells = ARENA_ARRAY(a, capacity, struct eng_cell)};
     if (!v->cells) return err_nomem(e);
     if (n) memcpy(v->cells, cells, n * sizeof *cells);

@@ -124,24 +124,8 @@ static int check_bound_list(struct modify_write *w, const struct modify_op *op, 
                  t->id == CQL_FLOAT || t->id == CQL_INET || t->id == CQL_INT || t->id == CQL_TIMESTAMP ||
                  t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT;
     while (fails && cql_elems_next(&it, &item))
-        if (item.n == 0)
-            return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
+        if (item.n == 0) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
     return 0;
-}
-
-/* Writes the increment as the cell; counter.c replaces it with the new value. */
-static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v) {
-    if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
-    if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
-    if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
-        return err_invalid(w->r->err,
-                           "The negation of %lld overflows supported counter precision (signed 8 bytes integer)",
-                           (long long)INT64_MIN);
-    uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
-    uint8_t *p = arena_alloc(w->r->arena, 8);
-    if (!p) return err_nomem(w->r->err);
-    store_u64(p, op->negative ? -by : by);
-    return cells_set(cw, op->column, value_of(p, 8));
 }
 
 /* Adds v to the stored value; 1: there is none, so nothing is written. */
@@ -175,16 +159,26 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
         size_add_column(is_static ? &c->statics : &c->row, &rule, op->value_type, v);
     }
     switch (op->kind) {
-    case MODIFY_SET:
-    case MODIFY_INCREASE: return cells_set(cw, op->column, v);
+    case MODIFY_SET: case MODIFY_INCREASE: return cells_set(cw, op->column, v);
     case MODIFY_ADD: return cells_add(cw, op->column, v);
     case MODIFY_PREPEND: return cells_prepend(cw, op->column, v);
     case MODIFY_SUBTRACT: return cells_subtract(cw, op->column, v, current);
     case MODIFY_PUT: return cells_put(cw, op->column, element, v);
     case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
-    case MODIFY_FIELD:
-    case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
-    case MODIFY_COUNT: return count(w, cw, op, v);
+    case MODIFY_FIELD: case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
+    /* Writes the increment as the cell; counter.c replaces it with the new value. */
+    case MODIFY_COUNT:
+        if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
+        if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
+        if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
+            return err_invalid(w->r->err,
+                               "The negation of %lld overflows supported counter precision (signed 8 bytes integer)",
+                               (long long)INT64_MIN);
+        uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
+        uint8_t *p = arena_alloc(w->r->arena, 8);
+        if (!p) return err_nomem(w->r->err);
+        store_u64(p, op->negative ? -by : by);
+        return cells_set(cw, op->column, value_of(p, 8));
     case MODIFY_DELETE: return cells_delete(cw, op->column);
     case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
     case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
@@ -232,15 +226,9 @@ static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current,
                       struct op_write *c, struct eng_row *out) {
-    struct cell_writer cw = {.arena = w->r->arena,
-                             .err = w->r->err,
-                             .eng = w->r->db->options.eng,
-                             .now_us = w->r->now_us,
-                             .ts = w->ts,
-                             .overwrite_ts = w->ts - 1,
-                             .now = w->now,
-                             .ttl = w->ttl,
-                             .repeats = w->plan->repeats};
+    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng,
+                             .now_us = w->r->now_us, .ts = w->ts, .overwrite_ts = w->ts - 1, .now = w->now,
+                             .ttl = w->ttl, .repeats = w->plan->repeats};
     if (cells_init(&cw, to - from) || run_ops(w, &cw, from, to, current, c)) return -1;
     cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
     cells_finish(&cw, out);
@@ -339,23 +327,6 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     return 0;
 }
 
-static int add_ranges(struct modify_write *w, struct mutation *m) {
-    struct op_write *c = new_cost(w, &m->part);
-    if (!c) return -1;
-    c->has_row = c->many = true;
-    if (cost_keys(w, m, NULL, c)) return -1;
-    bool all = w->plan->where->rows == WHERE_ALL_ROWS;
-    for (uint32_t i = 0; i < (all ? 1 : w->n_slices); i++) {
-        struct change *change = mutation_add(w->mutations, m, all ? CHANGE_PARTITION : CHANGE_RANGE);
-        if (!change) return -1;
-        change->cost = c;
-        if (!all) change->range = w->slices[i];
-        change->row.del_ts = w->deletion_ts;
-        change->row.del_at = w->now;
-    }
-    return 0;
-}
-
 /* One address: the row and, with it, the static row of its partition. */
 static int add_address(struct modify_write *w, struct mutation *m, const struct row_key *key, bool statics) {
     struct op_write *c = new_cost(w, &m->part);
@@ -390,7 +361,19 @@ int modify_add(struct modify_write *w, struct mutations *to) {
         struct mutation *m = mutations_find(to, &w->parts[i]);
         if (!m->by_cells) m->by_cells = w->plan->by_cells;
         if (!w->rows_by_key) {
-            if (add_ranges(w, m)) return -1;
+            struct op_write *c = new_cost(w, &m->part);
+            if (!c) return -1;
+            c->has_row = c->many = true;
+            if (cost_keys(w, m, NULL, c)) return -1;
+            bool all = w->plan->where->rows == WHERE_ALL_ROWS;
+            for (uint32_t k = 0; k < (all ? 1 : w->n_slices); k++) {
+                struct change *change = mutation_add(w->mutations, m, all ? CHANGE_PARTITION : CHANGE_RANGE);
+                if (!change) return -1;
+                change->cost = c;
+                if (!all) change->range = w->slices[k];
+                change->row.del_ts = w->deletion_ts;
+                change->row.del_at = w->now;
+            }
             continue;
         }
         if (w->n_keys == 0 && w->plan->static_only && add_address(w, m, NULL, true)) return -1;

@@ -110,8 +110,7 @@ static int check_timestamp(struct builder *b) {
 }
 
 /* Compiled before the rest of the statement, as in Cassandra: its faults are reported first. */
-static int compile_attributes(struct builder *b, const struct ast_using *using,
-                              const struct ast_conditions *ast) {
+static int compile_attributes(struct builder *b, const struct ast_using *using, const struct ast_conditions *ast) {
     struct modify_plan *p = b->plan;
     if (modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl)) return -1;
     p->if_exists = ast->if_exists;
@@ -288,9 +287,7 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
     bool whole_rows = purpose == WHERE_DELETE && p->n_ops == 0;
     p->static_only = !whole_rows && p->n_static_ops == p->n_ops && !regular_conditions &&
                      (p->n_static_ops || static_conditions) && b->table->n_clustering;
-    struct where_options o = {.purpose = purpose,
-                              .only_statics = p->static_only,
-                              .whole_rows = whole_rows,
+    struct where_options o = {.purpose = purpose, .only_statics = p->static_only, .whole_rows = whole_rows,
                               .conditional = p->conditional};
     struct where_plan *w = where_compile(b->c, b->table, where, &o);
     if (!w) return -1;
@@ -369,16 +366,11 @@ static enum match fits_column(void *type, uint32_t i, const struct cql_type *t) 
     return cql_type_eq(type, t) ? MATCH_EXACT : MATCH_NO;
 }
 
-/* A statement with conditions may add to numbers and texts, because it reads the stored value
- * (Cassandra 5.0; 3.11 refuses it as an operation on a non-counter). */
-static int update_increase(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    bool text = col->type->id == CQL_TEXT || col->type->id == CQL_ASCII;
-    if (!text && !function_is_number(col->type)) return refuse_operation(b, a, "non-numeric and non-text type");
-    struct modify_op *op = new_op(b, MODIFY_INCREASE, col);
-    struct receiver to = receiver_of(b->table, col->name, col->type);
-    struct function_args args = {.n = 2, .fits = fits_column, .arg = (void *)(uintptr_t)col->type};
-    op->sum = function_operator(b->c, EXPR_ADD, &args, &to, false);
-    return op->sum ? set_value(b, op, a->value, col->name, col->type) : -1;
+static int find_field(struct builder *b, const struct schema_column *col, const char *field, uint16_t *out) {
+    uint32_t at = cql_type_field(col->type, slice_str(field));
+    *out = (uint16_t)at;
+    if (at < col->type->n_args) return 0;
+    return err_invalid(b->c->err, "UDT column %s does not have a field named %s", col->name, field);
 }
 
 static int update_add_or_subtract(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
@@ -390,7 +382,17 @@ static int update_add_or_subtract(struct builder *b, const struct ast_assignment
         return set_value(b, count, a->value, col->name, t);
     }
     bool single = !cql_type_is_collection(t) && t->id != CQL_UDT && t->id != CQL_TUPLE;
-    if (single && add && b->plan->conditional && b->c->schema->cassandra_mode) return update_increase(b, a, col);
+    if (single && add && b->plan->conditional && b->c->schema->cassandra_mode) {
+        /* A statement with conditions may add to numbers and texts, because it reads the stored value
+         * (Cassandra 5.0; 3.11 refuses it as an operation on a non-counter). */
+        bool text = col->type->id == CQL_TEXT || col->type->id == CQL_ASCII;
+        if (!text && !function_is_number(col->type)) return refuse_operation(b, a, "non-numeric and non-text type");
+        struct modify_op *op = new_op(b, MODIFY_INCREASE, col);
+        struct receiver to = receiver_of(b->table, col->name, col->type);
+        struct function_args args = {.n = 2, .fits = fits_column, .arg = (void *)(uintptr_t)col->type};
+        op->sum = function_operator(b->c, EXPR_ADD, &args, &to, false);
+        return op->sum ? set_value(b, op, a->value, col->name, col->type) : -1;
+    }
     if (!cql_type_is_collection(t))
         return bad_operation(b, a, add && (t->id == CQL_UDT || t->id == CQL_TUPLE) ? "tuple" : "non counter");
     if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
@@ -401,36 +403,6 @@ static int update_add_or_subtract(struct builder *b, const struct ast_assignment
     if (!keys) return err_nomem(b->c->err);
     *keys = (struct cql_type){.id = CQL_SET, .n_args = 1, .args = t->args};
     return map_operand(b, a, op, keys, "substraction has to be a set");
-}
-
-static int update_element(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    const struct cql_type *t = col->type;
-    if (!cql_type_is_collection(t)) return bad_operation(b, a, "non collection");
-    if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
-    if (t->id == CQL_SET) return bad_operation(b, a, "set");
-    bool map = t->id == CQL_MAP;
-    struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
-    if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT)))
-        return -1;
-    return set_value(b, op, a->value, modify_part_name(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
-}
-
-static int find_field(struct builder *b, const struct schema_column *col, const char *field, uint16_t *out) {
-    uint32_t at = cql_type_field(col->type, slice_str(field));
-    *out = (uint16_t)at;
-    if (at < col->type->n_args) return 0;
-    return err_invalid(b->c->err, "UDT column %s does not have a field named %s", col->name, field);
-}
-
-static int update_field(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    uint16_t field;
-    if (col->type->id != CQL_UDT) return bad_operation(b, a, "non-UDT");
-    if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen UDT");
-    if (find_field(b, col, a->field, &field)) return -1;
-    struct modify_op *op = new_op(b, MODIFY_FIELD, col);
-    op->field = field;
-    char *name = arena_printf(b->c->arena, "%s.%s", col->name, a->field);
-    return name ? set_value(b, op, a->value, name, col->type->args[field]) : err_nomem(b->c->err);
 }
 
 static int update_assignment(struct builder *b, const struct ast_assignment *a) {
@@ -444,14 +416,32 @@ static int update_assignment(struct builder *b, const struct ast_assignment *a) 
         return err_invalid(b->c->err,
             "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)",
             col->name);
-    case ASSIGN_ADD:
-    case ASSIGN_SUB: return update_add_or_subtract(b, a, col);
+    case ASSIGN_ADD: case ASSIGN_SUB: return update_add_or_subtract(b, a, col);
     case ASSIGN_PREPEND:
         if (col->type->id != CQL_LIST) return bad_operation(b, a, "non list");
         if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen list");
         return set_value(b, new_op(b, MODIFY_PREPEND, col), a->value, col->name, col->type);
-    case ASSIGN_ELEMENT: return update_element(b, a, col);
-    case ASSIGN_FIELD: return update_field(b, a, col);
+    case ASSIGN_ELEMENT: {
+        const struct cql_type *t = col->type;
+        if (!cql_type_is_collection(t)) return bad_operation(b, a, "non collection");
+        if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
+        if (t->id == CQL_SET) return bad_operation(b, a, "set");
+        bool map = t->id == CQL_MAP;
+        struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
+        if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT)))
+            return -1;
+        return set_value(b, op, a->value, modify_part_name(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
+    }
+    case ASSIGN_FIELD: {
+        uint16_t field;
+        if (col->type->id != CQL_UDT) return bad_operation(b, a, "non-UDT");
+        if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen UDT");
+        if (find_field(b, col, a->field, &field)) return -1;
+        struct modify_op *op = new_op(b, MODIFY_FIELD, col);
+        op->field = field;
+        char *name = arena_printf(b->c->arena, "%s.%s", col->name, a->field);
+        return name ? set_value(b, op, a->value, name, col->type->args[field]) : err_nomem(b->c->err);
+    }
     }
     return -1;
 }
@@ -484,17 +474,6 @@ static int delete_element(struct builder *b, const struct ast_deletion *d, const
     return set_element(b, op, d->element, fmt, list ? cql_type_scalar(CQL_INT) : t->args[0]);
 }
 
-static int delete_field(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
-    uint16_t field;
-    if (col->type->id != CQL_UDT)
-        return err_invalid(b->c->err, "Invalid field deletion operation for non-UDT column %s", col->name);
-    if (!cql_type_is_multicell(col->type))
-        return err_invalid(b->c->err, "Frozen UDT column %s does not support field deletions", col->name);
-    if (find_field(b, col, d->field, &field)) return -1;
-    new_op(b, MODIFY_FIELD_DELETE, col)->field = field;
-    return 0;
-}
-
 int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_delete *ast = &stmt->delete_;
     struct builder b;
@@ -511,7 +490,13 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
         if (d->element) {
             if (delete_element(&b, d, col)) return -1;
         } else if (d->field) {
-            if (delete_field(&b, d, col)) return -1;
+            uint16_t field;
+            if (col->type->id != CQL_UDT)
+                return err_invalid(c->err, "Invalid field deletion operation for non-UDT column %s", col->name);
+            if (!cql_type_is_multicell(col->type))
+                return err_invalid(c->err, "Frozen UDT column %s does not support field deletions", col->name);
+            if (find_field(&b, col, d->field, &field)) return -1;
+            new_op(&b, MODIFY_FIELD_DELETE, col)->field = field;
         } else {
             new_op(&b, MODIFY_DELETE, col);
         }

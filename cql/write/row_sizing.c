@@ -291,8 +291,7 @@ static int sweep(struct row_sizing *f, uint32_t i) {
     struct cql_run *r = f->r;
     const struct change *c = f->sweeps[i].change;
     bool partition = c->kind == CHANGE_PARTITION;
-    struct eng_scan_spec spec = {.table = f->m->part.table,
-                                 .part = &f->m->part,
+    struct eng_scan_spec spec = {.table = f->m->part.table, .part = &f->m->part,
                                  .slices = partition ? NULL : &c->range,
                                  .n_slices = !partition,
                                  .statics = partition,

@@ -42,20 +42,6 @@ static const struct modify_plan *plan_of(const struct write *w, uint32_t i) {
     return modify_plan_of(w->items[i].statement);
 }
 
-static int open_mutations(struct write *w) {
-    size_t n = 0;
-    for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
-    w->m.arena = w->r->arena;
-    w->m.err = w->r->err;
-    struct mutation_address *all = arena_alloc(w->r->arena, (n + 1) * sizeof *all);
-    if (!all) return err_nomem(w->r->err);
-    n = 0;
-    for (uint32_t i = 0; i < w->n; i++)
-        for (uint32_t k = 0; k < w->writes[i].n_parts; k++)
-            all[n++] = (struct mutation_address){.table = w->writes[i].plan->table, .part = &w->writes[i].parts[k]};
-    return mutations_open(&w->m, all, n);
-}
-
 static bool is_of_first(const struct write *w, uint32_t i) {
     const struct eng_part *a = &w->writes[i].parts[0], *b = &w->writes[0].parts[0];
     return a->table == b->table && slice_eq(a->key, b->key);
@@ -149,7 +135,17 @@ static int bind(struct write *w) {
     for (uint32_t k = 0; k < w->n_cas; k++)
         if (cas_check_elements(w->each_cas[k])) return -1;
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
-    return open_mutations(w);
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
+    w->m.arena = w->r->arena;
+    w->m.err = w->r->err;
+    struct mutation_address *all = arena_alloc(w->r->arena, (n + 1) * sizeof *all);
+    if (!all) return err_nomem(w->r->err);
+    n = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t k = 0; k < w->writes[i].n_parts; k++)
+            all[n++] = (struct mutation_address){.table = w->writes[i].plan->table, .part = &w->writes[i].parts[k]};
+    return mutations_open(&w->m, all, n);
 }
 
 /* ---- consistency levels ---- */

@@ -11,8 +11,7 @@
 
 static struct compat compat_of_batch(const struct cql_run *r, enum ast_batch_kind kind,
                                      const struct cql_statement *first) {
-    static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH",
-                                        [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH",
+    static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH", [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH",
                                         [BATCH_COUNTER] = "BEGIN COUNTER BATCH"};
     struct compat k = compat_in(r, &first->compat);
     k.statement = slice_str(words[kind]);
@@ -74,8 +73,7 @@ int write_rules_rows(struct cql_run *r, const struct write_item *items, const st
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_write *w = &writes[i];
         bool row = w->rows_by_key && w->n_keys && !w->plan->static_only;
-        all[i] = (struct address){.table = w->plan->table->object,
-                                  .is_static = !row,
+        all[i] = (struct address){.table = w->plan->table->object, .is_static = !row,
                                   .key = w->n_parts ? w->parts[0].key : slice_of("", 0),
                                   .ck = row ? w->keys[0].ck : slice_of("", 0),
                                   .item = i};
