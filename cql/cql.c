@@ -59,8 +59,7 @@ void cql_abandon(struct cql_run *r) {
     r->apply = NULL;
 }
 
-/* Drops the schema that the request's statements are compiled for, and the statements of its
- * batch. */
+/* Drops the schema that the request's and its batch's statements are compiled for. */
 static void drop_schema(struct cql_run *r) {
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;

@@ -17,18 +17,13 @@ static bool is_value(uint16_t code) {
     }
 }
 
-static bool joins(uint8_t c) { return c == '(' || c == '.' || c == '[' || c == '<'; }
-static bool is_joined(uint8_t c) {
-    return c == ')' || c == ',' || c == '.' || c == ']' || c == ';' || c == '>' || c == '(';
-}
-
 struct writer {
     char *at, *start;
     int listed; /* 1: the last token is a ?, 2: a comma behind one */
 };
 
 static void put(struct writer *w, struct slice text) {
-    bool close = w->at == w->start || joins((uint8_t)w->at[-1]) || !text.n || is_joined(text.p[0]);
+    bool close = w->at == w->start || memchr("(.[<", w->at[-1], 4) || !text.n || memchr("),.];>(", text.p[0], 7);
     if (!close) *w->at++ = ' ';
     copy_short((uint8_t *)w->at, text.p, text.n);
     w->at += text.n;

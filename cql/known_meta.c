@@ -34,24 +34,20 @@ void known_meta_fini(struct known_meta *k) {
     while (k->oldest) drop(k, k->oldest);
 }
 
-static struct known_meta_note *add(struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
-    struct known_meta_note *n = fault_hit(FAULT_ALLOC) ? NULL : malloc(sizeof(*n));
-    if (!n) return NULL;
-    memcpy(n->id, id, 16);
-    memcpy(n->meta, meta, 16);
-    n->next = k->buckets[bucket_of(id)];
-    k->buckets[bucket_of(id)] = n;
-    k->n++;
-    return n;
-}
-
 void known_meta_note(struct known_meta *k, const uint8_t *id, const uint8_t *meta) {
     k->changes++;
     if (!k->first) return; /* no client is connected */
     struct known_meta_note *n = k->buckets[bucket_of(id)];
     while (n && (memcmp(n->id, id, 16) || memcmp(n->meta, meta, 16))) n = n->next;
-    if (n) leave_list(k, n);
-    else n = add(k, id, meta);
+    if (n) {
+        leave_list(k, n);
+    } else if (!fault_hit(FAULT_ALLOC) && (n = malloc(sizeof(*n)))) {
+        memcpy(n->id, id, 16);
+        memcpy(n->meta, meta, 16);
+        n->next = k->buckets[bucket_of(id)];
+        k->buckets[bucket_of(id)] = n;
+        k->n++;
+    }
     if (n) {
         n->change = k->changes;
         assert(!k->newest || k->newest->change < n->change); /* Y1 */

@@ -14,16 +14,6 @@ static size_t bytes_of(const struct value *values, uint32_t n) {
     return bytes;
 }
 
-static enum cql_work_class work_of(enum stmt_kind kind) {
-    static const enum cql_work_class classes[] = {
-#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
-#include "cql/syntax/stmt.def"
-#undef STMT
-        WORK_DDL, /* STMT_KINDS */
-    };
-    return classes[kind];
-}
-
 bool loop_share_exceeded(struct cql_run *r) {
     if (r->blocking) return false;
     if (r->in->kind == REQUEST_BATCH) {
@@ -36,7 +26,13 @@ bool loop_share_exceeded(struct cql_run *r) {
         return exceeded && leave(r, WORK_UPDATE);
     }
     if (r->in->query.n <= TEXT_MAX) return false;
-    return leave(r, work_of(cql_parse_kind(r->in->query))); /* only parsing would say what it needs besides */
+    static const enum cql_work_class classes[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        WORK_DDL, /* STMT_KINDS */
+    };
+    return leave(r, classes[cql_parse_kind(r->in->query)]); /* only parsing would say what it needs besides */
 }
 
 bool loop_share_exceeded_by_values(struct cql_run *r, const struct cql_statement *s) {

@@ -8,8 +8,7 @@
 
 #include "cql/request/statement.h"
 
-/* Checks a QUERY, PREPARE or BATCH before any work is done. True: a worker must run it, and
- * work_class says which. */
+/* Checks a QUERY, PREPARE or BATCH before any work. True: a worker of work_class must run it. */
 bool loop_share_exceeded(struct cql_run *r);
 /* Checks an EXECUTE when its statement is known. */
 bool loop_share_exceeded_by_values(struct cql_run *r, const struct cql_statement *s);

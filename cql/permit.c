@@ -62,20 +62,17 @@ static struct permit_need need_of(const struct cql_statement *s) {
 
 /* ---- asking ---- */
 
-/* The answer to the session's newest question, while no role has changed. */
-static bool is_remembered(const struct cql_session *s, uint64_t generation, const struct cql_statement *of,
-                          uint32_t needed) {
-    return of->table && s->permitted.generation == generation && !(needed & ~s->permitted.permissions) &&
-           !memcmp(s->permitted.table, of->table->id, sizeof(s->permitted.table));
-}
-
 static int ask_roles(struct cql_run *r, const struct cql_statement *s, const struct permit_need *need) {
     struct access_control *access = r->db->options.access;
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER,  MAY_DROP,
                                                MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
     uint64_t generation = access_generation(access);
     struct principal a;
-    if (!need->superuser && is_remembered(r->session, generation, s, need->permissions)) return 0;
+    /* The session keeps the answer to its newest question while no role has changed. */
+    bool remembered = s->table && r->session->permitted.generation == generation &&
+                      !(need->permissions & ~r->session->permitted.permissions) &&
+                      !memcmp(r->session->permitted.table, s->table->id, sizeof(r->session->permitted.table));
+    if (!need->superuser && remembered) return 0;
     const struct role_set *roles = access_roles(access);
     int rc = principal_init(&a, r, roles);
     if (!rc && need->superuser && !a.superuser)

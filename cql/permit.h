@@ -6,6 +6,5 @@
 
 /* -1: refused, r->err says why. */
 int cql_permit(struct cql_run *r, const struct cql_statement *s) MUST_CHECK;
-/* Runs after the request was applied: grants the creator of a keyspace or table all permissions on
- * it. */
+/* After the request was applied: the creator gets all permissions on its keyspace or table. */
 int cql_permit_creator(struct cql_run *r) MUST_CHECK;

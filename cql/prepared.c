@@ -91,8 +91,7 @@ const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace
 static size_t bucket_of(const uint8_t *id) { return load_u32(id) >> (32 - BUCKETS_LOG); }
 
 static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) {
-    /* Threads have stacks of their own, so the address of a local variable is enough to spread them
-     * over the stripes. */
+    /* The address of a local variable spreads threads over the stripes: each has its own stack. */
     uint8_t local;
     uintptr_t stack = (uintptr_t)&local;
     struct stripe *s = &c->stripes[(stack >> 16 ^ stack >> 23) % STRIPES];
@@ -129,19 +128,6 @@ static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
     for (int i = 0; i < STRIPES; i++)
         while (atomic_load(&c->stripes[i].readers)) sched_yield();
     cql_prepared_unref(p);
-}
-
-static void make_room(struct prepared_cache *c, const struct cql_prepared *keep) {
-    size_t chances = 0;
-    for (struct cql_prepared *p = c->oldest; p && c->bytes > c->limit; p = c->oldest) {
-        if (p == keep && p == c->newest) return;
-        if (p == keep || (atomic_exchange(&p->used, false) && chances++ < BUCKETS)) {
-            list_remove(c, p);
-            list_append(c, p);
-        } else {
-            unlink_entry(c, p);
-        }
-    }
 }
 
 /* Under the lock. */
@@ -186,7 +172,17 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     list_append(c, p);
     c->bytes += p->arena.used;
     if (old) unlink_entry(c, old);
-    make_room(c, p);
+    /* Makes room: a statement that was used lately gets another chance. */
+    size_t chances = 0;
+    for (struct cql_prepared *x = c->oldest; x && c->bytes > c->limit; x = c->oldest) {
+        if (x == p && x == c->newest) break;
+        if (x == p || (atomic_exchange(&x->used, false) && chances++ < BUCKETS)) {
+            list_remove(c, x);
+            list_append(c, x);
+        } else {
+            unlink_entry(c, x);
+        }
+    }
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -217,18 +213,6 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
 }
 
 /* ---- compiling ---- */
-
-static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct err *e) {
-    const struct ast_name *table = ast_table(ast);
-    const char *qualified = table ? table->keyspace : NULL;
-    struct buf b;
-    buf_init(&b, 0);
-    if (p->keyspace && !qualified) buf_put_str(&b, p->keyspace);
-    buf_put_slice(&b, p->query);
-    int rc = buf_failed(&b) ? err_nomem(e) : result_md5(buf_slice(&b), p->info.id, e);
-    buf_fini(&b);
-    return rc;
-}
 
 static int fill_info(struct cql_prepared *p, struct err *e) {
     struct cql_statement *s = p->statement;
@@ -271,7 +255,15 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
     struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
     struct compat compat = db->options.compat;
-    if (ast && compat_check_prepare(&compat, ast, e) == 0 && make_id(p, ast, e) == 0) {
+    const struct ast_name *table = ast ? ast_table(ast) : NULL;
+    struct buf id;
+    buf_init(&id, 0);
+    if (p->keyspace && !(table && table->keyspace)) buf_put_str(&id, p->keyspace);
+    buf_put_slice(&id, p->query);
+    bool made = ast && compat_check_prepare(&compat, ast, e) == 0 &&
+                (buf_failed(&id) ? err_nomem(e) : result_md5(buf_slice(&id), p->info.id, e)) == 0;
+    buf_fini(&id);
+    if (made) {
         struct bind_specs binds = {0};
         struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds,
                             .compat = db->options.compat, .prepares = true, .now_us = clock_wall_us(db->options.clock),
@@ -283,17 +275,6 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     if (p->statement && fill_info(p, e) == 0) return p;
     cql_prepared_unref(p);
     return NULL;
-}
-
-static int unprepared(struct err *e, struct slice id) {
-    char hex[33];
-    for (int i = 0; i < 16; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", i < (int)id.n ? id.p[i] : 0);
-    err_set(e, ERR_UNPREPARED,
-            "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has "
-            "been restarted?) or "
-            "you have prepared too many queries and it has been evicted from the internal cache)", hex);
-    if (id.n == 16) memcpy(e->detail.prepared_id, id.p, 16);
-    return -1;
 }
 
 /* ---- what a change of the schema does ---- */
@@ -339,8 +320,7 @@ struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const 
     return p;
 }
 
-/* Compiles the statement again for the current schema. NULL: that failed, and the statement counts
- * as unprepared. */
+/* Compiles the statement for the current schema. NULL: it counts as unprepared. */
 static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
     const struct schema *now = catalog_schema(db->options.catalog);
     enum fate fate = fate_of(p, now);
@@ -369,6 +349,13 @@ struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err
     if (p &&
         UNLIKELY(atomic_load_explicit(&p->checked, memory_order_relaxed) != catalog_generation(db->options.catalog)))
         p = renew(db, p);
-    if (!p) unprepared(e, id);
-    return p;
+    if (p) return p;
+    char hex[33];
+    for (int i = 0; i < 16; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", i < (int)id.n ? id.p[i] : 0);
+    err_set(e, ERR_UNPREPARED,
+            "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has "
+            "been restarted?) or you have prepared too many queries and it has been evicted from the internal cache)",
+            hex);
+    if (id.n == 16) memcpy(e->detail.prepared_id, id.p, 16);
+    return NULL;
 }

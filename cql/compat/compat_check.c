@@ -1,29 +1,16 @@
 #include "cql/compat/compat_check.h"
 
 /* The rule by which Keyspaces refuses a kind of statement; REFUSALS: none. */
-static enum refusal_id rule_of_kind(enum stmt_kind kind) {
-    static const enum refusal_id rules[STMT_KINDS] = {
+static const enum refusal_id rules[STMT_KINDS] = {
 #define STMT(id, words, functions, permission, resource, rule, ...) [STMT_##id] = rule,
 #include "cql/syntax/stmt.def"
 #undef STMT
-    };
-    return rules[kind];
-}
+};
 
 const struct schema_table *compat_table(struct compile *c, const struct ast_name *name) {
     const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
     compat_is_of(&c->compat, keyspace, name->name);
     return keyspace ? schema_table_any(c->schema, keyspace, name->name) : NULL;
-}
-
-static bool names_mask(const struct ast_stmt *ast) {
-    bool create = ast->kind == STMT_CREATE_TABLE;
-    if (!create && ast->kind != STMT_ALTER_TABLE) return false;
-    const struct ast_column *columns = create ? ast->create_table.columns : ast->alter_table.columns;
-    bool mask = !create && (ast->alter_table.op == ALTER_TABLE_MASK || ast->alter_table.op == ALTER_TABLE_DROP_MASK);
-    for (uint32_t i = 0; i < (create ? ast->create_table.n_columns : ast->alter_table.n_columns); i++)
-        mask = mask || columns[i].masked;
-    return mask;
 }
 
 static int check_operators(struct compile *c, const struct ast_stmt *ast) {
@@ -43,11 +30,14 @@ int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
     if (check_operators(c, ast)) return -1;
     bool create = ast->kind == STMT_CREATE_TABLE, alter = ast->kind == STMT_ALTER_TABLE;
     const struct ast_alter_table *a = &ast->alter_table;
-    enum refusal_id rule = rule_of_kind(ast->kind);
+    enum refusal_id rule = rules[ast->kind];
     if (create && ast->create_table.props.compact_storage) rule = REFUSE_COMPACT_STORAGE;
     else if (alter && a->op == ALTER_TABLE_DROP) rule = REFUSE_ALTER_DROP;
     else if (alter && a->op == ALTER_TABLE_RENAME) rule = REFUSE_ALTER_RENAME;
-    else if (names_mask(ast)) rule = REFUSE_MASK;
+    else if (alter && (a->op == ALTER_TABLE_MASK || a->op == ALTER_TABLE_DROP_MASK)) rule = REFUSE_MASK;
+    const struct ast_column *columns = create ? ast->create_table.columns : alter ? a->columns : NULL;
+    for (uint32_t i = 0; columns && i < (create ? ast->create_table.n_columns : a->n_columns); i++)
+        if (columns[i].masked && rule == rules[ast->kind]) rule = REFUSE_MASK;
     if (create) (void)compat_table(c, &ast->create_table.table);
     if (alter) (void)compat_table(c, &a->table);
     if (rule != REFUSALS) return compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));

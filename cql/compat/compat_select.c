@@ -23,9 +23,19 @@ static int check_selector(struct compile *c, const struct ast_expr *x, const str
     return 0;
 }
 
-/* The page of SELECT shows IN on the partition key beside a range; the page of differences excludes
- * slices: taken for clustering columns. */
-static int check_in(struct compile *c, const struct ast_where *where, const struct schema_table *t) {
+int compat_check_select(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_select *x = &ast->select;
+    const struct schema_table *t = compat_table(c, &x->table);
+    if (ask(c, x->distinct, REFUSE_DISTINCT) || ask(c, x->n_group_by, REFUSE_GROUP_BY)) return -1;
+    if (ask(c, x->per_partition_limit, REFUSE_PER_PARTITION_LIMIT)) return -1;
+    for (uint32_t i = 0; i < x->n_selectors; i++)
+        if (compat_check_expr(c, x->selectors[i].expr) || check_selector(c, x->selectors[i].expr, t)) return -1;
+    if (compat_check_relations(c, x->where.relations, x->where.n, t) || compat_check_restrictions(c, &x->where))
+        return -1;
+    if (compat_check_expr(c, x->limit)) return -1;
+    /* The page of SELECT shows IN on the partition key beside a range; the page of differences excludes
+     * slices: taken for clustering columns. */
+    const struct ast_where *where = &x->where;
     bool in = false, clustering_in = false, range = false, token = false;
     for (uint32_t i = 0; i < where->n; i++) {
         const struct ast_relation *rel = where->relations[i];
@@ -38,17 +48,4 @@ static int check_in(struct compile *c, const struct ast_where *where, const stru
         token = token || rel->kind == REL_TOKEN;
     }
     return ask(c, in && token, REFUSE_TOKEN_IN) || ask(c, clustering_in && range, REFUSE_IN_SLICE) ? -1 : 0;
-}
-
-int compat_check_select(struct compile *c, const struct ast_stmt *ast) {
-    const struct ast_select *x = &ast->select;
-    const struct schema_table *t = compat_table(c, &x->table);
-    if (ask(c, x->distinct, REFUSE_DISTINCT) || ask(c, x->n_group_by, REFUSE_GROUP_BY)) return -1;
-    if (ask(c, x->per_partition_limit, REFUSE_PER_PARTITION_LIMIT)) return -1;
-    for (uint32_t i = 0; i < x->n_selectors; i++)
-        if (compat_check_expr(c, x->selectors[i].expr) || check_selector(c, x->selectors[i].expr, t)) return -1;
-    if (compat_check_relations(c, x->where.relations, x->where.n, t) || compat_check_restrictions(c, &x->where))
-        return -1;
-    if (compat_check_expr(c, x->limit)) return -1;
-    return check_in(c, &x->where, t);
 }

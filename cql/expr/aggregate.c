@@ -60,19 +60,6 @@ static int add_overflown(struct aggregate *a, double d, struct err *e) {
     return rc;
 }
 
-/* Kahan's summation, as in Java's DoubleSummaryStatistics. When the sum leaves the range of a
- * double, an average continues with exact numbers. */
-static int add_real(struct aggregate *a, bool average, double d, struct err *e) {
-    if (a->overflown) return add_overflown(a, d, e);
-    double before = a->real, part = d - a->lost, sum = before + part;
-    a->simple += d;
-    a->lost = (sum - before) - part;
-    a->real = sum;
-    if (!average || !isinf(sum) || isinf(d) || isinf(before)) return 0;
-    a->overflown = true;
-    return add_overflown(a, before, e) < 0 ? -1 : add_overflown(a, d, e);
-}
-
 static double real_sum(const struct aggregate *a) {
     double sum = a->real + a->lost;
     return isnan(sum) && isinf(a->simple) ? a->simple : sum;
@@ -97,7 +84,17 @@ static int add_number(struct aggregate *a, bool average, const struct cql_type *
     } else if (x.form == BIG) {
         rc = add_big(&a->big, &x, e);
     } else if (x.form == REAL) {
-        rc = add_real(a, average, x.d, e);
+        rc = a->overflown ? add_overflown(a, x.d, e) : 0;
+        if (!a->overflown) {
+            /* Kahan's summation, as in Java's DoubleSummaryStatistics. When the sum leaves the range
+             * of a double, an average continues with exact numbers. */
+            double before = a->real, part = x.d - a->lost, sum = before + part;
+            a->simple += x.d;
+            a->lost = (sum - before) - part;
+            a->real = sum;
+            a->overflown = average && isinf(sum) && !isinf(x.d) && !isinf(before);
+            if (a->overflown) rc = add_overflown(a, before, e) || add_overflown(a, x.d, e) ? -1 : 0;
+        }
     } else {
         a->whole += x.i;
     }

@@ -80,16 +80,6 @@ static void to_decimal(const mpz_t n, int digits, struct number *v) {
     mpz_clears(power, half, limit, NULL);
 }
 
-static bool is_one(const struct number *v) {
-    if (v->scale < 0 || v->scale > 1000 || mpz_sizeinbase(v->n, 10) > (size_t)v->scale + 2) return false;
-    mpz_t power;
-    mpz_init(power);
-    mpz_ui_pow_ui(power, 10, (unsigned long)v->scale);
-    bool one = mpz_cmp(power, v->n) == 0;
-    mpz_clear(power);
-    return one;
-}
-
 static int set_small(struct number *v, unsigned long n) {
     mpz_set_ui(v->n, n);
     v->scale = 0;
@@ -116,10 +106,15 @@ int decimal_log(struct number *v, bool ten, struct err *e) {
     if (mpz_sgn(v->n) <= 0)
         return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s of number zero or less",
                        ten ? "Log10" : "Natural log");
-    if (is_one(v)) {
-        set_small(v, 0);
-        if (ten) v->scale = -ZERO_EXPONENT;
-        return 0;
+    if (v->scale >= 0 && v->scale <= 1000 && mpz_sizeinbase(v->n, 10) <= (size_t)v->scale + 2) {
+        mpz_t one;
+        mpz_init(one);
+        mpz_ui_pow_ui(one, 10, (unsigned long)v->scale);
+        bool is_one = mpz_cmp(one, v->n) == 0;
+        mpz_clear(one);
+        if (is_one) set_small(v, 0);
+        if (is_one && ten) v->scale = -ZERO_EXPONENT;
+        if (is_one) return 0;
     }
     int digits = digits_of(v);
     mpz_t log, log10;

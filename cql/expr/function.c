@@ -1,6 +1,6 @@
 /* Functions after function_resolve found them: their types, and calling them. */
 #include "cql/expr/function.h"
-#include "cql/expr/term.h"
+#include "cql/expr/term_sort.h"
 
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from) {
     if (cql_type_eq(to, from)) return true;

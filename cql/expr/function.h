@@ -40,8 +40,7 @@ struct function *function_new(struct compile *c, const char *name, const struct 
 int function_call(const struct function *f, struct evaluation *ev, const struct value *args, uint32_t n_args,
                   struct value *out) MUST_CHECK;
 
-/* Whether a value of type from may be stored unchanged as type to
- * (AbstractType.isValueCompatibleWith). */
+/* Whether a value of type from is also one of type to (AbstractType.isValueCompatibleWith). */
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
 
 /* ---- function_resolve.c ---- */

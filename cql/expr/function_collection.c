@@ -1,5 +1,4 @@
-/* Functions of any collection: map_keys, map_values and collection_count, _min, _max, _sum, _avg
- * (CollectionFcts). */
+/* map_keys, map_values, collection_count, _min, _max, _sum and _avg (CollectionFcts). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 
@@ -57,16 +56,6 @@ static int call_aggregate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-static bool takes(enum wants wants, const struct cql_type *t) {
-    bool single = t->id == CQL_LIST || t->id == CQL_SET;
-    switch (wants) {
-    case WANTS_MAP: return t->id == CQL_MAP;
-    case WANTS_COLLECTION: return cql_type_is_collection(t);
-    case WANTS_LIST_OR_SET: return single;
-    default: return single && function_is_number(t->args[0]);
-    }
-}
-
 static const struct function *make(struct compile *c, size_t row, const struct cql_type *t) {
     const struct cql_type *result = cql_type_scalar(CQL_INT);
     function_fn call = call_aggregate;
@@ -97,10 +86,14 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
     if (row == ARRAY_LEN(rows)) return 0;
     enum wants wants = rows[row].wants;
     const struct cql_type *t = args->n == 1 ? args->type(args->arg, 0) : NULL;
+    bool single = t && (t->id == CQL_LIST || t->id == CQL_SET);
+    bool fits = wants == WANTS_MAP          ? t && t->id == CQL_MAP
+                : wants == WANTS_COLLECTION ? t && cql_type_is_collection(t)
+                                            : single && (wants == WANTS_LIST_OR_SET || function_is_number(t->args[0]));
     *out = NULL;
     if (args->n != 1) function_refuse_number(c, name, kinds[wants]);
     else if (!t) function_refuse_untyped(c, name, kinds[wants], args, 0);
-    else if (!takes(wants, t)) function_refuse_type(c, name, words[wants], args, 0, t);
+    else if (!fits) function_refuse_type(c, name, words[wants], args, 0, t);
     else *out = make(c, row, t);
     return 1;
 }

@@ -1,5 +1,4 @@
-/* Functions that mask values: mask_null, mask_default, mask_replace, mask_inner, mask_outer,
- * mask_hash (MaskingFcts). */
+/* mask_null, _default, _replace, _inner, _outer and _hash (MaskingFcts). */
 #include <openssl/evp.h>
 #include <strings.h>
 

@@ -24,8 +24,7 @@ int function_uuid(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-/* The request's time with a random sequence and node (multicast bit set, RFC 4122 section 4.5): two
- * calls differ. */
+/* Two calls differ by a random sequence and node (multicast bit set, RFC 4122 section 4.5). */
 int function_now(const struct function_in *in, struct buf *out) {
     uint64_t low;
     if (random_bytes(&low, sizeof low, in->ev->err)) return -1;
@@ -128,8 +127,7 @@ int function_token(const struct function_in *in, struct buf *out) {
 
 int function_to_json(const struct function_in *in, struct buf *out) {
     const struct cql_type *t = in->f->args[0];
-    /* Cassandra passes the decoded value to the function: for other types an empty value becomes
-     * null. */
+    /* Cassandra decodes the argument first: an empty value of other types becomes null. */
     bool may_be_empty = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB ||
                         t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
     if (in->args[0].n == 0 && !may_be_empty) {

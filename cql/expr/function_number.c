@@ -1,5 +1,4 @@
-/* Casts between number types, arithmetic and math on them, as in Cassandra's Java: integers wrap,
- * reals saturate in casts. */
+/* Casts, arithmetic and math of numbers, as Java's: integers wrap, reals saturate in casts. */
 #include <math.h>
 
 #include "cql/expr/decimal_math.h"
@@ -7,8 +6,7 @@
 #include "cql/expr/number.h"
 #include "types/decimal.h"
 
-/* DecimalType: the digits of a quotient, the scale of a quotient, the digits of a sum or a
- * product. */
+/* DecimalType: digits of a quotient, scale of a quotient, digits of a sum or product. */
 enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000, DECIMAL_PRECISION = 10000 };
 
 bool function_is_number(const struct cql_type *t) {
@@ -37,8 +35,7 @@ enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) 
 int function_cast_number(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    /* Cassandra casts a real or a decimal to varint through a long, so the result has 64 bits at
-     * most. */
+    /* Cassandra casts a real or decimal to varint through a long, so to 64 bits at most. */
     bool capped = in->f->result->id == CQL_VARINT && (v.form == REAL || in->f->args[0]->id == CQL_DECIMAL);
     struct buf whole;
     buf_init(&whole, 8);
@@ -69,20 +66,6 @@ static int fail(const struct function_in *in, const char *why) {
     buf_fini(&a);
     buf_fini(&b);
     return -1;
-}
-
-static int whole_result(const struct function_in *in, int64_t a, int64_t b, int64_t *out) {
-    uint64_t x = (uint64_t)a, y = (uint64_t)b;
-    switch (in->f->op) {
-    case EXPR_ADD: *out = (int64_t)(x + y); return 0;
-    case EXPR_SUB: *out = (int64_t)(x - y); return 0;
-    case EXPR_MUL: *out = (int64_t)(x * y); return 0;
-    default:
-        if (b == 0) return fail(in, "/ by zero");
-        if (b == -1) *out = in->f->op == EXPR_DIV ? (int64_t)(0 - x) : 0;
-        else *out = in->f->op == EXPR_DIV ? a / b : a % b;
-        return 0;
-    }
 }
 
 /* Removes the decimal zeros at the end of an integer that is not 0, and returns their number. */
@@ -241,9 +224,12 @@ int function_arithmetic(const struct function_in *in, struct buf *out) {
                                     : fmod(x, y);
         number_put_real(t->id, v, out);
     } else {
-        int64_t v = 0;
-        rc = whole_result(in, a.i, b.i, &v);
-        if (rc == 0) number_put_whole(t->id, v, out);
+        uint64_t x = (uint64_t)a.i, y = (uint64_t)b.i;
+        enum ast_expr_kind op = in->f->op;
+        if ((op == EXPR_DIV || op == EXPR_MOD) && b.i == 0) rc = fail(in, "/ by zero");
+        else if (op == EXPR_DIV) number_put_whole(t->id, b.i == -1 ? (int64_t)(0 - x) : a.i / b.i, out);
+        else if (op == EXPR_MOD) number_put_whole(t->id, b.i == -1 ? 0 : a.i % b.i, out);
+        else number_put_whole(t->id, (int64_t)(op == EXPR_ADD ? x + y : op == EXPR_SUB ? x - y : x * y), out);
     }
     number_fini(&a);
     number_fini(&b);
@@ -261,8 +247,7 @@ int function_negate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-/* Java rounds a real to the nearest whole number of its own size (32 or 64 bits); halves go up, and
- * NaN becomes 0 (Math.round). */
+/* As Math.round: a real is rounded in its own size (32 or 64 bits), halves up, NaN to 0. */
 static void round_half_up(struct number *v, bool single) {
     if (v->form == REAL) {
         double limit = single ? 2147483647.0 : 9223372036854775807.0,

@@ -1,5 +1,4 @@
-/* Finds a native function, a cast or the negation for arguments, with Cassandra's rules and error
- * texts (FunctionResolver). */
+/* Finds functions, casts and the negation by Cassandra's rules (FunctionResolver). */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/term_compile.h"
 

@@ -1,5 +1,4 @@
-/* The MD2 hash (RFC 1319), which Java still has and OpenSSL no longer has. Only mask_hash uses it;
- * no security depends on it. */
+/* The MD2 hash (RFC 1319) for mask_hash: Java still has it, OpenSSL no longer. */
 #pragma once
 
 #include "base/slice.h"

@@ -27,10 +27,8 @@ struct term_scope {
     bool names_fault;           /* the error is a wrong name or call, which is reported before errors of WHERE */
 };
 
-/* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL:
- * no memory. */
+/* The name of a result column without an alias. NULL: no memory. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
-void selector_print_name(const struct ast_expr *x, struct buf *out);
 
 /* Marks the columns of an expression as wanted, after the expression failed for another reason. -1:
  * a column is unknown; that error replaces the first. */

@@ -285,8 +285,7 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
     return err_null(err_invalid(c->err, "Invalid value %.*s for %s", SLICE_FMT(text), to->name));
 }
 
-/* Compiles an expression without a receiver type: its parts determine the type, or it is an
- * error. */
+/* Without a receiver type, the parts of the expression must determine its type. */
 static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to,
                                     uint32_t depth) {
     struct receiver own = *to;

@@ -94,8 +94,6 @@ MUST_CHECK static inline int term_eval_in(const struct term *t, const struct ter
 bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
-/* Moves the buffer's bytes to the evaluation's arena. -1: no memory. */
-int term_keep(struct evaluation *ev, struct buf *b, struct value *out) MUST_CHECK;
 
 /* Checks the keys of m[key] and m[from..to] with the values of ev, whether or not there is a
  * row. -1 with ev->err: a key is null or invalid. An unset bound counts as open. */
@@ -103,8 +101,7 @@ int term_check_subscripts(const struct term *subscripts, struct evaluation *ev) 
 
 /* ---- groups: values of rows that are no longer available when a term is evaluated ---- */
 
-/* Computes the times that the select list needs of the row that a group opens with, by latch. -1
- * with the request's err. */
+/* Computes the times of the row that a group opens with, by latch. -1 with the request's err. */
 int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) MUST_CHECK;
 /* Adds the row to the slot of an aggregate. */
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) MUST_CHECK;

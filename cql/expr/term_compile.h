@@ -69,7 +69,7 @@ enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct c
 enum match cqli_fits_type(const struct cql_type *t, const struct cql_type *from);
 /* -1 and ERR_INVALID: a set of durations, or a map by durations, within the type. */
 int cqli_check_durations(struct compile *c, const struct cql_type *t) MUST_CHECK;
-/* What stands in the innermost of the parentheses around x. */
+/* The expression within the parentheses that x may be. */
 const struct ast_expr *cqli_inside(const struct ast_expr *x);
 /* For errors: the bytes of a buffer, which it frees; an expression; a type; in the statement's arena. */
 struct slice cqli_text(struct compile *c, struct buf *b);

@@ -1,16 +1,10 @@
-/* Evaluates terms. Bound values and column values are returned in place, from the frame or the
- * row. */
+/* Evaluates terms. Bound and column values are returned in place. */
 #include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_sort.h"
 #include "cql/row/row_view.h"
 #include "types/vector.h"
-
-int term_keep(struct evaluation *ev, struct buf *b, struct value *out) {
-    *out = value_of_slice(arena_take(ev->arena, b));
-    return out->p ? 0 : err_nomem(ev->err);
-}
 
 /* ---- values of the statement ---- */
 
@@ -168,8 +162,7 @@ static int32_t store_time(const struct term *t, const struct term_context *c, st
     return 4;
 }
 
-/* The part of a collection whose times are selected: one element, or all between two keys, both
- * included. */
+/* The part of a collection whose times are selected: an element, or all between two keys. */
 struct part {
     bool whole; /* no part: all of them */
     struct value from, to;    /* keys; null: no bound */
@@ -239,8 +232,7 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
     return keep_list(c, &b, listed, live > 0, out);
 }
 
-/* One time: of a field its cell's, of a part of a collection the newest, of a frozen collection the
- * column's. */
+/* The time of a field's cell, the newest of a collection's part, or that of a frozen column. */
 static struct row_view_time part_time(const struct term *t, const struct term_context *c, const struct part *part) {
     uint32_t n;
     struct row_view_time newest = {0};
@@ -261,25 +253,22 @@ static struct row_view_time part_time(const struct term *t, const struct term_co
     return newest;
 }
 
-static int put_time(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
-    if (t->type->id == CQL_LIST) return compute_time_list(t, c, part, out);
-    struct row_view_time time = part_time(t, c, part);
-    struct value field = value_of("", 0);
-    if (time.present && t->field_value && term_eval_in(t->field_value, c, &field)) return -1;
-    if (!time.present || value_is_null(field)) return 0;
-    uint8_t *p = arena_alloc(c->ev->arena, 8);
-    if (!p) return err_nomem(c->ev->err);
-    int32_t length = store_time(t, c, time, p);
-    if (length) *out = value_of(p, length);
-    return 0;
-}
-
 static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
     struct part part;
     *out = value_null();
     if (!c->view) return 0;
     int rc = part_open(t, c, &part);
-    if (rc == 0) rc = put_time(t, c, &part, out);
+    if (rc == 0 && t->type->id == CQL_LIST) {
+        rc = compute_time_list(t, c, &part, out);
+    } else if (rc == 0) {
+        struct row_view_time time = part_time(t, c, &part);
+        struct value field = value_of("", 0);
+        uint8_t *p = arena_alloc(c->ev->arena, 8);
+        if (!p) rc = err_nomem(c->ev->err);
+        else if (time.present && t->field_value) rc = term_eval_in(t->field_value, c, &field);
+        int32_t length = rc || value_is_null(field) ? 0 : store_time(t, c, time, p);
+        if (length) *out = value_of(p, length);
+    }
     buf_fini(&part.first);
     buf_fini(&part.last);
     return rc;

@@ -22,7 +22,7 @@ struct slice cqli_text(struct compile *c, struct buf *b) {
 struct slice cqli_expr_text(struct compile *c, const struct ast_expr *x) {
     struct buf b;
     buf_init(&b, 1 << 16);
-    if (c->scope) selector_print_name(x, &b);
+    if (c->scope) ast_print_selector(x, &b);
     else ast_quote_expr(x, &b);
     return cqli_text(c, &b);
 }
@@ -73,8 +73,7 @@ static const struct function *try_find(struct compile *c, const struct ast_expr 
     return cqli_find_call(&scratch, x, NULL, to, depth);
 }
 
-/* The type of a list or set comes from its first element with a type; a tuple has a type if all of
- * its parts have one. */
+/* A list or set has its first element's type; a tuple has one if all its parts have. */
 static const struct cql_type *type_of_items(struct compile *c, const struct ast_expr *x, const struct receiver *near,
                                             bool loosely, uint32_t depth) {
     bool tuple = x->kind == EXPR_TUPLE;
@@ -139,8 +138,7 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
     return ok ? MATCH_WEAK : MATCH_NO;
 }
 
-/* {a: b} in a select list with a map as receiver: the names are columns, which are the map's
- * keys. */
+/* {a: b} in a select list, for a map: the names are columns, which are its keys. */
 static enum match fits_named(struct compile *c, const struct ast_expr *x, const struct cql_type *t,
                              const struct receiver *near, uint32_t depth) {
     if (!c->scope || t->id != CQL_MAP) return fits_items(c, x, t, near, depth);

@@ -1,8 +1,6 @@
 /* The order of sets and maps, and the form of elements. */
 #include "cql/expr/term_sort.h"
 
-#include "cql/expr/term.h"
-
 #include <stdlib.h>
 
 #include "types/vector.h"
@@ -18,16 +16,9 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
-    struct cql_elems it;
-    struct entry e, last = {0};
-    *n = 0;
-    if (cql_elems_open(t, v, &it) < 0) return true;
-    bool sorted = true;
-    for (; cql_entries_next(t, &it, &e.key, &e.value); last = e, ++*n)
-        if (*n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0)
-            sorted = false;
-    return sorted;
+int term_keep(struct evaluation *ev, struct buf *b, struct value *out) {
+    *out = value_of_slice(arena_take(ev->arena, b));
+    return out->p ? 0 : err_nomem(ev->err);
 }
 
 static int write_all(const struct cql_type *t, struct evaluation *ev, const struct entry *all, uint32_t n,
@@ -38,8 +29,7 @@ static int write_all(const struct cql_type *t, struct evaluation *ev, const stru
     buf_init(&out, 0);
     cql_collection_begin(0, &out);
     for (uint32_t i = 0, next; i < n; i = next, kept++) {
-        /* The first of equal elements or keys is kept (1.5 and 1.50 are equal), with the last of
-         * the values. */
+        /* The first of equal elements or keys (1.5, 1.50) is kept, with the last value. */
         for (next = i + 1; !list && next < n &&
                            cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;)
             next++;
@@ -88,9 +78,14 @@ int term_settle_item(const struct cql_type *t, struct evaluation *ev, struct val
 }
 
 static int by_order(const struct cql_type *t, struct evaluation *ev, struct value *v, bool inside) {
-    uint32_t n;
+    uint32_t n = 0;
     struct cql_elems it;
-    bool stays = is_sorted(t, value_slice(*v), &n);
+    struct entry e, last = {0};
+    bool stays = true; /* until an element is out of order, or changes */
+    if (cql_elems_open(t, value_slice(*v), &it) < 0) return 0;
+    for (; cql_entries_next(t, &it, &e.key, &e.value); last = e, n++)
+        if (n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0)
+            stays = false;
     if (stays && (!inside || !n)) return 0;
     struct entry *all = ARENA_ARRAY(ev->arena, n, struct entry);
     if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(ev->err);

@@ -5,10 +5,11 @@
 #include "cql/request/request.h"
 #include "types/type.h"
 
+/* Moves the buffer's bytes to the evaluation's arena. -1: no memory. */
+int term_keep(struct evaluation *ev, struct buf *b, struct value *out) MUST_CHECK;
 /* Whether term_settle may change the bytes of a bound value of the type. */
 bool term_settles(const struct cql_type *t);
-/* Sorts a set's or map's wire form by element or key and drops repeated ones (the last value
- * wins). */
+/* Sorts a set or map by element or key and drops repeated ones (the last value wins). */
 int term_sort(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;
 /* Reverses a sorted set. */
 int term_turn(const struct cql_type *t, struct evaluation *ev, struct value *v) MUST_CHECK;

@@ -78,8 +78,7 @@ static int resource_of(struct compile *c, const struct ast_resource *from, bool 
                                                [RESOURCE_ALL_MBEANS] = RESOURCE_OF_ALL_MBEANS};
     switch (from->kind) {
     case RESOURCE_FUNCTION: {
-        /* Refuses a function as a resource: the server has built-in functions only, and they take no
-         * grants. */
+        /* Refuses a function: the server has built-in ones only, which take no grants. */
         const char *keyspace = from->name.keyspace;
         if (!keyspace)
             return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");

@@ -32,7 +32,7 @@ int principal_require_by_name(const struct principal *a, enum permission p, cons
 /* Puts a changed role into the roles, between access_begin and access_end. */
 int principal_put(struct principal *a, const struct role *role) MUST_CHECK;
 
-/* What the plan of a statement that changes roles begins with, and its run. */
+/* The plan of a statement that changes roles begins with this; roles_run runs it. */
 struct roles_change {
     int (*change)(struct principal *a, const void *plan); /* between access_begin and access_end */
 };

@@ -68,6 +68,11 @@ int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keysp
 
 int ddl_permit(struct compile *c, const struct cql_statement *s) { return c->permit ? c->permit(c->asked_by, s) : 0; }
 
+bool ddl_is_word(const char *name) {
+    static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return *name && !name[strspn(name, all)];
+}
+
 int ddl_refuse(struct compile *c, const char *feature) {
     return err_invalid(c->err, "%s is not yet supported.", feature);
 }

@@ -22,9 +22,10 @@ const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CH
 /* -1: the client's role may not do it. Called as soon as the plan names its object, as Cassandra
  * does: before any error that would reveal what exists. */
 int ddl_permit(struct compile *c, const struct cql_statement *s) MUST_CHECK;
-/* PREPARE's check for a statement about an object of a keyspace: -1 if it names no keyspace and the
- * session has none. */
+/* PREPARE's check: -1 if neither the name nor the session gives a keyspace. */
 int ddl_check(struct compile *c, const struct ast_name *name) MUST_CHECK;
+/* Whether a name has only letters, digits and _, and at least one of them. */
+bool ddl_is_word(const char *name);
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
 /* -1: the object is in one of the server's own keyspaces; checked before all else */
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK;

@@ -61,8 +61,7 @@ const char *retry_policy(struct compile *c, const char *text) {
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
     if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
     if (two) {
-        /* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
-         * first. */
+        /* MIN(99p,50ms) and MAX: a policy of each kind, in either order; shown percentile first. */
         const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
         struct policy a, b;
         if (!comma || *end != ')') return refuse(c, text);

@@ -1,19 +1,6 @@
 #include "cql/expr/term.h"
 #include "cql/schema/ddl.h"
 
-static int beside(struct compile *c, const struct ast_beside *b, struct option_list *l, struct catalog_change *change) {
-    const char **gone = ARENA_ARRAY(c->arena, b->n + 1, const char *);
-    if (!gone) return err_nomem(c->err);
-    change->at_once = b->at_once;
-    change->unset = gone;
-    for (uint32_t i = 0; i < b->n; i++) {
-        const struct ast_beside_setting *s = &b->settings[i];
-        if (!s->value) gone[change->n_unset++] = s->name;
-        else if (option_add(l, s->name, s->value)) return -1;
-    }
-    return 0;
-}
-
 /* These faults are reported before whether the table exists. */
 static int check_first(struct compile *c, const struct ast_alter_table *a) {
     if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
@@ -69,7 +56,17 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
         if (!l) return -1;
         if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
         if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-        if (settings_refuse_several(c, l) || beside(c, &a->beside, l, change)) return -1;
+        if (settings_refuse_several(c, l)) return -1;
+        const struct ast_beside *b = &a->beside;
+        const char **gone = ARENA_ARRAY(c->arena, b->n + 1, const char *);
+        if (!gone) return err_nomem(c->err);
+        change->at_once = b->at_once;
+        change->unset = gone;
+        for (uint32_t i = 0; i < b->n; i++) {
+            const struct ast_beside_setting *s = &b->settings[i];
+            if (!s->value) gone[change->n_unset++] = s->name;
+            else if (option_add(l, s->name, s->value)) return -1;
+        }
         change->n_options = l->n;
         change->options = l->items;
         return 0;

@@ -31,8 +31,7 @@ static int check_read(struct create *t) {
                               : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
 }
 
-/* Checked here as well as by the catalogue, because Cassandra reports it before any fault of a
- * column. */
+/* Checked before the catalogue does, because Cassandra reports it before faults of columns. */
 static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
@@ -190,18 +189,14 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     for (uint32_t i = 0; i < l->n && is_counter; i++)
         if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
             return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
-    struct err *e = t.c->err;
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
     size_t n = strlen(t.name), most = NAME_MAX_LENGTH;
-    bool word = n > 0;
-    for (const char *p = t.name; *p && word; p++)
-        word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
-    if (!word)
-        return err_set(e, ERR_CONFIG,
+    if (!ddl_is_word(t.name))
+        return err_set(c->err, ERR_CONFIG,
             "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
             t.keyspace, t.name, t.name);
     if (n > most)
-        return err_set(e, ERR_CONFIG,
+        return err_set(c->err, ERR_CONFIG,
                        "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")",
                        t.keyspace, t.name, most, n, t.name);
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");

@@ -5,22 +5,6 @@
 
 enum { KEYSPACE_NAME_LENGTH = 48 }; /* Cassandra's, and Amazon Keyspaces' */
 
-static int check_name(struct compile *c, const char *name) {
-    size_t n = strlen(name);
-    bool word = n > 0;
-    for (const char *p = name; *p && word; p++)
-        word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
-    if (!word)
-        return err_invalid(c->err,
-            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")",
-            name);
-    if (n > KEYSPACE_NAME_LENGTH)
-        return err_invalid(c->err,
-                           "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")",
-                           KEYSPACE_NAME_LENGTH, n, name);
-    return 0;
-}
-
 static int refuse_without_class(struct compile *c) {
     return c->err->set ? -1 : err_set(c->err, ERR_CONFIG, "Missing replication strategy class");
 }
@@ -46,18 +30,6 @@ static struct option_list *take_tags(struct compile *c, const struct ast_prop_va
     return l && !prop_map(c, "tags", v, false, l) && !tags_check(c, l, 0) ? l : NULL;
 }
 
-/* They are the tables' as soon as the keyspace has several Regions (schema_has_client_timestamps);
- * there is no turning them off. */
-static int take_timestamps(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
-    struct option_list *l = option_list_new(c);
-    if (!l || prop_map(c, "client_side_timestamps", v, false, l)) return -1;
-    bool enabled = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
-                   !strcasecmp(l->items[0].value, "ENABLED");
-    if (!enabled) return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
-    change->client_timestamps = true;
-    return 0;
-}
-
 static const struct ast_prop *prop_of(const struct ast_props *p, const char *name) {
     for (uint32_t i = 0; i < p->n; i++)
         if (strcmp(p->props[i].name, name) == 0) return &p->props[i];
@@ -75,9 +47,17 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         if (!known && (!ours || c->schema->cassandra_mode))
             return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
     }
-    if ((timestamps && take_timestamps(c, timestamps->value, change)) ||
-        (replication && take_replication(c, replication->value, change)))
-        return -1;
+    if (timestamps) {
+        /* They are the tables' as soon as the keyspace has several Regions
+         * (schema_has_client_timestamps); there is no turning them off. */
+        struct option_list *l = option_list_new(c);
+        if (!l || prop_map(c, timestamps->name, timestamps->value, false, l)) return -1;
+        change->client_timestamps = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
+                                    !strcasecmp(l->items[0].value, "ENABLED");
+        if (!change->client_timestamps)
+            return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
+    }
+    if (replication && take_replication(c, replication->value, change)) return -1;
     if (!tags) return 0;
     const struct option_list *l = take_tags(c, tags->value);
     if (!l) return -1;
@@ -96,8 +76,7 @@ static int take_writes(struct compile *c, const struct ast_props *p, struct cata
     return 0;
 }
 
-/* The catalogue reports whether the keyspace exists, and that error goes before faults of the other
- * properties. */
+/* The catalogue reports whether the keyspace exists, before faults of other properties. */
 static int take_rest(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     bool creates = change->op == CATALOG_CREATE_KEYSPACE;
@@ -119,7 +98,16 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     if (ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, k->name);
     if (ks && ks->is_system) return 0;
-    if (check_name(c, k->name) || take_first(c, &k->props, change)) return -1;
+    size_t n = strlen(k->name);
+    if (!ddl_is_word(k->name))
+        return err_invalid(c->err,
+            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")",
+            k->name);
+    if (n > KEYSPACE_NAME_LENGTH)
+        return err_invalid(c->err,
+                           "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")",
+                           KEYSPACE_NAME_LENGTH, n, k->name);
+    if (take_first(c, &k->props, change)) return -1;
     if (!prop_of(&k->props, "replication")) return err_invalid(c->err, "Missing mandatory option 'replication'");
     return take_rest(c, &k->props, change);
 }

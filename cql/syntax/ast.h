@@ -272,15 +272,8 @@ struct ast_create_table {
 };
 
 enum ast_alter_table_op {
-    ALTER_TABLE_ADD,
-    ALTER_TABLE_DROP,
-    ALTER_TABLE_ALTER_TYPE,
-    ALTER_TABLE_RENAME,
-    ALTER_TABLE_WITH,
-    ALTER_TABLE_ADD_TAGS,
-    ALTER_TABLE_DROP_TAGS,
-    ALTER_TABLE_DROP_COMPACT_STORAGE,
-    ALTER_TABLE_MASK,
+    ALTER_TABLE_ADD, ALTER_TABLE_DROP, ALTER_TABLE_ALTER_TYPE, ALTER_TABLE_RENAME, ALTER_TABLE_WITH,
+    ALTER_TABLE_ADD_TAGS, ALTER_TABLE_DROP_TAGS, ALTER_TABLE_DROP_COMPACT_STORAGE, ALTER_TABLE_MASK,
     ALTER_TABLE_DROP_MASK,
 };
 /* Table settings of other AWS services, which no CQL statement can name: one name each; value NULL
@@ -314,21 +307,9 @@ struct ast_drop { /* TABLE, TYPE, INDEX, VIEW: name and IF EXISTS */
 };
 
 enum ast_describe_kind {
-    DESCRIBE_CLUSTER,
-    DESCRIBE_SCHEMA,
-    DESCRIBE_KEYSPACES,
-    DESCRIBE_KEYSPACE,
-    DESCRIBE_TABLES,
-    DESCRIBE_TABLE,
-    DESCRIBE_INDEX,
-    DESCRIBE_VIEW,
-    DESCRIBE_TYPES,
-    DESCRIBE_TYPE,
-    DESCRIBE_FUNCTIONS,
-    DESCRIBE_FUNCTION,
-    DESCRIBE_AGGREGATES,
-    DESCRIBE_AGGREGATE,
-    DESCRIBE_GENERIC,
+    DESCRIBE_CLUSTER, DESCRIBE_SCHEMA, DESCRIBE_KEYSPACES, DESCRIBE_KEYSPACE, DESCRIBE_TABLES, DESCRIBE_TABLE,
+    DESCRIBE_INDEX, DESCRIBE_VIEW, DESCRIBE_TYPES, DESCRIBE_TYPE, DESCRIBE_FUNCTIONS, DESCRIBE_FUNCTION,
+    DESCRIBE_AGGREGATES, DESCRIBE_AGGREGATE, DESCRIBE_GENERIC,
 };
 struct ast_describe {
     enum ast_describe_kind kind;
@@ -377,11 +358,12 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MU
 /* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else.
  * text must outlive the tree. */
 struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
-/* The kind of statement that the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH;
- * STMT_KINDS: another. */
+/* The kind that the first word begins: SELECT to BATCH; STMT_KINDS: another. */
 enum stmt_kind cql_parse_kind(struct slice text);
 /* A value as errors quote it: every marker is a ?. */
 void ast_quote_expr(const struct ast_expr *x, struct buf *out);
+/* A selector as its result column is named: "system.token(k)", "writetime(v)", "count". */
+void ast_print_selector(const struct ast_expr *x, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);
@@ -391,7 +373,7 @@ const struct ast_name *ast_table(const struct ast_stmt *s);
 const struct ast_where *ast_where(const struct ast_stmt *s);
 const struct ast_conditions *ast_conditions(const struct ast_stmt *s);
 
-/* What the rows of stmt.def say. */
+/* Columns of stmt.def. */
 enum stmt_category { STMT_IS_QUERY, STMT_IS_DML, STMT_IS_DDL, STMT_IS_DCL, STMT_IS_OTHER };
 const char *stmt_words(enum stmt_kind kind);
 /* STMT_KINDS is of STMT_IS_OTHER. */

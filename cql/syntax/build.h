@@ -57,8 +57,7 @@ void *cqli_new(struct parse *p, size_t size);
 struct seq *cqli_seq(struct parse *p, size_t size);
 /* Returns s. */
 struct seq *cqli_push(struct parse *p, struct seq *s, const void *item);
-/* Appends to an array of a node that has no room for its capacity: it doubles at the powers of two.
- * Returns the array. */
+/* Appends to an array without a capacity: it doubles at powers of two. Returns the array. */
 void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const void *item);
 #define SEQ(p, type) cqli_seq((p), sizeof(type))
 
@@ -80,8 +79,7 @@ struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struc
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);
-/* ERR_INVALID with this text: Cassandra stops reading, and reports this instead of a fault noted
- * before. */
+/* ERR_INVALID: Cassandra stops reading, and reports this instead of a noted fault. */
 void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ERR_SYNTAX with this text. The first one stays. */
 void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -122,8 +122,7 @@ struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct
         bool is_time = !p->failed && !x->quoted &&
                        (!strcmp(x->name, "ttl") || !strcmp(x->name, "writetime") || !strcmp(x->name, "maxwritetime"));
         if (is_time) {
-            /* These take a column, or an element or a field of one; in Cassandra's grammar they take
-             * nothing else. */
+            /* In Cassandra's grammar these take a column, or an element or field of one. */
             const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
             while (of && (of->kind == EXPR_FIELD || of->kind == EXPR_ELEMENT || of->kind == EXPR_RANGE))
                 of = of->args[0];

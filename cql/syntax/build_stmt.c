@@ -154,16 +154,6 @@ void cqli_stmt_end(struct parse *p, struct ast_stmt *s) {
 
 /* ---- assignments ---- */
 
-/* A field of a column: names hold no zeros. */
-static struct slice field_key(struct parse *p, const struct ast_assignment *a) {
-    size_t n = strlen(a->column) + 1, m = strlen(a->field);
-    uint8_t *key = cqli_new(p, n + m);
-    if (p->failed) return (struct slice){0};
-    memcpy(key, a->column, n);
-    memcpy(key + n, a->field, m);
-    return slice_of(key, n + m);
-}
-
 struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
     if (p->failed) return s;
     if (!s->n) p->named = (struct name_tree){.arena = p->arena};
@@ -174,7 +164,11 @@ struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignm
      * the first one is enough. */
     bool contradicts = first ? a->op == ASSIGN_SET || all[*first].op == ASSIGN_SET
                              : is_named(p, &p->named, slice_str(a->column), s->n);
-    if (!contradicts && a->op == ASSIGN_FIELD) contradicts = is_named(p, &p->named, field_key(p, a), s->n);
+    if (!contradicts && a->op == ASSIGN_FIELD) {
+        const char *key = arena_printf(p->arena, "%s%c%s", a->column, 0, a->field); /* names hold no zeros */
+        struct slice named = slice_of(key ? key : cqli_nomem(p), strlen(a->column) + 1 + strlen(a->field));
+        contradicts = is_named(p, &p->named, named, s->n);
+    }
     if (contradicts) cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
     return cqli_push(p, s, a);
 }

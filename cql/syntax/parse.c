@@ -1,5 +1,4 @@
-/* cql_parse: what comes most by hand, all else as tokens into the generated parser, and what needs
- * a token of look-ahead. */
+/* cql_parse: frequent statements by hand (plain.c), all others by the generated parser. */
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
 

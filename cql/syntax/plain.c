@@ -59,25 +59,21 @@ static bool read_selectors(struct parse *p, struct seq *out) {
     return true;
 }
 
-static bool read_compare(struct parse *p, enum ast_op *out) {
-    switch (p->ahead.code) {
-    case T_EQ: *out = OP_EQ; break;
-    case T_LT: *out = OP_LT; break;
-    case T_LTE: *out = OP_LTE; break;
-    case T_GT: *out = OP_GT; break;
-    case T_GTE: *out = OP_GTE; break;
-    default: return false;
-    }
-    take(p);
-    return true;
-}
-
 static bool read_relations(struct parse *p, struct seq *out) {
     do {
         enum ast_op op;
         if (!at_name(p)) return false;
         struct seq *column = cqli_one_name(p, take_name(p));
-        struct ast_expr *value = read_compare(p, &op) ? read_value(p) : NULL;
+        switch (p->ahead.code) {
+        case T_EQ: op = OP_EQ; break;
+        case T_LT: op = OP_LT; break;
+        case T_LTE: op = OP_LTE; break;
+        case T_GT: op = OP_GT; break;
+        case T_GTE: op = OP_GTE; break;
+        default: return false;
+        }
+        take(p);
+        struct ast_expr *value = read_value(p);
         if (!value) return false;
         struct ast_relation *relation = cqli_relation(p, REL_COLUMN, column, op, value);
         cqli_push(p, out, &relation);

@@ -37,19 +37,6 @@ static struct slice shortened(struct slice s) {
     return s;
 }
 
-static void put_snippet(struct buf *out, struct slice text, struct slice offender) {
-    const uint8_t *start = snippet_start(text, offender.p), *end = offender.p + offender.n, *text_end = text.p + text.n;
-    size_t from = out->n;
-    while (text_end > end && text_end[-1] == '\n') text_end--;
-    buf_put_str(out, start == text.p ? " (" : " (...");
-    buf_put(out, start, (size_t)(offender.p - start));
-    buf_u8(out, '[');
-    buf_put_slice(out, shortened(offender));
-    buf_put_str(out, end == text_end ? "])" : "]...)");
-    for (size_t i = from; i < out->n; i++)
-        if (out->p[i] == '\n') out->p[i] = ' ';
-}
-
 void cqli_syntax_error(struct parse *p) {
     struct token t = p->offender;
     struct token_place at = token_place(p->text, t.text.p);
@@ -63,7 +50,19 @@ void cqli_syntax_error(struct parse *p) {
     buf_put_slice(&b, shortened(seen));
     buf_u8(&b, '\'');
     if (p->expected) buf_printf(&b, " expecting %s", p->expected);
-    if (t.code) put_snippet(&b, p->text, t.text);
+    if (t.code) {
+        const uint8_t *start = snippet_start(p->text, t.text.p), *end = t.text.p + t.text.n;
+        const uint8_t *text_end = p->text.p + p->text.n;
+        size_t from = b.n;
+        while (text_end > end && text_end[-1] == '\n') text_end--;
+        buf_put_str(&b, start == p->text.p ? " (" : " (...");
+        buf_put(&b, start, (size_t)(t.text.p - start));
+        buf_u8(&b, '[');
+        buf_put_slice(&b, shortened(t.text));
+        buf_put_str(&b, end == text_end ? "])" : "]...)");
+        for (size_t i = from; i < b.n; i++)
+            if (b.p[i] == '\n') b.p[i] = ' ';
+    }
     if (buf_failed(&b)) err_nomem(p->err);
     else err_set(p->err, ERR_SYNTAX, "%.*s", SLICE_FMT(buf_slice(&b)));
     buf_fini(&b);

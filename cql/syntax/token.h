@@ -34,8 +34,7 @@ bool token_word_is_free(struct slice word);
 /* How errors name a token: K_SELECT, '(' , IDENT, EOF. */
 const char *token_name(uint16_t code);
 
-/* The contents of a string or quoted name: without quotes, doubled quotes made single. Copied into
- * the arena only when needed. */
+/* The contents of a string or quoted name; copied into the arena only when needed. */
 struct slice token_unquote(struct arena *a, struct slice text) MUST_CHECK;
 
 struct token_place {

@@ -1,5 +1,4 @@
-/* Evaluates a plan with the values of one execution: partitions, tokens, clustering keys,
- * slices. */
+/* Evaluates a plan for one execution: partitions, tokens, clustering keys, slices. */
 #include "cql/where/restrictions.h"
 
 #include "cql/expr/term_sort.h"
@@ -232,8 +231,7 @@ int where_parts(const struct where_plan *w, struct evaluation *ev, const struct 
         struct eng_part *part = &(*parts)[*n];
         const struct value *values = keys->values + (size_t)order[i] * width;
         if (repeated[order[i]]) continue;
-        /* row_key_partition refuses an empty key; outside the range of tokens it is skipped
-         * instead. */
+        /* row_key_partition refuses an empty key, but outside the token range it is skipped. */
         if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue;
         if (row_key_partition(w->table, values, ev->arena, part, ev->err)) return -1;
         *n += !is_outside(part->token, from, to, wraps);
@@ -347,8 +345,7 @@ static struct eng_slice all_of(struct slice prefix) {
     return (struct eng_slice){.from = {.key = prefix, .after = false}, .to = {.key = prefix, .after = true}};
 }
 
-/* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when
- * inclusive). */
+/* Rows of the prefix whose column i is beyond the bound's value, or equal (inclusive). */
 static int beyond(struct evaluation *ev, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive,
                   struct eng_slice *out) {
     struct slice same, key;
@@ -360,8 +357,7 @@ static int beyond(struct evaluation *ev, const struct range_bound *b, struct sli
     return 0;
 }
 
-/* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for
- * bound->n. */
+/* Slices of a prefix on the right side of a bound, in table order; at most bound->n. */
 static int bound_slices(struct evaluation *ev, const struct range_bound *b, struct slice prefix, struct eng_slice *out,
                         uint32_t *n) {
     *n = 1;
@@ -379,8 +375,7 @@ static int bound_slices(struct evaluation *ev, const struct range_bound *b, stru
         else out[0].to = (struct eng_bound){.key = key, .after = b->inclusive};
         return 0;
     }
-    /* The slice of column i lies within the equals of column i - 1: before or after all slices
-     * found so far. */
+    /* The slice of column i lies within the equals of column i - 1: before or after all others. */
     uint32_t front = b->n, back = b->n;
     struct eng_slice *tmp = ARENA_ARRAY(ev->arena, 2 * (size_t)b->n + 1, struct eng_slice);
     if (!tmp) return err_nomem(ev->err);

@@ -17,8 +17,7 @@ enum where_purpose { WHERE_SELECT, WHERE_UPDATE, WHERE_DELETE };
 struct where_options {
     enum where_purpose purpose;
     bool allow_filtering; /* SELECT */
-    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns
-     * only */
+    /* SELECT: reads only static and partition key columns; UPDATE, DELETE: only static ones */
     bool only_statics;
     bool whole_rows;      /* DELETE without columns: the clustering key may be a prefix or a slice */
     bool conditional;     /* UPDATE, DELETE ... IF */
@@ -31,8 +30,7 @@ enum where_partitions {
 };
 enum where_rows {
     WHERE_ALL_ROWS, /* nothing on clustering columns that can seek */
-    /* every clustering column = or IN: whole keys (a table without clustering columns: the one
-     * empty key) */
+    /* every clustering column = or IN: whole keys (the one empty key without such columns) */
     WHERE_ROW_KEYS,
     WHERE_SLICES,   /* a prefix or a range */
 };
@@ -109,8 +107,7 @@ int where_row(const struct where_plan *w, struct evaluation *ev, bool partition_
 int where_tokens(const struct where_plan *w, struct evaluation *ev, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct evaluation *ev, struct row_key **keys, uint32_t *n) MUST_CHECK;
-/* Keyspaces splits a clustering key with IN into queries; in each, = and IN columns have one
- * value. */
+/* Keyspaces splits a key with IN into queries, in each of which every column has one value. */
 struct where_subquery {
     bool is_row; /* key is a whole clustering key */
     struct row_key key;
@@ -126,8 +123,7 @@ int where_subqueries(const struct where_plan *w, struct evaluation *ev, struct w
  * row can match. */
 int where_slices(const struct where_plan *w, struct evaluation *ev, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 
-/* Filters with their values of one execution. Call where_filters_bind only if n_filters is not
- * 0. */
+/* Filters with the values of one execution; for a plan whose n_filters is not 0. */
 struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct evaluation *ev) MUST_CHECK;
 /* Whether the row passes. The view must hold the columns of where_columns. */

@@ -1,5 +1,4 @@
-/* Compiles the relations of WHERE to a plan: which of them seek, which filter, which are
- * refused. */
+/* Compiles the relations of WHERE to a plan: some seek, some filter, some are refused. */
 #include "cql/where/restrictions.h"
 
 #include "cql/expr/selector.h"
@@ -246,7 +245,7 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
         return merge_refused(b, shown, "More than one restriction was found for the end bound on ", "");
     if (s->from.term) old->from = s->from;
     if (s->to.term) old->to = s->to;
-    /* Of bounds of different widths, that of one column counts as a tuple of one (where_bound.n). */
+    /* When bounds differ in width, that of one column counts as a tuple of one (where_bound.n). */
     if (old->tuple != s->tuple || s->n_columns > old->n_columns) old->tuple = true;
     if (s->n_columns > old->n_columns) {
         old->columns = s->columns;
@@ -255,8 +254,7 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     return 0;
 }
 
-/* Without filtering, clustering columns are restricted from the left and nothing follows a
- * range. */
+/* Without filtering, clustering columns are restricted from the left, a range last. */
 static int check_clustering_order(struct where_builder *b, const struct where_step *s) {
     const struct where_step *last = b->last_clustering;
     if (!last || b->o->allow_filtering || b->o->virtual_table) return 0;

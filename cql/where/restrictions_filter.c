@@ -25,8 +25,7 @@ static int refuse_null(struct evaluation *ev, const struct schema_column *c, str
     return err_invalid(ev->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
 }
 
-/* For IN on a column that is no key, Cassandra reads the values up to the first null and skips
- * unset ones. */
+/* For IN on no key column Cassandra stops at the first null and skips unset values. */
 static bool takes_nulls(const struct where_step *s) {
     const struct schema_column *c = s->columns[0];
     return s->kind == STEP_IN && !s->tuple && !schema_column_is_key(c);
@@ -50,6 +49,19 @@ static int split(struct evaluation *ev, const struct where_step *s, bool tuple, 
 static int bind_values(struct evaluation *ev, struct bound_filter *f) {
     const struct where_step *s = f->step;
     bool in = s->kind == STEP_IN;
+    if (s->kind == STEP_ELEMENT) { /* m[key] = value */
+        f->n_values = 1;
+        f->values = ARENA_ARRAY(ev->arena, 2, struct value);
+        if (!f->values) return err_nomem(ev->err);
+        for (int i = 0; i < 2; i++) {
+            if (term_eval(i ? s->term : s->element, ev, &f->values[i])) return -1;
+            if (value_is_null(f->values[i]))
+                return err_invalid(ev->err, "Unsupported %s map %s for column %s",
+                                   value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
+                                   s->columns[0]->name);
+        }
+        return 0;
+    }
     if (in && s->list) {
         struct value list, item;
         struct cql_elems it;
@@ -85,22 +97,6 @@ static int bind_values(struct evaluation *ev, struct bound_filter *f) {
     return 0;
 }
 
-/* m[key] = value */
-static int bind_entry(struct evaluation *ev, struct bound_filter *f) {
-    const struct where_step *s = f->step;
-    f->n_values = 1;
-    f->values = ARENA_ARRAY(ev->arena, 2, struct value);
-    if (!f->values) return err_nomem(ev->err);
-    for (int i = 0; i < 2; i++) {
-        if (term_eval(i ? s->term : s->element, ev, &f->values[i])) return -1;
-        if (value_is_null(f->values[i]))
-            return err_invalid(ev->err, "Unsupported %s map %s for column %s",
-                               value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
-                               s->columns[0]->name);
-    }
-    return 0;
-}
-
 static int bind_bound(struct evaluation *ev, const struct where_step *s, const struct where_bound *b,
                       struct value **out) {
     if (!b->term) return 0;
@@ -123,7 +119,7 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct eval
             b->step = s;
             if (s->kind == STEP_RANGE) {
                 if (bind_bound(ev, s, &s->from, &b->from) || bind_bound(ev, s, &s->to, &b->to)) return NULL;
-            } else if (s->kind == STEP_ELEMENT ? bind_entry(ev, b) : bind_values(ev, b)) {
+            } else if (bind_values(ev, b)) {
                 return NULL;
             }
         }
@@ -131,8 +127,7 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct eval
     return f;
 }
 
-/* Compares the row's values of n columns with n others: -1, 0, 1; NO_ORDER when a column is
- * null. */
+/* Compares n columns of the row: -1, 0, 1; NO_ORDER when a column is null. */
 enum { NO_ORDER = 2 };
 
 static int compare(const struct where_step *s, const struct value *row, const struct value *with, uint32_t n) {

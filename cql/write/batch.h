@@ -1,11 +1,9 @@
-/* Many INSERT, UPDATE and DELETE statements as one: a BATCH request of the protocol, or BEGIN BATCH
- * ... APPLY BATCH. */
+/* Several statements as one: a BATCH request, or BEGIN BATCH ... APPLY BATCH. */
 #pragma once
 
 #include "cql/write/write.h"
 
-/* Checks that the items may stand in one batch, and writes them. They live until the request
- * ends. */
+/* Checks that the items may stand together, and writes them. They live with the request. */
 enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n);
 

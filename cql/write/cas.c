@@ -93,16 +93,12 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
 }
 
-static int check_elements(struct cas *c, const struct cas_row *row) {
-    for (uint32_t i = 0; i < row->n_conditions; i++)
-        if (condition_check_element(c->r, &row->conditions[i])) return -1;
-    return 0;
-}
-
 int cas_check_elements(struct cas *c) {
-    if (check_elements(c, &c->statics)) return -1;
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (check_elements(c, &c->rows[i])) return -1;
+    for (uint32_t i = 0; i <= c->n_rows; i++) {
+        const struct cas_row *row = i ? &c->rows[i - 1] : &c->statics;
+        for (uint32_t k = 0; k < row->n_conditions; k++)
+            if (condition_check_element(c->r, &row->conditions[k])) return -1;
+    }
     return 0;
 }
 
@@ -192,12 +188,6 @@ static int holds(struct cas *c, const struct cas_row *row) {
     return 1;
 }
 
-/* The first false condition decides; the other rows are only marked because they are charged. */
-static void mark_false(struct cas *c, struct cas_row *row) {
-    row->is_false = holds(c, row) == 0;
-    err_clear(c->r->err);
-}
-
 int cas_check(struct cas *c, const struct eng_part *part) {
     assert(locked_holds(c->r, part));
     c->part = part;
@@ -207,8 +197,12 @@ int cas_check(struct cas *c, const struct eng_part *part) {
     rc = holds(c, &c->statics);
     for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);
     if (rc) return rc;
-    mark_false(c, &c->statics);
-    for (uint32_t i = 0; i < c->n_rows; i++) mark_false(c, &c->rows[i]);
+    /* The first false condition decides; the other rows are only marked because they are charged. */
+    for (uint32_t i = 0; i <= c->n_rows; i++) {
+        struct cas_row *row = i ? &c->rows[i - 1] : &c->statics;
+        row->is_false = holds(c, row) == 0;
+        err_clear(c->r->err);
+    }
     return 0;
 }
 

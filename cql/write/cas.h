@@ -41,8 +41,7 @@ struct cas {
 };
 
 int cas_init(struct cas *c, struct cql_run *r, const struct schema_table *t, bool batch) MUST_CHECK;
-/* Takes and binds the conditions of a write, which has at most one row; the request's values are
- * that statement's. */
+/* Binds the conditions of a write to at most one row; the request's values are its. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* Checks the index or key of each condition: Cassandra reports these after all other faults. */
 int cas_check_elements(struct cas *c) MUST_CHECK;

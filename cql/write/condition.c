@@ -1,7 +1,9 @@
 #include "cql/write/condition.h"
 
 #include "cql/row/cell_form.h"
-#include "cql/write/modify.h"
+#include "cql/request/request.h"
+#include "cql/where/restrictions.h"
+#include "cql/write/multicell.h"
 
 enum condition_access { WHOLE, ELEMENT, FIELD };
 
@@ -21,6 +23,11 @@ const struct schema_column *condition_column(const struct condition *c) { return
 
 /* ---- compiling ---- */
 
+const char *condition_part_name(struct compile *c, const char *fmt, const char *column) {
+    char *s = arena_printf(c->arena, fmt, column);
+    return s ? s : err_null(err_nomem(c->err));
+}
+
 /* Sets the access, the type compared and the name that bind markers get. */
 static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel,
                            struct condition *out, const char **name) {
@@ -30,9 +37,9 @@ static int compile_element(struct compile *c, const struct schema_table *t, cons
     if (col->type->id == CQL_SET)
         return err_invalid(c->err, "Invalid element access syntax for set column %s", col->name);
     bool map = col->type->id == CQL_MAP;
-    struct receiver key = receiver_of(t, modify_part_name(c, map ? "key(%s)" : "idx(%s)", col->name),
+    struct receiver key = receiver_of(t, condition_part_name(c, map ? "key(%s)" : "idx(%s)", col->name),
                                       map ? col->type->args[0] : cql_type_scalar(CQL_INT));
-    *name = modify_part_name(c, "value(%s)", col->name);
+    *name = condition_part_name(c, "value(%s)", col->name);
     if (!key.name || !*name) return -1;
     out->access = ELEMENT;
     out->type = col->type->args[map ? 1 : 0];
@@ -53,18 +60,6 @@ static int compile_field(struct compile *c, const struct ast_relation *rel, stru
     return *name ? 0 : err_nomem(c->err);
 }
 
-static int compile_contains(struct compile *c, struct condition *out, const char **name) {
-    const struct schema_column *col = out->column;
-    bool key = out->op == OP_CONTAINS_KEY;
-    if (!cql_type_is_collection(col->type))
-        return err_invalid(c->err, "Cannot use %s on non-collection column %s", ast_op_text(out->op), col->name);
-    if (key && col->type->id != CQL_MAP)
-        return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
-    out->type = col->type->args[col->type->id == CQL_MAP && !key ? 1 : 0];
-    *name = modify_part_name(c, key ? "key(%s)" : "value(%s)", col->name);
-    return *name ? 0 : -1;
-}
-
 static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to,
                           struct condition *out) {
     out->n_values = rel->op == OP_IN && rel->in_list ? rel->n_values : 1;
@@ -83,7 +78,7 @@ static int compile_values(struct compile *c, const struct ast_relation *rel, con
         arg[0] = to->type;
         *list = (struct cql_type){.id = CQL_LIST, .n_args = 1, .args = arg};
         one.type = list;
-        one.name = modify_part_name(c, "in(%s)", to->name);
+        one.name = condition_part_name(c, "in(%s)", to->name);
         if (!one.name) return -1;
         out->in_marker = true;
     }
@@ -108,7 +103,15 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
     out->type = out->column->type;
     if (rel->element && compile_element(c, t, rel, out, &name)) return NULL;
     if (rel->field && compile_field(c, rel, out, &name)) return NULL;
-    if ((rel->op == OP_CONTAINS || rel->op == OP_CONTAINS_KEY) && compile_contains(c, out, &name)) return NULL;
+    if (rel->op == OP_CONTAINS || rel->op == OP_CONTAINS_KEY) {
+        bool key = rel->op == OP_CONTAINS_KEY, map = out->column->type->id == CQL_MAP;
+        if (!cql_type_is_collection(out->column->type) || (key && !map))
+            return err_null(err_invalid(c->err, "Cannot use %s on non-%s column %s", ast_op_text(rel->op),
+                                        cql_type_is_collection(out->column->type) ? "map" : "collection",
+                                        out->column->name));
+        out->type = out->column->type->args[map && !key ? 1 : 0];
+        if (!(name = condition_part_name(c, key ? "key(%s)" : "value(%s)", out->column->name))) return NULL;
+    }
     bool range = rel->op == OP_LT || rel->op == OP_LTE || rel->op == OP_GT || rel->op == OP_GTE;
     if (range && out->type->id == CQL_DURATION)
         return err_null(err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations",

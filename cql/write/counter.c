@@ -102,20 +102,17 @@ static int settle_partition(struct cql_run *r, struct mutations *m, struct mutat
     return 0;
 }
 
-/* Increments and deletions of a write have one timestamp, so that a deletion wins. */
-static void order(const struct mutation *m, int64_t newest) {
-    for (struct change *c = m->first; c; c = c->next) {
-        if (c->row.del_ts != ENG_NO_TS) c->row.del_ts = eng_ts_above(c->row.del_ts, newest);
-        for (uint32_t i = 0; i < c->row.n_cells; i++) c->row.cells[i].ts = eng_ts_above(c->row.cells[i].ts, newest);
-    }
-}
-
 int counter_settle(struct cql_run *r, struct mutations *m, int64_t now) {
     int64_t newest = ENG_NO_TS;
     for (uint32_t i = 0; i < m->n; i++) {
         int rc = settle_partition(r, m, &m->list[i], now, &newest);
         if (rc) return rc;
     }
-    for (uint32_t i = 0; i < m->n; i++) order(&m->list[i], newest);
+    /* Increments and deletions of a write have one timestamp, so that a deletion wins. */
+    for (uint32_t i = 0; i < m->n; i++)
+        for (struct change *c = m->list[i].first; c; c = c->next) {
+            if (c->row.del_ts != ENG_NO_TS) c->row.del_ts = eng_ts_above(c->row.del_ts, newest);
+            for (uint32_t k = 0; k < c->row.n_cells; k++) c->row.cells[k].ts = eng_ts_above(c->row.cells[k].ts, newest);
+        }
     return 0;
 }

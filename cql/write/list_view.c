@@ -1,7 +1,6 @@
 #include "cql/write/list_view.h"
 
-/* Elements that the operations of one statement may move: inserting or removing an element moves
- * those behind it. */
+/* Inserting or removing a list element moves those behind it; the limit of one statement. */
 enum { MOVED_MAX = 1 << 24 };
 
 int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n,

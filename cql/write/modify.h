@@ -51,8 +51,7 @@ struct modify_plan {
     bool counter;     /* of a counter table */
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     uint16_t regions;             /* of the keyspace */
-    /* keyspaces mode, a table without client-side timestamps: what the driver sends as its own time
-     * is not used */
+    /* keyspaces mode, no client-side timestamps: the driver's own time is not used */
     bool server_times;
     uint32_t n_conditions;
     struct condition **conditions;
@@ -65,8 +64,7 @@ struct modify_plan {
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
-    /* to size rows of the table; NULL: the statement writes the whole row, so the stored one is not
-     * sized */
+    /* to size rows; NULL: the statement writes the whole row, so the stored one is not read */
     const struct row_view_layout *by_cells;
 };
 
@@ -105,8 +103,6 @@ static inline bool modify_writes_rows(const struct modify_plan *p) {
     return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops);
 }
 
-/* The name of a part of a column, such as key(c), in the statement's arena. NULL: no memory. */
-const char *modify_part_name(struct compile *c, const char *fmt, const char *column) MUST_CHECK;
 /* modify_compile.c: a statement_ops.compile for each kind. */
 int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
 int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
@@ -124,8 +120,7 @@ struct modify_times {
 
 /* Checks that the value bound as timestamp is one. */
 int modify_check_timestamp(struct cql_run *r, const struct modify_plan *p) MUST_CHECK;
-/* Refuses USING TIMESTAMP and TTL on counters. Cassandra checks this after it compiled the whole
- * statement or batch. */
+/* Refuses USING TIMESTAMP and TTL on counters: after the whole statement or batch compiled. */
 int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, in Cassandra's order. The request's
  * values are those of the statement while they run. */
@@ -140,8 +135,7 @@ int modify_timestamp(struct cql_run *r, const struct term *t, int64_t *out) MUST
  * one row. */
 void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 
-/* Whether a statement with these values replaces the whole row and static row: it can then be sized
- * without reading them. */
+/* Whether it replaces the whole row and static row, so that it is sized without reading them. */
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
 /* Values by ordinal of the table's columns. */

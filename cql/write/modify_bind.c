@@ -1,5 +1,4 @@
-/* One execution of a write: its attributes, partitions and rows, evaluated from the request's
- * values. */
+/* One execution of a write: attributes, partitions and rows from the request's values. */
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
 #include "cql/row/row_key.h"
@@ -8,8 +7,7 @@ enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values,
                      uint32_t n_values) {
-    /* An UPDATE leaves the row's marker as it is, which may have a TTL of its own; the current size
-     * model counts that. */
+    /* An UPDATE leaves the row's marker, whose TTL the current size model counts. */
     bool keeps_ttl = p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
     if (!p->whole || keeps_ttl) return false;
     for (uint32_t i = 0; i < n_values; i++)

@@ -1,5 +1,4 @@
-/* From a bound write to changes of mutations: cells of every row it touches, and what that
- * costs. */
+/* From a bound write to changes of mutations: the cells of its rows, and their cost. */
 #include <assert.h>
 
 #include "cql/expr/function.h"

@@ -13,11 +13,6 @@ struct builder {
     struct modify_plan *plan;
 };
 
-const char *modify_part_name(struct compile *c, const char *fmt, const char *column) {
-    char *s = arena_printf(c->arena, fmt, column);
-    return s ? s : err_null(err_nomem(c->err));
-}
-
 static const struct schema_column *find_column(struct builder *b, const char *name) {
     const struct schema_column *col = schema_column_find(b->table, name);
     if (!col)
@@ -162,25 +157,6 @@ static int check_virtual(struct builder *b) {
 
 /* ---- INSERT ---- */
 
-/* Compiles one column's value if it is a key column (of_key) or none (!of_key). Key columns are
- * compiled after the others. */
-static int insert_column(struct builder *b, const char *name, const struct ast_expr *value, bool of_key) {
-    const struct schema_column *col = find_column(b, name);
-    if (!col) return -1;
-    if (schema_column_is_key(col) != of_key) return 0;
-    struct receiver to = receiver_of(b->table, col->name, col->type);
-    const struct term *t = term_compile(b->c, value, &to);
-    if (!t) return -1;
-    if (schema_column_is_key(col)) {
-        b->plan->keys[col->ordinal] = t;
-        return 0;
-    }
-    struct modify_op *op = new_op(b, MODIFY_SET, col);
-    op->value = t;
-    op->value_type = col->type;
-    return 0;
-}
-
 static int missing_keys(struct builder *b, const char *what, uint32_t first, uint32_t n) {
     struct buf names;
     buf_init(&names, 4096);
@@ -216,9 +192,22 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
     }
     b->plan->keys = ARENA_ARRAY(b->c->arena, b->table->n_columns, const struct term *);
     if (!b->plan->keys) return err_nomem(e);
-    for (uint32_t i = 0; i < 2 * ast->n_columns; i++) {
+    for (uint32_t i = 0; i < 2 * ast->n_columns; i++) { /* key columns are compiled after the others */
         uint32_t at = i % ast->n_columns;
-        if (insert_column(b, ast->columns[at], ast->values[at], i >= ast->n_columns)) return -1;
+        const struct schema_column *col = find_column(b, ast->columns[at]);
+        if (!col) return -1;
+        bool is_key = schema_column_is_key(col);
+        if (is_key != (i >= ast->n_columns)) continue;
+        struct receiver to = receiver_of(b->table, col->name, col->type);
+        const struct term *value = term_compile(b->c, ast->values[at], &to);
+        if (!value) return -1;
+        if (is_key) {
+            b->plan->keys[col->ordinal] = value;
+            continue;
+        }
+        struct modify_op *op = new_op(b, MODIFY_SET, col);
+        op->value = value;
+        op->value_type = col->type;
     }
     const struct schema_table *t = b->table;
     struct modify_plan *p = b->plan;
@@ -329,7 +318,7 @@ static int refuse_operation(struct builder *b, const struct ast_assignment *a, c
 }
 
 static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
-    const char *column = modify_part_name(b->c, "%s column", what);
+    const char *column = condition_part_name(b->c, "%s column", what);
     return column ? refuse_operation(b, a, column) : -1;
 }
 
@@ -343,7 +332,7 @@ static int set_value(struct builder *b, struct modify_op *op, const struct ast_e
 
 static int set_element(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *fmt,
                        const struct cql_type *type) {
-    struct receiver to = receiver_of(b->table, modify_part_name(b->c, fmt, op->column->name), type);
+    struct receiver to = receiver_of(b->table, condition_part_name(b->c, fmt, op->column->name), type);
     op->element = to.name ? term_compile(b->c, x, &to) : NULL;
     return op->element ? 0 : -1;
 }
@@ -430,7 +419,7 @@ static int update_assignment(struct builder *b, const struct ast_assignment *a) 
         struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
         if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT)))
             return -1;
-        return set_value(b, op, a->value, modify_part_name(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
+        return set_value(b, op, a->value, condition_part_name(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
     }
     case ASSIGN_FIELD: {
         uint16_t field;
@@ -462,18 +451,6 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
 
 /* ---- DELETE ---- */
 
-static int delete_element(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
-    const struct cql_type *t = col->type;
-    if (!cql_type_is_collection(t))
-        return err_invalid(b->c->err, "Invalid deletion operation for non collection column %s", col->name);
-    if (!cql_type_is_multicell(t))
-        return err_invalid(b->c->err, "Invalid deletion operation for frozen collection column %s", col->name);
-    bool list = t->id == CQL_LIST;
-    struct modify_op *op = new_op(b, list ? MODIFY_LIST_DELETE : MODIFY_DISCARD, col);
-    const char *fmt = list ? "idx(%s)" : t->id == CQL_MAP ? "key(%s)" : "value(%s)";
-    return set_element(b, op, d->element, fmt, list ? cql_type_scalar(CQL_INT) : t->args[0]);
-}
-
 int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_delete *ast = &stmt->delete_;
     struct builder b;
@@ -487,8 +464,15 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
         if (schema_column_is_key(col))
             return err_invalid(c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)",
                                col->name);
+        const struct cql_type *t = col->type;
         if (d->element) {
-            if (delete_element(&b, d, col)) return -1;
+            bool list = t->id == CQL_LIST;
+            if (!cql_type_is_collection(t) || !cql_type_is_multicell(t))
+                return err_invalid(c->err, "Invalid deletion operation for %s collection column %s",
+                                   cql_type_is_collection(t) ? "frozen" : "non", col->name);
+            struct modify_op *op = new_op(&b, list ? MODIFY_LIST_DELETE : MODIFY_DISCARD, col);
+            const char *fmt = list ? "idx(%s)" : t->id == CQL_MAP ? "key(%s)" : "value(%s)";
+            if (set_element(&b, op, d->element, fmt, list ? cql_type_scalar(CQL_INT) : t->args[0])) return -1;
         } else if (d->field) {
             uint16_t field;
             if (col->type->id != CQL_UDT)

@@ -74,8 +74,7 @@ static int check_object(struct cql_run *r, struct slice text, struct slice *obje
     return not_a_map(r, text, why);
 }
 
-/* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is
- * lower-cased. */
+/* A member's name: "Name" in quotes of its own keeps its capitals, else is lower-cased. */
 static const char *column_name(struct cql_run *r, struct slice json) {
     struct buf b;
     buf_init(&b, json.n + 1);

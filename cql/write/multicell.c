@@ -77,20 +77,6 @@ static int key_path(struct cell_writer *w, const struct cql_type *t, struct slic
     return path->p ? 0 : err_nomem(w->err);
 }
 
-/* The path of a list's element is a version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2]
- * [variant and clock sequence 2][node 6]. Ticks (since 1970) are unique in the process and follow
- * the wall clock, so the rest may be fixed. */
-static int list_path(struct cell_writer *w, int64_t ticks, struct slice *path) {
-    uint8_t uuid[UUID_BYTES];
-    bool exact = true;
-    uint64_t t = (uint64_t)(ticks + TICKS_1582_TO_1970);
-    store_u32(uuid, (uint32_t)t);
-    store_u16(uuid + 4, (uint16_t)(t >> 32));
-    store_u16(uuid + 6, (uint16_t)(0x1000 | (t >> 48 & 0x0fff)));
-    store_u64(uuid + 8, UINT64_C(0x8000010000000000));
-    return key_path(w, cql_type_scalar(CQL_TIMEUUID), slice_of(uuid, sizeof uuid), path, &exact);
-}
-
 /* ---- elements ---- */
 
 static int null_element(struct err *e) { return err_invalid(e, "null is not supported inside collections"); }
@@ -109,9 +95,21 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
         w->unsorted = true;
     }
     for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
+        /* The path of an element is a version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2]
+         * [variant and clock sequence 2][node 6]. Ticks (since 1970) are unique in the process and
+         * follow the wall clock, so the rest may be fixed. */
+        uint8_t uuid[UUID_BYTES];
+        uint64_t ticks = (uint64_t)(first + i + TICKS_1582_TO_1970);
         struct slice path;
+        bool exact = true;
         if (value_is_null(item)) return null_element(w->err);
-        if (list_path(w, first + i, &path) || put_live(w, c, path, value_slice(item))) return -1;
+        store_u32(uuid, (uint32_t)ticks);
+        store_u16(uuid + 4, (uint16_t)(ticks >> 32));
+        store_u16(uuid + 6, (uint16_t)(0x1000 | (ticks >> 48 & 0x0fff)));
+        store_u64(uuid + 8, UINT64_C(0x8000010000000000));
+        if (key_path(w, cql_type_scalar(CQL_TIMEUUID), slice_of(uuid, sizeof uuid), &path, &exact) ||
+            put_live(w, c, path, value_slice(item)))
+            return -1;
     }
     return 0;
 }
@@ -163,18 +161,6 @@ static int field_path(struct cell_writer *w, uint16_t field, struct slice *path)
     return 0;
 }
 
-static int put_fields(struct cell_writer *w, const struct schema_column *c, struct slice v) {
-    struct cql_elems it;
-    struct value item;
-    if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
-    for (uint16_t i = 0; i < c->type->n_args && cql_elems_next(&it, &item); i++) {
-        struct slice path;
-        if (value_is_null(item)) continue;
-        if (field_path(w, i, &path) || put_live(w, c, path, value_slice(item))) return -1;
-    }
-    return 0;
-}
-
 /* ---- operations ---- */
 
 int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
@@ -183,7 +169,16 @@ int cells_set(struct cell_writer *w, const struct schema_column *c, struct value
         return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
     if (put_complex_deletion(w, c, w->overwrite_ts)) return -1;
     if (value_is_null(v)) return 0;
-    return c->type->id == CQL_UDT ? put_fields(w, c, value_slice(v)) : put_elements(w, c, value_slice(v));
+    if (c->type->id != CQL_UDT) return put_elements(w, c, value_slice(v));
+    struct cql_elems it;
+    struct value item;
+    if (cql_elems_open(c->type, value_slice(v), &it)) return bad_collection(w->err);
+    for (uint16_t i = 0; i < c->type->n_args && cql_elems_next(&it, &item); i++) {
+        struct slice path;
+        if (value_is_null(item)) continue;
+        if (field_path(w, i, &path) || put_live(w, c, path, value_slice(item))) return -1;
+    }
+    return 0;
 }
 
 int cells_delete(struct cell_writer *w, const struct schema_column *c) {
@@ -256,8 +251,7 @@ int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct 
                    const struct eng_row *current) {
     if (value_is_null(v)) return 0;
     if (c->type->id == CQL_LIST) return subtract_from_list(w, c, value_slice(v), current);
-    /* Both a set and what is taken from a map are serialised as [int n] and n times [int
-     * length][bytes]. */
+    /* A set, and what is taken from a map, are [int n] and n times [int length][bytes]. */
     const struct cql_type set = {.id = CQL_SET, .n_args = 1, .args = c->type->args};
     struct cql_elems it;
     struct value item;

@@ -33,8 +33,7 @@ struct mutation_read {
     const struct eng_row *row; /* NULL: not there */
 };
 
-/* M1: all statements on a table that are written together were compiled for one version of it:
- * table. */
+/* M1: statements on a table that are written together are compiled for one version of it. */
 struct mutation {
     const struct schema_table *table;
     struct eng_part part;

@@ -12,8 +12,7 @@
 
 enum {
     CHUNK = 960,             /* bytes; malloc serves it from its caches, and most rows need no more */
-    /* Steps and bytes between two checks of the request's deadline: other writers of the partition
-     * wait meanwhile. */
+    /* Steps and bytes between checks of the deadline: other writers of the partition wait. */
     PART_STEPS = 256,
     PART_BYTES = 1 << 20,
     MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
@@ -221,8 +220,7 @@ static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
     arena_reset(&f->rows);
     f->stands = false;
     f->n_laid = 0;
-    /* The first change hides the stored row. Its deletions stay, and count with client
-     * timestamps. */
+    /* The first change hides the stored row, but its deletions count with client timestamps. */
     bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
     if (!bare && load(f, address)) return -1;
     for (uint32_t i = 0; i < n; i++) {
@@ -235,19 +233,6 @@ static int walk(struct row_sizing *f, const struct touch *t, uint32_t n) {
     return 0;
 }
 
-static bool is_touched(const struct row_sizing *f, enum eng_row_kind kind, struct slice ck) {
-    uint32_t from = 0, to = f->n_rows;
-    while (from < to) {
-        uint32_t middle = from + (to - from) / 2;
-        const struct eng_row *row = &f->rows_touched[middle].change->row;
-        int c = row->kind != kind ? (row->kind < kind ? -1 : 1) : slice_cmp(row->ck, ck);
-        if (c == 0) return true;
-        if (c < 0) from = middle + 1;
-        else to = middle;
-    }
-    return false;
-}
-
 /* Sizes one row under deletion i of a range or partition. 0: go on, 1: no more rows, -1. */
 static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     const struct change *deletion = f->sweeps[i].change;
@@ -257,7 +242,14 @@ static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     int rc = look_at(f, c);
     if (rc) return rc;
     struct eng_row *row = item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row;
-    if (is_touched(f, row->kind, row->ck)) return 0; /* sweep_state sized it */
+    for (uint32_t from = 0, to = f->n_rows; from < to;) {
+        uint32_t middle = from + (to - from) / 2;
+        const struct eng_row *touched = &f->rows_touched[middle].change->row;
+        int order = touched->kind != row->kind ? (touched->kind < row->kind ? -1 : 1) : slice_cmp(touched->ck, row->ck);
+        if (order == 0) return 0; /* sweep_state sized it */
+        if (order < 0) from = middle + 1;
+        else to = middle;
+    }
     /* The first deletion that covers the row removes it or a part of it. */
     for (uint32_t k = 0; k < i; k++) {
         const struct change *earlier = f->sweeps[k].change;
@@ -270,8 +262,7 @@ static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
 }
 
-/* The scan skips rows that are deleted already. It pauses regularly to have the deadline
- * checked. */
+/* The scan skips deleted rows, and pauses to have the deadline checked. */
 static int sweep_items(struct row_sizing *f, uint32_t i, struct eng_scan *scan) {
     struct eng_item item;
     int rc;

@@ -5,8 +5,7 @@
 #include "cql/request/db.h"
 
 enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
-/* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and the bytes it adds for a
- * partition. */
+/* Cassandra's batch_size_warn_threshold, batch_size_fail_threshold and bytes per partition. */
 enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
 
 /* Cassandra's max_mutation_size for one partition; and a limit for all together, which Cassandra
@@ -27,11 +26,13 @@ int check_write_size(struct cql_run *r, const struct mutations *m) {
     return sum > WRITE_MAX ? oversized(r, &m->list[0], sum, WRITE_MAX) : 0;
 }
 
-/* The tables of the batch, each once: "ks.t, ks.u". */
-static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MAX]) {
+int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+    /* Keyspaces has limits of its own: write_rules.h */
+    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
+    if (m->n <= 1) return 0;
+    char names[TABLE_NAMES_MAX] = ""; /* each table once: "ks.t, ks.u" */
     size_t used = 0;
     uint32_t n_tables = 0;
-    names[0] = '\0';
     for (uint32_t i = 0; i < m->n; i++) {
         const struct schema_table *t = m->list[i].table;
         if (i && m->list[i - 1].table == t) continue;
@@ -41,15 +42,6 @@ static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MA
         if (len > 0 && used + (size_t)len < TABLE_NAMES_MAX) used += (size_t)len;
         else names[used] = '\0';
     }
-    return n_tables;
-}
-
-int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
-    /* Keyspaces has limits of its own: write_rules.h */
-    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0;
-    if (m->n <= 1) return 0;
-    char names[TABLE_NAMES_MAX];
-    uint32_t n_tables = table_names(m, names);
     uint64_t size = (uint64_t)m->n * DATA_PARTITION;
     for (uint32_t i = 0; i < m->n; i++) size += m->list[i].data_bytes;
     if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");

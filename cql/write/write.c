@@ -159,18 +159,6 @@ static int check_level(const struct write *w) {
 
 /* ---- deciding ---- */
 
-/* Charges a refused write: each row for which a condition was false, once. */
-static int refuse(struct write *w) {
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct eng_row *row, *statics;
-        if (!w->writes[i].plan->conditional) continue;
-        int rc = cas_refused(w->cas[i], &w->writes[i], &row, &statics);
-        if (rc < 0) return rc;
-        if (rc && modify_cost_failed(&w->writes[i], w->cas[i]->part, row, statics)) return -1;
-    }
-    return 0;
-}
-
 static int find_newest(struct write *w, int64_t *newest) {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < w->n; i++) {
@@ -195,7 +183,16 @@ static int decide(struct write *w, int64_t *newest) {
         held = held && rc;
     }
     if (w->n_cas == 1 ? cas_answer(w->each_cas[0], held) : cas_answer_alone(w->each_cas[0], held)) return -1;
-    int rc = held ? find_newest(w, newest) : refuse(w);
+    int rc = held ? find_newest(w, newest) : 0;
+    /* Charges a refused write: each row for which a condition was false, once. */
+    for (uint32_t i = 0; !held && i < w->n; i++) {
+        const struct eng_row *row, *statics;
+        if (!w->writes[i].plan->conditional) continue;
+        rc = cas_refused(w->cas[i], &w->writes[i], &row, &statics);
+        if (rc < 0) return rc;
+        if (rc && modify_cost_failed(&w->writes[i], w->cas[i]->part, row, statics)) return -1;
+        rc = 0;
+    }
     return rc ? rc : held;
 }
 
@@ -279,8 +276,7 @@ static enum cql_outcome apply(struct cql_run *r) {
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->answer.commit_seq, r->err);
     if (w->locked && !r->blocking && !rc && !eng_batch_empty(b)) {
-        /* On a loop the batch keeps the lock until it is committed with all other writes of the
-         * wake-up. */
+        /* On a loop the batch keeps the lock until all writes of the wake-up are committed. */
         const struct mutation *m = &w->m.list[0];
         for (const struct change *c = m->first; c; c = c->next) eng_batch_wrote(b, &m->part, c->row.kind, c->row.ck);
         r->running_fini = NULL;
@@ -326,24 +322,6 @@ static enum cql_outcome give_up(struct cql_run *r, int rc) {
     return CQL_OFFLOAD;
 }
 
-static enum cql_outcome plan_locked(struct write *w) {
-    struct cql_run *r = w->r;
-    int64_t newest = ENG_NO_TS;
-    int go = decide(w, &newest);
-    if (go < 0) return give_up(r, go);
-    if (go == 0) {
-        r->apply = wait_for_reason;
-        return CQL_COMMIT;
-    }
-    /* The order of conditional writes and of counts is that of the lock. */
-    int64_t ts = eng_ts_above(eng_write_us(r->db->options.eng, r->now_us), newest);
-    for (uint32_t i = 0; i < w->n; i++) modify_order(&w->writes[i], w->conditional, ts);
-    int rc = change_all(w);
-    if (rc) return give_up(r, rc);
-    r->apply = apply;
-    return CQL_COMMIT;
-}
-
 static const char *write_type(const struct write *w) {
     if (w->conditional) return "CAS";
     if (w->counters) return "COUNTER";
@@ -380,9 +358,18 @@ static enum cql_outcome run(struct write *w) {
         if (got == 1) r->running_fini = give_lock_back;
     }
     if (r->blocking && lock(w)) return CQL_FAILED;
-    enum cql_outcome outcome = plan_locked(w);
+    int64_t newest = ENG_NO_TS;
+    int rc = decide(w, &newest);
+    if (rc == 0) r->apply = wait_for_reason;
+    if (rc == 1) {
+        /* The order of conditional writes and of counts is that of the lock. */
+        int64_t ts = eng_ts_above(eng_write_us(r->db->options.eng, r->now_us), newest);
+        for (uint32_t i = 0; i < w->n; i++) modify_order(&w->writes[i], w->conditional, ts);
+        rc = change_all(w);
+        if (rc == 0) r->apply = apply;
+    }
     if (r->apply != apply) release(r);
-    return outcome;
+    return rc ? give_up(r, rc) : CQL_COMMIT;
 }
 
 enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,

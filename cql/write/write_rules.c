@@ -88,8 +88,7 @@ int write_rules_rows(struct cql_run *r, const struct write_item *items, const st
 
 /* ---- values ---- */
 
-/* Whether the absolute value of v, in two's complement, is above 10 to the power
- * QUOTA_VARINT_DIGITS. */
+/* Whether v, in two's complement, is beyond 10 to the power QUOTA_VARINT_DIGITS. */
 static bool is_beyond_varint(struct slice v) {
     __int128 number = v.n && v.p[0] & 0x80 ? -1 : 0, most = 1;
     size_t from = 0;
@@ -124,19 +123,6 @@ static int check_term(const struct modify_write *w, const struct cql_type *t, co
     struct value v;
     if (!term || !cql_type_contains(t, CQL_VARINT)) return 0;
     return term_eval(term, &w->r->eval, &v) ? -1 : check_value(w, t, v, k);
-}
-
-/* Checks the values that are written and the map keys they are written under, not those deleted. */
-static int check_varints(const struct modify_write *w, struct compat *k) {
-    for (uint32_t i = 0; i < w->plan->n_ops; i++) {
-        const struct modify_op *op = &w->plan->ops[i];
-        const struct cql_type *t = op->column->type;
-        if (op->kind >= MODIFY_DELETE || op->kind == MODIFY_SUBTRACT) continue;
-        if (w->json && check_value(w, t, w->json[op->column->ordinal], k)) return -1;
-        if (!w->json && op->kind == MODIFY_PUT && check_term(w, t->args[0], op->element, k)) return -1;
-        if (!w->json && op->kind != MODIFY_COUNT && check_term(w, op->value_type, op->value, k)) return -1;
-    }
-    return 0;
 }
 
 static int check_key_varints(const struct modify_write *w, const struct schema_column *columns, uint32_t n,
@@ -188,7 +174,16 @@ int write_rules_bound(const struct cql_statement *s, const struct modify_write *
         if (bytes <= QUOTA_PARTITION_KEY_BYTES) continue;
         if (compat_refuse(&k, REFUSE_PARTITION_KEY_BYTES, w->r->err, (int)bytes, QUOTA_PARTITION_KEY_BYTES)) return -1;
     }
-    if (check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
+    /* The values that are written and the map keys they are written under, not those deleted. */
+    for (uint32_t i = 0; i < w->plan->n_ops; i++) {
+        const struct modify_op *op = &w->plan->ops[i];
+        const struct cql_type *t = op->column->type;
+        if (op->kind >= MODIFY_DELETE || op->kind == MODIFY_SUBTRACT) continue;
+        if (w->json && check_value(w, t, w->json[op->column->ordinal], &k)) return -1;
+        if (!w->json && op->kind == MODIFY_PUT && check_term(w, t->args[0], op->element, &k)) return -1;
+        if (!w->json && op->kind != MODIFY_COUNT && check_term(w, op->value_type, op->value, &k)) return -1;
+    }
+    if (check_keys_varints(w, &k)) return -1;
     for (uint32_t i = 0; i < w->n_keys; i++) {
         size_t bytes = w->keys[i].bytes;
         if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) continue;

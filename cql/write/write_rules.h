@@ -12,8 +12,7 @@
 
 static inline bool write_rules_on(const struct cql_run *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
-/* Whether a conditional batch of that kind may span partitions and tables: only in keyspaces mode
- * with Keyspaces' rules on. */
+/* Whether conditional batches may span partitions and tables: by Keyspaces' rules only. */
 static inline bool write_rules_spans(const struct cql_run *r, enum ast_batch_kind kind) {
     return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
 }
