@@ -75,8 +75,6 @@ void cql_run_fini(struct cql_run *r) {
     drop_schema(r);
 }
 
-/* ---- values ---- */
-
 static int check_values(struct cql_run *r, const struct bind_specs *binds) {
     if (r->in->params.names) {
         /* By-name values take the places of their markers; of values of one name the first counts. */

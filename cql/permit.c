@@ -109,8 +109,6 @@ int cql_permit(struct cql_run *r, const struct cql_statement *s) {
     return 0;
 }
 
-/* ---- the creator's permissions ---- */
-
 int cql_permit_creator(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || !r->session->role) return 0;

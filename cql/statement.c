@@ -25,8 +25,6 @@ struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast)
     return s;
 }
 
-/* ---- statements that are parsed and not executed ---- */
-
 static int refused_compile(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     (void)out;
     return ddl_refuse(c, stmt_words(ast->kind));

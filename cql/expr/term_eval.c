@@ -280,8 +280,6 @@ int term_latch_all(const struct term *latches, const struct term_context *c, str
     return 0;
 }
 
-/* ---- aggregates ---- */
-
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) {
     struct value v = value_of("", 0); /* a row, where rows are counted */
     if (t->n_args && term_eval_in(t->args[0], c, &v)) return -1;

@@ -8,8 +8,6 @@ struct grant_plan {
     struct named_permissions permissions; /* when no role is granted */
 };
 
-/* ---- roles ---- */
-
 static int change_membership(struct principal *a, const struct grant_plan *p) {
     static const char is_member[] = "%s is a member of %s";
     const char *role = p->ast->granted_role, *member = p->ast->grantee;

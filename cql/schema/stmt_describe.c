@@ -21,8 +21,6 @@ struct answer {
     const struct schema *schema;
 };
 
-/* ---- compile ---- */
-
 static int compile_describe(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     static const char *const cluster[] = {"cluster", "partitioner", "snitch", "range_ownership"};
     static const char *const elements[] = {"keyspace_name", "type", "name", "create_statement"};

@@ -51,8 +51,6 @@ static int check(const struct traits *t, enum ast_batch_kind kind, bool timestam
     return 0;
 }
 
-/* ---- the statement ---- */
-
 static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_batch *ast = &stmt->batch;
     struct batch_plan *p = ARENA_NEW(c->arena, struct batch_plan);

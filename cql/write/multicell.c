@@ -64,8 +64,6 @@ static int put_complex_deletion(struct cell_writer *w, const struct schema_colum
     return 0;
 }
 
-/* ---- paths ---- */
-
 static int key_path(struct cell_writer *w, const struct cql_type *t, struct slice v, struct slice *path, bool *exact) {
     struct buf b;
     buf_init(&b, 0);

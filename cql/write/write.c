@@ -148,8 +148,6 @@ static int bind(struct write *w) {
     return mutations_open(&w->m, all, n);
 }
 
-/* ---- consistency levels ---- */
-
 static int check_level(const struct write *w) {
     const struct cql_statement *s = w->items[0].statement;
     if (w->conditional) return consistency_check(w->r, CONSISTENCY_CONDITION, s->table, &s->compat);
@@ -195,8 +193,6 @@ static int decide(struct write *w, int64_t *newest) {
     }
     return rc ? rc : held;
 }
-
-/* ---- changing ---- */
 
 /* 0, -1, ENG_INCOMPLETE. */
 static int change_all(struct write *w) {

@@ -155,8 +155,6 @@ static int check_keys_varints(const struct modify_write *w, struct compat *k) {
     return 0;
 }
 
-/* ---- one bound statement ---- */
-
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) {
     if (LIKELY(!write_rules_on(w->r))) return 0;
     struct compat k = compat_in(w->r, &s->compat);
