@@ -294,10 +294,9 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
     case TERM_BIND:
         if (UNLIKELY((uint32_t)t->bind >= c->ev->n_values))
             return err_invalid(c->ev->err, "Invalid amount of bind variables");
-        struct value v = c->ev->values[t->bind];
-        *out = v;
-        if (v.n < 0) return 0;
-        if (cql_value_validate(t->type, value_slice(v), c->ev->err) < 0) return -1;
+        *out = c->ev->values[t->bind];
+        if (out->n < 0) return 0;
+        if (cql_value_validate(t->type, value_slice(*out), c->ev->err) < 0) return -1;
         return term_settles(t->type) ? term_settle(t->type, c->ev, out) : 0;
     case TERM_ITEMS: return eval_items(t, c, out);
     case TERM_CALL: {

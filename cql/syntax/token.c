@@ -318,57 +318,59 @@ static struct token read_with_eq(struct token_reader *r, uint16_t alone, uint16_
     return make(r, eq ? with_eq : alone, r->at + (eq ? 2 : 1));
 }
 
+static SELDOM struct token read_no_word(struct token_reader *r, int c) {
+    if (c < 0) return make(r, 0, r->text.n);
+    if (is_digit(c)) return read_number(r, r->at);
+    if (c == '\'') return read_quoted(r, '\'', T_STRING);
+    if (c == '"') {
+        if (peek(r, r->at + 1) == '"' && peek(r, r->at + 2) != '"') return make(r, T_EMPTY_NAME, r->at + 2);
+        return read_quoted(r, '"', T_QNAME);
+    }
+    size_t i;
+    switch (c) {
+    case '(': return make(r, T_LP, r->at + 1);
+    case ')': return make(r, T_RP, r->at + 1);
+    case ',': return make(r, T_COMMA, r->at + 1);
+    case '?': return make(r, T_QMARK, r->at + 1);
+    case '=': return make(r, T_EQ, r->at + 1);
+    case ';': return make(r, T_SEMI, r->at + 1);
+    case ':': return make(r, T_COLON, r->at + 1);
+    case '[': return make(r, T_LBRACKET, r->at + 1);
+    case ']': return make(r, T_RBRACKET, r->at + 1);
+    case '{': return make(r, T_LBRACE, r->at + 1);
+    case '}': return make(r, T_RBRACE, r->at + 1);
+    case '*': return make(r, T_STAR, r->at + 1);
+    case '/': return make(r, T_SLASH, r->at + 1);
+    case '%': return make(r, T_PERCENT, r->at + 1);
+    case '<': return read_with_eq(r, T_LT, T_LTE);
+    case '>': return read_with_eq(r, T_GT, T_GTE);
+    case '+': return read_with_eq(r, T_PLUS, T_PLUS_EQ);
+    case '-': {
+        int d = peek(r, r->at + 1);
+        if (is_digit(d)) return read_number(r, r->at + 1);
+        if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
+        size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
+        if (end) return make(r, T_DURATION, end);
+        if (d == 'P') return no_char(r, skip_digits(r, r->at + 2)); /* a minus before a P is a duration's */
+        if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
+        if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
+        return make(r, T_MINUS, r->at + 1);
+    }
+    case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
+    case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
+    case '$':
+        if (peek(r, r->at + 1) != '$') return wrong_char(r, r->at + 1, "'$'");
+        for (i = r->at + 2; i + 1 < r->text.n; i++)
+            if (r->text.p[i] == '$' && r->text.p[i + 1] == '$') return make(r, T_STRING, i + 2);
+        return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
+    default: return no_char(r, r->at);
+    }
+}
+
 struct token token_next(struct token_reader *r) {
     if (skip_space(r)) return (struct token){.code = T_ERROR};
     int c = peek(r, r->at);
-    if (!is_letter(c)) {
-        if (c < 0) return make(r, 0, r->text.n);
-        if (is_digit(c)) return read_number(r, r->at);
-        if (c == '\'') return read_quoted(r, '\'', T_STRING);
-        if (c == '"') {
-            if (peek(r, r->at + 1) == '"' && peek(r, r->at + 2) != '"') return make(r, T_EMPTY_NAME, r->at + 2);
-            return read_quoted(r, '"', T_QNAME);
-        }
-        size_t i;
-        switch (c) {
-        case '(': return make(r, T_LP, r->at + 1);
-        case ')': return make(r, T_RP, r->at + 1);
-        case ',': return make(r, T_COMMA, r->at + 1);
-        case '?': return make(r, T_QMARK, r->at + 1);
-        case '=': return make(r, T_EQ, r->at + 1);
-        case ';': return make(r, T_SEMI, r->at + 1);
-        case ':': return make(r, T_COLON, r->at + 1);
-        case '[': return make(r, T_LBRACKET, r->at + 1);
-        case ']': return make(r, T_RBRACKET, r->at + 1);
-        case '{': return make(r, T_LBRACE, r->at + 1);
-        case '}': return make(r, T_RBRACE, r->at + 1);
-        case '*': return make(r, T_STAR, r->at + 1);
-        case '/': return make(r, T_SLASH, r->at + 1);
-        case '%': return make(r, T_PERCENT, r->at + 1);
-        case '<': return read_with_eq(r, T_LT, T_LTE);
-        case '>': return read_with_eq(r, T_GT, T_GTE);
-        case '+': return read_with_eq(r, T_PLUS, T_PLUS_EQ);
-        case '-': {
-            int d = peek(r, r->at + 1);
-            if (is_digit(d)) return read_number(r, r->at + 1);
-            if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
-            size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
-            if (end) return make(r, T_DURATION, end);
-            if (d == 'P') return no_char(r, skip_digits(r, r->at + 2)); /* a minus before a P is a duration's */
-            if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
-            if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
-            return make(r, T_MINUS, r->at + 1);
-        }
-        case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
-        case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
-        case '$':
-            if (peek(r, r->at + 1) != '$') return wrong_char(r, r->at + 1, "'$'");
-            for (i = r->at + 2; i + 1 < r->text.n; i++)
-                if (r->text.p[i] == '$' && r->text.p[i + 1] == '$') return make(r, T_STRING, i + 2);
-            return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
-        default: return no_char(r, r->at);
-        }
-    }
+    if (!is_letter(c)) return read_no_word(r, c);
     return UNLIKELY(peek(r, r->at + UUID_FIRST) == '-') && begins_uuid(r) ? read_uuid(r) : read_word(r);
 }
 

@@ -165,8 +165,7 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     case MODIFY_PUT: return cells_put(cw, op->column, element, v);
     case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
     case MODIFY_FIELD: case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
-    /* Writes the increment as the cell; counter.c replaces it with the new value. */
-    case MODIFY_COUNT:
+    case MODIFY_COUNT: { /* the increment is the cell, which counter.c replaces with the new value */
         if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
         if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
         if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
@@ -178,6 +177,7 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
         if (!p) return err_nomem(w->r->err);
         store_u64(p, op->negative ? -by : by);
         return cells_set(cw, op->column, value_of(p, 8));
+    }
     case MODIFY_DELETE: return cells_delete(cw, op->column);
     case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
     case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
