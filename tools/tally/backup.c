@@ -18,34 +18,34 @@ struct backup {
     bool json;
 };
 
-static int connect_to(const char *data_dir, struct err *e) {
+/* Asks the server that uses the data folder for a backup. */
+static int ask(const struct backup *b, const char *folder, struct buf *answer, struct err *e) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return err_set(e, ERR_CONFIG, "cannot open the data folder %s: %s", data_dir, strerror(errno));
-    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&at, sizeof(at));
-    if (rc) err_set(e, ERR_CONFIG, "no server answers in the data folder %s: %s", data_dir, strerror(errno));
-    if (rc && fd >= 0) close(fd);
-    close(folder);
-    return rc ? -1 : fd;
-}
-
-static int ask(int fd, const struct backup *b, const char *folder, struct buf *answer, struct err *e) {
     char line[PATH_MAX + 64];
-    int n = snprintf(line, sizeof(line), "backup %u %s\n", b->keep, folder);
-    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
-        return err_set(e, ERR_SERVER, "the server does not listen: %s", strerror(errno));
     ssize_t got;
-    do {
-        uint8_t *p = buf_reserve(answer, 1024);
-        if (!p) return err_nomem(e);
-        got = read(fd, p, 1024);
-        if (got > 0) buf_advance(answer, (size_t)got);
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    buf_u8(answer, 0);
-    if (buf_failed(answer)) return err_nomem(e);
-    return answer->n > 1 ? 0 : err_set(e, ERR_SERVER, "the server has gone away in the middle of the backup");
+    int data_dir = open(b->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (data_dir < 0)
+        return err_set(e, ERR_CONFIG, "cannot open the data folder %s: %s", b->data_dir, strerror(errno));
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", data_dir);
+    int n = snprintf(line, sizeof(line), "backup %u %s\n", b->keep, folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at))) {
+        err_set(e, ERR_CONFIG, "no server answers in the data folder %s: %s", b->data_dir, strerror(errno));
+    } else if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n) {
+        err_set(e, ERR_SERVER, "the server does not listen: %s", strerror(errno));
+    } else {
+        do {
+            uint8_t *p = buf_reserve(answer, 1024);
+            got = p ? read(fd, p, 1024) : 0;
+            if (got > 0) buf_advance(answer, (size_t)got);
+        } while (got > 0 || (got < 0 && errno == EINTR));
+        buf_u8(answer, 0);
+        if (buf_failed(answer)) err_nomem(e);
+        else if (answer->n <= 1) err_set(e, ERR_SERVER, "the server has gone away in the middle of the backup");
+    }
+    if (fd >= 0) close(fd);
+    close(data_dir);
+    return e->set ? -1 : 0;
 }
 
 static int read_answer(const char *answer, struct eng_backup *made, struct err *e) {
@@ -74,11 +74,8 @@ static int make(const struct backup *b, struct eng_backup *made, struct err *e) 
         return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
     int n = snprintf(folder, PATH_MAX, "%s%s%s", whole ? "" : here, whole ? "" : "/", b->to);
     if (n >= PATH_MAX || strchr(b->to, '\n')) return err_set(e, ERR_CONFIG, "the path %s cannot be used", b->to);
-    int fd = connect_to(b->data_dir, e);
-    if (fd < 0) return -1;
     buf_init(&answer, 1 << 16);
-    int rc = ask(fd, b, folder, &answer, e);
-    close(fd);
+    int rc = ask(b, folder, &answer, e);
     if (!rc) rc = read_answer((char *)answer.p, made, e);
     buf_fini(&answer);
     return rc ? -1 : eng_backup_verify(folder, made->number, e);

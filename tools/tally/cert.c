@@ -77,26 +77,6 @@ static void drop(struct pair *p) {
     X509_free(p->cert);
 }
 
-/* "db.local,10.0.0.1" as the extension has it: DNS:db.local,IP:10.0.0.1 */
-static int names_of(const char *hosts, char out[NAMES_MAX], struct err *e) {
-    size_t n = 0;
-    while (*hosts) {
-        char name[256];
-        unsigned char address[16];
-        size_t length = strcspn(hosts, ",");
-        if (!length || length >= sizeof(name))
-            return err_set(e, ERR_CONFIG, "--host must be names or addresses with commas between them");
-        memcpy(name, hosts, length);
-        name[length] = 0;
-        bool ip = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
-        n += (size_t)snprintf(out + n, NAMES_MAX - n, "%s%s:%s", n ? "," : "", ip ? "IP" : "DNS", name);
-        if (n >= NAMES_MAX) return err_set(e, ERR_CONFIG, "--host has too many names");
-        hosts += length;
-        if (*hosts == ',') hosts++;
-    }
-    return n ? 0 : err_set(e, ERR_CONFIG, "--host must not be empty");
-}
-
 /* ---- files ---- */
 
 /* Never overwrites a file, because the existing certificate may be in use. */
@@ -140,7 +120,24 @@ static int write_all(const struct cert *c, const struct pair *authority, const s
 static int run(const struct cert *c, struct err *e) {
     char names[NAMES_MAX];
     struct pair authority = {0}, server = {0}, client = {0};
-    if (names_of(c->host, names, e)) return -1;
+    /* "db.local,10.0.0.1" as the extension has it: DNS:db.local,IP:10.0.0.1 */
+    const char *hosts = c->host;
+    size_t n = 0;
+    while (*hosts) {
+        char name[256];
+        unsigned char address[16];
+        size_t length = strcspn(hosts, ",");
+        if (!length || length >= sizeof(name))
+            return err_set(e, ERR_CONFIG, "--host must be names or addresses with commas between them");
+        memcpy(name, hosts, length);
+        name[length] = 0;
+        bool ip = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+        n += (size_t)snprintf(names + n, NAMES_MAX - n, "%s%s:%s", n ? "," : "", ip ? "IP" : "DNS", name);
+        if (n >= NAMES_MAX) return err_set(e, ERR_CONFIG, "--host has too many names");
+        hosts += length;
+        if (*hosts == ',') hosts++;
+    }
+    if (!n) return err_set(e, ERR_CONFIG, "--host must not be empty");
     const char *const of_authority[][2] = {{"basicConstraints", "critical,CA:TRUE,pathlen:0"},
                                            {"keyUsage", "critical,keyCertSign,cRLSign"},
                                            {"subjectKeyIdentifier", "hash"},

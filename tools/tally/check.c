@@ -44,22 +44,6 @@ static void note(struct findings *f, const struct script *s, const struct script
     buf_u8(&f->out, '}');
 }
 
-/* A statement that both worlds refuse with the same text is wrong CQL, not a rule of Keyspaces. A
- * definition that only Keyspaces refuses still takes effect, so that later statements do not fail
- * for lack of it. */
-static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s,
-                      const struct script_statement *at) {
-    const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};
-    struct world_answer ignored;
-    struct err e = {0}, other = {0};
-    f->statements++;
-    bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
-    bool defines = !wrong && !stmt_is_data(ignored.kind);
-    if (!world_run(strict, &q, &ignored, &e)) return;
-    note(f, s, at, &e, wrong && !strcmp(e.text, other.text));
-    if (defines && world_define(strict, &q, &e)) note(f, s, at, &e, true);
-}
-
 static int check(const struct pricing *p, const char *path, struct err *e) {
     struct findings f = {.json = p->json};
     struct script s;
@@ -68,7 +52,19 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
     int rc = strict && lenient ? script_open(&s, path, e) : -1;
     buf_init(&f.out, 0);
     if (!rc) {
-        while (script_next(&s, &at)) check_one(strict, lenient, &f, &s, &at);
+        /* A statement that both worlds refuse with the same text is wrong CQL, not a rule of
+         * Keyspaces. A definition that only Keyspaces refuses still takes effect, so that later
+         * statements do not fail for lack of it. */
+        for (; script_next(&s, &at); f.statements++) {
+            const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
+            struct world_answer ignored;
+            struct err why = {0}, other = {0};
+            bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
+            bool defines = !wrong && !stmt_is_data(ignored.kind);
+            if (!world_run(strict, &q, &ignored, &why)) continue;
+            note(&f, &s, &at, &why, wrong && !strcmp(why.text, other.text));
+            if (defines && world_define(strict, &q, &why)) note(&f, &s, &at, &why, true);
+        }
         put_findings(&f, "file", path, "statements");
         if (!f.json) printf("%u statements, %u refused\n", f.statements, f.refused);
         script_close(&s);

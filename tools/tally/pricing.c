@@ -24,7 +24,7 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
         return NULL;
     }
     struct world *w = world_new(&o, e);
-    if (w && ((p->schema && world_load_schema(w, p->schema, e)) || (p->data && world_load(w, p->data, e)))) {
+    if (w && ((p->schema && world_load(w, p->schema, true, e)) || (p->data && world_load(w, p->data, false, e)))) {
         world_free(w);
         return NULL;
     }

@@ -23,7 +23,7 @@ struct replayed {
 
 struct replay {
     const struct replay_flags *flags;
-    const struct trace *trace;
+    struct trace *trace;
     struct replayed *results; /* by request */
     double seconds;           /* duration of the replay; only when sent to a server */
     struct hist *latency;     /* NULL with --price */

@@ -9,8 +9,6 @@
 struct pricer {
     struct replay *p;
     struct world *world;
-    bool *prepared; /* by statement of the trace */
-    struct arena arena;
     struct buf *states; /* by request: the paging state of its next page; empty when it has none */
     struct buf paging;
     int64_t second;
@@ -41,8 +39,8 @@ static int make_world(struct pricer *x, struct err *e) {
                                     .cassandra = h->cassandra, .limits = f->capacity_mode != NULL};
     x->world = world_new(&o, e);
     if (!x->world) return -1;
-    if (f->pricing.schema && world_load(x->world, f->pricing.schema, e)) return -1;
-    return f->pricing.data ? world_load(x->world, f->pricing.data, e) : 0;
+    if (f->pricing.schema && world_load(x->world, f->pricing.schema, false, e)) return -1;
+    return f->pricing.data ? world_load(x->world, f->pricing.data, false, e) : 0;
 }
 
 /* ---- the capacity mode ---- */
@@ -63,42 +61,13 @@ static int set_modes(struct pricer *x, struct err *e) {
 
 /* ---- one request ---- */
 
-static void prepare(struct pricer *x, struct slice id) {
-    const struct trace *t = x->p->trace;
-    const struct capture_statement *s = trace_statement(t, id);
-    struct err ignored = {0};
-    if (!s || x->prepared[s - t->statements]) return;
-    /* when it fails the request says what is wrong */
-    x->prepared[s - t->statements] = world_prepare(x->world, s->text, s->keyspace, &ignored) == 0;
-}
-
-static void prepare_all(struct pricer *x, const struct trace_request *r) {
-    struct cql_request q;
-    struct err ignored = {0};
-    arena_reset(&x->arena);
-    if (trace_decode(r, &x->arena, &q, &ignored)) return;
-    if (q.prepared_id.p) prepare(x, q.prepared_id);
-    for (uint32_t i = 0; i < q.n_items; i++)
-        if (q.items[i].prepared_id.p) prepare(x, q.items[i].prepared_id);
-}
-
-/* A table may have changed since: then it is made known anew. */
-static int send(struct pricer *x, const struct world_call *call, const struct trace_request *r, struct world_answer *a,
-                struct slice *state, bool *throttled, struct err *e) {
-    int rc = world_send(x->world, call, a, state, throttled, e);
-    if (!rc || e->code != ERR_UNPREPARED) return rc;
-    memset(x->prepared, 0, x->p->trace->n_statements + 1);
-    prepare_all(x, r);
-    return world_send(x->world, call, a, state, throttled, e);
-}
-
 static int price_page(struct pricer *x, size_t i, const struct world_call *call, struct slice *state, uint64_t *rows) {
     const struct trace_request *r = &x->p->trace->requests[i];
     struct replayed *out = &x->p->results[i];
     struct world_answer a;
     struct err e = {0};
     bool throttled;
-    if (send(x, call, r, &a, state, &throttled, &e)) {
+    if (trace_send(x->p->trace, x->world, r, call, &a, state, &throttled, &e)) {
         out->outcome = (uint32_t)e.code;
         out->throttled = throttled;
         return -1;
@@ -112,20 +81,6 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
     out->halves += (int64_t)(a.charge.total * 2);
     *rows += a.rows_returned;
     return 0;
-}
-
-/* With another page size: as many pages as bring the client as many rows. */
-static void price_repaged(struct pricer *x, size_t i, struct world_call *call) {
-    const struct trace_request *all = x->p->trace->requests;
-    uint64_t rows = 0, wanted = all[i].q.rows_returned; /* of this request and the pages after it */
-    for (int64_t k = all[i].page_after; k != TRACE_NONE; k = all[k].page_after) wanted += all[k].q.rows_returned;
-    struct slice state;
-    call->page_size = (int32_t)x->p->flags->pricing.page_size;
-    while (!price_page(x, i, call, &state, &rows) && state.p && rows < wanted) {
-        buf_clear(&x->paging, SIZE_MAX);
-        buf_put_slice(&x->paging, state);
-        call->paging_state = buf_slice(&x->paging);
-    }
 }
 
 static void price_as_it_was(struct pricer *x, size_t i, struct world_call *call) {
@@ -143,33 +98,38 @@ static int price(struct pricer *x, size_t i, struct err *e) {
     const struct trace_request *r = &t->requests[i];
     bool ddl = trace_is_definition(t, r);
     if (replay_skips(t, r) || (ddl && x->p->flags->pricing.schema)) return 0;
-    struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace,
-                              .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags, .body = r->q.body};
+    struct world_call call = trace_call(r);
     bool repaged = x->p->flags->pricing.page_size && r->q.opcode != NP_BATCH;
     if (repaged && r->page_before != TRACE_NONE) return 0; /* its rows came with the first page's */
     x->p->results[i] = (struct replayed){.sent = true};
-    prepare_all(x, r);
-    if (repaged) price_repaged(x, i, &call);
-    else price_as_it_was(x, i, &call);
+    /* With another page size: as many pages as bring the client as many rows. */
+    if (repaged) {
+        const struct trace_request *all = x->p->trace->requests;
+        uint64_t rows = 0, wanted = all[i].q.rows_returned; /* of this request and the pages after it */
+        for (int64_t k = all[i].page_after; k != TRACE_NONE; k = all[k].page_after) wanted += all[k].q.rows_returned;
+        struct slice state;
+        call.page_size = (int32_t)x->p->flags->pricing.page_size;
+        while (!price_page(x, i, &call, &state, &rows) && state.p && rows < wanted) {
+            buf_clear(&x->paging, SIZE_MAX);
+            buf_put_slice(&x->paging, state);
+            call.paging_state = buf_slice(&x->paging);
+        }
+    } else price_as_it_was(x, i, &call);
     if (x->p->results[i].outcome) x->p->results[i].halves = 0;
     return ddl ? set_modes(x, e) : 0;
 }
 
 int replay_price(struct replay *p, struct err *e) {
     const struct trace *t = p->trace;
-    struct pricer x = {.p = p, .prepared = calloc(t->n_statements + 1, 1),
-                       .states = calloc(t->n + 1, sizeof(struct buf))};
-    arena_init(&x.arena, 16 << 10, 0);
+    struct pricer x = {.p = p, .states = calloc(t->n + 1, sizeof(struct buf))};
     buf_init(&x.paging, 0);
-    int rc = x.prepared && x.states ? make_world(&x, e) : err_nomem(e);
+    int rc = x.states ? make_world(&x, e) : err_nomem(e);
     if (!rc) rc = set_modes(&x, e);
     for (size_t i = 0; i < t->n && !rc; i++) rc = price(&x, i, e);
     for (size_t i = 0; x.states && i < t->n; i++)
         if (x.states[i].p) buf_fini(&x.states[i]);
     if (x.world) world_free(x.world);
-    arena_fini(&x.arena);
     buf_fini(&x.paging);
-    free(x.prepared);
     free(x.states);
     return rc;
 }

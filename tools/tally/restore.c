@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "tools/tally/json.h"
 #include "tools/tally/subcommand.h"
 
 struct restore {
@@ -39,39 +40,35 @@ static int verify(const struct restore *r, const struct eng_backup *b, struct er
 
 /* ---- the list ---- */
 
-static void print_backup(const struct restore *r, const struct eng_backup *b, bool last, const struct err *why) {
-    char at[32];
-    struct tm tm;
-    time_t t = b->made_s;
-    strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-    if (!r->json) {
-        printf("%6u  %s  %6u files  %12llu bytes  %s\n", b->number, at, b->files, (unsigned long long)b->bytes,
-               why->set ? why->text : "whole");
-        return;
-    }
-    struct buf text;
-    buf_init(&text, 0);
-    buf_json_str(&text, slice_str(why->text));
-    printf("{\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu,\"whole\":%s", b->number, (long long)b->made_s,
-           b->files, (unsigned long long)b->bytes, why->set ? "false" : "true");
-    if (why->set) printf(",\"error\":%.*s", SLICE_FMT(buf_slice(&text)));
-    printf("}%s", last ? "" : ",");
-    buf_fini(&text);
-}
-
 static int list(const struct restore *r) {
     struct err e = {0};
+    struct buf json;
     uint32_t n;
     struct eng_backup *all = all_backups(r, &n, &e);
     int rc = EXIT_DONE;
     if (!all) return say_no(r->json, "restore", &e);
-    if (r->json) printf("{\"ok\":true,\"backups\":[");
-    for (uint32_t i = 0; i < n; i++) {
+    buf_init(&json, 0);
+    for (const struct eng_backup *b = all; b < all + n; b++) {
         struct err why = {0};
-        if (verify(r, &all[i], &why)) rc = EXIT_NO;
-        print_backup(r, &all[i], i + 1 == n, &why);
+        char at[32];
+        struct tm tm;
+        time_t t = b->made_s;
+        strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+        if (verify(r, b, &why)) rc = EXIT_NO;
+        if (!r->json)
+            printf("%6u  %s  %6u files  %12llu bytes  %s\n", b->number, at, b->files, (unsigned long long)b->bytes,
+                   why.set ? why.text : "whole");
+        json_open(&json, NULL, '{');
+        json_count(&json, "backup", b->number);
+        json_count(&json, "made", (uint64_t)b->made_s);
+        json_count(&json, "files", b->files);
+        json_count(&json, "bytes", b->bytes);
+        json_flag(&json, "whole", !why.set);
+        if (why.set) json_str(&json, "error", why.text);
+        buf_u8(&json, '}');
     }
-    if (r->json) printf("]}\n");
+    if (r->json) printf("{\"ok\":true,\"backups\":[%.*s]}\n", SLICE_FMT(buf_slice(&json)));
+    buf_fini(&json);
     free(all);
     return rc;
 }
@@ -120,21 +117,6 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
     return sync_folder(slash ? parent : ".", e);
 }
 
-static int restore_chosen(const struct restore *r) {
-    struct err e = {0};
-    uint32_t n, i = 0;
-    struct eng_backup *all = all_backups(r, &n, &e), chosen = {.number = r->number};
-    if (!all) return say_no(r->json, "restore", &e);
-    if (!r->number) chosen = all[n - 1];
-    while (i < n && all[i].number != chosen.number) i++;
-    if (i < n) chosen = all[i];
-    free(all);
-    if (restore(r, &chosen, &e)) return say_no(r->json, "restore", &e);
-    if (r->json) printf("{\"ok\":true,\"backup\":%u}\n", chosen.number);
-    else printf("%s holds what backup %u did; start tallyd --data-dir on it\n", r->data_dir, chosen.number);
-    return EXIT_DONE;
-}
-
 int tally_restore(int argc, char **argv) {
     struct restore r = {0};
     const struct flag flags[] = {
@@ -153,5 +135,17 @@ int tally_restore(int argc, char **argv) {
         return EXIT_USAGE;
     }
     umask(077);
-    return r.list ? list(&r) : restore_chosen(&r);
+    if (r.list) return list(&r);
+    struct err e = {0};
+    uint32_t n, i = 0;
+    struct eng_backup *all = all_backups(&r, &n, &e), chosen = {.number = r.number};
+    if (!all) return say_no(r.json, "restore", &e);
+    if (!r.number) chosen = all[n - 1];
+    while (i < n && all[i].number != chosen.number) i++;
+    if (i < n) chosen = all[i];
+    free(all);
+    if (restore(&r, &chosen, &e)) return say_no(r.json, "restore", &e);
+    if (r.json) printf("{\"ok\":true,\"backup\":%u}\n", chosen.number);
+    else printf("%s holds what backup %u did; start tallyd --data-dir on it\n", r.data_dir, chosen.number);
+    return EXIT_DONE;
 }

@@ -38,8 +38,8 @@ int script_open(struct script *s, const char *path, struct err *e) {
 
 void script_close(struct script *s) { free((void *)s->text.p); }
 
-static bool is_word(const struct token *t, const char *word) {
-    return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
+bool script_is_word(struct slice text, const char *word) {
+    return text.n == strlen(word) && !strncasecmp((const char *)text.p, word, text.n);
 }
 
 /* A byte that begins no token becomes part of the statement, and the parser reports the error
@@ -59,17 +59,18 @@ bool script_next(struct script *s, struct script_statement *out) {
     bool begun = false, batch = false, applied = false;
     *out = (struct script_statement){0};
     while (next(s, &t)) {
-        bool end = is_word(&t, ";");
+        bool end = script_is_word(t.text, ";");
         if (!begun && end) continue;
         if (!begun) {
             begun = true;
-            batch = is_word(&t, "BEGIN");
+            batch = script_is_word(t.text, "BEGIN");
             out->text.p = t.text.p;
             /* statements only move forward, so the counting passes over the text once */
             for (; s->counted < t.text.p; s->counted++) s->line += *s->counted == '\n';
             out->line = s->line;
         }
-        if (batch && is_word(&t, "BATCH") && before.text.p && is_word(&before, "APPLY")) applied = true;
+        if (batch && script_is_word(t.text, "BATCH") && before.text.p && script_is_word(before.text, "APPLY"))
+            applied = true;
         if (end && (!batch || applied)) return out->ended = true;
         if (!end) out->text.n = (size_t)(t.text.p + t.text.n - out->text.p);
         before = t;

@@ -21,6 +21,8 @@ struct script_statement {
 
 enum { SCRIPT_MAX = 256 << 20 };
 
+/* Is the text this word, in any case? */
+bool script_is_word(struct slice text, const char *word);
 /* Reads the file; "-" is standard input. -1: ERR_CONFIG. */
 int script_open(struct script *s, const char *path, struct err *e) MUST_CHECK;
 /* Splits a text that the caller owns; no script_close. */

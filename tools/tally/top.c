@@ -268,19 +268,6 @@ static void json_list(const char *name, const struct top_list *l, uint32_t most,
     buf_u8(out, ']');
 }
 
-static void put_json(const struct top_screen *s, const struct top_flags *f, struct buf *out) {
-    char minute[32];
-    minute_text(s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
-    json_open(out, NULL, '{');
-    json_flag(out, "ok", true);
-    json_str(out, "last_minute", minute);
-    json_list("tables", &s->tables, f->rows, out);
-    json_list("partitions", &s->partitions, f->rows, out);
-    json_list("statements", &s->statements, f->rows, out);
-    json_list("limits", &s->limits, f->rows, out);
-    buf_put_str(out, "}\n");
-}
-
 static int top(struct top_flags *f, struct err *e) {
     struct client c = {.link = {.fd = -1}};
     struct top_screen s = {0};
@@ -295,8 +282,18 @@ static int top(struct top_flags *f, struct err *e) {
         bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);
         buf_init(&out, 0);
         if (screen) buf_put_str(&out, "\x1b[H\x1b[J\x1b[?7l");
-        if (f->json) put_json(&s, f, &out);
-        else put_text(&s, f, &out);
+        if (f->json) {
+            char minute[32];
+            minute_text(&s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
+            json_open(&out, NULL, '{');
+            json_flag(&out, "ok", true);
+            json_str(&out, "last_minute", minute);
+            json_list("tables", &s.tables, f->rows, &out);
+            json_list("partitions", &s.partitions, f->rows, &out);
+            json_list("statements", &s.statements, f->rows, &out);
+            json_list("limits", &s.limits, f->rows, &out);
+            buf_put_str(&out, "}\n");
+        } else put_text(&s, f, &out);
         if (screen) buf_put_str(&out, "\x1b[?7h");
         fwrite(buf_slice(&out).p, 1, out.n, stdout);
         fflush(stdout);

@@ -93,6 +93,40 @@ int trace_decode(const struct trace_request *r, struct arena *a, struct cql_requ
     return np_query_decode(&env, r->q.body, a, out, &ignored, e);
 }
 
+/* ---- running ---- */
+
+struct world_call trace_call(const struct trace_request *r) {
+    return (struct world_call){.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace,
+                               .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags, .body = r->q.body};
+}
+
+/* When preparing fails, the request says what is wrong. */
+static void prepare(struct trace *t, struct world *w, struct slice id) {
+    const struct capture_statement *s = id.p ? trace_statement(t, id) : NULL;
+    struct err ignored = {0};
+    if (s && !t->prepared[s - t->statements])
+        t->prepared[s - t->statements] = !world_prepare(w, s->text, s->keyspace, &ignored);
+}
+
+int trace_send(struct trace *t, struct world *w, const struct trace_request *r, const struct world_call *call,
+               struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) {
+    struct arena a;
+    struct cql_request q;
+    struct err ignored = {0};
+    int rc = -1;
+    arena_init(&a, 4096, 0);
+    bool decoded = !trace_decode(r, &a, &q, &ignored);
+    for (int tries = 0; rc && tries < 2; tries++) {
+        if (tries && e->code != ERR_UNPREPARED) break;
+        if (tries) memset(t->prepared, 0, t->n_statements); /* a table has changed since */
+        if (decoded) prepare(t, w, q.prepared_id);
+        for (uint32_t i = 0; decoded && i < q.n_items; i++) prepare(t, w, q.items[i].prepared_id);
+        rc = world_send(w, call, out, paging_state, throttled, e);
+    }
+    arena_fini(&a);
+    return rc;
+}
+
 bool trace_is_definition(const struct trace *t, const struct trace_request *r) {
     static const char *const words[] = {"CREATE ", "ALTER ", "DROP "};
     for (size_t i = 0; r->q.opcode == NP_QUERY && i < ARRAY_LEN(words); i++)
@@ -150,23 +184,20 @@ static uint64_t hash_text(const char *s) {
     return h;
 }
 
-static int index_grow(struct name_index *x, const struct trace *t) {
-    size_t cap = x->cap ? 2 * x->cap : 1024;
-    uint32_t *slots = calloc(cap, sizeof(*slots));
-    if (!slots) return -1;
-    for (uint32_t i = 0; i < t->n_names; i++) {
-        size_t at = hash_text(t->names[i].text) & (cap - 1);
-        while (slots[at]) at = (at + 1) & (cap - 1);
-        slots[at] = i + 1;
-    }
-    free(x->slots);
-    *x = (struct name_index){.cap = cap, .slots = slots};
-    return 0;
-}
-
 /* The number of a name; -1 without memory. */
 static int64_t find_name(struct trace *t, struct name_index *x, const char *text) {
-    if (t->n_names * 2 >= x->cap && index_grow(x, t)) return -1;
+    if (t->n_names * 2 >= x->cap) {
+        size_t cap = x->cap ? 2 * x->cap : 1024;
+        uint32_t *slots = calloc(cap, sizeof(*slots));
+        if (!slots) return -1;
+        for (uint32_t i = 0; i < t->n_names; i++) {
+            size_t free_slot = hash_text(t->names[i].text) & (cap - 1);
+            while (slots[free_slot]) free_slot = (free_slot + 1) & (cap - 1);
+            slots[free_slot] = i + 1;
+        }
+        free(x->slots);
+        *x = (struct name_index){.cap = cap, .slots = slots};
+    }
     size_t at = hash_text(text) & (x->cap - 1);
     for (; x->slots[at]; at = (at + 1) & (x->cap - 1))
         if (!strcmp(t->names[x->slots[at] - 1].text, text)) return x->slots[at] - 1;
@@ -233,9 +264,10 @@ int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err 
         for (size_t i = 0; i < t->n_statements; i++)
             if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
         t->n_statements = n;
-        if (!t->n_files) t->header = (struct capture_header){0};
-        else t->header = t->files[0].header;
-        if (!name_all(t, e)) {
+        t->prepared = calloc(n + 1, sizeof(*t->prepared));
+        if (!t->prepared) {
+            (void)err_nomem(e);
+        } else if (!name_all(t, e)) {
             link_pages(t);
             return 0;
         }
@@ -248,6 +280,7 @@ void trace_close(struct trace *t) {
     for (size_t i = 0; i < t->n_files; i++) capture_reader_close(&t->files[i]);
     free(t->requests);
     free(t->statements);
+    free(t->prepared);
     free(t->names);
     arena_fini(&t->arena);
     *t = (struct trace){0};

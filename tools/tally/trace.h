@@ -4,7 +4,7 @@
 
 #include "metering/capture/digest.h"
 #include "metering/capture/reader.h"
-#include "cql/cql.h"
+#include "tools/tally/world.h"
 
 enum { TRACE_FILES = 2, TRACE_NONE = -1 };
 
@@ -29,6 +29,7 @@ struct trace {
     struct trace_request *requests;
     size_t n_statements, cap_statements;
     struct capture_statement *statements; /* by id, each once */
+    bool *prepared;                       /* by statement: known in the world of trace_send */
     size_t n_names, cap_names;
     struct trace_name *names;
     uint64_t dropped;
@@ -56,5 +57,11 @@ bool trace_is_definition(const struct trace *t, const struct trace_request *r);
 /* Decodes a request; a digest is ERR_CONFIG. Slices of *out point into the body; arrays are in the
  * arena. */
 int trace_decode(const struct trace_request *r, struct arena *a, struct cql_request *out, struct err *e) MUST_CHECK;
+/* The request as a call of a world, at its captured time. */
+struct world_call trace_call(const struct trace_request *r);
+/* Runs a call of the request in a world, which stays the same from call to call, and prepares there
+ * what it needs. Otherwise as world_send. */
+int trace_send(struct trace *t, struct world *w, const struct trace_request *r, const struct world_call *call,
+               struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) MUST_CHECK;
 /* When the request ended, in microseconds since 1970. */
 static inline int64_t trace_ended(const struct trace_request *r) { return r->q.began_us + (int64_t)r->q.took_us; }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cql/request/consistency.h"
 #include "native_protocol/request.h"
 #include "server/admission.h"
 #include "tools/tally/script.h"
@@ -47,32 +48,6 @@ static int take_rows(struct row_sink *s, const struct value *const *rows, uint32
 static void restart_rows(struct row_sink *s) { (void)s; }
 static size_t bytes_taken(const struct row_sink *s) { return (void)s, 0; }
 
-static int open_catalog(struct world *w, struct err *e) {
-    static const struct node_info keyspaces = {"tally", "us-east-1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
-    static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
-    const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
-    struct limit_values values;
-    w->eng = eng_open(&eo, e);
-    if (!w->eng || limit_values_parse("", &values, e)) return -1;
-    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
-                                       .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
-                                       .node = w->o.cassandra ? cassandra : keyspaces,
-                                       .quota = admission_quota(&values)};
-    w->catalog = catalog_open(&co, e);
-    return w->catalog ? 0 : -1;
-}
-
-static int open_admission(struct world *w, struct err *e) {
-    struct limiter_options o = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
-    if (!w->o.limits) return 0;
-    if (limit_rules_parse("", &o.rules, e) || limit_values_parse("", &o.values, e)) return -1;
-    const struct ledger_options lo = {.clock = &w->clock.clock, .n_shards = 1};
-    w->ledger = ledger_open(&lo, e);
-    if (!w->ledger) return -1;
-    w->admission = admission_new(&o, w->catalog, &w->clock.clock, w->ledger, e);
-    return w->admission ? 0 : -1;
-}
-
 static bool is_table(const struct schema_table *t, const char *keyspace, const char *name) {
     return keyspace && name && !strcmp(t->keyspace->name, keyspace) && !strcmp(t->name, name);
 }
@@ -93,11 +68,31 @@ static struct cql_db_options database_options(struct world *w) {
         .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
 }
 
-static int open_database(struct world *w, struct err *e) {
+static int open_parts(struct world *w, struct err *e) {
+    static const struct node_info keyspaces = {"tally", "us-east-1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
+    static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
+    const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
+    const struct ledger_options ledger = {.clock = &w->clock.clock, .n_shards = 1};
+    struct limiter_options limits = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
+    w->eng = eng_open(&eo, e);
+    if (!w->eng || limit_rules_parse("", &limits.rules, e) || limit_values_parse("", &limits.values, e)) return -1;
+    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
+                                       .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+                                       .node = w->o.cassandra ? cassandra : keyspaces,
+                                       .quota = admission_quota(&limits.values)};
+    w->catalog = catalog_open(&co, e);
+    if (!w->catalog) return -1;
+    if (w->o.limits) {
+        w->ledger = ledger_open(&ledger, e);
+        if (!w->ledger) return -1;
+        w->admission = admission_new(&limits, w->catalog, &w->clock.clock, w->ledger, e);
+        if (!w->admission) return -1;
+    }
     const struct cql_db_options dbo = database_options(w);
     w->db = cql_db_new(&dbo, e);
-    if (w->db && !(w->batch = eng_batch_new(w->eng))) return err_nomem(e);
-    return w->db ? 0 : -1;
+    if (!w->db) return -1;
+    w->batch = eng_batch_new(w->eng);
+    return w->batch ? 0 : err_nomem(e);
 }
 
 struct world *world_new(const struct world_options *o, struct err *e) {
@@ -111,7 +106,7 @@ struct world *world_new(const struct world_options *o, struct err *e) {
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
     buf_init(&w->paging, 0);
     w->sink = (struct row_sink){.begin = take_meta, .rows = take_rows, .restart = restart_rows, .bytes = bytes_taken};
-    if (!open_catalog(w, e) && !open_admission(w, e) && !open_database(w, e)) return w;
+    if (!open_parts(w, e)) return w;
     world_free(w);
     return NULL;
 }
@@ -312,44 +307,37 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
 
 /* ---- tables ---- */
 
-static bool has_capacity(const struct schema_table *t, bool provisioned, uint32_t read, uint32_t write) {
-    struct schema_capacity c;
-    schema_capacity(t, &c);
-    if ((c.mode == SCHEMA_PROVISIONED) != provisioned) return false;
-    return !provisioned || (c.read_units == read && c.write_units == write);
-}
-
-static int alter(struct world *w, const struct schema_table *t, const char *how, struct err *e) {
-    struct buf text;
-    struct world_answer ignored;
-    buf_init(&text, 0);
-    buf_put_str(&text, "ALTER TABLE ");
-    cql_identifier_print(t->keyspace->name, false, &text);
-    buf_u8(&text, '.');
-    cql_identifier_print(t->name, false, &text);
-    buf_printf(&text, " WITH CUSTOM_PROPERTIES = {'capacity_mode': {%s}}", how);
-    const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
-    int rc = buf_failed(&text) ? err_nomem(e) : world_run(w, &q, &ignored, e);
-    buf_fini(&text);
-    return rc;
-}
-
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) {
-    char how[160] = "'throughput_mode': 'PAY_PER_REQUEST'";
     const struct schema *s = catalog_schema(w->catalog);
-    int rc = 0;
-    if (provisioned)
-        snprintf(how, sizeof(how),
-                 "'throughput_mode': 'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u", read,
-                 write);
-    for (uint32_t i = 0; i < s->n_spaces && !rc; i++) {
+    struct buf text;
+    buf_init(&text, 0);
+    err_clear(e);
+    for (uint32_t i = 0; i < s->n_spaces && !e->set; i++) {
         if (s->spaces[i]->keyspace->is_system) continue;
         struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
-        for (const struct schema_table *t; !rc && (t = schema_tables_next(&c));)
-            if (!has_capacity(t, provisioned, read, write)) rc = alter(w, t, how, e);
+        for (const struct schema_table *t; !e->set && (t = schema_tables_next(&c));) {
+            struct schema_capacity now;
+            schema_capacity(t, &now);
+            bool same_units = now.read_units == read && now.write_units == write;
+            if (provisioned == (now.mode == SCHEMA_PROVISIONED) && (!provisioned || same_units)) continue;
+            buf_clear(&text, SIZE_MAX);
+            buf_put_str(&text, "ALTER TABLE ");
+            cql_identifier_print(t->keyspace->name, false, &text);
+            buf_u8(&text, '.');
+            cql_identifier_print(t->name, false, &text);
+            buf_put_str(&text, " WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': ");
+            if (provisioned)
+                buf_printf(&text, "'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u}}", read,
+                           write);
+            else buf_put_str(&text, "'PAY_PER_REQUEST'}}");
+            const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
+            struct world_answer ignored;
+            if (world_run(w, &q, &ignored, e)) break;
+        }
     }
+    buf_fini(&text);
     schema_unref(s);
-    return rc;
+    return e->set ? -1 : 0;
 }
 
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) {
@@ -394,7 +382,7 @@ static int load(struct world *w, struct script *s, bool defines, struct err *e) 
     return e->set ? -1 : 0;
 }
 
-static int load_file(struct world *w, const char *path, bool defines, struct err *e) {
+int world_load(struct world *w, const char *path, bool defines, struct err *e) {
     struct script s;
     if (script_open(&s, path, e)) return -1;
     int rc = load(w, &s, defines, e);
@@ -402,29 +390,14 @@ static int load_file(struct world *w, const char *path, bool defines, struct err
     return rc;
 }
 
-int world_load(struct world *w, const char *path, struct err *e) { return load_file(w, path, false, e); }
-int world_load_schema(struct world *w, const char *path, struct err *e) { return load_file(w, path, true, e); }
-
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) {
     struct script s;
     script_of(&s, name, text);
     return load(w, &s, true, e);
 }
 
-static const char *const levels[] = {
-#define CONSISTENCY(id, replicas) [CL_##id] = #id,
-#define CONSISTENCY_REFUSED(...)
-#include "cql/request/consistency.def"
-#undef CONSISTENCY
-#undef CONSISTENCY_REFUSED
-};
-
 int world_consistency(const char *name) {
-    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-        if (levels[i] && !strcasecmp(name, levels[i])) return (int)i;
+    for (uint16_t i = 0; name && i <= CL_LOCAL_ONE; i++)
+        if (!strcasecmp(name, consistency_name(i))) return i;
     return -1;
-}
-
-const char *world_consistency_name(uint16_t level) {
-    return level < ARRAY_LEN(levels) && levels[level] ? levels[level] : "?";
 }

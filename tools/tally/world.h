@@ -66,10 +66,9 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
  * provisioned. */
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
 
-/* Runs every statement of a file at LOCAL_QUORUM. -1: one failed; ERR_CONFIG with file and line. */
-int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
-/* Runs a file of definitions with world_define. */
-int world_load_schema(struct world *w, const char *path, struct err *e) MUST_CHECK;
+/* Runs every statement of a file at LOCAL_QUORUM; with defines, by world_define. -1: one failed;
+ * ERR_CONFIG with file and line. */
+int world_load(struct world *w, const char *path, bool defines, struct err *e) MUST_CHECK;
 /* Runs a text of definitions with world_define; errors give name as the file. */
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
 
@@ -88,6 +87,5 @@ int world_expire(struct world *w, int64_t seconds, const struct schema_table *t,
 int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
                     struct charge *out, uint64_t *entities) MUST_CHECK;
 
-/* The level of a name such as "LOCAL_QUORUM", in any case; -1: unknown. */
+/* The level of a name such as "LOCAL_QUORUM", in any case; -1: unknown, or name is NULL. */
 int world_consistency(const char *name);
-const char *world_consistency_name(uint16_t level);

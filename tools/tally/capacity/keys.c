@@ -28,26 +28,24 @@ double keys_share(const struct keys *k, uint64_t rank) {
     return 1 / (double)k->n;
 }
 
-static uint64_t draw_zipf(const struct keys *k, double u) {
-    double weight = u * k->total, s = k->exponent;
-    uint64_t low = 0, high = head_of(k);
-    if (weight >= k->head[high - 1] && k->n > KEYS_HEAD) {
-        double from = KEYS_HEAD + 0.5, rest = weight - k->head[high - 1];
-        double x = fabs(s - 1) < 1e-9 ? from * exp(rest) : pow(rest * (1 - s) + pow(from, 1 - s), 1 / (1 - s));
-        uint64_t rank = (uint64_t)(x - 0.5);
-        return rank < k->n ? rank : k->n - 1;
-    }
-    while (low + 1 < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (k->head[middle - 1] <= weight) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
 uint64_t keys_draw(const struct keys *k, struct chance *c) {
     switch (k->shape) {
-    case KEYS_ZIPF: return draw_zipf(k, chance_unit(c));
+    case KEYS_ZIPF: {
+        double weight = chance_unit(c) * k->total, s = k->exponent;
+        uint64_t low = 0, high = head_of(k);
+        if (weight >= k->head[high - 1] && k->n > KEYS_HEAD) {
+            double from = KEYS_HEAD + 0.5, rest = weight - k->head[high - 1];
+            double x = fabs(s - 1) < 1e-9 ? from * exp(rest) : pow(rest * (1 - s) + pow(from, 1 - s), 1 / (1 - s));
+            uint64_t rank = (uint64_t)(x - 0.5);
+            return rank < k->n ? rank : k->n - 1;
+        }
+        while (low + 1 < high) {
+            uint64_t middle = low + (high - low) / 2;
+            if (k->head[middle - 1] <= weight) low = middle;
+            else high = middle;
+        }
+        return low;
+    }
     case KEYS_HOT:
         if (k->hot == k->n || chance_unit(c) < k->share) return chance_below(c, k->hot);
         return k->hot + chance_below(c, k->n - k->hot);

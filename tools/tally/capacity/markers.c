@@ -1,8 +1,6 @@
 #include "tools/tally/capacity/markers.h"
 
-#include <strings.h>
-
-#include "cql/syntax/token.h"
+#include "tools/tally/script.h"
 
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) {
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
@@ -42,11 +40,8 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
 /* Whether the word, in any case or in quotes, is a column of that kind. */
 static bool names_column(const struct schema_table *t, struct slice word, enum schema_column_kind kind) {
     if (word.n > 1 && *word.p == '"') word = slice_of(word.p + 1, word.n - 2);
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        const char *name = t->columns[i].name;
-        bool same = word.n == strlen(name) && !strncasecmp((const char *)word.p, name, word.n);
-        if (t->columns[i].kind == kind && same) return true;
-    }
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (t->columns[i].kind == kind && script_is_word(word, t->columns[i].name)) return true;
     return false;
 }
 

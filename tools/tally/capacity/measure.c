@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "cql/request/consistency.h"
 #include "tools/tally/capacity/markers.h"
 #include "tools/tally/capacity/ranks.h"
 #include "tools/tally/capacity/rows.h"
@@ -143,7 +144,7 @@ static void record(const struct bench *b, const char *name, struct slice text, u
     json_open(&line, NULL, '{');
     json_str(&line, "name", name);
     json_text(&line, "cql", text);
-    json_str(&line, "consistency", world_consistency_name(consistency));
+    json_str(&line, "consistency", consistency_name(consistency));
     buf_printf(&line, ",\"page_size\":%d,\"units\":%g}\n", page_size, c->total);
     fwrite(line.p, 1, line.n, b->m->o.record);
     buf_fini(&line);

@@ -97,52 +97,40 @@ static struct nodetool_table *find_table(struct nodetool *n, const char *keyspac
     return NULL;
 }
 
-static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, const char *keyspace, const char *name,
-                                         const struct lines *l) {
-    struct nodetool_table *t = find_table(n, keyspace, name);
-    if (t) return t->line = l->number, t;
-    if (!(t = ARENA_NEW(a, struct nodetool_table))) return err_nomem(l->e), NULL;
-    *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace),
-                                 .name = arena_strdup(a, name), .line = l->number, .compression = -1, .cells = -1};
-    if (!t->keyspace || !t->name) return err_nomem(l->e), NULL;
-    if (n->newest) n->newest->next = t;
-    else n->tables = t;
-    return n->newest = t;
-}
-
-/* The required figures of a table. Older releases call the partitions "keys". */
-enum { SEEN_READS = 1, SEEN_WRITES = 2, SEEN_PARTITIONS = 4, SEEN_LIVE = 8, SEEN_ALL = 15 };
+/* The figures of a table in tablestats. Older releases call the partitions "keys". Those with a bit
+ * are required, and summed up over the nodes. */
+static const struct {
+    const char *label;
+    size_t member;
+    unsigned bit;
+} figures[] = {{"Local read count", offsetof(struct nodetool_table, reads), 1},
+               {"Local write count", offsetof(struct nodetool_table, writes), 2},
+               {"Space used (live)", offsetof(struct nodetool_table, live_bytes), 4},
+               {"Number of partitions (estimate)", offsetof(struct nodetool_table, partitions), 8},
+               {"Number of keys (estimate)", offsetof(struct nodetool_table, partitions), 8},
+               {"SSTable Compression Ratio", offsetof(struct nodetool_table, compression), 0}};
 
 static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned *seen) {
-    const struct { const char *label; double *to; unsigned bit;
-    } figures[] = {{"Local read count", &t->reads, SEEN_READS},
-                   {"Local write count", &t->writes, SEEN_WRITES},
-                   {"Number of partitions (estimate)", &t->partitions, SEEN_PARTITIONS},
-                   {"Number of keys (estimate)", &t->partitions, SEEN_PARTITIONS},
-                   {"Space used (live)", &t->live_bytes, SEEN_LIVE},
-                   {"SSTable Compression Ratio", &t->compression, 0}};
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         const char *text = text_behind(l->line, figures[i].label);
-        double d;
+        double d, *to = (double *)(void *)((char *)t + figures[i].member);
         if (!text) continue;
         if (number_of(l, text, &d)) return -1;
         if (isnan(d) || (figures[i].bit && d < 0)) return bad(l, "a number is expected");
         if (*seen & figures[i].bit) return bad(l, "this stands there twice of one table");
         *seen |= figures[i].bit;
-        *figures[i].to = figures[i].bit ? *figures[i].to + d : d;
+        *to = figures[i].bit ? *to + d : d;
         return 0;
     }
     return strchr(l->line, ':') ? 0 : bad(l, "this is no line of tablestats");
 }
 
 static int end_table(const struct lines *l, const struct nodetool_table *t, unsigned seen) {
-    if (!t || seen == SEEN_ALL) return 0;
-    const char *lacks = !(seen & SEEN_READS)    ? "Local read count"
-                        : !(seen & SEEN_WRITES) ? "Local write count"
-                        : !(seen & SEEN_LIVE)   ? "Space used (live)"
-                                                : "Number of partitions (estimate)";
-    return err_set(l->e, ERR_CONFIG, "%s:%u: the figures of %s.%s lack '%s': is the text cut off?", l->path, t->line,
-                   t->keyspace, t->name, lacks);
+    for (size_t i = 0; t && i < ARRAY_LEN(figures); i++)
+        if (figures[i].bit & ~seen)
+            return err_set(l->e, ERR_CONFIG, "%s:%u: the figures of %s.%s lack '%s': is the text cut off?", l->path,
+                           t->line, t->keyspace, t->name, figures[i].label);
+    return 0;
 }
 
 static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l) {
@@ -152,25 +140,36 @@ static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l)
     bool begun = false;
     while (next_line(l)) {
         const char *name = text_behind(l->line, "Keyspace"), *table = text_behind(l->line, "Table");
+        bool counts_tables = text_behind(l->line, "Total number of tables"), of_keyspace = name && !l->indented;
         if (!table) table = text_behind(l->line, "Table (index)");
         if (!*l->line || l->line[strspn(l->line, "-")] == 0) continue;
-        if (text_behind(l->line, "Total number of tables")) {
-            n->captures++;
-            begun = true;
-        } else if (name && !l->indented) {
-            if (end_table(l, t, seen)) return -1;
+        /* some releases do not print the number of tables first */
+        if (counts_tables || (of_keyspace && !begun)) n->captures++;
+        begun = begun || counts_tables || of_keyspace;
+        if (counts_tables) continue;
+        if ((of_keyspace || table) && end_table(l, t, seen)) return -1;
+        if (of_keyspace) {
             t = NULL;
-            if (!begun) n->captures++, begun = true; /* some releases do not print the number of tables first */
             snprintf(keyspace, sizeof(keyspace), "%.63s", name);
         } else if (table) {
-            if (end_table(l, t, seen)) return -1;
             if (!*keyspace) return bad(l, "a table stands before its keyspace");
-            if (!(t = open_table(n, a, keyspace, table, l))) return -1;
             seen = 0;
-        } else if (t                                     ? take_figure(l, t, &seen)
-                   : !*keyspace || !strchr(l->line, ':') ? bad(l, "this is no line of tablestats")
-                                                         : 0) {
-            return -1;
+            t = find_table(n, keyspace, table);
+            if (!t) {
+                t = ARENA_NEW(a, struct nodetool_table);
+                if (!t) return err_nomem(l->e);
+                *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace), .name = arena_strdup(a, table),
+                                             .compression = -1, .cells = -1};
+                if (!t->keyspace || !t->name) return err_nomem(l->e);
+                if (n->newest) n->newest->next = t;
+                else n->tables = t;
+                n->newest = t;
+            }
+            t->line = l->number;
+        } else if (t) {
+            if (take_figure(l, t, &seen)) return -1;
+        } else if (!*keyspace || !strchr(l->line, ':')) {
+            return bad(l, "this is no line of tablestats");
         }
     }
     if (end_table(l, t, seen)) return -1;
@@ -232,7 +231,7 @@ static int read_histograms(struct nodetool *n, struct lines *l) {
 /* ---- info and status ---- */
 
 static int read_info(struct nodetool *n, struct lines *l) {
-    uint32_t found = 0;
+    uint32_t before = n->uptimes;
     while (next_line(l)) {
         const char *text = text_behind(l->line, "Uptime (seconds)");
         double d;
@@ -243,24 +242,22 @@ static int read_info(struct nodetool *n, struct lines *l) {
         if (!(d > 0)) return bad(l, "an uptime is more than nothing");
         n->uptime_s = (n->uptime_s * n->uptimes + d) / (n->uptimes + 1);
         n->uptimes++;
-        found++;
     }
-    return found ? 0 : bad(l, "there is no line 'Uptime (seconds)'");
+    return n->uptimes > before ? 0 : bad(l, "there is no line 'Uptime (seconds)'");
 }
 
 static int read_status(struct nodetool *n, struct lines *l) {
-    uint32_t centres = 0, up = 0, down = 0;
+    uint32_t centres = 0;
+    n->nodes = 0;
     while (next_line(l)) {
         if (text_behind(l->line, "Datacenter")) centres++;
         else if (!centres && *l->line) return bad(l, "a line 'Datacenter: ...' is expected");
         if (centres != 1) continue; /* only the first data centre counts */
         bool node = strlen(l->line) > 3 && strchr("UD", l->line[0]) && strchr("NLJM", l->line[1]) && l->line[2] == ' ';
-        up += node && l->line[0] == 'U';
-        down += node && l->line[0] == 'D';
+        n->nodes += node;
         if (node || !*l->line || strchr("DS|=-", *l->line)) continue;
         if (strncmp(l->line, "Note:", 5)) return bad(l, "this is no line of status");
     }
-    n->nodes = up + down;
     return n->nodes ? 0 : bad(l, "there is no node in it");
 }
 
@@ -297,14 +294,6 @@ static uint32_t replicas_of(const struct applying *x, const struct schema_keyspa
     return n;
 }
 
-static bool has_statements(const struct applying *x, const struct schema_table *t) {
-    char name[140];
-    snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
-    for (const struct workload_statement *s = x->w->statements; s; s = s->next)
-        if (!s->inferred && (strstr(s->text, name) || strstr(s->text, t->name))) return true;
-    return false;
-}
-
 static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t,
                          bool reads, double rate, const char *unknown) {
     struct workload_statement *s = workload_add(x->w);
@@ -334,7 +323,14 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
     return s->text && s->name ? 0 : err_nomem(x->e);
 }
 
-static int put_rows(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
+static int apply_table(struct applying *x, const struct nodetool_table *n, const struct schema *schema) {
+    struct err ignored = {0};
+    struct arena *a = &x->w->arena;
+    const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
+    if (!strncmp(n->keyspace, "system", 6)) return 0;
+    if (!t)
+        return note_add(a, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace,
+                        n->name);
     struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
     uint32_t replicas = replicas_of(x, t->keyspace);
     if (!w) return err_nomem(x->e);
@@ -343,32 +339,21 @@ static int put_rows(const struct applying *x, const struct nodetool_table *n, co
     if (!w->rows_per_partition && t->n_clustering && n->cells >= 0 && t->n_regular) {
         double rows = floor(n->cells / t->n_regular + 0.5);
         w->rows_per_partition = rows < 1 ? 1 : (uint64_t)rows;
-        if (note_add(&x->w->arena, x->notes, x->e,
+        if (note_add(a, x->notes, x->e,
                      "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median partition "
                      "and a row has %u",
                      n->keyspace, n->name, (unsigned long long)w->rows_per_partition, n->cells, t->n_regular))
             return -1;
     }
-    if (n->compression > 0 && replicas)
-        return note_add(&x->w->arena, x->notes, x->e,
-                        "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace, n->name,
-                        n->live_bytes / n->compression * x->scale / replicas);
-    return 0;
-}
-
-static int apply_table(struct applying *x, const struct nodetool_table *n, const struct schema *schema) {
-    struct err ignored = {0};
-    const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
-    if (!strncmp(n->keyspace, "system", 6)) return 0;
-    if (!t)
-        return note_add(&x->w->arena, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out",
-                        n->keyspace, n->name);
-    if (put_rows(x, n, t)) return -1;
-    if (has_statements(x, t))
-        return note_add(&x->w->arena, x->notes, x->e,
-                        "%s.%s: the workload's statements count, not the reads and writes of tablestats", n->keyspace,
-                        n->name);
-    uint32_t replicas = replicas_of(x, t->keyspace);
+    if (n->compression > 0 && replicas &&
+        note_add(a, x->notes, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica",
+                 n->keyspace, n->name, n->live_bytes / n->compression * x->scale / replicas))
+        return -1;
+    for (const struct workload_statement *s = x->w->statements; s; s = s->next)
+        if (!s->inferred && strstr(s->text, t->name))
+            return note_add(a, x->notes, x->e,
+                            "%s.%s: the workload's statements count, not the reads and writes of tablestats",
+                            n->keyspace, n->name);
     const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up"
                           : !replicas    ? "the keyspace does not say how many replicas there are; --replicas does"
                                          : NULL;

@@ -50,20 +50,20 @@ int observed_partition(struct workload *w, const struct schema_table *t, struct 
     return 0;
 }
 
-static struct workload_statement *add_statement(struct workload *w, const char *text, uint32_t line,
-                                                const struct schema_table *t, double rate,
-                                                struct workload_observed **observed) {
+struct workload_observed *observed_statement(struct workload *w, const char *text, const char *file, uint32_t line,
+                                             const struct schema_table *t, double rate) {
     struct workload_statement *s = workload_add(w);
     struct workload_observed *o = ARENA_NEW(&w->arena, struct workload_observed);
     if (!s || !o) return NULL;
     s->name = s->text = arena_strdup(&w->arena, text);
-    s->file = "system_metering.statements";
+    s->file = file;
     s->line = line;
     s->has_rate = true;
     s->rate = (struct curve){.n = 1, .points = {{.rate = rate}}};
-    s->observed = *observed = o;
+    s->observed = o;
     o->table = t;
-    return s->name ? s : NULL;
+    if (rate <= 0) s->unknown = "it did not run in the server's last minute";
+    return s->name ? o : NULL;
 }
 
 /* ---- a server ---- */
@@ -84,17 +84,18 @@ static int take_statement(void *arg, struct client *c, const struct client_rows 
     double n = client_double(row, "executions_last_minute");
     const struct schema_table *t = table_of(l, c, row);
     if (!t || t->keyspace->is_system) return 0;
-    struct workload_observed *o = NULL;
-    struct workload_statement *s = add_statement(l->w, client_text(row, &c->arena, "statement"), ++l->n, t, n / 60, &o);
-    if (s && n <= 0) return s->unknown = "it did not run in the server's last minute", 0;
+    struct workload_observed *o = observed_statement(l->w, client_text(row, &c->arena, "statement"),
+                                                     "system_metering.statements", ++l->n, t, n / 60);
     double *one = ARENA_ARRAY(&l->w->arena, 2, double);
     if (!o || !one) return err_nomem(l->e);
-    one[0] = client_double(row, "read_units_last_minute") / n,
+    if (n <= 0) return 0;
+    one[0] = client_double(row, "read_units_last_minute") / n;
     one[1] = client_double(row, "write_units_last_minute") / n;
-    const struct spread unknown = {-1, -1, -1, -1};
-    o->row_bytes = o->static_bytes = unknown;
-    o->reads = (struct spread){-1, -1, -1, one[0]}, o->writes = (struct spread){-1, -1, -1, one[1]};
-    o->read_samples = one, o->write_samples = one + 1;
+    o->row_bytes = o->static_bytes = (struct spread){-1, -1, -1, -1};
+    o->reads = (struct spread){-1, -1, -1, one[0]};
+    o->writes = (struct spread){-1, -1, -1, one[1]};
+    o->read_samples = one;
+    o->write_samples = one + 1;
     o->n_samples = 1;
     o->n = (uint32_t)n;
     return 0;

@@ -18,6 +18,10 @@ int observed_schema(const char *path, struct buf *out, struct err *e) MUST_CHECK
 /* The size model that a capture was charged by. */
 int observed_model(const char *path, enum size_model *out, struct err *e) MUST_CHECK;
 
+/* Adds a statement of the table with its executions a second. line: its number in the file. NULL:
+ * no memory. */
+struct workload_observed *observed_statement(struct workload *w, const char *text, const char *file, uint32_t line,
+                                             const struct schema_table *t, double rate) MUST_CHECK;
 /* Counts a partition by its busiest second, judges it by the limits, and keeps it if it is among
  * the busiest. key: serialised. */
 int observed_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key,

@@ -20,7 +20,6 @@ struct capturing {
     const struct measure *m;
     struct world *world;
     const struct schema_table **tables; /* by name of a statement; NULL: not in the schema */
-    bool *prepared;                     /* by statement of the trace */
     struct arena arena;                 /* of a request */
     struct visit *visits;
     size_t n_visits, cap;
@@ -69,16 +68,13 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
 
 /* ---- the tables of statements ---- */
 
-/* The text of the request's statement; for a batch, of its first statement. */
-static struct slice text_of(const struct capturing *x, const struct cql_request *q) {
+/* The table of the request's statement; of a batch's first statement. NULL: none of the schema. */
+static const struct schema_table *table_of(struct capturing *x, const struct cql_request *q) {
     const struct slice id = q->prepared_id.p ? q->prepared_id
                             : q->n_items     ? q->items[0].prepared_id
                                              : (struct slice){0};
     const struct capture_statement *s = id.p ? trace_statement(&x->t, id) : NULL;
-    return s ? s->text : q->n_items ? q->items[0].query : q->query;
-}
-
-static const struct schema_table *table_of_text(struct capturing *x, struct slice text) {
+    const struct slice text = s ? s->text : q->n_items ? q->items[0].query : q->query;
     struct err ignored = {0};
     struct cql_prepared *p = world_markers(x->m->base, text, &ignored);
     if (!p) return NULL;
@@ -90,13 +86,6 @@ static const struct schema_table *table_of_text(struct capturing *x, struct slic
 }
 
 /* ---- the partition of a request, found by running it ---- */
-
-static void prepare(struct capturing *x, struct slice id) {
-    const struct capture_statement *s = trace_statement(&x->t, id);
-    struct err ignored = {0};
-    if (s && !x->prepared[s - x->t.statements])
-        x->prepared[s - x->t.statements] = !world_prepare(x->world, s->text, s->keyspace, &ignored);
-}
 
 /* Whether the request used a single partition, so that its whole charge belongs to the
  * partition. */
@@ -120,13 +109,10 @@ static int visit(struct capturing *x, const struct trace_request *r, const struc
     bool throttled;
     struct err ignored = {0};
     int64_t token = 0;
-    if (q->prepared_id.p) prepare(x, q->prepared_id);
-    for (uint32_t i = 0; i < q->n_items; i++)
-        if (q->items[i].prepared_id.p) prepare(x, q->items[i].prepared_id);
-    const struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace,
-                                    .version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags,
-                                    .body = r->q.body};
-    if (world_send(x->world, &call, &a, &state, &throttled, &ignored) || !one_partition(a.cost, &token, &key)) return 0;
+    const struct world_call call = trace_call(r);
+    if (trace_send(&x->t, x->world, r, &call, &a, &state, &throttled, &ignored) ||
+        !one_partition(a.cost, &token, &key))
+        return 0;
     struct visit v = {.table = t, .token = token, .second = r->q.began_us / 1000000,
                       .read_units = (double)r->q.read_halves / 2,
                       .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2,
@@ -158,7 +144,7 @@ static int look_at(struct capturing *x, const struct trace_request *r) {
     if (trace_is_system(&x->t, r->name)) return 0;
     x->refused += r->q.outcome != 0;
     if (r->q.outcome || trace_decode(r, &x->arena, &q, &ignored) || q.kind == REQUEST_PREPARE) return 0;
-    if (!x->tables[r->name]) x->tables[r->name] = table_of_text(x, text_of(x, &q));
+    if (!x->tables[r->name]) x->tables[r->name] = table_of(x, &q);
     if (!x->tables[r->name]) return 0;
     int64_t second = r->q.began_us / 1000000;
     if (!x->first_s || second < x->first_s) x->first_s = second;
@@ -190,29 +176,29 @@ static int add_seconds(struct capturing *x) {
 }
 
 static int add_statement(struct capturing *x, uint32_t name, const uint32_t *requests, uint32_t n) {
+    enum { READS, WRITES, ROWS, STATICS, KINDS };
     struct arena *a = &x->w->arena;
-    struct workload_statement *s = workload_add(x->w);
-    struct workload_observed *o = ARENA_NEW(a, struct workload_observed);
-    double *reads = ARENA_ARRAY(a, n, double), *writes = ARENA_ARRAY(a, n, double), *rows = ARENA_ARRAY(a, n, double),
-           *statics = ARENA_ARRAY(a, n, double);
-    if (!s || !o || !reads || !writes || !rows || !statics) return err_nomem(x->e);
+    double *samples[KINDS], rate = (double)n / (double)(x->last_s - x->first_s + 1);
+    struct workload_observed *o = observed_statement(x->w, x->t.names[name].text, x->path, name + 1, x->tables[name],
+                                                     rate);
+    if (!o) return err_nomem(x->e);
+    for (int k = 0; k < KINDS; k++)
+        if (!(samples[k] = ARENA_ARRAY(a, n, double))) return err_nomem(x->e);
     for (uint32_t i = 0; i < n; i++) {
         const struct capture_request *q = &x->t.requests[requests[i]].q;
-        reads[i] = (double)q->read_halves / 2, writes[i] = (double)(q->write_halves + q->static_halves) / 2;
-        rows[i] = (double)q->row_bytes, statics[i] = (double)q->static_bytes;
+        samples[READS][i] = (double)q->read_halves / 2;
+        samples[WRITES][i] = (double)(q->write_halves + q->static_halves) / 2;
+        samples[ROWS][i] = (double)q->row_bytes;
+        samples[STATICS][i] = (double)q->static_bytes;
     }
-    spread_of(reads, n, a, &o->reads), spread_of(writes, n, a, &o->writes), spread_of(rows, n, a, &o->row_bytes),
-        spread_of(statics, n, a, &o->static_bytes);
-    o->table = x->tables[name];
+    spread_of(samples[READS], n, a, &o->reads);
+    spread_of(samples[WRITES], n, a, &o->writes);
+    spread_of(samples[ROWS], n, a, &o->row_bytes);
+    spread_of(samples[STATICS], n, a, &o->static_bytes);
     o->n = o->n_samples = n;
-    o->read_samples = reads, o->write_samples = writes;
-    s->name = s->text = arena_strdup(a, x->t.names[name].text);
-    s->file = x->path;
-    s->line = name + 1;
-    s->has_rate = true;
-    s->rate = (struct curve){.n = 1, .points = {{.rate = (double)n / (double)(x->last_s - x->first_s + 1)}}};
-    s->observed = o;
-    return s->name ? 0 : err_nomem(x->e);
+    o->read_samples = samples[READS];
+    o->write_samples = samples[WRITES];
+    return 0;
 }
 
 static int add_statements(struct capturing *x) {
@@ -236,6 +222,10 @@ static int add_statements(struct capturing *x) {
 
 /* ---- partitions ---- */
 
+static bool same_partition(const struct visit *a, const struct visit *b) {
+    return a->table == b->table && a->token == b->token;
+}
+
 static int by_partition(const void *a, const void *b) {
     const struct visit *x = a, *y = b;
     if (x->table != y->table) return x->table < y->table ? -1 : 1;
@@ -245,18 +235,17 @@ static int by_partition(const void *a, const void *b) {
 
 /* Adds each partition with its busiest second. */
 static int add_partitions(struct capturing *x) {
+    const struct visit *v = x->visits, *end = v + x->n_visits;
     if (x->n_visits) qsort(x->visits, x->n_visits, sizeof(*x->visits), by_partition);
-    for (size_t i = 0; i < x->n_visits;) {
-        const struct visit *first = &x->visits[i];
+    while (v < end) {
+        const struct visit *first = v;
         struct workload_partition most = {0};
-        while (i < x->n_visits && x->visits[i].table == first->table && x->visits[i].token == first->token) {
+        while (v < end && same_partition(v, first)) {
             struct workload_partition second = {0};
-            for (int64_t at = x->visits[i].second; i < x->n_visits && x->visits[i].table == first->table &&
-                                                   x->visits[i].token == first->token && x->visits[i].second == at;
-                 i++) {
-                second.read_units += x->visits[i].read_units;
-                second.write_units += x->visits[i].write_units;
-                second.entities += x->visits[i].entities;
+            for (int64_t at = v->second; v < end && same_partition(v, first) && v->second == at; v++) {
+                second.read_units += v->read_units;
+                second.write_units += v->write_units;
+                second.entities += v->entities;
             }
             if (observed_load(&second) > observed_load(&most)) most = second;
         }
@@ -271,8 +260,7 @@ int observed_capture(const char *path, struct workload *w, const struct measure 
     if (trace_open(&x.t, path, false, e)) return -1;
     arena_init(&x.arena, 16 << 10, 256 << 20);
     x.tables = calloc(x.t.n_names + 1, sizeof(*x.tables));
-    x.prepared = calloc(x.t.n_statements + 1, sizeof(*x.prepared));
-    int rc = x.tables && x.prepared ? 0 : err_nomem(e);
+    int rc = x.tables ? 0 : err_nomem(e);
     if (!rc && x.t.header.hashed)
         rc = err_set(e, ERR_CONFIG,
                      "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
@@ -290,7 +278,6 @@ int observed_capture(const char *path, struct workload *w, const struct measure 
     if (x.world) world_free(x.world);
     free(x.visits);
     free(x.tables);
-    free(x.prepared);
     arena_fini(&x.arena);
     trace_close(&x.t);
     return rc;

@@ -94,30 +94,6 @@ static void put_partition(struct buf *out, const struct day *d, const struct wor
     buf_fini(&key);
 }
 
-static void put_table(struct buf *out, const struct report *r, uint32_t i) {
-    const struct measured_table *t = &r->m->tables[i];
-    const struct day *d = &r->days[i];
-    const struct json_amount counts[] = {{"rows", t->rows ? (double)t->rows : -1},
-                                         {"partitions", t->partitions ? (double)t->partitions : -1},
-                                         {"ttl_deletes_a_day", d->ttl_deletes},
-                                         {"partitions_above_a_limit", d->n_partitions ? (double)d->n_over : -1}};
-    json_open(out, NULL, '{');
-    put_table_name(out, t->table);
-    json_str(out, "unknown", t->unknown);
-    json_flag(out, "complete", !bill_lacks_use(r->m, t->table));
-    json_amounts(out, counts, ARRAY_LEN(counts));
-    json_open(out, "storage_bytes", '{');
-    for (int k = 0; k < MODELS; k++)
-        json_amount(out, size_model_name((enum size_model)k), t->stored_bytes[k]);
-    buf_u8(out, '}');
-    put_use(out, "reads", &d->reads);
-    put_use(out, "writes", &d->writes);
-    put_time(out, "busiest_at", d->busiest_at);
-    json_open(out, "busiest_partitions", '[');
-    for (uint32_t k = 0; k < d->n_shown; k++) put_partition(out, d, &d->shown[k]);
-    buf_put_str(out, "]}");
-}
-
 static void put_cost(struct buf *out, const struct report *r, const struct price_region *region) {
     static const char *const modes[BILL_MODES] = {"on_demand", "provisioned", "auto_scaling"};
     struct bill b;
@@ -172,7 +148,29 @@ void report_json(const struct report *r, struct buf *out) {
     for (uint32_t i = 0; i < r->m->n_statements; i++) put_statement(out, &r->m->statements[i]);
     buf_u8(out, ']');
     json_open(out, "tables", '[');
-    for (uint32_t i = 0; i < r->m->n_tables; i++) put_table(out, r, i);
+    for (uint32_t i = 0; i < r->m->n_tables; i++) {
+        const struct measured_table *t = &r->m->tables[i];
+        const struct day *d = &r->days[i];
+        const struct json_amount counts[] = {{"rows", t->rows ? (double)t->rows : -1},
+                                             {"partitions", t->partitions ? (double)t->partitions : -1},
+                                             {"ttl_deletes_a_day", d->ttl_deletes},
+                                             {"partitions_above_a_limit", d->n_partitions ? (double)d->n_over : -1}};
+        json_open(out, NULL, '{');
+        put_table_name(out, t->table);
+        json_str(out, "unknown", t->unknown);
+        json_flag(out, "complete", !bill_lacks_use(r->m, t->table));
+        json_amounts(out, counts, ARRAY_LEN(counts));
+        json_open(out, "storage_bytes", '{');
+        for (int k = 0; k < MODELS; k++)
+            json_amount(out, size_model_name((enum size_model)k), t->stored_bytes[k]);
+        buf_u8(out, '}');
+        put_use(out, "reads", &d->reads);
+        put_use(out, "writes", &d->writes);
+        put_time(out, "busiest_at", d->busiest_at);
+        json_open(out, "busiest_partitions", '[');
+        for (uint32_t k = 0; k < d->n_shown; k++) put_partition(out, d, &d->shown[k]);
+        buf_put_str(out, "]}");
+    }
     buf_u8(out, ']');
     json_open(out, "costs", '[');
     for (uint32_t i = 0; i < r->n_regions; i++) put_cost(out, r, r->regions[i]);

@@ -18,22 +18,6 @@ struct sizing {
     struct err *e;
 };
 
-static void put_json(struct sizing *z, struct slice text, const char *path, uint32_t line,
-                     const struct world_answer a[MODELS]) {
-    json_open(&z->json, NULL, '{');
-    json_str(&z->json, "file", path);
-    json_count(&z->json, "line", line);
-    json_text(&z->json, "statement", text);
-    for (int i = 0; i < MODELS; i++) {
-        json_open(&z->json, size_model_name((enum size_model)i), '{');
-        json_count(&z->json, "bytes", a[i].charge.row_bytes + a[i].charge.static_bytes);
-        buf_u8(&z->json, ',');
-        pricing_json(&a[i], &z->json);
-        buf_u8(&z->json, '}');
-    }
-    buf_u8(&z->json, '}');
-}
-
 static void put_row(struct sizing *z, struct slice text, const char *path, uint32_t line,
                     const struct world_answer a[MODELS]) {
     enum { SHOWN = 60 };
@@ -64,8 +48,20 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
         err_set(z->e, why.code, "%s:%u: %s", path, line, why.text);
         return EXIT_NO;
     }
-    if (z->p.json) put_json(z, text, path, line, a);
-    else put_row(z, text, path, line, a);
+    if (z->p.json) {
+        json_open(&z->json, NULL, '{');
+        json_str(&z->json, "file", path);
+        json_count(&z->json, "line", line);
+        json_text(&z->json, "statement", text);
+        for (int i = 0; i < MODELS; i++) {
+            json_open(&z->json, size_model_name((enum size_model)i), '{');
+            json_count(&z->json, "bytes", a[i].charge.row_bytes + a[i].charge.static_bytes);
+            buf_u8(&z->json, ',');
+            pricing_json(&a[i], &z->json);
+            buf_u8(&z->json, '}');
+        }
+        buf_u8(&z->json, '}');
+    } else put_row(z, text, path, line, a);
     return EXIT_DONE;
 }
 

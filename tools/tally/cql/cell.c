@@ -9,28 +9,19 @@ enum { DIGITS = 5 };
 
 static void put(const struct cql_type *t, struct value v, bool quote, struct buf *out);
 
-/* The length in bytes of the control character at the start of s: 1 for 0x00 to 0x1F and 0x7F, 2
- * for 0x80 to 0xA0 in UTF-8. 0: no control character. */
-static size_t control_length(struct slice s, uint8_t *code) {
-    *code = s.p[0];
-    if (s.p[0] < 0x20 || s.p[0] == 0x7F) return 1;
-    if (s.n < 2 || s.p[0] != 0xC2 || s.p[1] > 0xA0) return 0;
-    *code = s.p[1];
-    return 2;
-}
-
 void cell_put_text(struct slice text, bool quote, struct buf *out) {
-    uint8_t code;
     if (quote) buf_u8(out, '\'');
-    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
-        n = control_length(slice_of(text.p + i, text.n - i), &code);
-        if (n && code == '\n') buf_put_str(out, "\\n");
-        else if (n && code == '\t') buf_put_str(out, "\\t");
-        else if (n && code == '\r') buf_put_str(out, "\\r");
-        else if (n) buf_printf(out, "\\x%02x", code);
-        else if (text.p[i] == '\\') buf_put_str(out, "\\\\");
-        else if (quote && text.p[i] == '\'') buf_put_str(out, "''");
-        else buf_u8(out, text.p[i]);
+    for (size_t i = 0, n = 1; i < text.n; i += n) {
+        /* control characters are 0x00 to 0x1F and 0x7F, and in UTF-8 two bytes 0x80 to 0xA0 */
+        uint8_t c = text.p[i], second = i + 1 < text.n && c == 0xC2 ? text.p[i + 1] : 0xFF;
+        n = second <= 0xA0 ? 2 : 1;
+        if (c == '\n') buf_put_str(out, "\\n");
+        else if (c == '\t') buf_put_str(out, "\\t");
+        else if (c == '\r') buf_put_str(out, "\\r");
+        else if (n == 2 || c < 0x20 || c == 0x7F) buf_printf(out, "\\x%02x", n == 2 ? second : c);
+        else if (c == '\\') buf_put_str(out, "\\\\");
+        else if (quote && c == '\'') buf_put_str(out, "''");
+        else buf_u8(out, c);
     }
     if (quote) buf_u8(out, '\'');
 }

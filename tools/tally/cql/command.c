@@ -9,6 +9,7 @@
 #include "tools/tally/cql/password.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
+#include "tools/tally/world.h"
 
 struct command {
     struct shell *s;
@@ -19,9 +20,6 @@ struct command {
     struct slice words[SPLIT_WORDS];
 };
 
-static bool is(struct slice word, const char *text) {
-    return word.n == strlen(text) && !strncasecmp((const char *)word.p, text, word.n);
-}
 static void improper(struct command *c) { shell_complain(c->s, "Improper %s command; see HELP %s.", c->word, c->word); }
 static const char *text_of(struct command *c, int word) {
     return arena_printf(&c->arena, "%.*s", SLICE_FMT(c->words[word]));
@@ -29,14 +27,8 @@ static const char *text_of(struct command *c, int word) {
 
 /* ---- settings ---- */
 
-static int consistency_of(struct slice word) {
-    for (uint16_t i = 0; i <= CL_LOCAL_ONE; i++)
-        if (is(word, consistency_name(i))) return i;
-    return -1;
-}
-
 static void run_consistency(struct command *c) {
-    int level = c->n ? consistency_of(c->words[0]) : -1;
+    int level = c->n ? world_consistency(text_of(c, 0)) : -1;
     if (!c->n) {
         shell_say("Current consistency level is %s.\n", consistency_name(c->s->consistency));
     } else if (c->n > 1 || level < 0) {
@@ -48,9 +40,10 @@ static void run_consistency(struct command *c) {
 }
 
 static void run_serial(struct command *c) {
-    int level = c->n == 2 ? consistency_of(c->words[1]) : CL_SERIAL;
+    int level = c->n == 2 ? world_consistency(text_of(c, 1)) : CL_SERIAL;
     uint16_t current = c->s->serial_consistency ? c->s->serial_consistency : CL_SERIAL;
-    if (!c->n || c->n > 2 || !is(c->words[0], "CONSISTENCY") || (level != CL_SERIAL && level != CL_LOCAL_SERIAL)) {
+    if (!c->n || c->n > 2 || !script_is_word(c->words[0], "CONSISTENCY") ||
+        (level != CL_SERIAL && level != CL_LOCAL_SERIAL)) {
         improper(c);
     } else if (c->n == 1) {
         shell_say("Current serial consistency level is %s.\n", consistency_name(current));
@@ -63,10 +56,10 @@ static void run_serial(struct command *c) {
 /* CHARGE, EXPAND, PAGING, TRACING and WAIT take ON or OFF; without an argument they print the
  * state. */
 static void run_switch(struct command *c, bool *on) {
-    bool wants = c->n == 1 && is(c->words[0], "ON");
+    bool wants = c->n == 1 && script_is_word(c->words[0], "ON");
     if (!c->n) {
         shell_say("%s is %s\n", c->word, *on ? "ON" : "OFF");
-    } else if (c->n > 1 || (!wants && !is(c->words[0], "OFF"))) {
+    } else if (c->n > 1 || (!wants && !script_is_word(c->words[0], "OFF"))) {
         improper(c);
     } else {
         shell_say("%s %s %s\n", c->word, *on == wants ? "is already" : "set to", wants ? "ON" : "OFF");
@@ -114,7 +107,7 @@ static void run_capture(struct command *c) {
         shell_say(captures ? "Currently capturing query output.\n" : "Currently not capturing query output.\n");
     } else if (!path) {
         improper(c);
-    } else if (is(c->words[0], "OFF")) {
+    } else if (script_is_word(c->words[0], "OFF")) {
         if (!captures) shell_complain(c->s, "Not currently capturing output.");
         else if (fclose(c->s->out)) shell_complain(c->s, "The captured output was not written: %s", strerror(errno));
         c->s->out = stdout;
@@ -163,12 +156,12 @@ failed:
 
 static void run_show(struct command *c) {
     const struct shell *s = c->s;
-    if (c->n == 1 && is(c->words[0], "HOST")) {
+    if (c->n == 1 && script_is_word(c->words[0], "HOST")) {
         shell_say("Connected to %s at %s:%u\n", s->cluster, s->options.link.host, s->options.link.port);
-    } else if (c->n == 1 && is(c->words[0], "VERSION")) {
+    } else if (c->n == 1 && script_is_word(c->words[0], "VERSION")) {
         shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\n", TALLY_VERSION, s->release,
                   s->cql_version, s->client.version);
-    } else if (c->n == 2 && is(c->words[0], "SESSION")) {
+    } else if (c->n == 2 && script_is_word(c->words[0], "SESSION")) {
         steps_put_named(c->s, text_of(c, 1));
     } else {
         improper(c);

@@ -24,10 +24,6 @@ struct completing {
     struct completions *out;
 };
 
-static bool is_name_byte(uint8_t c) {
-    return (c | 0x20) >= 'a' || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '"';
-}
-
 static void add(struct completing *c, const char *text) {
     struct completions *out = c->out;
     if (!text || out->n == COMPLETIONS_MAX || strlen(text) < c->word.n ||
@@ -86,7 +82,7 @@ static void add_tables(struct completing *c) {
 
 static bool is_one_of(const struct token *t, const char *const *words, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (t->text.n == strlen(words[i]) && !strncasecmp((const char *)t->text.p, words[i], t->text.n)) return true;
+        if (script_is_word(t->text, words[i])) return true;
     return false;
 }
 #define IS(t, ...) is_one_of((t), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
@@ -105,47 +101,39 @@ static struct slice unquoted(struct completing *c, const struct token *t) {
     return t->text.n && t->text.p[0] == '"' ? token_unquote(c->a, t->text) : t->text;
 }
 
-static void read_context(struct completing *c, struct slice text, struct context *x) {
+void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
+              struct completions *out) {
+    struct context x = {0};
+    size_t from = 0, word = before.n;
+    for (;;) { /* to the unfinished statement or command at the end of the text */
+        struct split_item item = split_next(slice_of(before.p + from, before.n - from), false);
+        from = item.kind == SPLIT_NOTHING ? before.n : from + (item.kind == SPLIT_UNFINISHED ? item.at : item.used);
+        if (item.kind == SPLIT_NOTHING || item.kind == SPLIT_UNFINISHED) break;
+    }
+    for (; word > from; word--) {
+        uint8_t c = before.p[word - 1];
+        if ((c | 0x20) < 'a' && !(c >= '0' && c <= '9') && !memchr("_.\"", c, 3)) break;
+    }
+    struct completing c = {
+        .a = a, .word = slice_of(before.p + word, before.n - word), .keyspace = keyspace, .names = names, .out = out};
+    *out = (struct completions){.typed = c.word.n};
     struct token_reader r;
     struct token t;
     struct err ignored = {0};
     bool qualifies = false;
-    token_reader_init(&r, text, &ignored);
+    token_reader_init(&r, slice_of(before.p + from, word - from), &ignored);
     while ((t = token_next(&r)).code && t.code != T_ERROR) {
-        if (x->n && names_table(&x->last)) {
-            x->keyspace = slice_str(c->keyspace);
-            x->table = unquoted(c, &t);
+        if (x.n && names_table(&x.last)) {
+            x.keyspace = slice_str(c.keyspace);
+            x.table = unquoted(&c, &t);
         } else if (qualifies) {
-            x->keyspace = x->table;
-            x->table = unquoted(c, &t);
+            x.keyspace = x.table;
+            x.table = unquoted(&c, &t);
         }
-        qualifies = x->table.p && slice_is(t.text, ".");
-        if (!x->n++) x->first = t;
-        x->last = t;
+        qualifies = x.table.p && slice_is(t.text, ".");
+        if (!x.n++) x.first = t;
+        x.last = t;
     }
-}
-
-/* The offset of the unfinished statement or command at the end of the text. */
-static size_t last_item(struct slice text) {
-    size_t at = 0;
-    for (;;) {
-        struct slice rest = slice_of(text.p + at, text.n - at);
-        struct split_item item = split_next(rest, false);
-        if (item.kind == SPLIT_UNFINISHED) return at + item.at;
-        if (item.kind == SPLIT_NOTHING) return text.n;
-        at += item.used;
-    }
-}
-
-void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
-              struct completions *out) {
-    struct context x = {0};
-    size_t from = last_item(before), word = before.n;
-    while (word > from && is_name_byte(before.p[word - 1])) word--;
-    struct completing c = {
-        .a = a, .word = slice_of(before.p + word, before.n - word), .keyspace = keyspace, .names = names, .out = out};
-    *out = (struct completions){.typed = c.word.n};
-    read_context(&c, slice_of(before.p + from, word - from), &x);
     if (!x.n) {
         for (size_t i = 0; i < ARRAY_LEN(statements); i++) add_keyword(&c, statements[i]);
         for (size_t i = 0; i < n_shell_commands; i++) add_keyword(&c, shell_commands[i].word);

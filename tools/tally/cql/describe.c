@@ -1,7 +1,6 @@
 #include "tools/tally/cql/describe.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #include "cql/request/request.h"
 #include "tools/tally/cql/split.h"
@@ -17,8 +16,7 @@ struct description {
 };
 
 static bool is(const struct description *d, int word, const char *text) {
-    return word < d->n && d->words[word].n == strlen(text) &&
-           !strncasecmp((const char *)d->words[word].p, text, d->words[word].n);
+    return word < d->n && script_is_word(d->words[word], text);
 }
 
 /* ---- lists of names ---- */

@@ -208,16 +208,6 @@ static void count_lines(struct shell *s, struct slice text) {
     for (size_t i = 0; i < text.n; i++) s->line += text.p[i] == '\n';
 }
 
-/* The command SOURCE leaves the name of a file behind, which is run here. */
-static void run_command(struct shell *s, const struct split_item *item) {
-    struct err e = {0};
-    command_run(s, item->command, item->text);
-    char *path = s->next_source;
-    s->next_source = NULL;
-    if (path && run_file(s, path, &e)) shell_complain(s, "%s", e.text);
-    free(path);
-}
-
 size_t run_text(struct shell *s, struct slice text, bool at_end) {
     size_t done = 0;
     while (!s->leaves) {
@@ -226,8 +216,15 @@ size_t run_text(struct shell *s, struct slice text, bool at_end) {
         if (item.kind == SPLIT_UNFINISHED) break;
         count_lines(s, slice_of(rest.p, item.at));
         interrupt_begin();
-        if (item.kind == SPLIT_COMMAND) run_command(s, &item);
-        else if (item.kind == SPLIT_STATEMENT) run_statement(s, item.text);
+        /* The command SOURCE leaves the name of a file behind, which is run here. */
+        if (item.kind == SPLIT_COMMAND) {
+            struct err e = {0};
+            command_run(s, item.command, item.text);
+            char *path = s->next_source;
+            s->next_source = NULL;
+            if (path && run_file(s, path, &e)) shell_complain(s, "%s", e.text);
+            free(path);
+        } else if (item.kind == SPLIT_STATEMENT) run_statement(s, item.text);
         interrupt_end();
         count_lines(s, slice_of(rest.p + item.at, item.used - item.at));
         done += item.used;

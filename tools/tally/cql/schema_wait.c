@@ -13,22 +13,6 @@ static void put_string(struct buf *out, const char *name) {
     buf_u8(out, '\'');
 }
 
-/* Writes the query for the progress of a change; false: changes of this kind are not
- * asynchronous. */
-static bool question(const struct schema_announced *c, struct buf *out) {
-    bool keyspace = !strcmp(c->target, "KEYSPACE"), table = !strcmp(c->target, "TABLE");
-    if (!keyspace && !table && strcmp(c->target, "TYPE")) return false;
-    buf_printf(out, "SELECT %s FROM system_schema_mcs.%s WHERE keyspace_name = ", keyspace ? "keyspace_name" : "status",
-               keyspace ? "keyspaces" : table ? "tables" : "types");
-    put_string(out, c->keyspace);
-    if (!keyspace) {
-        buf_printf(out, " AND %s = ", table ? "table_name" : "type_name");
-        put_string(out, c->name);
-    }
-    buf_u8(out, 0);
-    return true;
-}
-
 enum progress { UNDER_WAY, DONE, GONE, FAILED };
 
 static enum progress ask(struct shell *s, const struct schema_announced *c, const char *text, bool seen) {
@@ -49,12 +33,19 @@ static enum progress ask(struct shell *s, const struct schema_announced *c, cons
 void schema_wait(struct shell *s, const struct schema_announced *c) {
     enum progress progress = UNDER_WAY;
     struct buf text;
+    bool keyspace = !strcmp(c->target, "KEYSPACE"), table = !strcmp(c->target, "TABLE");
     buf_init(&text, 0);
-    if (question(c, &text)) {
+    if (keyspace || table || !strcmp(c->target, "TYPE")) { /* other changes are done when they are answered */
+        buf_printf(&text, "SELECT %s FROM system_schema_mcs.%s WHERE keyspace_name = ",
+                   keyspace ? "keyspace_name" : "status", keyspace ? "keyspaces" : table ? "tables" : "types");
+        put_string(&text, c->keyspace);
+        if (!keyspace) buf_printf(&text, " AND %s = ", table ? "table_name" : "type_name");
+        if (!keyspace) put_string(&text, c->name);
+        buf_u8(&text, 0);
         bool seen = false;
         unsigned pause = PAUSE_MS;
         while ((progress = ask(s, c, (const char *)text.p, seen)) == UNDER_WAY && !interrupt_seen()) {
-            seen = strcmp(c->target, "KEYSPACE") != 0; /* tables and types are visible at once, as CREATING */
+            seen = !keyspace; /* tables and types are visible at once, as CREATING */
             interrupt_sleep_ms(pause);
             if (pause < PAUSE_MAX_MS) pause *= 2;
         }

@@ -1,7 +1,5 @@
 #include "tools/tally/cql/split.h"
 
-#include <strings.h>
-
 const struct shell_command shell_commands[] = {
 #define SHELL_COMMAND(id, word_, arguments_, what_) {.word = word_, .arguments = arguments_, .what = what_},
 #include "tools/tally/cql/shell_command.def"
@@ -11,10 +9,8 @@ const size_t n_shell_commands = ARRAY_LEN(shell_commands);
 
 int split_command(struct slice word) {
     if (slice_is(word, "?")) word = slice_str("HELP");
-    for (size_t i = 0; i < n_shell_commands; i++) {
-        const char *name = shell_commands[i].word;
-        if (strlen(name) == word.n && !strncasecmp(name, (const char *)word.p, word.n)) return (int)i;
-    }
+    for (size_t i = 0; i < n_shell_commands; i++)
+        if (script_is_word(word, shell_commands[i].word)) return (int)i;
     return -1;
 }
 

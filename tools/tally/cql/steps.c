@@ -21,15 +21,6 @@ static void put_column(const struct client_rows *row, const char *column, struct
     if (i < row->columns.n) cell_put(row->columns.list[i].type, row->values[i], out);
 }
 
-static void put_time(int64_t us, struct buf *out) {
-    time_t seconds = (time_t)(us / 1000000);
-    struct tm t;
-    char text[32];
-    if (!localtime_r(&seconds, &t)) return;
-    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &t);
-    buf_printf(out, "%s.%06d", text, (int)(us % 1000000));
-}
-
 static int64_t uuid_time_us(struct value id) {
     if (id.n != 16) return 0;
     uint64_t ticks = (uint64_t)(load_u16(id.p + 6) & 0xFFF) << 48 | (uint64_t)load_u16(id.p + 4) << 32 | load_u32(id.p);
@@ -40,7 +31,13 @@ static void put_row(struct grid *g, const char *activity, int64_t us, struct sli
                     struct slice client) {
     cell_put_text(slice_str(activity), false, &g->text);
     grid_cell(g);
-    put_time(us, &g->text);
+    time_t seconds = (time_t)(us / 1000000);
+    struct tm t;
+    char text[32];
+    if (localtime_r(&seconds, &t)) {
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &t);
+        buf_printf(&g->text, "%s.%06d", text, (int)(us % 1000000));
+    }
     grid_cell(g);
     buf_put_slice(&g->text, source);
     grid_cell(g);

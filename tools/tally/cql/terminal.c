@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <histedit.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "tools/tally/cql/complete.h"
 #include "tools/tally/cql/interrupt.h"
 #include "tools/tally/cql/run.h"
+#include "tools/tally/script.h"
 
 enum { HISTORY_LINES = 1000, NAMES_FRESH_S = 5, NAMES_MAX = 64 << 20, STATEMENT_MAX = 16 << 20 };
 
@@ -120,17 +120,13 @@ static unsigned char on_tab(EditLine *edit, int ch) {
 
 /* ---- history ---- */
 
-static bool is_word(const struct token *t, const char *word) {
-    return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
-}
-
 bool terminal_is_secret(struct slice text) {
     struct token_reader r;
     struct token t;
     struct err ignored = {0};
     token_reader_init(&r, text, &ignored);
     for (bool first = true; (t = token_next(&r)).code && t.code != T_ERROR; first = false)
-        if ((first && is_word(&t, "LOGIN")) || is_word(&t, "PASSWORD")) return true;
+        if ((first && script_is_word(t.text, "LOGIN")) || script_is_word(t.text, "PASSWORD")) return true;
     return t.code == T_ERROR &&
            memmem(text.p, text.n, "PASSWORD", 8); /* a statement that cannot be read may hold one */
 }

@@ -64,14 +64,10 @@ static int find(const struct usage_program *p, int argc, char **argv, int *n) {
     return found;
 }
 
-/* Under the name cqlsh, which images and scripts use, the program runs tally cql. */
-static bool is_cqlsh(const char *program) {
-    const char *slash = strrchr(program, '/');
-    return !strcmp(slash ? slash + 1 : program, "cqlsh");
-}
-
 int main(int argc, char **argv) {
-    if (argc && is_cqlsh(argv[0])) return tally_cql(argc - 1, argv + 1);
+    /* Under the name cqlsh, which images and scripts use, the program runs tally cql. */
+    const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+    if (argc && !strcmp(slash ? slash + 1 : argv[0], "cqlsh")) return tally_cql(argc - 1, argv + 1);
     struct usage_command commands[SUBCOMMANDS];
     struct usage_program program;
     const char *name = argc > 1 ? argv[1] : "";

@@ -24,24 +24,6 @@ static void units_text(const struct stress *s, double units, char out[32]) {
     else snprintf(out, 32, "?");
 }
 
-static void print_statements(const struct stress *s) {
-    static const struct table_column columns[] = {{"requests", true}, {"throttled", true}, {"failed", true},
-                                                  {"units", true},    {"p50 ms", true},    {"p99 ms", true},
-                                                  {"p99.9 ms", true}, {"statement", false}};
-    struct table out;
-    table_init(&out, columns, ARRAY_LEN(columns));
-    for (uint32_t i = 0; i < s->score.n_statements; i++) {
-        const struct score_statement *x = &s->score.statements[i];
-        char units[32];
-        units_text(s, x->sums.read_units + x->sums.write_units, units);
-        table_row(&out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%.3f\t%.3f\t%.3f\t%s", x->sums.requests,
-                  x->sums.throttled, x->sums.failed, units, ms(&x->latency, 0.5), ms(&x->latency, 0.99),
-                  ms(&x->latency, 0.999), s->plan.statements[i].cql);
-    }
-    table_print(&out);
-    table_fini(&out);
-}
-
 static void print_hottest(const struct stress *s) {
     static const struct table_column columns[] = {{"entities/s", true}, {"read units/s", true}, {"write units/s", true},
                                                   {"requests", true},   {"throttled", true},    {"partition", false}};
@@ -80,7 +62,21 @@ void outcome_text(const struct stress *s, const char *profile) {
     printf("latency%s ms: p50 %.3f, p90 %.3f, p99 %.3f, p99.9 %.3f, most %.3f\n\n",
            s->plan.rate > 0 ? " since due," : ",", ms(&c->latency, 0.5), ms(&c->latency, 0.9), ms(&c->latency, 0.99),
            ms(&c->latency, 0.999), (double)c->latency.max / 1e6);
-    print_statements(s);
+    static const struct table_column columns[] = {{"requests", true}, {"throttled", true}, {"failed", true},
+                                                  {"units", true},    {"p50 ms", true},    {"p99 ms", true},
+                                                  {"p99.9 ms", true}, {"statement", false}};
+    struct table out;
+    table_init(&out, columns, ARRAY_LEN(columns));
+    for (uint32_t i = 0; i < s->score.n_statements; i++) {
+        const struct score_statement *x = &s->score.statements[i];
+        char units[32];
+        units_text(s, x->sums.read_units + x->sums.write_units, units);
+        table_row(&out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%.3f\t%.3f\t%.3f\t%s", x->sums.requests,
+                  x->sums.throttled, x->sums.failed, units, ms(&x->latency, 0.5), ms(&x->latency, 0.99),
+                  ms(&x->latency, 0.999), s->plan.statements[i].cql);
+    }
+    table_print(&out);
+    table_fini(&out);
     print_hottest(s);
     if (score_hottest(c, hot)) {
         const struct outcome_bounds b = outcome_bounds();

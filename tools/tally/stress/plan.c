@@ -36,7 +36,7 @@ static int read_cql(struct yaml *y, const yaml_node_t *n, void *to) {
 }
 
 static int read_consistency(struct yaml *y, const yaml_node_t *n, void *to) {
-    int level = yaml_scalar(n) ? world_consistency(yaml_scalar(n)) : -1;
+    int level = world_consistency(yaml_scalar(n));
     if (level < 0) return yaml_wrong(y, n, "there is no such consistency level");
     ((struct plan_statement *)to)->consistency = (uint16_t)level;
     return 0;

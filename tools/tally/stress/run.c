@@ -223,28 +223,25 @@ static int make_schema(struct stress *s, struct err *e) {
     return 0;
 }
 
-static int prepare(struct stress *s, uint32_t i, struct err *e) {
-    const struct plan_statement *st = statement_of(s, i);
-    uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
-    struct err why = {0};
-    while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, &s->prepared[i],
-                          &why)) {
-        bool waits = may_come(&why) && load_now() < until;
-        if (!waits) return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
-        err_clear(&why);
-        nap();
-    }
-    if (s->prepared[i].binds.n == st->n_values) return 0;
-    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
-                   s->prepared[i].binds.n, st->n_values);
-}
-
 static int prepare_all(struct stress *s, struct err *e) {
     uint32_t n = s->plan.n_statements + (s->plan.load.rows > 0);
     s->prepared = calloc(n, sizeof(*s->prepared));
     if (!s->prepared) return err_nomem(e);
-    for (uint32_t i = 0; i < n; i++)
-        if (prepare(s, i, e)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct plan_statement *st = statement_of(s, i);
+        struct client_prepared *p = &s->prepared[i];
+        uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
+        struct err why = {0};
+        while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, p, &why)) {
+            if (!may_come(&why) || load_now() >= until)
+                return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
+            err_clear(&why);
+            nap();
+        }
+        if (p->binds.n != st->n_values)
+            return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
+                           p->binds.n, st->n_values);
+    }
     return 0;
 }
 

@@ -41,21 +41,16 @@ static int read_plan(struct stress *s, const struct stress_flags *f, struct err 
                 : err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
 }
 
-static int read_rate(struct stress *s, const char *text, struct err *e) {
-    char *end;
-    if (!text) return 0;
-    s->plan.rate = strtod(text, &end);
-    return end == text || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7)
-               ? err_set(e, ERR_CONFIG,
-                         "--rate must be a number of requests a second, or 0 for a closed loop, not '%s'", text)
-               : 0;
-}
-
 static int read_flags(struct stress *s, const struct stress_flags *f, struct err *e) {
     if (s->connections < 1 || s->connections > 10000 || s->in_flight < 1 || (uint64_t)s->in_flight > LOAD_IN_FLIGHT_MAX)
         return err_set(e, ERR_CONFIG, "--connections must be 1 to 10000, --in-flight 1 to %d", LOAD_IN_FLIGHT_MAX);
     if (f->seconds < 1) return err_set(e, ERR_CONFIG, "--seconds must be 1 or more");
-    if (read_plan(s, f, e) || read_rate(s, f->rate, e) || retry_parse(f->retry, &s->retry, e)) return -1;
+    if (read_plan(s, f, e) || retry_parse(f->retry, &s->retry, e)) return -1;
+    char *end = NULL;
+    if (f->rate) s->plan.rate = strtod(f->rate, &end);
+    if (f->rate && (end == f->rate || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7)))
+        return err_set(e, ERR_CONFIG, "--rate must be a number of requests a second, or 0 for a closed loop, not '%s'",
+                       f->rate);
     s->seconds = f->seconds;
     s->seed = f->seed;
     s->quiet = f->quiet;

@@ -42,18 +42,6 @@ static void put_screen(const struct stress *s, double at, struct buf *out) {
     }
 }
 
-static void put_line(const struct stress *s, double at, struct buf *out) {
-    const struct score *c = &s->score;
-    const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
-    if (s->loading) buf_printf(out, "loading: %" PRIu64 " of %" PRIu64 " rows\n", s->loaded, s->plan.load.rows);
-    else
-        buf_printf(out,
-                   "%4.0f s  %8" PRIu64 " requests  p50 %.3f ms  p99 %.3f ms  %" PRIu64 " throttled  %" PRIu64
-                   " failed\n",
-                   at, last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6,
-                   last->sums.throttled, last->sums.failed);
-}
-
 void view_show(struct stress *s) {
     uint64_t now = load_now(), every = UINT64_C(1000000000);
     bool screen = isatty(STDERR_FILENO);
@@ -61,8 +49,17 @@ void view_show(struct stress *s) {
     struct buf out;
     buf_init(&out, 0);
     double at = (double)(now - s->begun_ns) / 1e9;
-    if (!screen) put_line(s, at, &out);
-    else {
+    if (!screen) {
+        const struct score *c = &s->score;
+        const struct score_second *last = c->n_seconds ? &c->seconds[c->n_seconds - 1] : &c->current;
+        if (s->loading) buf_printf(&out, "loading: %" PRIu64 " of %" PRIu64 " rows\n", s->loaded, s->plan.load.rows);
+        else
+            buf_printf(&out,
+                       "%4.0f s  %8" PRIu64 " requests  p50 %.3f ms  p99 %.3f ms  %" PRIu64 " throttled  %" PRIu64
+                       " failed\n",
+                       at, last->sums.requests, (double)last->p50_ns / 1e6, (double)last->p99_ns / 1e6,
+                       last->sums.throttled, last->sums.failed);
+    } else {
         if (s->shown_ns) buf_printf(&out, "\x1b[%dA\r", LINES - 1);
         put_screen(s, at, &out);
     }
