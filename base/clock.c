@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t id) {
@@ -21,6 +22,22 @@ static int64_t real_mono(struct clock *c) {
 }
 
 struct clock clock_real = {.wall_us = real_wall, .mono_us = real_mono, .machine_us = real_mono};
+
+void clock_text(int64_t wall_us, char out[CLOCK_TEXT]) {
+    time_t s = wall_us / 1000000;
+    struct tm tm = {0};
+    size_t n = gmtime_r(&s, &tm) ? strftime(out, CLOCK_TEXT, "%Y-%m-%dT%H:%M:%S", &tm) : 0;
+    snprintf(out + n, CLOCK_TEXT - n, ".%03d", (int)(wall_us % 1000000 / 1000));
+}
+
+void clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += us / 1000000;
+    at.tv_nsec += us % 1000000 * 1000;
+    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(cond, lock, &at);
+}
 
 /* ---- a clock that can be moved ---- */
 

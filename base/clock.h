@@ -27,6 +27,12 @@ static inline int64_t clock_wall_us(struct clock *c) { return c->wall_us(c); }
 static inline int64_t clock_mono_us(struct clock *c) { return c->mono_us(c); }
 static inline int64_t clock_machine_us(struct clock *c) { return c->machine_us ? c->machine_us(c) : c->mono_us(c); }
 
+enum { CLOCK_TEXT = 48 };
+/* Writes a wall time in UTC as "2026-01-02T03:04:05.678". */
+void clock_text(int64_t wall_us, char out[CLOCK_TEXT]);
+/* Waits until the condition is signalled, or for so long by the machine's time. */
+void clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t us);
+
 /* A clock that can be moved, on top of another clock (the machine's). It begins free. All functions
  * but init and fini may be called on any thread. */
 enum clock_state {

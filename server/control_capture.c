@@ -45,10 +45,6 @@ static int yield_capture(const struct virtual_context *ctx, const struct schema_
 
 /* ---- writing the table ---- */
 
-static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
-    return change->values[schema_column_find(t, column)->ordinal];
-}
-
 static bool is_true(struct value v) { return v.n == 1 && *v.p; }
 
 static bool is_good_name(struct slice s) {
@@ -77,9 +73,9 @@ static int path_of(const struct control_capture *c, struct slice name, char path
 static int begin(const struct control_capture *c, const struct schema_table *t, const struct virtual_change *change,
                  struct slice name, struct err *e) {
     char path[CAPTURE_PATH_MAX];
-    struct value max = given(t, change, "max_bytes");
-    struct capture_wish w = {.hashed = is_true(given(t, change, "hashed")),
-                             .rotates = is_true(given(t, change, "rotates"))};
+    struct value max = virtual_given(change, t, "max_bytes");
+    struct capture_wish w = {.hashed = is_true(virtual_given(change, t, "hashed")),
+                             .rotates = is_true(virtual_given(change, t, "rotates"))};
     if (max.n == 8) w.max_bytes = load_u64(max.p);
     if (max.n == 8 && (int64_t)w.max_bytes < CAPTURE_FILE_MIN)
         return err_invalid(e, "max_bytes is at least %d", CAPTURE_FILE_MIN);
@@ -100,10 +96,10 @@ static int write_capture(const struct virtual_context *ctx, const struct schema_
     static const char *const told[] = {"path",    "running", "bytes",      "requests",
                                        "dropped", "part",    "started_at", "reason"};
     const struct control_capture *c = table->virt->owner;
-    struct value name = given(table, change, "name");
+    struct value name = virtual_given(change, table, "name");
     struct slice s = name.n > 0 ? value_slice(name) : slice_str("");
     for (size_t i = 0; i < ARRAY_LEN(told); i++)
-        if (!value_is_unset(given(table, change, told[i])))
+        if (!value_is_unset(virtual_given(change, table, told[i])))
             return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set",
                                told[i]);
     switch (change->kind) {

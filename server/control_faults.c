@@ -37,15 +37,11 @@ static int yield_faults(const struct virtual_context *ctx, const struct schema_t
 
 /* ---- writing the table ---- */
 
-static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
-    return change->values[schema_column_find(t, column)->ordinal];
-}
-
 /* Columns that the statement does not set keep their values. */
 static int set_columns(const struct schema_table *t, const struct virtual_change *change, struct fault_rule *rule,
                        struct err *e) {
     for (int c = 0; c < FAULT_COLUMNS; c++) {
-        struct value v = given(t, change, fault_column_name((enum fault_column)c));
+        struct value v = virtual_given(change, t, fault_column_name((enum fault_column)c));
         if (!value_is_unset(v) && fault_rule_set(rule, (enum fault_column)c, v.p, v.n, e)) return -1;
     }
     return fault_rule_check(rule, e);
@@ -55,7 +51,7 @@ static int write_fault(const struct virtual_context *ctx, const struct schema_ta
                        const struct virtual_change *change) {
     struct faults *f = table->virt->owner;
     struct fault_rule rule = {0};
-    struct slice name = value_slice(given(table, change, "name"));
+    struct slice name = value_slice(virtual_given(change, table, "name"));
     char text[FAULT_NAME_MAX];
     if (!name.n || name.n >= sizeof(text) || memchr(name.p, 0, name.n))
         return err_invalid(ctx->err, "The name of a fault has 1 to %d bytes", FAULT_NAME_MAX - 1);

@@ -1,7 +1,6 @@
 /* Checks one DDL statement against the current state, records it and begins the change. */
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/fault.h"
 #include "base/name_tree.h"
@@ -9,13 +8,6 @@
 #include "keyspaces/quota.h"
 #include "system_schema/ddl/apply.h"
 #include "system_schema/objects/table_event.h"
-
-static const struct schema_keyspace *system_keyspace(struct ddl *d, const char *name) {
-    struct objects *o = d->objects;
-    for (uint32_t i = 0; i < o->n_system; i++)
-        if (strcmp(o->system[i]->space.keyspace->name, name) == 0) return o->system[i]->space.keyspace;
-    return NULL;
-}
 
 int catalog_refuse_system(const struct catalog_change *ch, struct err *e) {
     if (ch->op == CATALOG_CREATE_KEYSPACE)
@@ -43,15 +35,6 @@ int apply_busy(struct apply *a, const struct entry *x) {
     return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
 }
 
-/* Finds the object of the name that is being deleted. An object keeps its name until it is gone,
- * as on Keyspaces: until then the name can be neither created nor altered, and another drop has
- * nothing to do. (In cassandra mode the client that drops waits for the end, so that only other
- * clients see this state.) */
-struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
-                                  const char *name) {
-    return entry_find_deleting(a->objects, kind, keyspace_id, name);
-}
-
 static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
     a->subject = x;
     a->kind = kind;
@@ -62,7 +45,7 @@ static int begin_change(struct apply *a, struct entry *x, enum schema_change_kin
 
 struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *old = ks ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *old = ks ? NULL : entry_find_deleting(a->objects, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)apply_busy(a, old);
     else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING) {
@@ -74,6 +57,28 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
         return NULL;
     }
     return ks;
+}
+
+struct entry *apply_existing(struct apply *a, const struct object_kind *kind, const char *missing) {
+    const struct catalog_change *ch = a->change;
+    bool alters = ch->op == CATALOG_ALTER_KEYSPACE || ch->op == CATALOG_ALTER_TABLE || ch->op == CATALOG_ALTER_TYPE;
+    bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE ||
+                 ch->op == CATALOG_DROP_OBJECT;
+    const struct entry *ks = kind->in_keyspace ? apply_keyspace(a, false) : NULL, *old = NULL;
+    struct entry *x = NULL;
+    if (a->err->set) return NULL;
+    if (ks || !kind->in_keyspace) {
+        const char *name = ks ? ch->name : ch->keyspace;
+        x = entry_find(a->objects, kind, ks ? ks->id : 0, name);
+        /* An object keeps its name until it is gone, as on Keyspaces: until then the name can be
+         * neither created nor altered, and another drop has nothing to do. (In cassandra mode the
+         * client that drops waits for the end, so that only other clients see this state.) */
+        old = x ? NULL : entry_find_deleting(a->objects, kind, ks ? ks->id : 0, name);
+    }
+    if (old && alters) apply_busy(a, old);
+    if (!x && !old && !ch->conditional) err_invalid(a->err, missing, ch->keyspace, ch->name);
+    if (x && apply_is_unfit(x, drops)) apply_busy(a, x);
+    return a->err->set ? NULL : x;
 }
 
 static int set_form(struct apply *a, const struct entry *x, struct slice *form, const void *definition) {
@@ -89,10 +94,6 @@ static int set_form(struct apply *a, const struct entry *x, struct slice *form, 
 void *apply_definition(struct apply *a, const struct entry *x) {
     const struct object_place at = entry_place(a->objects, x);
     return x->kind->decode(x->form, &at, &a->arena, a->err);
-}
-
-static int option_order(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
 /* True if the change removes or replaces the option old. custom_properties and
@@ -136,16 +137,12 @@ int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_opt
 
 /* ---- keyspaces ---- */
 
-static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) {
-    return compat_refuse(&a->compat, rule, a->err, most);
-}
-
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
     for (uint32_t i = 0; i < a->objects->n_entries && n < most; i++)
         n += a->objects->entries[i]->kind == kind && !entry_is_gone(a->objects->entries[i]);
-    return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
+    return n >= most ? compat_refuse(&a->compat, rule, a->err, (int)most) : 0;
 }
 
 /* -1: the names and types of the columns and the comment are together larger than Keyspaces
@@ -190,8 +187,7 @@ static int check_new_regions(struct apply *a, const struct entry *x, const struc
     bool needs_timestamps = was_single && schema_regions(ks) >= 2 && !a->change->client_timestamps;
     for (uint32_t i = 0; needs_timestamps && i < a->objects->n_entries; i++) {
         const struct entry *y = a->objects->entries[i];
-        if (y->kind != &table_kind || y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y))
-            continue;
+        if (y->kind != &table_kind || !entry_lives_in(y, x->id)) continue;
         const struct schema_table *t = apply_definition(a, y);
         if (!t) return -1;
         if (!schema_has_client_timestamps(t))
@@ -214,7 +210,7 @@ static int create_keyspace(struct apply *a) {
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = apply_being_deleted(a, &keyspace_kind, 0, ch->keyspace);
+    const struct entry *old = entry_find_deleting(a->objects, &keyspace_kind, 0, ch->keyspace);
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->ddl, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
@@ -232,24 +228,10 @@ static int create_keyspace(struct apply *a) {
     return -1;
 }
 
-static struct entry *existing_keyspace(struct apply *a) {
-    struct entry *x = entry_find(a->objects, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *old = x ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
-    if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)apply_busy(a, old);
-    if (old) return NULL;
-    if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
-    if (x && apply_is_unfit(x, a->change->op == CATALOG_DROP_KEYSPACE)) {
-        apply_busy(a, x);
-        return NULL;
-    }
-    return x;
-}
-
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition) {
     if (set_form(a, x, &x->next, definition)) return -1;
     if (slice_eq(x->next, x->form)) {
-        free((void *)x->next.p);
-        x->next = slice_of(NULL, 0);
+        form_free(&x->next);
         return NOTHING_TO_DO;
     }
     return begin_change(a, x, CHANGE_UPDATED, SCHEMA_UPDATING);
@@ -257,7 +239,7 @@ int apply_begin_update(struct apply *a, struct entry *x, const void *definition)
 
 static int alter_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *x = existing_keyspace(a);
+    struct entry *x = apply_existing(a, &keyspace_kind, "Keyspace '%s' doesn't exist");
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
@@ -274,7 +256,7 @@ static int alter_keyspace(struct apply *a) {
 /* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
  * (catalog_open.c, resume). */
 static int drop_keyspace(struct apply *a) {
-    struct entry *ks = existing_keyspace(a);
+    struct entry *ks = apply_existing(a, &keyspace_kind, "Keyspace '%s' doesn't exist");
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
     for (uint32_t i = 0; i < a->objects->n_entries; i++) {
         const struct entry *x = a->objects->entries[i];
@@ -309,9 +291,7 @@ int apply_begin_drop(struct apply *a, struct entry *x) {
     /* Looks only at objects of kinds that may need x, so that a drop costs no more than those. */
     for (uint32_t i = 0; any && i < a->objects->n_entries; i++) {
         const struct entry *by = a->objects->entries[i];
-        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING ||
-            entry_is_gone(by))
-            continue;
+        if (!may_need(by->kind, x->kind) || !entry_lives_in(by, x->keyspace_id)) continue;
         const void *definition = apply_definition(a, by);
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
@@ -380,12 +360,9 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
     bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
     if (!starts || a->objects->mode != MODE_KEYSPACES) return 0;
     /* A stream's label has the form of AWS's examples: "2026-01-02T03:04:05.678". */
-    char text[32];
-    time_t s = (time_t)(now / 1000);
-    struct tm tm;
-    bool printed = gmtime_r(&s, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    const char *label = printed ? arena_printf(&a->arena, "%s.%03d", text, (int)(now % 1000)) : NULL;
-    return apply_set_option(a, parts, "stream.label", label);
+    char text[CLOCK_TEXT];
+    clock_text(now * 1000, text);
+    return apply_set_option(a, parts, "stream.label", arena_strdup(&a->arena, text));
 }
 
 static void drop_options(struct table_parts *parts, const char *prefix) {
@@ -425,7 +402,7 @@ static int check_settings(struct apply *a, const struct entry *ks, const struct 
 
 int apply_check_table_name(struct apply *a, const struct entry *ks) {
     const struct catalog_change *ch = a->change;
-    const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
+    const struct entry *old = entry_find_deleting(a->objects, &table_kind, ks->id, ch->name);
     if (!entry_find(a->objects, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
     err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name,
             ch->keyspace);
@@ -470,22 +447,6 @@ static int create_table(struct apply *a) {
     return apply_begin_create_table(a, ks, &parts, &t);
 }
 
-static struct entry *existing_table(struct apply *a) {
-    const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, false);
-    if (a->err->set) return NULL;
-    struct entry *x = ks ? entry_find(a->objects, &table_kind, ks->id, ch->name) : NULL;
-    const struct entry *old = ks && !x ? apply_being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
-    if (old && ch->op == CATALOG_ALTER_TABLE) (void)apply_busy(a, old);
-    if (old) return NULL;
-    if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
-    if (x && apply_is_unfit(x, ch->op == CATALOG_DROP_TABLE)) {
-        apply_busy(a, x);
-        return NULL;
-    }
-    return x;
-}
-
 /* Fills parts with the table's columns and appends the columns that the change adds. */
 static int add_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
@@ -520,7 +481,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
 }
 
 static int alter_table(struct apply *a) {
-    struct entry *x = existing_table(a);
+    struct entry *x = apply_existing(a, &table_kind, "Table '%s.%s' doesn't exist");
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_table *t = apply_definition(a, x);
     struct schema_table altered = {0};
@@ -541,18 +502,6 @@ static int alter_table(struct apply *a) {
     return apply_begin_update(a, x, &altered);
 }
 
-static int drop_table(struct apply *a) {
-    struct entry *x = existing_table(a);
-    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    return apply_begin_drop(a, x);
-}
-
-static int truncate_table(struct apply *a) {
-    struct entry *x = existing_table(a);
-    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    return apply_truncate_table(a, x) ? -1 : NOTHING_TO_DO;
-}
-
 /* ---- objects of further kinds ---- */
 
 static int create_object(struct apply *a) {
@@ -563,53 +512,23 @@ static int create_object(struct apply *a) {
         if (ch->conditional) return NOTHING_TO_DO;
         return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
     }
-    const struct entry *old = apply_being_deleted(a, ch->kind, ks->id, ch->name);
+    const struct entry *old = entry_find_deleting(a->objects, ch->kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
     return apply_begin_create(a, ch->kind, ks, ch->definition);
 }
 
 static int drop_object(struct apply *a) {
-    const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, false);
-    if (a->err->set) return -1;
-    struct entry *x = ks ? entry_find(a->objects, ch->kind, ks->id, ch->name) : NULL;
-    if (!x && ks && apply_being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
-    if (!x && ch->conditional) return NOTHING_TO_DO;
-    if (!x) return err_invalid(a->err, "The %s '%s.%s' doesn't exist", ch->kind->word, ch->keyspace, ch->name);
-    return entry_is_pending(x) ? apply_busy(a, x) : apply_begin_drop(a, x);
+    bool table = a->change->op == CATALOG_DROP_TABLE;
+    const struct object_kind *kind = table ? &table_kind : a->change->kind;
+    const char *missing = table ? "Table '%s.%s' doesn't exist"
+                                : arena_printf(&a->arena, "The %s '%%s.%%s' doesn't exist", kind->word);
+    if (!missing) return err_nomem(a->err);
+    struct entry *x = apply_existing(a, kind, missing);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    return apply_begin_drop(a, x);
 }
 
 /* ---- all ---- */
-
-static int check_and_change(struct apply *a) {
-    static int (*const ops[])(struct apply *) = {
-        [CATALOG_CREATE_KEYSPACE] = create_keyspace,   [CATALOG_ALTER_KEYSPACE] = alter_keyspace,
-        [CATALOG_DROP_KEYSPACE] = drop_keyspace,       [CATALOG_CREATE_TABLE] = create_table,
-        [CATALOG_ALTER_TABLE] = alter_table,           [CATALOG_DROP_TABLE] = drop_table,
-        [CATALOG_TRUNCATE_TABLE] = truncate_table,     [CATALOG_CREATE_TYPE] = apply_create_type,
-        [CATALOG_ALTER_TYPE] = apply_alter_type,       [CATALOG_DROP_TYPE] = apply_drop_type,
-        [CATALOG_RESTORE_TABLE] = apply_restore_table, [CATALOG_CREATE_OBJECT] = create_object,
-        [CATALOG_DROP_OBJECT] = drop_object,
-    };
-    uint32_t pending = 0;
-    for (const struct entry *x = a->objects->busy; x; x = x->busy_next) pending += entry_is_pending(x);
-    if (system_keyspace(a->ddl, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
-    if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
-    return ops[a->change->op](a);
-}
-
-/* Undoes in memory a change that could not be recorded. */
-static void undo(struct apply *a, struct entry *x) {
-    if (a->kind == CHANGE_CREATED) {
-        entry_remove(a->objects, x);
-        return;
-    }
-    entry_restore_status(a->objects, x, a->from);
-    x->due_us = INT64_MAX;
-    entry_fail_with(x, NULL);
-    free((void *)x->next.p);
-    x->next = slice_of(NULL, 0);
-}
 
 /* Records the begin of a change. Without a delay the change ends in the same record, so that
  * clients never see a status in between. */
@@ -629,7 +548,14 @@ static int record_begin(struct apply *a, struct entry *x) {
     fault_dies(FAULT_DDL);
     if (at_once ? history_save(o, x, before.status, a->err) : entry_save(o, x, a->err)) {
         if (at_once) entry_finish_undo(d, x, &before);
-        undo(a, x);
+        if (a->kind == CHANGE_CREATED) {
+            entry_remove(o, x);
+            return -1;
+        }
+        entry_restore_status(o, x, a->from);
+        x->due_us = INT64_MAX;
+        entry_fail_with(x, NULL);
+        form_free(&x->next);
         return -1;
     }
     fault_dies(FAULT_DDL);
@@ -638,7 +564,7 @@ static int record_begin(struct apply *a, struct entry *x) {
     bool keyspace_goes = a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind;
     for (uint32_t i = 0; keyspace_goes && i < o->n_entries; i++) {
         struct entry *y = o->entries[i];
-        if (y->keyspace_id != x->id || y->status == SCHEMA_DELETING || entry_is_gone(y)) continue;
+        if (!entry_lives_in(y, x->id)) continue;
         entry_set_status(o, y, SCHEMA_DELETING);
         y->due_us = INT64_MAX;
         y->with_keyspace = true;
@@ -648,15 +574,32 @@ static int record_begin(struct apply *a, struct entry *x) {
     return 0;
 }
 
+/* Check a statement against the current state and begin its change in memory. */
+static int (*const checks[])(struct apply *) = {
+    [CATALOG_CREATE_KEYSPACE] = create_keyspace,     [CATALOG_ALTER_KEYSPACE] = alter_keyspace,
+    [CATALOG_DROP_KEYSPACE] = drop_keyspace,         [CATALOG_CREATE_TABLE] = create_table,
+    [CATALOG_ALTER_TABLE] = alter_table,             [CATALOG_DROP_TABLE] = drop_object,
+    [CATALOG_TRUNCATE_TABLE] = apply_truncate_table, [CATALOG_CREATE_TYPE] = apply_create_type,
+    [CATALOG_ALTER_TYPE] = apply_alter_type,         [CATALOG_DROP_TYPE] = apply_drop_type,
+    [CATALOG_RESTORE_TABLE] = apply_restore_table,   [CATALOG_CREATE_OBJECT] = create_object,
+    [CATALOG_DROP_OBJECT] = drop_object,
+};
+
 static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
     struct ddl *d = a->ddl;
     struct objects *o = d->objects;
     const struct catalog_change *ch = a->change;
     /* Cassandra guards its replicated system keyspaces by permissions alone. */
     if (o->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace) && ch->op == CATALOG_ALTER_KEYSPACE &&
-        system_keyspace(d, ch->keyspace))
+        system_space(a->objects, ch->keyspace))
         return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
-    int rc = check_and_change(a);
+    uint32_t pending = 0;
+    for (const struct entry *y = o->busy; y; y = y->busy_next) pending += entry_is_pending(y);
+    if (system_space(o, ch->keyspace) && catalog_refuse_system(ch, a->err)) return -1;
+    if (pending >= QUOTA_CONCURRENT_DDL &&
+        compat_refuse(&a->compat, REFUSE_CONCURRENT_DDL, a->err, QUOTA_CONCURRENT_DDL))
+        return -1;
+    int rc = checks[ch->op](a);
     if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
     if (rc != BEGUN) return rc;
     struct entry *x = a->subject;

@@ -28,8 +28,10 @@ enum { NOTHING_TO_DO, BEGUN };
 bool apply_is_unfit(const struct entry *x, bool to_drop);
 /* Sets the error that another change of the object is under way; returns -1. */
 int apply_busy(struct apply *a, const struct entry *x);
-struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id,
-                                  const char *name);
+/* The object that the statement alters, drops or truncates. NULL without an error: it does not exist
+ * (IF EXISTS), or it is being dropped, and there is nothing to do. missing: the error's text, with
+ * keyspace and name. */
+struct entry *apply_existing(struct apply *a, const struct object_kind *kind, const char *missing);
 /* The keyspace of the change. NULL without an error: it does not exist and must_exist is false. */
 struct entry *apply_keyspace(struct apply *a, bool must_exist);
 /* The definition as it is now, in the arena. */
@@ -83,7 +85,7 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
 
 /* ---- truncate.c ---- */
 
-int apply_truncate_table(struct apply *a, struct entry *x);
+int apply_truncate_table(struct apply *a);
 
 /* ---- type.c: DDL of user types ---- */
 
@@ -100,5 +102,7 @@ int replication_check(const struct ddl *d, const char *keyspace, uint32_t n, con
 
 /* ---- system_keyspace.c ---- */
 
+/* Where the system keyspace is listed; NULL: there is none of that name. */
+struct space **system_space(const struct objects *o, const char *name);
 /* Records and publishes the change; *out is the change to report to clients. -1: err. */
 int apply_alter_system_keyspace(struct apply *a, struct schema_change *out);

@@ -14,8 +14,7 @@
 #include "system_schema/ddl/ddl.h"
 
 static bool is_left(const struct entry *ks, const struct entry *x) {
-    return x->kind == &table_kind && x->keyspace_id == ks->id && x->id > ks->replicated &&
-           x->status != SCHEMA_DELETING && !entry_is_gone(x);
+    return x->kind == &table_kind && entry_lives_in(x, ks->id) && x->id > ks->replicated;
 }
 
 void regions_schedule(struct ddl *d, struct entry *x, int64_t delay_us) {

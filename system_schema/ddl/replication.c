@@ -16,10 +16,6 @@ static int check_factor(const char *text, struct err *e) {
     return 0;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
-}
-
 static int unrecognized(const char *option, const char *strategy, const char *keyspace, struct err *e) {
     return err_set(e, ERR_CONFIG, "Unrecognized strategy option {%s} passed to %s for keyspace %s", option, strategy,
                    keyspace);
@@ -54,7 +50,7 @@ static int topology(const struct ddl *d, const char *keyspace, uint32_t n, const
         else out[m++] = given[i];
     }
     if (m == 1) out[m++] = (struct schema_option){d->datacenter, factor ? factor : "1"};
-    qsort(out + 1, m - 1, sizeof *out, by_name);
+    qsort(out + 1, m - 1, sizeof *out, option_order);
     *n_out = m;
     return 0;
 }

@@ -1,9 +1,6 @@
 /* RESTORE TABLE against the current state: creates a table with the definition that another
  * table had at a moment. The recovery worker adds the rows of that moment.
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/PointInTimeRecovery_HowItWorks.html). */
-#include <stdio.h>
-#include <time.h>
-
 #include "base/random.h"
 #include "keyspaces/quota.h"
 #include "system_schema/ddl/apply.h"
@@ -41,25 +38,18 @@ static const struct schema_option *options_of(struct apply *a, const struct sche
     return all;
 }
 
-static void print_time(int64_t us, char out[40]) {
-    time_t s = us / 1000000;
-    struct tm tm;
-    char text[32];
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm));
-    snprintf(out, 40, "%s.%03dZ", text, (int)(us % 1000000 / 1000));
-}
-
 static int check_moment(struct apply *a, const struct history *h) {
     const struct catalog_change *ch = a->change;
     int64_t first = recovery_earliest(a->ddl->recovery, h),
             last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->objects->clock);
-    char texts[3][40];
+    char texts[3][CLOCK_TEXT];
     /* clients see the first moment in milliseconds */
     if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return 0;
-    print_time(ch->restore_us, texts[0]);
-    print_time(first, texts[1]);
-    print_time(last, texts[2]);
-    return err_invalid(a->err, "Table %s.%s cannot be restored to %s: the restore timestamp must be between %s and %s",
+    clock_text(ch->restore_us, texts[0]);
+    clock_text(first, texts[1]);
+    clock_text(last, texts[2]);
+    return err_invalid(a->err,
+                       "Table %s.%s cannot be restored to %sZ: the restore timestamp must be between %sZ and %sZ",
                        ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]);
 }
 

@@ -6,8 +6,7 @@
 
 static const char prefix[] = "system_keyspace/";
 
-static struct space **space_of(struct ddl *d, const char *name) {
-    struct objects *o = d->objects;
+struct space **system_space(const struct objects *o, const char *name) {
     for (uint32_t i = 0; i < o->n_system; i++)
         if (strcmp(o->system[i]->space.keyspace->name, name) == 0) return &o->system[i];
     return NULL;
@@ -40,7 +39,7 @@ static int load_one(void *arg, struct slice key, struct slice value, struct err 
     char name[64] = "";
     size_t n = key.n - (sizeof prefix - 1);
     if (n < sizeof name) memcpy(name, key.p + sizeof prefix - 1, n);
-    struct space **at = space_of(d, name);
+    struct space **at = system_space(d->objects, name);
     (void)e;
     if (at && take_form(d, at, value, &bad)) log_error("catalog: how %s was altered is left out: %s", name, bad.text);
     return 0;
@@ -54,7 +53,7 @@ int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
     const struct catalog_change *ch = a->change;
     struct ddl *d = a->ddl;
     struct objects *o = d->objects;
-    struct space **at = space_of(d, ch->keyspace);
+    struct space **at = system_space(d->objects, ch->keyspace);
     struct schema_keyspace ks = *(*at)->space.keyspace;
     const struct object_place place = {.keyspace = ks.name, .name = ks.name};
     struct buf form, key;

@@ -29,7 +29,9 @@ static int move_out(struct ddl *d, struct entry *x, struct err *e) {
     return rc;
 }
 
-int apply_truncate_table(struct apply *a, struct entry *x) {
+int apply_truncate_table(struct apply *a) {
+    struct entry *x = apply_existing(a, &table_kind, "Table '%s.%s' doesn't exist");
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     /* y is a DELETED entry that owns x's rows, in memory and on disk. */
     uint32_t id;
     if (entry_next_id(a->objects, &id, a->err)) return -1;

@@ -67,7 +67,7 @@ int apply_create_type(struct apply *a) {
         if (ch->conditional) return NOTHING_TO_DO;
         return err_invalid(a->err, "A user type with name '%s' already exists", ch->name);
     }
-    const struct entry *old = apply_being_deleted(a, &type_kind, ks->id, ch->name);
+    const struct entry *old = entry_find_deleting(a->objects, &type_kind, ks->id, ch->name);
     if (old) return apply_busy(a, old);
     const struct schema_type *t = type_of_fields(a, NULL);
     if (!t) return -1;
@@ -82,22 +82,6 @@ int apply_create_type(struct apply *a) {
 }
 
 /* ---- ALTER and DROP ---- */
-
-static struct entry *existing_type(struct apply *a, const char *words) {
-    const struct catalog_change *ch = a->change;
-    struct entry *ks = apply_keyspace(a, false);
-    if (a->err->set) return NULL;
-    struct entry *x = ks ? entry_find(a->objects, &type_kind, ks->id, ch->name) : NULL;
-    const struct entry *old = ks && !x ? apply_being_deleted(a, &type_kind, ks->id, ch->name) : NULL;
-    if (old && ch->op == CATALOG_ALTER_TYPE) (void)apply_busy(a, old);
-    if (old) return NULL;
-    if (!x && !ch->conditional) err_invalid(a->err, words, ch->keyspace, ch->name);
-    if (x && apply_is_unfit(x, ch->op == CATALOG_DROP_TYPE)) {
-        (void)apply_busy(a, x);
-        return NULL;
-    }
-    return x;
-}
 
 static int refuse_field(struct apply *a, const char *why, const char *tables) {
     const struct catalog_change *ch = a->change;
@@ -120,9 +104,7 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     if (!names) return err_nomem(a->err);
     for (uint32_t i = 0; i < a->objects->n_entries; i++) {
         const struct entry *x = a->objects->entries[i];
-        if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING ||
-            entry_is_gone(x))
-            continue;
+        if (x->kind != &table_kind || !entry_lives_in(x, type->keyspace_id)) continue;
         const struct schema_table *t = apply_definition(a, x);
         bool uses = false;
         for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);
@@ -200,7 +182,7 @@ static int check_users(struct apply *a, struct entry *type, const struct schema_
 }
 
 int apply_alter_type(struct apply *a) {
-    struct entry *x = existing_type(a, "Type %s.%s doesn't exist");
+    struct entry *x = apply_existing(a, &type_kind, "Type %s.%s doesn't exist");
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     const struct schema_type *old = apply_definition(a, x);
     if (!old) return -1;
@@ -233,7 +215,7 @@ static int check_unused(struct apply *a, const struct entry *type, const struct 
 }
 
 int apply_drop_type(struct apply *a) {
-    struct entry *x = existing_type(a, "Type '%s.%s' doesn't exist");
+    struct entry *x = apply_existing(a, &type_kind, "Type '%s.%s' doesn't exist");
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     if (check_unused(a, x, &type_kind, "user types") || check_unused(a, x, &table_kind, "tables")) return -1;
     return apply_begin_drop(a, x);

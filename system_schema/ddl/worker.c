@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -253,12 +252,7 @@ static void wait_until(struct ddl *d, int64_t due_us) {
     }
     int64_t wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
     if (wait_us <= 0) return;
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += wait_us / 1000000;
-    at.tv_nsec += (wait_us % 1000000) * 1000;
-    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&o->moved, &o->lock, &at);
+    clock_cond_wait(&o->moved, &o->lock, wait_us);
 }
 
 static void *work(void *arg) {

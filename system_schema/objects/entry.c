@@ -40,6 +40,11 @@ void objects_fini(struct objects *o) {
     pthread_mutex_destroy(&o->lock);
 }
 
+void form_free(struct slice *form) {
+    free((void *)form->p);
+    *form = slice_of(NULL, 0);
+}
+
 /* ---- the indexes of entries ---- */
 
 static uint32_t id_bucket(const struct objects *o, uint32_t id) {
@@ -361,43 +366,30 @@ static int check_entry(struct objects *o, struct entry *x, struct err *why) {
                    "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
 }
 
-/* Gives up a change under way whose form cannot be read; the object keeps its present
- * definition. */
-static int check_next(struct objects *o, struct entry *x, struct err *e) {
-    const struct object_place at = entry_place(o, x);
-    struct err why = {0};
-    if (x->next.n == 0 || form_check(x->kind, &at, x->next, &why) == 0) return 0;
-    if (why.no_memory) return err_nomem(e);
-    log_error("catalog: the change of %s %s.%s that was under way is given up: %s", x->kind->word, at.keyspace, at.name,
-              why.text);
-    free((void *)x->next.p);
-    x->next = slice_of(NULL, 0);
-    return 0;
-}
-
-/* Sets aside the entries that cannot be read. *any: there were some, so that others that need
- * them may fail now. */
-static int check_readable(struct objects *o, const struct object_kind *kind, bool *any, struct err *e) {
-    *any = false;
-    for (uint32_t i = 0; i < o->n_entries;) {
-        struct entry *x = o->entries[i];
-        struct err why = {0};
-        if (x->kind != kind || check_entry(o, x, &why) == 0) {
-            if (x->kind == kind && check_next(o, x, e)) return -1;
-            i++;
-            continue;
-        }
-        if (why.no_memory) return err_nomem(e);
-        set_aside(o, kind, x->id, slice_str(x->name), why.text);
-        entry_remove(o, x);
-        *any = true;
-    }
-    return 0;
-}
-
+/* Sets aside the entries of a kind that cannot be read, and then those with the name of an older
+ * one. When one is set aside, others that need it may fail, too: all are checked again. */
 static int check_entries(struct objects *o, const struct object_kind *kind, struct err *e) {
-    for (bool any = true; any;)
-        if (check_readable(o, kind, &any, e)) return -1;
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t i = 0; i < o->n_entries;) {
+            struct entry *x = o->entries[i];
+            struct err why = {0};
+            if (x->kind == kind && check_entry(o, x, &why)) {
+                if (why.no_memory) return err_nomem(e);
+                set_aside(o, kind, x->id, slice_str(x->name), why.text);
+                entry_remove(o, x);
+                again = true;
+                continue;
+            }
+            i++;
+            const struct object_place at = entry_place(o, x);
+            if (x->kind != kind || x->next.n == 0 || form_check(kind, &at, x->next, &why) == 0) continue;
+            if (why.no_memory) return err_nomem(e);
+            log_error("catalog: the change of %s %s.%s that was under way is given up: %s", kind->word, at.keyspace,
+                      at.name, why.text);
+            form_free(&x->next);
+        }
+    }
     for (uint32_t i = 0; i < o->n_entries;) {
         struct entry *x = o->entries[i];
         if (x->kind == kind && is_doubled(o, x)) {

@@ -162,6 +162,7 @@ int entry_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;
 int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;
 /* Replaces the form by a copy of the bytes. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
+void form_free(struct slice *form);
 /* Makes the change under way fail with these words when it is due; NULL: it succeeds. */
 void entry_fail_with(struct entry *x, const char *words);
 /* True if a statement is under way on the entry. */

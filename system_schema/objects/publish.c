@@ -26,21 +26,6 @@ static void *decode_owned(const struct entry *x, struct schema_owner **owner, st
     return definition;
 }
 
-static struct schema_table *make_table(const struct entry *x, const struct schema_keyspace *ks, struct err *e) {
-    struct schema_owner *owner;
-    struct schema_table *t = decode_owned(x, &owner, e);
-    if (!t) return NULL;
-    t->owner = owner;
-    t->keyspace = owner->keyspace = ks;
-    schema_keyspace_ref(ks);
-    t->object = x->id;
-    t->shape = x->shape;
-    t->storage = x->storage;
-    t->history = x->history;
-    t->status = x->status;
-    return t;
-}
-
 /* ---- one entry in the snapshot that is being built ---- */
 
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
@@ -79,9 +64,21 @@ static int edit_lists(struct schema_space *space, const struct entry *x, const s
 /* Does nothing if the keyspace is gone. */
 int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
+    struct schema_table *now = NULL;
     if (!of) return 0;
-    struct schema_table *now = is_visible(x) ? make_table(x, of->space.keyspace, e) : NULL;
-    if (is_visible(x) && !now) return -1;
+    if (is_visible(x)) {
+        struct schema_owner *owner;
+        now = decode_owned(x, &owner, e);
+        if (!now) return -1;
+        now->owner = owner;
+        now->keyspace = owner->keyspace = of->space.keyspace;
+        schema_keyspace_ref(now->keyspace);
+        now->object = x->id;
+        now->shape = x->shape;
+        now->storage = x->storage;
+        now->history = x->history;
+        now->status = x->status;
+    }
     x->next_shown = now;
     struct space *space = space_new(of->id, of->space.keyspace, of, e);
     if (!space) return -1;
@@ -93,23 +90,20 @@ int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     return 0;
 }
 
-static const struct schema_type *make_type(const struct entry *x, const struct schema_keyspace *ks, struct err *e) {
-    struct schema_owner *owner;
-    struct schema_type *t = decode_owned(x, &owner, e);
-    if (!t) return NULL;
-    t->owner = owner;
-    t->keyspace = owner->keyspace = ks;
-    schema_keyspace_ref(ks);
-    t->object = x->id;
-    t->status = x->status;
-    return t;
-}
-
 int show_type(struct snapshot *s, struct entry *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
+    struct schema_type *now = NULL;
     if (!of) return 0;
-    const struct schema_type *now = is_visible(x) ? make_type(x, of->space.keyspace, e) : NULL;
-    if (is_visible(x) && !now) return -1;
+    if (is_visible(x)) {
+        struct schema_owner *owner;
+        now = decode_owned(x, &owner, e);
+        if (!now) return -1;
+        now->owner = owner;
+        now->keyspace = owner->keyspace = of->space.keyspace;
+        schema_keyspace_ref(now->keyspace);
+        now->object = x->id;
+        now->status = x->status;
+    }
     struct space *space = space_new(of->id, of->space.keyspace, of, e);
     int rc = space ? space_edit_types(space, x->id, now, e) : -1;
     if (now) owner_unref(now->owner);
@@ -138,17 +132,6 @@ static int show(struct snapshot *s, struct entry *x, struct err *e) {
     return x->kind->show ? x->kind->show(s, x, e) : 0;
 }
 
-/* Shows keyspaces first, because tables are shown in them. */
-static int show_touched(struct objects *o, struct snapshot *s, uint64_t sums[2], struct err *e) {
-    for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
-        for (struct entry *x = o->touched; x; x = x->next_touched) {
-            if (x->kind->in_keyspace != in_keyspace) continue;
-            if (show(s, x, e)) return -1;
-            for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
-        }
-    return 0;
-}
-
 static void settle_touched(struct objects *o, bool published) {
     for (struct entry *x = o->touched; x; x = x->next_touched) {
         const struct schema_table *drop = published ? x->shown : x->next_shown;
@@ -174,7 +157,14 @@ int objects_publish(struct objects *o, struct err *e) {
         atomic_fetch_add(&o->system[i]->refs, 1);
         snapshot_put(s, o->system[i]);
     }
-    if (show_touched(o, s, sums, e)) {
+    int rc = 0;
+    for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++) /* keyspaces first: tables are shown in them */
+        for (struct entry *x = o->touched; x && rc == 0; x = x->next_touched) {
+            if (x->kind->in_keyspace != in_keyspace) continue;
+            rc = show(s, x, e);
+            for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
+        }
+    if (rc) {
         schema_unref(&s->schema);
         settle_touched(o, false);
         return -1;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-
 const char *schema_status_name(enum schema_status s) {
     static const char *const names[] = {
 #define STATUS(id, text, verb) [SCHEMA_##id] = text,
@@ -139,6 +138,10 @@ const struct schema_type *schema_type_find(const struct schema *s, const char *k
 bool schema_system_is_replicated(const char *keyspace) {
     return strcmp(keyspace, "system_auth") == 0 || strcmp(keyspace, "system_distributed") == 0 ||
            strcmp(keyspace, "system_traces") == 0;
+}
+
+int option_order(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {

@@ -243,5 +243,7 @@ static inline const struct schema_column *schema_clustering(const struct schema_
     return &t->columns[t->n_partition_key + i];
 }
 
+/* For qsort of options: by name. */
+int option_order(const void *a, const void *b);
 /* The value of an option; NULL: it has its default. */
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

@@ -12,7 +12,7 @@ void named_ids_fini(struct named_ids *all) {
     named_ids_init(all);
 }
 
-static void add(struct named_ids *all, uint32_t id) {
+void named_ids_add(struct named_ids *all, uint32_t id) {
     if (all->n == all->cap) {
         uint32_t cap = all->cap ? all->cap * 2 : 64, *ids = realloc(all->ids, cap * sizeof *ids);
         if (!ids) {
@@ -36,10 +36,10 @@ void named_ids_take(struct named_ids *all, struct slice key, struct slice value)
     struct record r;
     struct err e = {0};
     if (is_id_of(key, "recovery/") || is_id_of(key, "spare/")) {
-        add(all, load_u32(key.p + key.n - 4));
+        named_ids_add(all, load_u32(key.p + key.n - 4));
     } else if (key.n == RECORD_KEY_SIZE && memcmp(key.p, "catalog/", 8) == 0 && key.p[9] == '/') {
         if (record_decode(key, value, &r, &e)) all->unknown = true;
-        else add(all, r.storage);
+        else named_ids_add(all, r.storage);
     }
 }
 

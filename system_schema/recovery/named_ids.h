@@ -17,6 +17,8 @@ struct named_ids {
 
 void named_ids_init(struct named_ids *all);
 void named_ids_fini(struct named_ids *all);
+void named_ids_add(struct named_ids *all, uint32_t id);
+/* Adds the id that the record names, if it names one. */
 void named_ids_take(struct named_ids *all, struct slice key, struct slice value);
 /* Also true if unknown is set. */
 bool named_ids_has(struct named_ids *all, uint32_t id);

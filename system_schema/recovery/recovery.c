@@ -49,7 +49,7 @@ static void encode(const struct history *h, struct buf *b) {
     }
 }
 
-static int save(struct recovery *r, const struct history *h, struct err *e) {
+int recovery_record(struct recovery *r, const struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
     struct buf b;
     buf_init(&b, 0);
@@ -62,7 +62,8 @@ static int save(struct recovery *r, const struct history *h, struct err *e) {
 
 static void save_or_say(struct recovery *r, const struct history *h) {
     struct err e = {0};
-    if (save(r, h, &e)) log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
+    if (recovery_record(r, h, &e))
+        log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
 }
 
 /* ---- in memory ---- */
@@ -184,7 +185,7 @@ static void begin(struct recovery *r, struct entry *x, bool fresh) {
     uint32_t id;
     struct history *h = entry_next_id(o, &id, &e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, &e);
     if (h) h->table = h->lineage = x->id;
-    if (h && fresh && save(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, &e) == 0 &&
+    if (h && fresh && recovery_record(r, h, &e) == 0 && eng_history_begin(o->eng, x->storage, id, false, &e) == 0 &&
         add_version(h, eng_history_since(o->eng, id), x->form, &e) == 0) {
         assert(eng_history_since(o->eng, id) != INT64_MAX); /* W1 */
         h->begun = true;
@@ -258,7 +259,7 @@ static struct history *begin_at(struct recovery *r, const struct entry *x, uint3
     if (!h) return NULL;
     h->lineage = x->id;
     h->unwanted = true;
-    if (save(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
+    if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
         add_version(h, eng_history_since(o->eng, id), x->form, e))
         return NULL;
     eng_table_set(o->eng, id, wishes_of(r, x).gc_grace);
@@ -322,14 +323,12 @@ int recovery_plan(struct recovery *r, struct entry *x, const struct history *h, 
 
 /* ---- for the recovery worker ---- */
 
-int recovery_record(struct recovery *r, const struct history *h, struct err *e) { return save(r, h, e); }
-
 int recovery_begun(struct recovery *r, struct history *h, struct entry *x, struct err *e) {
     struct objects *o = r->objects;
     if (add_version(h, eng_history_since(o->eng, h->id), x->form, e)) return -1;
     assert(eng_history_since(o->eng, h->id) != INT64_MAX); /* W1 */
     h->begun = true;
-    if (save(r, h, e) == 0) {
+    if (recovery_record(r, h, e) == 0) {
         x->history = h->id;
         entry_touch(o, x);
         return objects_publish(o, e);

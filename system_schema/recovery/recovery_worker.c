@@ -2,8 +2,6 @@
  * tables, begins histories of tables that hold rows, rolls histories up as the window moves, and
  * frees histories that can no longer be restored from. It also frees rows that belong to no
  * object (recovery/stray.c). It releases the catalogue's lock while the engine works. */
-#include <time.h>
-
 #include "base/log.h"
 #include "system_schema/recovery/recovery.h"
 
@@ -134,12 +132,7 @@ static void sleep_between(struct recovery *r, bool failed) {
     int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
     if (failed || ms < RETRY_MS) ms = RETRY_MS;
     if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at); /* machine time; a moved clock or new work signals keep */
-    at.tv_sec += ms / 1000;
-    at.tv_nsec += ms % 1000 * 1000000;
-    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&r->work, &r->objects->lock, &at);
+    clock_cond_wait(&r->work, &r->objects->lock, ms * 1000); /* machine time; a moved clock or new work signals */
 }
 
 static void *keep(void *arg) {

@@ -11,21 +11,10 @@
 #include "system_schema/recovery/recovery.h"
 #include "system_schema/recovery/named_ids.h"
 
-struct id_list {
-    uint32_t n, cap;
-    uint32_t *ids;
-};
-
-static int add_id(void *arg, uint32_t id, struct err *e) {
-    struct id_list *l = arg;
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? l->cap * 2 : 64, *ids = realloc(l->ids, cap * sizeof *ids);
-        if (!ids) return err_nomem(e);
-        l->ids = ids;
-        l->cap = cap;
-    }
-    l->ids[l->n++] = id;
-    return 0;
+static int take_stored(void *arg, uint32_t id, struct err *e) {
+    struct named_ids *all = arg;
+    named_ids_add(all, id);
+    return all->unknown ? err_nomem(e) : 0;
 }
 
 static int take_name(void *arg, struct slice key, struct slice value, struct err *e) {
@@ -34,33 +23,25 @@ static int take_name(void *arg, struct slice key, struct slice value, struct err
     return 0;
 }
 
-static void keep_unnamed(struct id_list *l, struct named_ids *named) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < l->n; i++)
-        if (!named_ids_has(named, l->ids[i])) l->ids[kept++] = l->ids[i];
-    l->n = kept;
-}
-
 /* Finds ids that hold rows both before and after the records are read, and that no record names.
  * An object that is created meanwhile has its record before its rows; one that is freed
  * meanwhile loses its rows before its record. No lock is held. */
-static int find_strays(struct eng *eng, struct id_list *out, struct err *e) {
-    struct named_ids named;
-    struct id_list before = {0};
+static int find_strays(struct eng *eng, struct named_ids *out, struct err *e) {
+    struct named_ids named, before;
     named_ids_init(&named);
-    int rc = eng_each_stored(eng, add_id, &before, e);
+    named_ids_init(&before);
+    int rc = eng_each_stored(eng, take_stored, &before, e);
     if (!rc) rc = eng_meta_scan(eng, slice_str(""), take_name, &named, e);
     if (!rc && named.unknown)
         log_warn("catalog: rows that no object has are not looked for, because a record cannot be read");
-    keep_unnamed(&before, &named);
-    if (!rc && before.n) rc = eng_each_stored(eng, add_id, out, e);
-    struct named_ids then = {.n = before.n, .ids = before.ids, .sorted = false};
+    bool any = false;
+    for (uint32_t i = 0; i < before.n && !any; i++) any = !named_ids_has(&named, before.ids[i]);
+    if (!rc && any) rc = eng_each_stored(eng, take_stored, out, e);
     uint32_t kept = 0;
-    keep_unnamed(out, &named);
     for (uint32_t i = 0; i < out->n; i++)
-        if (named_ids_has(&then, out->ids[i])) out->ids[kept++] = out->ids[i];
+        if (!named_ids_has(&named, out->ids[i]) && named_ids_has(&before, out->ids[i])) out->ids[kept++] = out->ids[i];
     out->n = kept;
-    free(before.ids);
+    named_ids_fini(&before);
     named_ids_fini(&named);
     return rc;
 }
@@ -76,13 +57,14 @@ int strays_free_one(struct recovery *r) {
     struct err e = {0};
     if (!eng_one_writer(o->eng)) return 0; /* another server may have written the rows and their record */
     if (!s->looked) {
-        struct id_list found = {0};
+        struct named_ids found;
+        named_ids_init(&found);
         pthread_mutex_unlock(&o->lock);
         int failed = find_strays(o->eng, &found, &e);
         pthread_mutex_lock(&o->lock);
         if (failed) {
             log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
-            free(found.ids);
+            named_ids_fini(&found);
             return -1;
         }
         *s = (struct strays){.looked = true, .n = found.n, .ids = found.ids};

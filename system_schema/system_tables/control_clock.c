@@ -25,10 +25,6 @@ struct order {
     enum clock_state state;
 };
 
-static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
-    return change->values[schema_column_find(t, column)->ordinal];
-}
-
 static int take_ms(struct value v, const char *column, bool *has, int64_t *us, struct err *e) {
     if (value_is_unset(v)) return 0;
     int64_t ms = v.n == 8 ? (int64_t)load_u64(v.p) : -1;
@@ -42,18 +38,18 @@ static int take_ms(struct value v, const char *column, bool *has, int64_t *us, s
 /* Reads and checks the whole order first, so that an invalid one changes nothing. */
 static int read_order(const struct schema_table *t, const struct virtual_change *change, struct order *o,
                       struct err *e) {
-    struct value name = given(t, change, "name");
+    struct value name = virtual_given(change, t, "name");
     *o = (struct order){0};
     if (change->kind == VIRTUAL_DELETE)
         return err_invalid(e, "Row deletion is not supported by table system_control.clock");
     if (name.n < 0 || !slice_eq(value_slice(name), slice_str(only_name)))
         return err_invalid(e, "There is one clock, and its name is '%s'", only_name);
-    if (!value_is_unset(given(t, change, "ahead_ms")))
+    if (!value_is_unset(virtual_given(change, t, "ahead_ms")))
         return err_invalid(e, "Column ahead_ms of system_control.clock tells what is; it may not be set");
-    if (take_ms(given(t, change, "now"), "now", &o->has_now, &o->now_us, e) ||
-        take_ms(given(t, change, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
+    if (take_ms(virtual_given(change, t, "now"), "now", &o->has_now, &o->now_us, e) ||
+        take_ms(virtual_given(change, t, "advance_ms"), "advance_ms", &o->has_advance, &o->advance_us, e))
         return -1;
-    struct value state = given(t, change, "state");
+    struct value state = virtual_given(change, t, "state");
     o->has_state = !value_is_unset(state);
     if (o->has_state) {
         size_t i = 0;

@@ -19,21 +19,17 @@ YIELDS(control_snapshots) {
     return eng_state_each(context_of(table)->objects->eng, emit, &ro, ctx->err);
 }
 
-static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
-    return change->values[schema_column_find(t, column)->ordinal];
-}
-
 static void take_text(struct value v, char *out, size_t size) {
     snprintf(out, size, "%.*s", v.n > 0 ? (int)v.n : 0, v.n > 0 ? (const char *)v.p : "");
 }
 
 WRITES(control_snapshots) {
     const struct catalog_states *s = context_of(table)->states;
-    struct value name = given(table, change, "name"), back = given(table, change, "put_back"),
-                 of = given(table, change, "keyspace_name");
+    struct value name = virtual_given(change, table, "name"), back = virtual_given(change, table, "put_back"),
+                 of = virtual_given(change, table, "keyspace_name");
     char text[64], keyspace[64];
     if (!s) return err_invalid(ctx->err, "This server saves no states");
-    if (!value_is_unset(given(table, change, "saved_at")))
+    if (!value_is_unset(virtual_given(change, table, "saved_at")))
         return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
     take_text(name, text, sizeof text);
     bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;

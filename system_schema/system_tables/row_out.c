@@ -19,6 +19,10 @@ bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text) {
     return !ro->ctx->key || value_is_null(ro->ctx->key[i]) || slice_is(value_slice(ro->ctx->key[i]), text);
 }
 
+struct value virtual_given(const struct virtual_change *change, const struct schema_table *t, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
 bool row_out_passed(const struct row_out *ro, const char *text) {
     return ro->ctx->after && slice_cmp(slice_str(text), value_slice(ro->ctx->after[0])) < 0;
 }

@@ -24,6 +24,8 @@ void row_out_begin(struct row_out *ro);
 int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, or -1 without memory */
 /* True if the statement may want rows with this text in the i-th partition key column. */
 bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text);
+/* The value that a statement gives a column of the table. */
+struct value virtual_given(const struct virtual_change *change, const struct schema_table *t, const char *column);
 /* True if all rows with this text in the first key column come before the position from which
  * the statement continues. */
 bool row_out_passed(const struct row_out *ro, const char *text);

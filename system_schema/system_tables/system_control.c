@@ -14,15 +14,10 @@ struct input {
     const struct virtual_change *change;
 };
 
-static struct value value_of_column(const struct input *in, const char *column) {
-    const struct schema_column *col = schema_column_find(in->table, column);
-    return in->change->values[col->ordinal];
-}
-
 /* Copies a text with a terminating NUL. Null gives "", unset gives NULL. *failed: no memory, or
  * the text holds a 0. */
 static const char *text_of(const struct input *in, const char *column, bool *failed) {
-    struct value v = value_of_column(in, column);
+    struct value v = virtual_given(in->change, in->table, column);
     if (value_is_unset(v)) return NULL;
     struct slice copy = arena_dup(in->ctx->arena, v.n > 0 ? value_slice(v) : slice_str(""));
     if (!copy.p || memchr(copy.p, 0, copy.n)) {
@@ -36,7 +31,7 @@ static const char *text_of(const struct input *in, const char *column, bool *fai
 }
 
 static int refuse_column(const struct input *in, const char *column) {
-    if (value_is_unset(value_of_column(in, column))) return 0;
+    if (value_is_unset(virtual_given(in->change, in->table, column))) return 0;
     return err_invalid(in->ctx->err, "Column %s of %s.%s tells what is; it may not be set", column,
                        in->table->keyspace->name, in->table->name);
 }
@@ -224,7 +219,7 @@ WRITES(control_objects) {
     struct system_tables *s = context_of(table);
     const struct input in = {ctx, table, change};
     bool failed = false;
-    struct value held = value_of_column(&in, "held");
+    struct value held = virtual_given(change, table, "held");
     struct order o = {text_of(&in, "keyspace_name", &failed), text_of(&in, "kind", &failed),
                       text_of(&in, "name", &failed),          text_of(&in, "status", &failed),
                       text_of(&in, "failure", &failed),       LEAVE};

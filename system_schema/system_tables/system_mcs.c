@@ -2,7 +2,6 @@
  * Keyspaces adds ("Working with keyspaces",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html). */
 #include <stdlib.h>
-#include <time.h>
 
 #include "system_schema/objects/table_event.h"
 #include "system_schema/system_tables/system_table.h"
@@ -10,19 +9,6 @@
 #include "system_schema/objects/type_use.h"
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
-typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
-
-static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                         void *arg, space_fn fn) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
-        const struct schema_keyspace *ks = space->keyspace;
-        if (!keyspace_is_virtual(ks) && row_out_wants(&ro, 0, ks->name) && fn(&ro, space)) return -1;
-    }
-    return 0;
-}
 
 /* Calls fn for live tables and tables that are being deleted, merged by name. */
 static int each_table(struct row_out *ro, const struct schema_space *space, table_fn fn) {
@@ -75,16 +61,10 @@ static void add(struct properties *p, const char *name, const char *value) {
     if (value && !has(p, name)) p->all[p->n++] = (struct schema_option){name, value};
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
-}
-
 static const char *time_text(struct row_out *ro, int64_t us) {
-    time_t s = us / 1000000;
-    struct tm tm;
-    char text[32];
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm));
-    const char *all = arena_printf(ro->ctx->arena, "%s.%03dZ", text, (int)(us % 1000000 / 1000));
+    char text[CLOCK_TEXT];
+    clock_text(us, text);
+    const char *all = arena_printf(ro->ctx->arena, "%sZ", text);
     if (!all) ro->failed = true;
     return all;
 }
@@ -144,7 +124,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
         add(&p, "cdc_specification.view_type", "NEW_AND_OLD_IMAGES");
         add(&p, "cdc_specification.latest_stream_arn", arn);
     }
-    qsort(p.all, p.n, sizeof *p.all, by_name);
+    qsort(p.all, p.n, sizeof *p.all, option_order);
     row_map_of_maps(ro, "custom_properties", p.n, p.all);
 }
 
@@ -284,11 +264,10 @@ static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) 
     return 0;
 }
 
-#define YIELD_EACH(name, fn) \
-    YIELDS(name) { return each_keyspace(ctx, table, row, arg, fn); }
+static bool is_stored(const struct schema_keyspace *ks) { return !keyspace_is_virtual(ks); }
 
-YIELD_EACH(mcs_keyspaces, emit_mcs_keyspace)
-YIELD_EACH(mcs_tables, emit_mcs_tables)
-YIELD_EACH(mcs_columns, emit_mcs_columns)
-YIELD_EACH(mcs_autoscaling, emit_mcs_autoscaling)
-YIELD_EACH(mcs_types, emit_mcs_types)
+YIELD_SPACES(mcs_keyspaces, is_stored, emit_mcs_keyspace)
+YIELD_SPACES(mcs_tables, is_stored, emit_mcs_tables)
+YIELD_SPACES(mcs_columns, is_stored, emit_mcs_columns)
+YIELD_SPACES(mcs_autoscaling, is_stored, emit_mcs_autoscaling)
+YIELD_SPACES(mcs_types, is_stored, emit_mcs_types)

@@ -8,7 +8,7 @@
 /* A Region that is being added shows how many of the tables are in it; the others show nothing
  * until the keyspace is ACTIVE again
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/keyspaces-multi-region-replica-status.html). */
-static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const struct schema_region *region) {
+static int emit_region_of(struct row_out *ro, const struct schema_space *space, const struct schema_region *region) {
     enum schema_status status = schema_region_status(space->keyspace, region);
     char progress[SCHEMA_PROGRESS_TEXT];
     const char *text = status == SCHEMA_ACTIVE ? "100%" : "0%";
@@ -28,32 +28,14 @@ static int emit_keyspace(struct row_out *ro, const struct schema_space *space, c
     return row_out_emit(ro);
 }
 
-YIELDS(region_keyspaces) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
-        const struct schema_keyspace *ks = space->keyspace;
-        if (ks->is_system || !ks->n_regions || !row_out_wants(&ro, 0, ks->name)) continue;
-        for (uint32_t r = 0; r < ks->n_regions; r++)
-            if (emit_keyspace(&ro, space, &ks->regions[r])) return -1;
-    }
+static int emit_keyspaces(struct row_out *ro, const struct schema_space *space) {
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
+        if (emit_region_of(ro, space, r)) return -1;
     return 0;
 }
 
-/* The same for tables and types: one row for each Region of each object. */
-typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
-
-static int each_space(struct row_out *ro, part_fn fn) {
-    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ro->ctx->schema->spaces[i];
-        if (space->keyspace->is_system || !space->keyspace->n_regions || !row_out_wants(ro, 0, space->keyspace->name))
-            continue;
-        if (fn(ro, space)) return -1;
-    }
-    return 0;
-}
-
+/* Tables and types have one row for each Region, too. */
 static int emit_region(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
                        const char *region, enum schema_status status) {
     row_out_begin(ro);
@@ -82,21 +64,7 @@ static int emit_types(struct row_out *ro, const struct schema_space *space) {
     return 0;
 }
 
-YIELDS(region_tables) {
-    struct row_out ro;
-    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_tables);
-}
-
-YIELDS(region_types) {
-    struct row_out ro;
-    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_types);
-}
-
 /* ---- auto scaling: the settings for all Regions, overridden by those for one ---- */
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
-}
 
 static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update,
                                                const char *region, uint32_t *n) {
@@ -117,7 +85,7 @@ static const struct schema_option *settings_of(struct row_out *ro, const struct 
     }
     for (uint32_t i = 0; out && i < n_own; i++)
         if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
-    if (out) qsort(out, *n, sizeof *out, by_name);
+    if (out) qsort(out, *n, sizeof *out, option_order);
     return out;
 }
 
@@ -148,7 +116,9 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_space *space
     return 0;
 }
 
-YIELDS(region_autoscaling) {
-    struct row_out ro;
-    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_autoscaling);
-}
+static bool has_regions(const struct schema_keyspace *ks) { return !ks->is_system && ks->n_regions; }
+
+YIELD_SPACES(region_keyspaces, has_regions, emit_keyspaces)
+YIELD_SPACES(region_tables, has_regions, emit_tables)
+YIELD_SPACES(region_types, has_regions, emit_types)
+YIELD_SPACES(region_autoscaling, has_regions, emit_autoscaling)

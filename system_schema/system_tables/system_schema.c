@@ -11,8 +11,6 @@ bool keyspace_is_virtual(const struct schema_keyspace *ks) {
     return ks->is_system && (strcmp(ks->name, "system_virtual_schema") == 0 || strcmp(ks->name, "system_views") == 0);
 }
 
-typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
-
 /* The keyspace's tables, from the position at which the statement continues. */
 static struct schema_table_cursor tables_from(const struct row_out *ro, const struct schema_space *space) {
     const struct value *after = ro->ctx->after;
@@ -21,15 +19,15 @@ static struct schema_table_cursor tables_from(const struct row_out *ro, const st
     return name ? schema_tables_from(&space->tables, name) : schema_tables_begin(&space->tables);
 }
 
-static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                         void *arg, bool virtual, space_fn fn) {
+int each_space(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg,
+               bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        if (!schema_status_is_listed(ks->status) || keyspace_is_virtual(ks) != virtual) continue;
-        if (!row_out_wants(&ro, 0, ks->name) || row_out_passed(&ro, ks->name)) continue;
+        bool passed = table->virt->ordered && row_out_passed(&ro, ks->name);
+        if (!is_shown(ks) || !row_out_wants(&ro, 0, ks->name) || passed) continue;
         if (fn(&ro, space)) return -1;
     }
     return 0;
@@ -207,15 +205,15 @@ static int emit_virtual_tables(struct row_out *ro, const struct schema_space *sp
     return 0;
 }
 
-#define YIELD_EACH(name, virtual, fn) \
-    YIELDS(name) { return each_keyspace(ctx, table, row, arg, virtual, fn); }
+static bool is_stored(const struct schema_keyspace *ks) {
+    return schema_status_is_listed(ks->status) && !keyspace_is_virtual(ks);
+}
 
-YIELD_EACH(schema_keyspaces, false, emit_keyspace)
-YIELD_EACH(schema_tables, false, emit_tables)
-YIELD_EACH(schema_columns, false, emit_all_columns)
-YIELDS(schema_column_masks) { return (void)ctx, (void)table, (void)row, (void)arg, 0; } /* no column has one */
-YIELD_EACH(schema_types, false, emit_types)
-YIELD_EACH(schema_dropped_columns, false, emit_all_dropped)
-YIELD_EACH(virtual_keyspaces, true, emit_keyspace)
-YIELD_EACH(virtual_tables, true, emit_virtual_tables)
-YIELD_EACH(virtual_columns, true, emit_all_columns)
+YIELD_SPACES(schema_keyspaces, is_stored, emit_keyspace)
+YIELD_SPACES(schema_tables, is_stored, emit_tables)
+YIELD_SPACES(schema_columns, is_stored, emit_all_columns)
+YIELD_SPACES(schema_types, is_stored, emit_types)
+YIELD_SPACES(schema_dropped_columns, is_stored, emit_all_dropped)
+YIELD_SPACES(virtual_keyspaces, keyspace_is_virtual, emit_keyspace)
+YIELD_SPACES(virtual_tables, keyspace_is_virtual, emit_virtual_tables)
+YIELD_SPACES(virtual_columns, keyspace_is_virtual, emit_all_columns)

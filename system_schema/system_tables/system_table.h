@@ -58,7 +58,6 @@ WRITES(prepared_statements);
 YIELDS(schema_keyspaces);
 YIELDS(schema_tables);
 YIELDS(schema_columns);
-YIELDS(schema_column_masks);
 YIELDS(schema_types);
 YIELDS(schema_dropped_columns);
 YIELDS(mcs_keyspaces);
@@ -77,6 +76,14 @@ WRITES(trace_sessions);
 WRITES(trace_events);
 
 /* ---- shared by the tables that show the schema ---- */
+
+typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
+/* Calls fn for each keyspace that is shown and that the statement may want, by name. */
+int each_space(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg,
+               bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn);
+#define YIELD_SPACES(name, is_shown, fn) \
+    YIELDS(name) { return each_space(ctx, table, row, arg, is_shown, fn); }
+
 
 /* Put the columns of a keyspace, table or type that system_schema and system_schema_mcs share. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
