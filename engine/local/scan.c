@@ -26,7 +26,7 @@ enum {
     CACHE_ROWS_MAX = 1024,
     CACHE_BYTES_MAX = 512 << 10,
     COVERED_MANY = 500,
-    KEPT_CHUNK = 16 << 10,
+    KEPT_CHUNK = 8 << 10,
     KEPT_MAX = 4096 /* bytes of a row that is copied so that it stays */
 };
 
@@ -545,16 +545,17 @@ static void pass_covered(struct eng_scan *s) {
 }
 
 /* Copies the row's key and bytes to where they stay, unless the row is large. */
-SELDOM static struct slice keep_row(struct eng_scan *s) {
-    struct slice ck = key_rest(s), bytes = s->it->value;
-    bool may = s->spec.batches && bytes.n <= KEPT_MAX;
-    uint8_t *copy = may ? arena_alloc(&s->kept, ck.n + bytes.n) : NULL;
+static struct slice keep_row(struct eng_scan *s) {
+    struct slice bytes = s->it->value;
+    size_t n = s->row.ck.n;
+    uint8_t *copy = s->spec.batches && bytes.n <= KEPT_MAX ? arena_alloc(&s->kept, n + bytes.n) : NULL;
     s->stays = copy != NULL;
-    if (!copy) return bytes;
-    if (ck.n) memcpy(copy, ck.p, ck.n);
-    memcpy(copy + ck.n, bytes.p, bytes.n);
-    s->row.ck = slice_of(copy, ck.n);
-    return slice_of(copy + ck.n, bytes.n);
+    if (UNLIKELY(!copy)) return bytes;
+    copy_short(copy, s->row.ck.p, n);
+    memcpy(copy + n, bytes.p, bytes.n);
+    s->row.ck.p = copy;
+    bytes.p = copy + n;
+    return bytes;
 }
 
 /* Sets the row's key, and returns its bytes. Both stay where that is asked for, but for a large row. */
