@@ -33,8 +33,13 @@ struct size_rule {
     bool ck_fifths;                             /* and those of clustering columns one more for each started five */
     uint32_t ttl;                               /* for a row with a TTL, and for each of its columns and elements */
 };
+struct size_rule size_rule_of_current(uint32_t table_columns); /* only for size_rule_of */
 /* table_columns: of the table, since the size of a column's id depends on their number. */
-struct size_rule size_rule_of(enum size_model model, uint32_t table_columns);
+static inline struct size_rule size_rule_of(enum size_model model, uint32_t table_columns) {
+    if (UNLIKELY(model == SIZE_CURRENT)) return size_rule_of_current(table_columns);
+    /* the reference on Amazon Keyspaces, section 0, generation 1 */
+    return (struct size_rule){.values = model, .row = 100, .pk_column = 3, .ck_column = 4, .keys = 1};
+}
 /* For static data: alike in both models, because the newer one does not describe it. */
 struct size_rule size_rule_of_statics(void);
 

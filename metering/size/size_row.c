@@ -5,13 +5,10 @@
 
 enum { ROW_STORAGE_CURRENT = 100, COLUMNS_PER_ID_BYTE = 62 };
 
-struct size_rule size_rule_of(enum size_model model, uint32_t table_columns) {
-    /* the reference on Amazon Keyspaces, section 0, generation 1 */
-    if (LIKELY(model == SIZE_DOCUMENTED_2022))
-        return (struct size_rule){.values = model, .row = 100, .pk_column = 3, .ck_column = 4, .keys = 1};
-    /* section 1.1; a column's id has 1 byte in a table of up to 62 columns, and one more for each further 62 */
+/* Section 1.1. A column's id has 1 byte in a table of up to 62 columns, and one more for each further 62. */
+struct size_rule size_rule_of_current(uint32_t table_columns) {
     uint32_t id = table_columns ? (table_columns - 1) / COLUMNS_PER_ID_BYTE + 1 : 1;
-    return (struct size_rule){.values = model,
+    return (struct size_rule){.values = SIZE_CURRENT,
                               .pk_column = id + 3,
                               .ck_column = id,
                               .column = id,
