@@ -26,7 +26,9 @@ struct eng_scan;
 enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
 /* Results of eng_batch_try_commit beside 0 and -1. BUSY: the store wants writers to wait. MET:
  * other commits are writing the same rows. */
-enum { ENG_BUSY = -3, ENG_MET = -5 /* -4 is the store's KV_CHANGED */ };
+enum { ENG_BUSY = -3, ENG_MET = -5 };
+/* Result of eng_meta_write beside 0 and -1: a condition does not hold, and nothing was written. */
+enum { ENG_CHANGED = -4 };
 
 enum eng_durability {
     ENG_FSYNC,    /* a write is acknowledged when it is on disk */
@@ -458,8 +460,11 @@ int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) 
 struct eng_meta_change {
     struct slice key, value;
     bool deleted;
+    bool conditional; /* only if the record is as expected; NULL: only if there is none */
+    const struct slice *expected;
 };
-/* All of them or none. */
+/* All of them or none. A condition is checked and the changes are written at one moment, whatever
+ * other threads and other engines on the store write. 0, -1, ENG_CHANGED with err not set. */
 int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;
 int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) MUST_CHECK;

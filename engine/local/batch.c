@@ -613,7 +613,7 @@ static bool puts_off(struct eng_batch *b) {
     return engi_guard_on_release(&b->eng->guards, b->met, &b->note);
 }
 
-_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED,
+_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG_MET < (int)KV_CHANGED,
                "the store's answers and the engine's are told apart");
 
 /* Writes one round while it holds the commit's lock. *n: the number of writes done. Returns 0, -1,

@@ -115,6 +115,7 @@ struct eng {
     pthread_mutex_t expiry_lock; /* of expiry; held while it is called */
     eng_expiry_fn expiry;        /* NULL: not set */
     void *expiry_arg;
+    pthread_mutex_t named_lock;  /* held while named records are written: invariant 11 */
     pthread_mutex_t notice_lock; /* of notice; held while it is called, and no other lock is taken under it */
     eng_notice_fn notice;        /* NULL: not set */
     void *notice_arg;

@@ -1,4 +1,10 @@
-/* Named records: the catalogue's, under table 0. */
+/* Named records: the catalogue's, under table 0.
+ *
+ * Invariant 11: a conditional write takes place only if all its conditions hold at the moment when
+ *              it does, whatever other threads and engines write. A store with several writers
+ *              checks the conditions itself. In a store with one writer the lock named_lock makes
+ *              the writes of named records one after the other.
+ */
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
 #include "engine/local/lock_order.h"
@@ -10,9 +16,10 @@ static int meta_add(struct eng *eng, struct kv_batch *b, const struct eng_meta_c
     buf_init(&key, 0);
     engi_key_table(&key, ENGI_TABLE_META);
     buf_put_slice(&key, change->key);
-    int rc = buf_failed(&key)  ? -1
-             : change->deleted ? ops->batch_delete(b, buf_slice(&key))
-                               : ops->batch_put(b, buf_slice(&key), change->value);
+    int rc = buf_failed(&key) ? -1 : 0;
+    if (!rc && change->conditional) rc = ops->batch_expect(b, buf_slice(&key), change->expected);
+    if (!rc) rc = change->deleted ? ops->batch_delete(b, buf_slice(&key))
+                                  : ops->batch_put(b, buf_slice(&key), change->value);
     buf_fini(&key);
     return rc ? err_nomem(e) : 0;
 }
@@ -22,7 +29,11 @@ int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *ch
     struct kv_batch *b = ops->batch_new(eng->kv);
     int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
     for (uint32_t i = 0; i < n && !rc; i++) rc = meta_add(eng, b, &changes[i], e);
-    if (!rc) rc = kv_write_patiently(eng->kv, b, e);
+    if (!rc) {
+        engi_mutex_lock(&eng->named_lock, ENGI_RANK_LEAF);
+        rc = kv_write_patiently(eng->kv, b, e);
+        engi_mutex_unlock(&eng->named_lock, ENGI_RANK_LEAF);
+    }
     if (b) ops->batch_free(b);
     return rc ? rc : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
 }

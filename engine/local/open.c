@@ -146,6 +146,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_fragment_init(&eng->fragment);
     pthread_mutex_init(&eng->expiry_lock, NULL);
+    pthread_mutex_init(&eng->named_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir,
@@ -177,6 +178,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_fragment_fini(&eng->fragment);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->named_lock);
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
     engi_range_cache_free(eng->range_cache);
@@ -198,6 +200,7 @@ void eng_close(struct eng *eng) {
     engi_fragment_fini(&eng->fragment);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->named_lock);
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
     engi_range_cache_free(eng->range_cache);

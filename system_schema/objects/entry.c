@@ -279,13 +279,52 @@ int entry_erase(struct objects *o, const struct entry *x, struct err *e) {
     return eng_meta_delete(o->eng, slice_of(key, sizeof key), e);
 }
 
-int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) {
+/* The record of the next id as it is stored. */
+struct counter {
+    bool stored;
+    struct buf bytes;
+    uint32_t next; /* 0: none, or the record is damaged */
+};
+
+static int take_counter(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct counter *c = arg;
+    (void)key;
+    c->stored = true;
+    c->bytes.n = 0;
+    buf_put_slice(&c->bytes, value);
+    if (value.n == 4) c->next = load_u32(value.p);
+    return buf_failed(&c->bytes) ? err_nomem(e) : 0;
+}
+
+/* Advances the counter, provided that it is still as read. ENG_CHANGED: another server on the store
+ * has advanced it. */
+static int advance_counter(struct objects *o, uint32_t n, struct err *e) {
+    struct counter c = {.stored = false};
     uint8_t value[4];
-    if (n >= UINT32_MAX - o->next_id)
-        return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
-                       UINT32_MAX);
-    store_u32(value, o->next_id + n);
-    if (eng_meta_put(o->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
+    buf_init(&c.bytes, 0);
+    int rc = eng_meta_scan(o->eng, slice_str(counter_key), take_counter, &c, e);
+    if (!rc && c.next > o->next_id) o->next_id = c.next; /* another server has given out the ids in between */
+    if (!rc && n >= UINT32_MAX - o->next_id)
+        rc = err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
+                     UINT32_MAX);
+    if (!rc) {
+        const struct slice expected = buf_slice(&c.bytes);
+        store_u32(value, o->next_id + n);
+        const struct eng_meta_change change = {.key = slice_str(counter_key),
+                                               .value = slice_of(value, sizeof value),
+                                               .conditional = true,
+                                               .expected = c.stored ? &expected : NULL};
+        rc = eng_meta_write(o->eng, 1, &change, e);
+    }
+    buf_fini(&c.bytes);
+    return rc;
+}
+
+int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) {
+    int rc;
+    do rc = advance_counter(o, n, e);
+    while (rc == ENG_CHANGED);
+    if (rc) return -1;
     *first = o->next_id;
     o->next_id += n;
     return 0;

@@ -157,6 +157,8 @@ int entry_erase(struct objects *o, const struct entry *x, struct err *e) MUST_CH
 /* Reads all entries. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
 int entries_load(struct objects *o, struct err *e) MUST_CHECK;
+/* I1. An id is given out once: the counter's record is advanced only while it is as it was read,
+ * whichever server on the store advances it. */
 int entry_next_id(struct objects *o, uint32_t *id, struct err *e) MUST_CHECK;
 /* Reserves n consecutive ids. */
 int entry_next_ids(struct objects *o, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;

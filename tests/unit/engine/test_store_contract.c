@@ -446,6 +446,112 @@ static void test_two_engines_decide_one_after_the_other(void **state) {
     eng_close(b);
 }
 
+/* ---- named records that are written on a condition ---- */
+
+static struct eng *open_copy(struct world *w) {
+    struct eng *eng =
+        eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
+    assert_non_null(eng);
+    return eng;
+}
+
+static int take_number(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)key, (void)e;
+    *(uint32_t *)arg = load_u32(value.p);
+    return 0;
+}
+
+/* Adds one to a named record, on the condition that it is as it was read; tries again when it is not. */
+static void *add_ones_to_record(void *arg) {
+    enum { TIMES = 200 };
+    struct counter *c = arg;
+    while (c->applied < TIMES && !c->failure) {
+        struct err e = {0};
+        uint32_t n = 0;
+        uint8_t before[4], after[4];
+        if (eng_meta_scan(c->eng, slice_str("number"), take_number, &n, &e)) c->failure = "the record cannot be read";
+        store_u32(before, n);
+        store_u32(after, n + 1);
+        const struct slice expected = slice_of(before, 4);
+        const struct eng_meta_change change = {.key = slice_str("number"),
+                                               .value = slice_of(after, 4),
+                                               .conditional = true,
+                                               .expected = n ? &expected : NULL};
+        int rc = eng_meta_write(c->eng, 1, &change, &e);
+        if (!rc) c->applied++;
+        else if (rc == ENG_CHANGED && !e.set) c->refused++;
+        else c->failure = "the write failed otherwise";
+    }
+    return NULL;
+}
+
+static void add_from_threads(struct eng *const *engines) {
+    enum { THREADS = 4 };
+    struct counter c[THREADS] = {0};
+    struct err e = {0};
+    pthread_t t[THREADS];
+    uint32_t sum = 0, n = 0;
+    for (int i = 0; i < THREADS; i++) {
+        c[i].eng = engines[i % 2];
+        assert_int_equal(pthread_create(&t[i], NULL, add_ones_to_record, &c[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+        if (c[i].failure) fail_msg("%s", c[i].failure);
+        sum += (uint32_t)c[i].applied;
+    }
+    assert_int_equal(eng_meta_scan(engines[1], slice_str("number"), take_number, &n, &e), 0);
+    assert_int_equal(n, sum);
+}
+
+static void test_records_are_written_on_a_condition_by_two_engines(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true};
+    struct eng *engines[2] = {eng_open(&o, &e)};
+    o.beside = engines[0];
+    engines[1] = eng_open(&o, &e);
+    add_from_threads(engines);
+    for (int i = 0; i < 2; i++) eng_close(engines[i]);
+}
+
+static void test_records_are_written_on_a_condition_by_several_threads(void **state) {
+    struct world *w = *state;
+    struct eng *eng = open_copy(w), *const both[2] = {eng, eng};
+    add_from_threads(both);
+    eng_close(eng);
+}
+
+/* One condition that does not hold keeps all changes from being written. */
+static void test_conditions_of_records_hold_all_or_nothing(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct eng *eng = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &e);
+    uint8_t one[4], two[4];
+    uint32_t a = 0, b = 0;
+    store_u32(one, 1);
+    store_u32(two, 2);
+    const struct slice is_one = slice_of(one, 4), is_two = slice_of(two, 4);
+    struct eng_meta_change changes[2] = {
+        {.key = slice_str("a"), .value = is_one, .conditional = true},
+        {.key = slice_str("b"), .value = is_two, .conditional = true, .expected = &is_one}};
+    assert_int_equal(eng_meta_write(eng, 2, changes, &e), ENG_CHANGED);
+    assert_false(e.set);
+    assert_int_equal(eng_meta_scan(eng, slice_str("a"), take_number, &a, &e), 0);
+    assert_int_equal(a, 0);
+    assert_int_equal(eng_meta_put(eng, slice_str("b"), is_one, &e), 0);
+    assert_int_equal(eng_meta_write(eng, 2, changes, &e), 0);
+    assert_int_equal(eng_meta_write(eng, 1, changes, &e), ENG_CHANGED); /* there is one by now */
+    changes[1].deleted = true;
+    assert_int_equal(eng_meta_write(eng, 1, &changes[1], &e), ENG_CHANGED);
+    changes[1].expected = &is_two;
+    assert_int_equal(eng_meta_write(eng, 1, &changes[1], &e), 0);
+    assert_int_equal(eng_meta_scan(eng, slice_str("a"), take_number, &a, &e), 0);
+    assert_int_equal(eng_meta_scan(eng, slice_str("b"), take_number, &b, &e), 0);
+    assert_true(a == 1 && b == 0);
+    eng_close(eng);
+}
+
 static int add_to_load(struct world *w, struct kv_load *l, const char *key, const char *value) {
     return l->ops->load_add(l, slice_str(key), slice_str(value), &w->e);
 }
@@ -594,13 +700,6 @@ static long newest_log(const struct world *w) {
         if (strstr(f->d_name, ".log") && atol(f->d_name) > newest) newest = atol(f->d_name);
     closedir(d);
     return newest;
-}
-
-static struct eng *open_copy(struct world *w) {
-    struct eng *eng =
-        eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
-    assert_non_null(eng);
-    return eng;
 }
 
 /* Writes a row of each table, drops the others, and puts all that into a table file. */
@@ -804,6 +903,10 @@ int main(void) {
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
         cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),
         cmocka_unit_test(test_two_engines_decide_one_after_the_other),
+        cmocka_unit_test(test_records_are_written_on_a_condition_by_two_engines),
+        cmocka_unit_test_setup_teardown(test_records_are_written_on_a_condition_by_several_threads, setup_rocks,
+                                        teardown),
+        cmocka_unit_test(test_conditions_of_records_hold_all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -718,6 +718,33 @@ static void test_what_another_server_on_the_store_changes_is_seen(void **state) 
     world_free(b);
 }
 
+/* One of them is not told of what the other makes: their ids differ all the same, and no record replaces
+ * another's. */
+static void test_two_servers_give_no_id_twice(void **state) {
+    (void)state;
+    enum { TABLES = 6 };
+    struct world *w[2];
+    w[0] = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    w[1] = world_on((struct eng_options){.shared = true, .beside = w[0]->eng}, MODE_CASSANDRA, "none");
+    char names[TABLES][8];
+    uint32_t ids[TABLES];
+    assert_int_equal(make_keyspace(w[0], "ks"), 1);
+    advance(w[1], 0);
+    assert_int_equal(eng_meta_watch(w[1]->eng, NULL, NULL, &w[1]->err), 0);
+    for (int i = 0; i < TABLES; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i);
+        assert_int_equal(make_table(w[i % 2], "ks", names[i]), 1);
+        ids[i] = storage_of(w[i % 2], "ks", names[i]);
+        for (int k = 0; k < i; k++) assert_int_not_equal(ids[i], ids[k]);
+    }
+    advance(w[0], 0);
+    for (int i = 0; i < TABLES; i++) assert_int_equal(storage_of(w[0], "ks", names[i]), ids[i]);
+    catalog_close(w[0]->catalog);
+    eng_close(w[0]->eng);
+    free(w[0]);
+    world_free(w[1]);
+}
+
 /* ---- rows that no object has ---- */
 
 enum { STRAY = 4000 };
@@ -786,6 +813,7 @@ static void test_rows_that_no_object_has_stay_while_a_record_cannot_be_read(void
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
+        cmocka_unit_test(test_two_servers_give_no_id_twice),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
         cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),
