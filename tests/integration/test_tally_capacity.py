@@ -570,6 +570,7 @@ def test_a_workload_that_is_wrong_is_named(files, workload, words):
     ("r.json", '{"customer": 1, "day": 2}\n{"customer": 1, "day" 2}\n', "r.json:2: the row is not JSON: expected a colon at line 1, column 23 of the row"), ("r.json", "[1]", "r.json:1: a row is an object"),
     ("r.json", '[{"customer": 1, "day": 1, "id": 1}', "r.json:1: the array has no end"), ("r.json", '{"customer": 1, "what": 2}', "r.json:1: shop.orders has no column 'what'"),
     ("r.json", '\n{"customer": 1, "day": "x", "id": 1}', "r.json:2: "), ("r.json", '{"customer": 1, "day": {"a": 1}}', "r.json:1: day: Expected an int value, but got an object: {\"a\": 1}"),
+    ("r.json", '{"customer": 1, "note": 5}', "r.json:1: note: Expected a UTF-8 string, but got a number: 5"),
     ("r.json", '{"customer": 1, "note": "\\x"}', "r.json:1: the row is not JSON: unknown escape sequence at line 1, column 27 of the row"),
 ])
 def test_a_sample_that_does_not_fit_is_named(files, file, text, words):

@@ -56,7 +56,12 @@ static int read_member(struct yaml *y, const struct yaml_key *k, const yaml_node
     void *member = (char *)to + k->member;
     double number;
     switch (k->kind) {
-    case KEY_READ: return k->read(y, value, to);
+    case KEY_READ: return k->read(y, value, member);
+    case KEY_LIST:
+        if (value->type != YAML_SEQUENCE_NODE) return yaml_wrong(y, value, "%s is a list", k->name);
+        for (yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top; i++)
+            if (k->read(y, yaml_document_get_node(&y->doc, *i), member)) return -1;
+        return 0;
     case KEY_TEXT: return (*(const char **)member = yaml_text(y, value)) ? 0 : -1;
     case KEY_NUMBER: return yaml_number(y, value, k->least, k->most, member);
     case KEY_COUNT: break;
@@ -84,13 +89,6 @@ int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const str
         return yaml_wrong(y, key, "unknown key '%s' of %s: there are %s", yaml_scalar(key), what, known);
     }
     return rc;
-}
-
-int yaml_list(struct yaml *y, const yaml_node_t *list, const char *what, yaml_read_fn read, void *to) {
-    if (list->type != YAML_SEQUENCE_NODE) return yaml_wrong(y, list, "%s is a list", what);
-    for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
-        if (read(y, yaml_document_get_node(&y->doc, *i), to)) return -1;
-    return 0;
 }
 
 int yaml_read(struct yaml *y, struct slice text, yaml_read_fn read, void *to) {

@@ -18,12 +18,13 @@ struct yaml {
 
 typedef int (*yaml_read_fn)(struct yaml *y, const yaml_node_t *value, void *to);
 
-/* TEXT: const char *. NUMBER: double. COUNT: uint64_t, a whole number. READ: read gets the struct. */
-enum yaml_kind { KEY_TEXT, KEY_NUMBER, KEY_COUNT, KEY_READ };
+/* TEXT: const char *. NUMBER: double. COUNT: uint64_t, a whole number. READ: read gets the member.
+ * LIST: read gets the member for each item. */
+enum yaml_kind { KEY_TEXT, KEY_NUMBER, KEY_COUNT, KEY_READ, KEY_LIST };
 struct yaml_key {
     const char *name;
     enum yaml_kind kind;
-    size_t member; /* offset in the struct */
+    size_t member; /* offset in the struct; 0: also the struct itself */
     double least, most;
     yaml_read_fn read;
 };
@@ -33,7 +34,6 @@ int yaml_read(struct yaml *y, struct slice text, yaml_read_fn read, void *to) MU
 /* what: "a statement", in errors. */
 int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
              void *to) MUST_CHECK;
-int yaml_list(struct yaml *y, const yaml_node_t *list, const char *what, yaml_read_fn read, void *to) MUST_CHECK;
 /* The next pair of a mapping with any keys. 1: a pair; 0: the end; -1: e, also for a key that is
  * there twice. */
 int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_node_t **key,

@@ -97,8 +97,8 @@ static struct nodetool_table *find_table(struct nodetool *n, const char *keyspac
     return NULL;
 }
 
-/* The figures of a table in tablestats. Older releases call the partitions "keys". Those with a bit
- * are required, and summed up over the nodes. */
+/* The figures of a table in tablestats. Older releases call the partitions "keys". A figure with a
+ * bit is required, and is summed up over the nodes. */
 static const struct {
     const char *label;
     size_t member;

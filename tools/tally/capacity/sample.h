@@ -16,8 +16,8 @@ struct sample {
 
 enum sample_format { SAMPLE_CSV, SAMPLE_JSON };
 /* Reads the rows into the arena. -1: ERR_CONFIG with file and line: an unknown column, a row with
- * too few or too many fields, or wrong JSON. The values themselves are checked when they are
- * inserted. An empty field of CSV is no value. */
+ * too few or too many fields, wrong JSON, or a JSON value that INSERT JSON would refuse. The values
+ * of CSV are checked when they are inserted. An empty field of CSV is no value. */
 int sample_read(struct arena *a, const char *path, struct slice text, enum sample_format format,
                 const struct schema_table *t, struct sample *out, struct err *e) MUST_CHECK;
 /* Reads a file; CSV when its name ends with .csv, else JSON. */

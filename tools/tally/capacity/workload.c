@@ -77,7 +77,8 @@ int file_read(struct arena *a, const char *path, struct slice *out, struct err *
 
 /* ---- the file ---- */
 
-static int read_values(struct yaml *y, const yaml_node_t *map, struct workload_value **out) {
+static int read_values(struct yaml *y, const yaml_node_t *map, void *to) {
+    struct workload_value **out = to;
     const yaml_node_t *key, *value;
     uint32_t at = 0;
     int rc;
@@ -172,17 +173,13 @@ static int read_new_rows(struct yaml *y, const yaml_node_t *n, void *to) {
     return s->new_rows || !strcmp(text, "existing") ? 0 : yaml_wrong(y, n, "rows is new or existing");
 }
 
-static int read_statement_values(struct yaml *y, const yaml_node_t *n, void *to) {
-    return read_values(y, n, &((struct workload_statement *)to)->values);
-}
-
 static int read_statement(struct yaml *y, const yaml_node_t *map, void *to) {
     static const struct yaml_key keys[] = {
         {"name", KEY_TEXT, offsetof(struct workload_statement, name)},
         {"cql", KEY_READ, .read = read_cql},
         {"rate", KEY_READ, .read = read_rate},
         {"keys", KEY_READ, .read = read_keys},
-        {"values", KEY_READ, .read = read_statement_values},
+        {"values", KEY_READ, offsetof(struct workload_statement, values), .read = read_values},
         {"rows", KEY_READ, .read = read_new_rows},
         {"consistency", KEY_READ, .read = read_consistency},
         {"page_size", KEY_COUNT, offsetof(struct workload_statement, page_size), 1, INT32_MAX}};
@@ -197,19 +194,11 @@ static int read_statement(struct yaml *y, const yaml_node_t *map, void *to) {
     return 0;
 }
 
-static int read_statements(struct yaml *y, const yaml_node_t *list, void *to) {
-    return yaml_list(y, list, "statements", read_statement, to);
-}
-
-static int read_table_values(struct yaml *y, const yaml_node_t *n, void *to) {
-    return read_values(y, n, &((struct workload_table *)to)->values);
-}
-
 static int read_tables(struct yaml *y, const yaml_node_t *map, void *to) {
     static const struct yaml_key keys[] = {
         {"partitions", KEY_COUNT, offsetof(struct workload_table, partitions), 1, 1e12},
         {"rows_per_partition", KEY_COUNT, offsetof(struct workload_table, rows_per_partition), 1, 1e9},
-        {"values", KEY_READ, .read = read_table_values}};
+        {"values", KEY_READ, offsetof(struct workload_table, values), .read = read_values}};
     const yaml_node_t *name, *value;
     uint32_t at = 0;
     int rc;
@@ -229,7 +218,7 @@ static int read_tables(struct yaml *y, const yaml_node_t *map, void *to) {
 
 static int read_workload(struct yaml *y, const yaml_node_t *root, void *to) {
     static const struct yaml_key keys[] = {{"tables", KEY_READ, .read = read_tables},
-                                           {"statements", KEY_READ, .read = read_statements}};
+                                           {"statements", KEY_LIST, .read = read_statement}};
     return yaml_map(y, root, "a workload", keys, ARRAY_LEN(keys), to);
 }
 

@@ -53,10 +53,6 @@ static int read_value(struct yaml *y, const yaml_node_t *n, void *to) {
     return 0;
 }
 
-static int read_values(struct yaml *y, const yaml_node_t *n, void *to) {
-    return yaml_list(y, n, "values, one for each ? of the statement,", read_value, to);
-}
-
 /* with: the key that the statement has besides its own. */
 static int read_statement(struct yaml *y, const yaml_node_t *n, const struct yaml_key *with,
                           struct plan_statement *s) {
@@ -64,7 +60,7 @@ static int read_statement(struct yaml *y, const yaml_node_t *n, const struct yam
         {"cql", KEY_READ, .read = read_cql},
         {"consistency", KEY_READ, .read = read_consistency},
         {"page_size", KEY_COUNT, offsetof(struct plan_statement, page_size), 1, INT32_MAX},
-        {"values", KEY_READ, .read = read_values},
+        {"values", KEY_LIST, .read = read_value},
         *with};
     *s = (struct plan_statement){.weight = 1, .consistency = CL_LOCAL_QUORUM, .page_size = 5000};
     if (yaml_map(y, n, "a statement", keys, ARRAY_LEN(keys), s)) return -1;
@@ -77,10 +73,6 @@ static int read_definition(struct yaml *y, const yaml_node_t *n, void *to) {
     struct plan *p = to;
     if (p->n_schema == PLAN_SCHEMA) return yaml_wrong(y, n, "too many statements");
     return (p->schema[p->n_schema++] = yaml_text(y, n)) ? 0 : -1;
-}
-
-static int read_schema(struct yaml *y, const yaml_node_t *n, void *to) {
-    return yaml_list(y, n, "schema", read_definition, to);
 }
 
 static int read_load(struct yaml *y, const yaml_node_t *n, void *to) {
@@ -100,10 +92,6 @@ static int read_sent(struct yaml *y, const yaml_node_t *n, void *to) {
     return 0;
 }
 
-static int read_statements(struct yaml *y, const yaml_node_t *n, void *to) {
-    return yaml_list(y, n, "statements", read_sent, to);
-}
-
 static int read_burst(struct yaml *y, const yaml_node_t *n, void *to) {
     static const struct yaml_key keys[] = {{"every", KEY_NUMBER, offsetof(struct plan, burst_every), 0.1, 86400},
                                            {"for", KEY_NUMBER, offsetof(struct plan, burst_for), 0.1, 86400},
@@ -116,9 +104,9 @@ static int read_burst(struct yaml *y, const yaml_node_t *n, void *to) {
 }
 
 static int read_plan(struct yaml *y, const yaml_node_t *root, void *to) {
-    static const struct yaml_key keys[] = {{"schema", KEY_READ, .read = read_schema},
+    static const struct yaml_key keys[] = {{"schema", KEY_LIST, .read = read_definition},
                                            {"load", KEY_READ, .read = read_load},
-                                           {"statements", KEY_READ, .read = read_statements},
+                                           {"statements", KEY_LIST, .read = read_sent},
                                            {"rate", KEY_NUMBER, offsetof(struct plan, rate), 0, 1e7},
                                            {"burst", KEY_READ, .read = read_burst}};
     const struct plan *p = to;

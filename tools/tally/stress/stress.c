@@ -26,13 +26,6 @@ static void show(struct stress *s) {
     if (!s->quiet) view_show(s);
 }
 
-static int print_profile(const char *name, struct err *e) {
-    const char *text = plan_profile(name);
-    if (!text) return err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
-    printf("%s", text);
-    return 0;
-}
-
 static int read_plan(struct stress *s, const struct stress_flags *f, struct err *e) {
     const char *name = f->profile ? f->profile : "uniform", *text = plan_profile(name);
     if (f->file && f->profile) return err_set(e, ERR_CONFIG, "give one of --profile and --file");
@@ -120,7 +113,12 @@ int tally_stress(int argc, char **argv) {
     struct err e = {0};
     int rc = flags_read("stress", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (f.print) return print_profile(f.print, &e) ? say_wrong(f.json, "stress", &e) : EXIT_DONE;
+    if (f.print) {
+        const char *text = plan_profile(f.print);
+        if (!text) err_set(&e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", f.print);
+        if (text) printf("%s", text);
+        return text ? EXIT_DONE : say_wrong(f.json, "stress", &e);
+    }
     if (read_flags(&s, &f, &e)) return say_wrong(f.json, "stress", &e);
     rc = stress(&s, &f, &e);
     bool failed = stress_has_failed(&s);
