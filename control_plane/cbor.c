@@ -1,191 +1,127 @@
 /* Smithy RPC v2 CBOR (https://smithy.io/2.0/additional-specs/protocols/smithy-rpc-v2.html). The
  * reader takes texts and containers of definite and of indefinite length; the writer makes definite
- * ones. A moment is seconds since 1970 after tag 1. libcbor decodes single items and calls a
- * function for each; these functions build the tree. */
+ * ones. A moment is seconds since 1970 after tag 1. libcbor writes items. Its reader allocates as
+ * many items as a header announces, so this file reads for itself: an item is a head, and behind
+ * it the bytes or the items that the head counts (RFC 8949, section 3). */
 #include <cbor.h>
+#include <math.h>
 
 #include "control_plane/document.h"
 
-/* An open container, or an open text that comes in pieces. left: the items still to come. */
-struct level {
-    bool indefinite, pieces;
-    uint64_t left; /* in a map, names count, too */
+enum { UNSIGNED, NEGATIVE, BYTES, TEXT, LIST, MAP, TAG, SIMPLE }; /* major types */
+enum { FALSE = 20, TRUE, NUL, UNDEFINED, HALF = 25, FLOAT, DOUBLE, INDEFINITE = 31 };
+
+/* form: the low five bits. n: the argument, a number, a length or a float's bits. */
+struct head {
+    uint8_t major, form;
+    uint64_t n;
 };
 
 struct reader {
     struct doc_builder b;
-    struct level levels[DOCUMENT_DEPTH + 1];
-    uint32_t n_levels;
-    struct buf text; /* the pieces of an open text */
-    bool bad;
+    const uint8_t *p, *end;
+    struct buf text; /* the pieces of a text of indefinite length */
 };
 
-static struct level *top(struct reader *r) { return r->n_levels ? &r->levels[r->n_levels - 1] : NULL; }
+/* Reads a head. Tags are skipped: a moment's number is accepted without its tag, too. */
+static bool read_head(struct reader *r, struct head *h) {
+    do {
+        if (r->p == r->end) return false;
+        h->major = *r->p >> 5;
+        h->form = *r->p++ & 31;
+        h->n = h->form < 24 ? h->form : 0;
+        if (h->form == INDEFINITE) return h->major >= BYTES && h->major != TAG;
+        if (h->form > 27) return false;
+        size_t more = h->form < 24 ? 0 : (size_t)1 << (h->form - 24);
+        if ((size_t)(r->end - r->p) < more) return false;
+        while (more--) h->n = h->n << 8 | *r->p++;
+    } while (h->major == TAG);
+    return true;
+}
 
-/* Closes the containers that are full. */
-static void settle(struct reader *r) {
-    for (struct level *l; (l = top(r)) && !l->indefinite && !l->left;) {
-        r->n_levels--;
+static bool is_break(const struct head *h) { return h->major == SIMPLE && h->form == INDEFINITE; }
+
+static bool read_text(struct reader *r, const struct head *h, struct slice *text) {
+    struct head piece = *h;
+    if (h->form == INDEFINITE) {
+        buf_clear(&r->text, SIZE_MAX);
+        while (read_head(r, &piece) && !is_break(&piece)) {
+            if (piece.form == INDEFINITE || !read_text(r, &piece, text)) return false;
+            buf_put_slice(&r->text, *text);
+        }
+        *text = buf_slice(&r->text);
+        return is_break(&piece) && !buf_failed(&r->text);
+    }
+    if (h->major != TEXT || h->n > (uint64_t)(r->end - r->p)) return false;
+    *text = slice_of(r->p, (size_t)h->n);
+    r->p += h->n;
+    return true;
+}
+
+static bool read_real(struct reader *r, const struct head *h) {
+    struct doc *d = doc_add(&r->b, DOC_REAL);
+    if (!d) return false;
+    if (h->form == HALF) { /* a sign, five bits of exponent, ten of fraction */
+        int exponent = h->n >> 10 & 31, fraction = h->n & 1023;
+        d->real = exponent == 31 ? (fraction ? NAN : INFINITY)
+                  : exponent     ? ldexp(fraction + 1024, exponent - 25)
+                                 : ldexp(fraction, -24);
+        if (h->n >> 15) d->real = -d->real;
+    } else if (h->form == FLOAT) {
+        float x;
+        memcpy(&x, &(uint32_t){(uint32_t)h->n}, sizeof(x));
+        d->real = x;
+    } else {
+        memcpy(&d->real, &h->n, sizeof(d->real));
+    }
+    return true;
+}
+
+/* Reads the item that begins with h. doc_begin bounds the recursion. */
+static bool read_item(struct reader *r, const struct head *h) {
+    struct slice text;
+    struct doc *d;
+    switch (h->major) {
+    case UNSIGNED:
+    case NEGATIVE:
+        d = doc_add(&r->b, h->n > INT64_MAX ? DOC_REAL : DOC_WHOLE);
+        if (d && d->kind == DOC_REAL) d->real = h->major == NEGATIVE ? -1 - (double)h->n : (double)h->n;
+        else if (d) d->whole = h->major == NEGATIVE ? -1 - (int64_t)h->n : (int64_t)h->n;
+        return d != NULL;
+    case TEXT: return read_text(r, h, &text) && doc_add_text(&r->b, text);
+    case LIST:
+    case MAP:
+        if (!doc_begin(&r->b, h->major == MAP ? DOC_MAP : DOC_LIST)) return false;
+        for (uint64_t i = 0; h->form == INDEFINITE || i < h->n; i++) {
+            struct head next;
+            if (!read_head(r, &next)) return false;
+            if (h->form == INDEFINITE && is_break(&next)) break;
+            if (h->major == MAP) {
+                bool named = next.major == TEXT && read_text(r, &next, &text) && doc_name(&r->b, text);
+                if (!named || !read_head(r, &next)) return false;
+            }
+            if (!read_item(r, &next)) return false;
+        }
         doc_end(&r->b);
-        if (top(r) && !top(r)->indefinite) top(r)->left--;
+        return true;
+    case SIMPLE:
+        if (h->form == NUL || h->form == UNDEFINED) return doc_add(&r->b, DOC_NULL) != NULL;
+        if (h->form >= HALF && h->form <= DOUBLE) return read_real(r, h);
+        d = h->form == TRUE || h->form == FALSE ? doc_add(&r->b, DOC_FLAG) : NULL;
+        if (d) d->flag = h->form == TRUE;
+        return d != NULL;
+    default: return false; /* bytes: no member of the API has them as its value */
     }
 }
-
-/* Counts a complete item in its container. */
-static void count(struct reader *r) {
-    if (top(r) && !top(r)->indefinite) top(r)->left--;
-    settle(r);
-}
-
-static void check(struct reader *r, bool ok) { r->bad = r->bad || !ok; }
-
-/* Must the next text be a name? Each entry of a map begins with one. */
-static bool wants_name(const struct reader *r) {
-    const struct doc *open = r->b.depth ? r->b.open[r->b.depth - 1] : NULL;
-    return open && open->kind == DOC_MAP && !r->b.name.p;
-}
-
-static void take_text(struct reader *r, struct slice s) {
-    if (r->bad) return;
-    check(r, wants_name(r) ? doc_name(&r->b, s) : doc_add_text(&r->b, s));
-    count(r);
-}
-
-static void on_text(void *arg, cbor_data p, size_t n) {
-    struct reader *r = arg;
-    if (!top(r) || !top(r)->pieces) take_text(r, slice_of(p, n));
-    else buf_put(&r->text, p, n);
-}
-
-static void open_level(struct reader *r, struct level l) {
-    if (r->n_levels == ARRAY_LEN(r->levels)) check(r, false);
-    else r->levels[r->n_levels++] = l;
-}
-
-static void on_pieces(void *arg) {
-    struct reader *r = arg;
-    buf_clear(&r->text, SIZE_MAX);
-    open_level(r, (struct level){.indefinite = true, .pieces = true});
-}
-
-static void on_break(void *arg) {
-    struct reader *r = arg;
-    struct level *l = top(r);
-    check(r, l && l->indefinite);
-    if (r->bad) return;
-    bool pieces = l->pieces;
-    r->n_levels--;
-    if (pieces) {
-        check(r, !buf_failed(&r->text));
-        take_text(r, buf_slice(&r->text));
-        return;
-    }
-    check(r, !r->b.name.p);
-    doc_end(&r->b);
-    count(r);
-}
-
-static void begin(struct reader *r, enum doc_kind kind, bool indefinite, uint64_t n) {
-    check(r, n <= DOCUMENT_NODES && !wants_name(r) && doc_begin(&r->b, kind));
-    if (r->bad) return;
-    open_level(r, (struct level){.indefinite = indefinite, .left = kind == DOC_MAP ? 2 * n : n});
-    settle(r);
-}
-
-static void on_list(void *arg, size_t n) { begin(arg, DOC_LIST, false, n); }
-static void on_map(void *arg, size_t n) { begin(arg, DOC_MAP, false, n); }
-static void on_endless_list(void *arg) { begin(arg, DOC_LIST, true, 0); }
-static void on_endless_map(void *arg) { begin(arg, DOC_MAP, true, 0); }
-
-static void take_real(struct reader *r, double x) {
-    struct doc *d = wants_name(r) ? NULL : doc_add(&r->b, DOC_REAL);
-    if (d) d->real = x;
-    check(r, d != NULL);
-    count(r);
-}
-
-static void take_whole(struct reader *r, int64_t n) {
-    struct doc *d = wants_name(r) ? NULL : doc_add(&r->b, DOC_WHOLE);
-    if (d) d->whole = n;
-    check(r, d != NULL);
-    count(r);
-}
-
-static void on_u64(void *arg, uint64_t n) {
-    if (n > INT64_MAX) take_real(arg, (double)n);
-    else take_whole(arg, (int64_t)n);
-}
-static void on_u8(void *arg, uint8_t n) { take_whole(arg, n); }
-static void on_u16(void *arg, uint16_t n) { take_whole(arg, n); }
-static void on_u32(void *arg, uint32_t n) { take_whole(arg, n); }
-static void on_n64(void *arg, uint64_t n) {
-    if (n > INT64_MAX) take_real(arg, -1 - (double)n);
-    else take_whole(arg, -1 - (int64_t)n);
-}
-static void on_n8(void *arg, uint8_t n) { take_whole(arg, -1 - (int64_t)n); }
-static void on_n16(void *arg, uint16_t n) { take_whole(arg, -1 - (int64_t)n); }
-static void on_n32(void *arg, uint32_t n) { take_whole(arg, -1 - (int64_t)n); }
-static void on_float(void *arg, float x) { take_real(arg, x); }
-static void on_double(void *arg, double x) { take_real(arg, x); }
-
-static void on_flag(void *arg, bool flag) {
-    struct reader *r = arg;
-    struct doc *d = wants_name(r) ? NULL : doc_add(&r->b, DOC_FLAG);
-    if (d) d->flag = flag;
-    check(r, d != NULL);
-    count(r);
-}
-
-static void on_null(void *arg) {
-    struct reader *r = arg;
-    check(r, !wants_name(r) && doc_add(&r->b, DOC_NULL));
-    count(r);
-}
-
-static void on_bytes(void *arg, cbor_data p, size_t n) {
-    (void)p, (void)n;
-    check(arg, false); /* no member of the API has bytes as its value */
-}
-static void on_byte_pieces(void *arg) { check(arg, false); }
-/* Tags are ignored: a moment's number is accepted without its tag, too. */
-static void on_tag(void *arg, uint64_t tag) { (void)arg, (void)tag; }
 
 struct doc *cbor_read(struct arena *a, struct slice body, struct err *e) {
-    static const struct cbor_callbacks calls = {.uint8 = on_u8,
-                                                .uint16 = on_u16,
-                                                .uint32 = on_u32,
-                                                .uint64 = on_u64,
-                                                .negint8 = on_n8,
-                                                .negint16 = on_n16,
-                                                .negint32 = on_n32,
-                                                .negint64 = on_n64,
-                                                .byte_string = on_bytes,
-                                                .byte_string_start = on_byte_pieces,
-                                                .string = on_text,
-                                                .string_start = on_pieces,
-                                                .array_start = on_list,
-                                                .indef_array_start = on_endless_list,
-                                                .map_start = on_map,
-                                                .indef_map_start = on_endless_map,
-                                                .tag = on_tag,
-                                                .float2 = on_float,
-                                                .float4 = on_float,
-                                                .float8 = on_double,
-                                                .undefined = on_null,
-                                                .null = on_null,
-                                                .boolean = on_flag,
-                                                .indef_break = on_break};
-    struct reader r = {.b = {.arena = a}};
     if (!body.n) body = slice_str("\xa0");
+    struct reader r = {.b = {.arena = a}, .p = body.p, .end = body.p + body.n};
+    struct head h;
     buf_init(&r.text, body.n);
-    size_t at = 0;
-    while (at < body.n && !r.bad) {
-        struct cbor_decoder_result got = cbor_stream_decode(body.p + at, body.n - at, &calls, &r);
-        check(&r, got.status == CBOR_DECODER_FINISHED);
-        at += got.read;
-    }
+    bool ok = read_head(&r, &h) && read_item(&r, &h) && r.p == r.end;
     buf_fini(&r.text);
-    if (!r.bad && r.b.root && !r.n_levels) return r.b.root;
+    if (ok) return r.b.root;
     if (r.b.no_memory) err_nomem(e);
     else err_invalid(e, "The body is not CBOR, or too deep or too large");
     return NULL;
