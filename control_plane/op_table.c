@@ -75,16 +75,13 @@ static int check_new(struct call *c, const char *keyspace, const char *name) {
 }
 
 int op_create_table(struct call *c) {
-    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName"),
-               *comment = doc_text(c->arena, doc_get(c->in, "comment"), "message");
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
     struct ast_stmt *s = tree_new(c, STMT_CREATE_TABLE);
     if (!keyspace || !name || check_new(c, keyspace, name)) return -1;
     if (s) {
         struct ast_create_table *t = &s->create_table;
         t->table = (struct ast_name){keyspace, name};
-        if (take_definition(c, t) || table_settings_props(c, &t->props)) return -1;
-        if (comment) tree_add_prop(c, &t->props, "comment", tree_text(c, comment));
-        tree_add_map(c, &t->props, "tags", tree_tags(c, doc_get(c->in, "tags")));
+        if (take_definition(c, t) || table_settings_take(c, &t->props)) return -1;
     }
     return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
 }
@@ -103,10 +100,11 @@ int op_update_table(struct call *c) {
     if (!s) return call_nomem(c);
     struct ast_alter_table *t = &s->alter_table;
     *t = (struct ast_alter_table){.table = {keyspace, name}, .op = columns ? ALTER_TABLE_ADD : ALTER_TABLE_WITH};
-    if (table_settings_props(c, &t->props) || (columns && add_columns(c, columns, &t->columns, &t->n_columns)))
+    if (table_settings_take(c, &t->props) || (columns && add_columns(c, columns, &t->columns, &t->n_columns)))
         return -1;
-    if (!columns && !t->props.n) return call_fail(c, API_ValidationException, "The request changes nothing.");
-    if (columns && t->props.n)
+    bool sets = settings_are_given(t->props.settings);
+    if (!columns && !sets) return call_fail(c, API_ValidationException, "The request changes nothing.");
+    if (columns && sets)
         return call_fail(c, API_ValidationException, "A request may change one setting of a table, or add columns.");
     return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
 }
@@ -134,8 +132,7 @@ int op_restore_table(struct call *c) {
     s->other = other;
     other->restore.table = (struct ast_name){keyspace, name};
     other->restore.from = (struct ast_name){from_keyspace, from};
-    if (table_settings_props(c, &other->restore.props)) return -1;
-    tree_add_map(c, &other->restore.props, "tags", tree_tags(c, doc_get(c->in, "tagsOverride")));
+    if (table_settings_take(c, &other->restore.props)) return -1;
     if (moment) { /* a number of seconds since 1970 */
         double seconds = moment->kind == DOC_REAL ? moment->real : (double)moment->whole;
         char text[MOMENT_TEXT];
@@ -186,16 +183,13 @@ int op_get_table(struct call *c) {
     doc_put_text(&c->make, c->out, "status", schema_status_name(t->status));
     if (!t->keyspace->is_system) doc_put_moment(&c->make, c->out, "creationTimestamp", t->created_ms);
     put_definition(c, t);
-    if (!t->keyspace->is_system) table_settings_put(c, t);
-    return 0;
+    return t->keyspace->is_system ? 0 : table_settings_put(c, t);
 }
 
 int op_get_table_auto_scaling_settings(struct call *c) {
     const struct schema_table *t = asked_table(c);
-    struct schema_capacity k;
     if (!t) return -1;
-    schema_capacity(t, &k);
-    if (k.mode != SCHEMA_PROVISIONED)
+    if (t->settings.throughput_mode != PROVISIONED)
         return call_fail(c, API_ValidationException,
                          "Auto scaling is for tables of provisioned capacity; %s.%s is on-demand.", t->keyspace->name,
                          t->name);

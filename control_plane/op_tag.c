@@ -53,20 +53,18 @@ int op_tag_resource(struct call *c) { return change(c, true); }
 int op_untag_resource(struct call *c) { return change(c, false); }
 
 int op_list_tags_for_resource(struct call *c) {
-    static const char prefix[] = "tags.";
     struct resource_name r;
     struct page p;
     if (find(c, &r) || page_begin(c, &p)) return -1;
     const struct schema_keyspace *ks = call_space(c, r.keyspace)->keyspace;
     const struct schema_table *t = r.table ? call_table(c, r.keyspace, r.table) : NULL;
-    const struct schema_option *options = t ? t->options : ks->options;
+    const struct setting_map *tags = t ? &t->settings.tags : &ks->tags;
     struct doc *all = doc_put(&c->make, c->out, "tags", DOC_LIST);
-    for (uint32_t i = 0; i < (t ? t->n_options : ks->n_options); i++) {
-        const char *key = options[i].name + sizeof(prefix) - 1;
-        if (strncmp(options[i].name, prefix, sizeof(prefix) - 1) || !page_takes(c, &p, key)) continue;
+    for (uint32_t i = 0; i < tags->n; i++) {
+        if (!page_takes(c, &p, tags->entries[i].name)) continue;
         struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
-        doc_put_text(&c->make, one, "key", key);
-        doc_put_text(&c->make, one, "value", options[i].value);
+        doc_put_text(&c->make, one, "key", tags->entries[i].name);
+        doc_put_text(&c->make, one, "value", tags->entries[i].value);
     }
     return 0;
 }

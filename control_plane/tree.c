@@ -15,12 +15,6 @@ struct ast_prop_value *tree_text(struct call *c, const char *text) {
     return v;
 }
 
-struct ast_prop_value *tree_number(struct call *c, int64_t n) {
-    struct ast_prop_value *v = tree_text(c, arena_printf(c->arena, "%lld", (long long)n));
-    if (v) v->literal = LIT_INTEGER;
-    return v;
-}
-
 struct ast_prop_value *tree_map(struct call *c) {
     struct ast_prop_value *v = ARENA_NEW(c->arena, struct ast_prop_value);
     if (v) v->kind = PROP_MAP;

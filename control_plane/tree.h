@@ -11,9 +11,8 @@
 
 struct ast_stmt *tree_new(struct call *c, enum stmt_kind kind) MUST_CHECK;
 
-/* Values of properties: texts, numbers, and maps of values. */
+/* Values of properties: texts and maps of values. */
 struct ast_prop_value *tree_text(struct call *c, const char *text);
-struct ast_prop_value *tree_number(struct call *c, int64_t n);
 struct ast_prop_value *tree_map(struct call *c);
 /* Adds an entry to a map. value NULL: adds nothing. */
 void tree_put(struct call *c, struct ast_prop_value *map, const char *key, struct ast_prop_value *value);

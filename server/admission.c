@@ -26,16 +26,14 @@ static struct limit_time limit_time_of(const struct admission *a) {
 
 /* ---- the capacity of tables ---- */
 
-static struct scaling scaling_of(const struct schema_table *t, enum schema_capacity_kind of) {
-    struct schema_autoscaling s;
-    schema_autoscaling(t, of, &s);
-    return (struct scaling){.enabled = s.enabled,
-                            .minimum = s.minimum_units,
-                            .maximum = s.maximum_units,
-                            .target_percent = s.target_percent,
-                            .in_cooldown_s = s.scale_in_cooldown,
-                            .out_cooldown_s = s.scale_out_cooldown,
-                            .no_scale_in = s.disable_scale_in};
+static struct scaling scaling_of(const struct scaling_settings *s) {
+    return (struct scaling){.enabled = !s->autoscaling_disabled,
+                            .minimum = s->minimum_units,
+                            .maximum = s->maximum_units,
+                            .target_percent = s->target_value,
+                            .in_cooldown_s = s->scale_in_cooldown,
+                            .out_cooldown_s = s->scale_out_cooldown,
+                            .no_scale_in = s->disable_scale_in};
 }
 
 /* The units of warm throughput, or 0 when a table has no more than every new table can serve
@@ -43,18 +41,16 @@ static struct scaling scaling_of(const struct schema_table *t, enum schema_capac
 static int64_t raised(int64_t warm, enum limit_id begins) { return warm > limit_info(begins)->value ? warm : 0; }
 
 static int define(struct admission *a, const struct schema_table *t) {
-    struct schema_capacity c;
-    schema_capacity(t, &c);
-    bool provisioned = c.mode == SCHEMA_PROVISIONED;
-    struct capacity read = {.provisioned = provisioned,
-                            .units = c.read_units,
-                            .warm = raised(c.warm_read, LIMIT_ON_DEMAND_READ),
-                            .scaling = scaling_of(t, SCHEMA_READ_CAPACITY)};
-    struct capacity write = {.provisioned = provisioned,
-                             .units = c.write_units,
-                             .warm = raised(c.warm_write, LIMIT_ON_DEMAND_WRITE),
-                             .scaling = scaling_of(t, SCHEMA_WRITE_CAPACITY)};
-    return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &read, &write);
+    static const enum limit_id begins[] = {LIMIT_ON_DEMAND_READ, LIMIT_ON_DEMAND_WRITE};
+    struct table_capacity k;
+    struct capacity of[2];
+    schema_capacity(t, &k);
+    for (int i = READ_CAPACITY; i <= WRITE_CAPACITY; i++)
+        of[i] = (struct capacity){.provisioned = k.provisioned,
+                                  .units = k.units[i],
+                                  .warm = raised(k.warm[i], begins[i]),
+                                  .scaling = scaling_of(&t->settings.scaling[i])};
+    return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &of[READ_CAPACITY], &of[WRITE_CAPACITY]);
 }
 
 /* Drops from the limiter the tables that the schema no longer has: a keyspace was dropped. */
@@ -84,9 +80,9 @@ static void on_change(void *arg, const struct schema_change *change) {
 struct catalog_quota admission_quota(const struct limit_values *v) {
     return (struct catalog_quota){
         .table_units =
-            {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
+            {[READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
         .account_units =
-            {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]},
+            {[READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]},
         .types = v->of[LIMIT_TYPES],
         .type_depth = v->of[LIMIT_TYPE_DEPTH]};
 }
@@ -98,8 +94,8 @@ static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
     const struct limit_table *t = limiter_table_of(a->limiter, object);
     bool scaled = t && t->read.provisioned && (t->read.scaled || t->write.scaled);
     if (scaled) {
-        units[SCHEMA_READ_CAPACITY] = capacity_rate(&t->read, INT64_MAX);
-        units[SCHEMA_WRITE_CAPACITY] = capacity_rate(&t->write, INT64_MAX);
+        units[READ_CAPACITY] = capacity_rate(&t->read, INT64_MAX);
+        units[WRITE_CAPACITY] = capacity_rate(&t->write, INT64_MAX);
     }
     pthread_mutex_unlock(&a->lock);
     return scaled;

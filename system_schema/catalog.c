@@ -126,12 +126,12 @@ bool catalog_has_object(struct catalog *c, uint32_t object) {
     return there;
 }
 
-const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
-                               struct arena *a) {
-    return stream_arn(c->tables.node.info.account, t, region, a);
+int catalog_settings(const struct catalog *c, const struct schema_table *t, const char *region, struct arena *a,
+                     struct table_settings *out) {
+    return shown_settings(&c->tables, t, region, a, out);
 }
 
-void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out) {
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct table_capacity *out) {
     scaled_capacity(c->tables.scaling, t, out);
 }
 

@@ -43,10 +43,6 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) MUS
 void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
 enum tally_mode catalog_mode(const struct catalog *c);
-/* The ARN of the table's newest change stream in the Region, in the arena. NULL: the table never had
- * a stream, or no memory. */
-const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, const char *region,
-                               struct arena *a);
 /* The host id that system.local shows; stable over restarts. */
 const uint8_t *catalog_host_id(const struct catalog *c);
 
@@ -111,7 +107,11 @@ int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) M
 /* Call it before the first request, and with NULL after the last one. NULL: nothing scales. */
 void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling);
 /* As schema_capacity, but units that auto scaling provides replace those of the definition. */
-void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out);
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct table_capacity *out);
+/* The settings of a table as clients see them: those of the definition, what follows from them, and
+ * what only the server knows. region: of the stream's ARN. -1: no memory. */
+int catalog_settings(const struct catalog *c, const struct schema_table *t, const char *region, struct arena *a,
+                     struct table_settings *out) MUST_CHECK;
 
 /* ---- point-in-time recovery ---- */
 

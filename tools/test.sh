@@ -4,8 +4,8 @@
 #     quick        layers, unit, one mode of conformance, the Python driver
 #     all          every step, with both sanitised servers and RocksDB from source: hours
 #     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as
-#                  .clang-format says; docs/compatibility.md and docs/settings.md are what their tables say, and every rule has a test; every
-#                  numbered invariant has an assert or a mutant
+#                  .clang-format says; docs/compatibility.md, docs/settings.md and docs/table_settings.md are what their tables say, and every
+#                  rule has a test; every numbered invariant has an assert or a mutant
 #     mutants      (in all) small changes that break an invariant, each of which a unit test must notice
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
@@ -126,6 +126,7 @@ step_layers() {
     counted layout build/format/bin/python tests/layer/check_format.py
     counted rules python3 tools/docs/rules.py --check
     counted settings python3 tools/docs/settings.py --check
+    counted table_settings python3 tools/docs/table_settings.py --check
     counted invariants python3 tests/layer/invariants.py
 }
 step_mutants() {

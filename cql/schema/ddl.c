@@ -95,16 +95,7 @@ struct option_list *option_list_new(struct compile *c) {
     return l;
 }
 
-int option_list_unset(struct compile *c, const struct option_list *l, struct catalog_change *change) {
-    const char **names = ARENA_ARRAY(c->arena, l->n + 1, const char *);
-    if (!names) return err_nomem(c->err);
-    for (uint32_t i = 0; i < l->n; i++) names[i] = l->items[i].name;
-    change->n_unset = l->n;
-    change->unset = names;
-    return 0;
-}
-
-int option_add(struct option_list *l, const char *name, const char *value) {
+static int option_add(struct option_list *l, const char *name, const char *value) {
     if (!name || !value) return err_nomem(l->err);
     if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
     l->items[l->n++] = (struct schema_option){name, value};

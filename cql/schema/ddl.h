@@ -36,6 +36,7 @@ int ddl_refuse_mask(struct compile *c);
 
 enum { OPTION_ROOM = 256 };
 
+/* Entries of a map property. */
 struct option_list {
     struct arena *arena;
     struct err *err;
@@ -45,46 +46,25 @@ struct option_list {
 
 /* An empty list in the statement's arena; NULL: no memory. */
 struct option_list *option_list_new(struct compile *c) MUST_CHECK;
-int option_add(struct option_list *l, const char *name, const char *value) MUST_CHECK;
-/* The names of the options, which are to be unset. */
-int option_list_unset(struct compile *c, const struct option_list *l, struct catalog_change *change) MUST_CHECK;
 /* Scalar text of a property value; ERR_SYNTAX when it is a map. NULL on error. */
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) MUST_CHECK;
-/* A value of speculative_retry as it is shown; ERR_CONFIG. NULL on error. */
-const char *retry_policy(struct compile *c, const char *text) MUST_CHECK;
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) MUST_CHECK;
 /* Entries of a map property as options "prefix.key"; ERR_SYNTAX when it is no map. Nested maps only when deep. */
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep,
              struct option_list *out) MUST_CHECK;
 
-/* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX,
- * ERR_CONFIG), in Cassandra's order, because the existence of the table is checked in between. */
+/* How the settings of a statement are checked. */
+struct setting_context ddl_settings(struct compile *c);
+/* Settings of a table: the kinds of their values first (ERR_SYNTAX), names and ranges second
+ * (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order, because the existence of the table is checked in between. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) MUST_CHECK;
+/* What the statement gives, in the arena. NULL on error. */
+const struct table_settings *table_props_settings(struct compile *c, const struct ast_props *p,
+                                                  const struct schema_table *altered) MUST_CHECK;
 /* The id that WITH ID gives the table, if it does: has_id and id of the change. */
 int table_id(struct compile *c, const struct ast_props *p, struct catalog_change *change) MUST_CHECK;
-int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered,
-                        struct option_list *out) MUST_CHECK;
-/* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
-int map_option_settle(struct compile *c, const char *name, struct option_list *given,
-                      struct option_list *out) MUST_CHECK;
-
-/* Checked, and made what is stored, those from first on (ddl_custom_property.c); ERR_INVALID. */
-enum { TAG_KEY_MAX = 128, TAG_VALUE_MAX = 256 };
-int custom_properties_settle(struct compile *c, struct option_list *l, uint32_t first) MUST_CHECK;
-int autoscaling_settings_settle(struct compile *c, struct option_list *l, uint32_t first) MUST_CHECK;
-int tags_check(struct compile *c, const struct option_list *l, uint32_t first) MUST_CHECK;
-/* An ALTER TABLE changes one setting. */
-int settings_refuse_several(struct compile *c, const struct option_list *l) MUST_CHECK;
-
-enum compaction_strategy {
-    COMPACTION_STCS = 1,
-    COMPACTION_LCS = 2,
-    COMPACTION_TWCS = 4,
-    COMPACTION_UCS = 8,
-    COMPACTION_DTCS = 16
-};
-/* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
-int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;
+/* The tags of a map; ERR_SYNTAX, ERR_INVALID. */
+int prop_tags(struct compile *c, const struct ast_prop_value *v, struct setting_map *out) MUST_CHECK;
 
 /* ---- columns and fields ---- */
 

@@ -1,7 +1,6 @@
 #include "cql/schema/describe_text.h"
 
 #include "cql/syntax/ast.h"
-#include "system_schema/objects/table_option.h"
 
 bool describe_is_virtual(const struct schema_keyspace *ks) { return strcmp(ks->name, "system_virtual_schema") == 0; }
 
@@ -12,33 +11,6 @@ static void put_string(struct buf *out, const char *s) {
         buf_u8(out, (uint8_t)*s);
     }
     buf_u8(out, '\'');
-}
-
-/* "{'a': 'b'}"; names with a dot after the first `skip` bytes are maps in maps. */
-static void put_map(struct buf *out, uint32_t n, const struct schema_option *entries, size_t skip) {
-    buf_u8(out, '{');
-    for (uint32_t i = 0, end; i < n; i = end) {
-        const char *name = entries[i].name + skip;
-        size_t length = strcspn(name, ".");
-        for (end = i + 1; name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0; end++)
-            continue;
-        buf_printf(out, "%s'%.*s': ", i ? ", " : "", (int)length, name);
-        if (name[length]) put_map(out, end - i, entries + i, skip + length + 1);
-        else put_string(out, entries[i].value);
-    }
-    buf_u8(out, '}');
-}
-
-/* As above, for maps whose keys may hold dots (tags, sub-options of strategies). */
-static void put_flat_map(struct buf *out, uint32_t n, const struct schema_option *entries) {
-    buf_u8(out, '{');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i) buf_put_str(out, ", ");
-        put_string(out, entries[i].name);
-        buf_put_str(out, ": ");
-        put_string(out, entries[i].value);
-    }
-    buf_u8(out, '}');
 }
 
 void describe_keyspace(const struct describe_text *d, const struct schema_keyspace *ks) {
@@ -64,12 +36,9 @@ void describe_keyspace(const struct describe_text *d, const struct schema_keyspa
         put_string(out, value);
     }
     buf_printf(out, "}  AND durable_writes = %s", ks->durable_writes ? "true" : "false");
-    uint32_t n;
-    const struct schema_option *tags = option_entries(ks->options, ks->n_options, "tags.", d->arena, &n);
-    if (!tags) out->failed = true;
-    if (tags && n) {
+    if (ks->tags.n) {
         buf_put_str(out, " AND TAGS = ");
-        put_flat_map(out, n, tags);
+        setting_map_print(&ks->tags, out);
     }
     buf_u8(out, ';');
 }
@@ -165,38 +134,12 @@ static void put_order(struct buf *out, const struct schema_table *t) {
     buf_u8(out, ')');
 }
 
-static void put_option(const struct describe_text *d, const struct schema_table *t, const struct table_option *o) {
-    const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, d->cassandra_mode);
-    uint32_t n;
-    buf_printf(d->out, "%s = ", o->name);
-    if (o->kind == OPTION_MAP) {
-        const struct schema_option *entries = table_option_map(t, o, d->cassandra_mode, d->arena, &n);
-        if (!entries && o->defaults[d->cassandra_mode]) d->out->failed = true;
-        else put_flat_map(d->out, n, entries);
-    } else if (o->kind == OPTION_TEXT) {
-        put_string(d->out, text);
-    } else {
-        buf_put_str(d->out, text);
-    }
-}
-
-/* Prints the settings that Keyspaces adds, so that the statement makes the same table again. */
-static void put_keyspaces_options(const struct describe_text *d, const struct schema_table *t, const char *separator) {
-    static const struct {
-        const char *prefix, *words;
-        bool deep;
-    } maps[] = {{"custom_properties.", "CUSTOM_PROPERTIES", true},
-                {"autoscaling_settings.", "AUTOSCALING_SETTINGS", true},
-                {"tags.", "TAGS", false}};
-    for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
-        uint32_t n;
-        const struct schema_option *entries = option_entries(t->options, t->n_options, maps[i].prefix, d->arena, &n);
-        if (!entries) d->out->failed = true;
-        if (!entries || n == 0) continue;
-        buf_printf(d->out, "%s%s = ", separator, maps[i].words);
-        if (maps[i].deep) put_map(d->out, n, entries, 0);
-        else put_flat_map(d->out, n, entries);
-    }
+static void put_option(const struct describe_text *d, const struct schema_table *t, enum setting_id id) {
+    const struct setting *row = &setting_rows[id];
+    const struct table_settings *s = settings_of_release(&t->settings, id, d->cassandra_mode);
+    buf_printf(d->out, "%s = ", row->name);
+    if (row->kind == SETTING_KIND_TEXT) put_string(d->out, setting_text(row, s, d->arena));
+    else setting_print(row, s, d->out);
 }
 
 static void put_name(struct buf *out, const struct schema_table *t) {
@@ -221,7 +164,7 @@ static void describe_virtual_table(const struct describe_text *d, const struct s
         buf_put_str(out, "\n    AND ");
     }
     buf_put_str(out, "comment = ");
-    put_string(out, t->comment);
+    put_string(out, t->settings.comment);
     buf_put_str(out, ";\n*/");
 }
 
@@ -270,13 +213,13 @@ void describe_table(const struct describe_text *d, const struct schema_table *t)
         buf_put_str(out, and);
     }
     bool first = true;
-    for (uint32_t i = 0; i < n_table_options; i++) {
-        if (!table_options[i].defaults[d->cassandra_mode]) continue;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (!(setting_rows[i].releases & (d->cassandra_mode ? RELEASE_5_0 : RELEASE_3_11))) continue;
         if (!first) buf_put_str(out, and);
-        put_option(d, t, &table_options[i]);
+        put_option(d, t, i);
         first = false;
     }
-    put_keyspaces_options(d, t, and);
+    settings_describe(&t->settings, and, d->arena, out);
     buf_u8(out, ';');
     put_drops(d, t);
 }

@@ -52,34 +52,23 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     switch (a->op) {
     case ALTER_TABLE_ADD: return add_columns(c, a, table, change);
     case ALTER_TABLE_WITH: {
-        struct option_list *l = option_list_new(c);
-        if (!l) return -1;
-        if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
+        const struct setting_context x = ddl_settings(c);
+        change->at_once = a->at_once;
+        change->targets = a->targets;
+        change->settings = table_props_settings(c, &a->props, table);
+        if (!change->settings || table_id(c, &a->props, change)) return -1;
         if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-        if (settings_refuse_several(c, l)) return -1;
-        const struct ast_beside *b = &a->beside;
-        const char **gone = ARENA_ARRAY(c->arena, b->n + 1, const char *);
-        if (!gone) return err_nomem(c->err);
-        change->at_once = b->at_once;
-        change->unset = gone;
-        for (uint32_t i = 0; i < b->n; i++) {
-            const struct ast_beside_setting *s = &b->settings[i];
-            if (!s->value) gone[change->n_unset++] = s->name;
-            else if (option_add(l, s->name, s->value)) return -1;
-        }
-        change->n_options = l->n;
-        change->options = l->items;
-        return 0;
+        return settings_refuse_several(&x, change->settings);
     }
     case ALTER_TABLE_ADD_TAGS: case ALTER_TABLE_DROP_TAGS: {
-        struct option_list *l = option_list_new(c);
-        if (!l) return -1;
+        struct table_settings *s = ARENA_NEW(c->arena, struct table_settings);
+        if (!s) return err_nomem(c->err);
         if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-        if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
+        if (prop_tags(c, a->tags, &s->tags)) return -1;
         change->at_once = true; /* Terraform sends UntagResource, TagResource and UpdateTable without a wait between */
-        if (a->op == ALTER_TABLE_DROP_TAGS) return option_list_unset(c, l, change);
-        change->n_options = l->n;
-        change->options = l->items;
+        s->given = SETTING_BIT(tags);
+        if (a->op == ALTER_TABLE_ADD_TAGS) change->settings = s;
+        else change->removed_tags = s->tags;
         return 0;
     }
     case ALTER_TABLE_ALTER_TYPE: return err_invalid(c->err, "Altering column types is no longer supported");

@@ -163,10 +163,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (!(t.keyspace = ddl_keyspace(c, &t.ast->table)) || check_read(&t)) return -1;
     struct catalog_change *change = ddl_change_of(c, CATALOG_CREATE_TABLE, &t.ast->table, t.ast->if_not_exists, out);
     if (!change || check_first(c, t.ast) || check_existence(&t)) return -1;
-    struct option_list *l = option_list_new(c);
-    if (!l || table_props_options(c, &t.ast->props, NULL, l)) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
+    if (!(change->settings = table_props_settings(c, &t.ast->props, NULL))) return -1;
     const struct ast_create_table *a = t.ast;
     t.declared = ARENA_ARRAY(t.c->arena, a->n_columns, struct catalog_column);
     t.ordered = ARENA_ARRAY(t.c->arena, a->n_columns, struct catalog_column);
@@ -186,9 +183,8 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
             return err_invalid(c->err, "Static columns are not supported in COMPACT STORAGE tables");
     if (table_id(t.c, &t.ast->props, change)) return -1;
     bool is_counter = t.ordered[t.n_ordered - 1].type->id == CQL_COUNTER;
-    for (uint32_t i = 0; i < l->n && is_counter; i++)
-        if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
-            return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
+    if (is_counter && change->settings->default_time_to_live)
+        return err_invalid(c->err, "Cannot set default_time_to_live on a table with counters");
     enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
     size_t n = strlen(t.name), most = NAME_MAX_LENGTH;
     if (!ddl_is_word(t.name))

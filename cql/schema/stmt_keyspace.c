@@ -25,9 +25,12 @@ static int take_replication(struct compile *c, const struct ast_prop_value *v, s
     return l->n && strcmp(l->items[0].name, "class") ? refuse_without_class(c) : 0;
 }
 
-static struct option_list *take_tags(struct compile *c, const struct ast_prop_value *v) {
-    struct option_list *l = option_list_new(c);
-    return l && !prop_map(c, "tags", v, false, l) && !tags_check(c, l, 0) ? l : NULL;
+static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
+    struct table_settings *s = ARENA_NEW(c->arena, struct table_settings);
+    if (!s) return err_nomem(c->err);
+    s->given = SETTING_BIT(tags);
+    change->settings = s;
+    return prop_tags(c, v, &s->tags);
 }
 
 static const struct ast_prop *prop_of(const struct ast_props *p, const char *name) {
@@ -58,12 +61,7 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
             return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
     }
     if (replication && take_replication(c, replication->value, change)) return -1;
-    if (!tags) return 0;
-    const struct option_list *l = take_tags(c, tags->value);
-    if (!l) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
+    return tags ? take_tags(c, tags->value, change) : 0;
 }
 
 static int take_writes(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
@@ -124,12 +122,11 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
         return take_rest(c, &k->props, change);
     }
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-    const struct option_list *l = take_tags(c, k->tags);
-    if (!l) return -1;
+    if (take_tags(c, k->tags, change)) return -1;
     change->at_once = true; /* as in stmt_alter_table.c */
-    if (k->drop_tags) return option_list_unset(c, l, change);
-    change->n_options = l->n;
-    change->options = l->items;
+    if (k->add_tags) return 0;
+    change->removed_tags = change->settings->tags;
+    change->settings = NULL;
     return 0;
 }
 

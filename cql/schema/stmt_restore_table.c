@@ -36,8 +36,7 @@ static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, 
     const struct ast_props *given = &a->props;
     struct ast_props rest = *given;
     struct ast_prop *props = ARENA_ARRAY(c->arena, given->n + 1, struct ast_prop);
-    struct option_list *l = option_list_new(c);
-    if (!props || !l) return err_nomem(c->err);
+    if (!props) return err_nomem(c->err);
     rest.n = 0;
     rest.props = props;
     for (uint32_t i = 0; i < given->n; i++) {
@@ -53,10 +52,9 @@ static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, 
     }
     if (given->n_order || given->compact_storage || given->id)
         return err_set(c->err, ERR_SYNTAX, "RESTORE TABLE takes properties only");
-    if (table_props_kinds(c, &rest) || table_props_options(c, &rest, NULL, l)) return -1;
-    change->n_options = l->n;
-    change->options = l->items;
-    return 0;
+    if (table_props_kinds(c, &rest)) return -1;
+    change->settings = table_props_settings(c, &rest, NULL);
+    return change->settings ? 0 : -1;
 }
 
 const struct statement_ops restore_table_ops = {compile_restore_table, ddl_run, ddl_more};

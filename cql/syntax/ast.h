@@ -151,6 +151,7 @@ struct ast_props {
     uint32_t n_order;
     struct ast_ordering *order;
     struct ast_expr *id; /* WITH ID = uuid */
+    const struct table_settings *settings; /* of the AWS API, which has no text; NULL: none */
 };
 struct ast_ordering {
     const char *column;
@@ -276,17 +277,6 @@ enum ast_alter_table_op {
     ALTER_TABLE_ADD_TAGS, ALTER_TABLE_DROP_TAGS, ALTER_TABLE_DROP_COMPACT_STORAGE, ALTER_TABLE_MASK,
     ALTER_TABLE_DROP_MASK,
 };
-/* Table settings of other AWS services, which no CQL statement can name: one name each; value NULL
- * removes the setting. at_once: the change belongs to such a service, takes effect at once, and the
- * table stays ACTIVE. */
-struct ast_beside {
-    bool at_once;
-    uint32_t n;
-    const struct ast_beside_setting {
-        const char *name, *value;
-    } *settings;
-};
-
 struct ast_alter_table {
     struct ast_name table;
     bool if_exists, column_if_exists, column_if_not_exists;
@@ -298,7 +288,10 @@ struct ast_alter_table {
     struct ast_expr *drop_timestamp; /* DROP ... USING TIMESTAMP */
     struct ast_props props;
     struct ast_prop_value *tags;
-    struct ast_beside beside; /* WITH */
+    /* Of Application Auto Scaling: the change takes effect at once, the table stays ACTIVE, and it replaces what that
+     * service keeps of the reads or the writes (settings_merge). */
+    bool at_once;
+    unsigned targets;
 };
 
 struct ast_drop { /* TABLE, TYPE, INDEX, VIEW: name and IF EXISTS */

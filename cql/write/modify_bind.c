@@ -108,7 +108,7 @@ int modify_bind_times(struct modify_write *w, struct modify_times *times) {
     if (empty_in || p->kind == OP_DELETE || p->counter) return 0;
     struct value v = {.n = VALUE_UNSET};
     if (p->ttl && term_eval(p->ttl, &r->eval, &v)) return -1;
-    w->ttl = value_is_unset(v) ? p->table->default_ttl : 0;
+    w->ttl = value_is_unset(v) ? p->table->settings.default_time_to_live : 0;
     if (!value_is_null(v)) {
         if (v.n != 4) return err_invalid(r->err, "Invalid TTL value: (empty)");
         w->ttl = (int32_t)load_u32(v.p);

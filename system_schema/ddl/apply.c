@@ -96,42 +96,21 @@ void *apply_definition(struct apply *a, const struct entry *x) {
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
 
-/* True if the change removes or replaces the option old. custom_properties and
- * autoscaling_settings are replaced by groups of entries, tags one by one, and every other map
- * option as a whole. */
-static bool drops(const struct catalog_change *ch, const char *old) {
-    for (uint32_t i = 0; i < ch->n_unset; i++) {
-        size_t n = strlen(ch->unset[i]);
-        if (strncmp(ch->unset[i], old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
-    }
-    for (uint32_t i = 0; i < ch->n_options; i++) {
-        const char *name = ch->options[i].name;
-        if (strncmp(name, "tags.", 5) == 0) {
-            if (strcmp(name, old) == 0) return true;
-        } else if (strncmp(name, "custom_properties.", 18) == 0 || strncmp(name, "autoscaling_settings.", 21) == 0) {
-            size_t first = strcspn(name, ".") + 1, group = strcspn(name + first, ".") + first;
-            if (strncmp(name, old, group) == 0 && (old[group] == 0 || old[group] == '.')) return true;
-        } else {
-            size_t n = strcspn(name, ".");
-            if (strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
-        }
-    }
-    return false;
+int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) {
+    const struct catalog_change *ch = a->change;
+    const struct setting_map *removed = &ch->removed_tags, none = {0};
+    *out = old ? *old : *settings_defaults(true);
+    if (ch->settings && settings_merge(old ? old : settings_defaults(true), ch->settings, ch->targets, &a->arena, out))
+        return err_nomem(a->err);
+    return removed->n && tags_merge(&out->tags, &none, removed, &a->arena, &out->tags) ? err_nomem(a->err) : 0;
 }
 
-int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n,
-                        const struct schema_option **out) {
-    const struct catalog_change *ch = a->change;
-    struct schema_option *merged = ARENA_ARRAY(&a->arena, n_old + ch->n_options + 1, struct schema_option);
-    if (!merged) return err_nomem(a->err);
-    uint32_t m = 0;
-    for (uint32_t i = 0; i < n_old; i++)
-        if (!drops(ch, old[i].name)) merged[m++] = old[i];
-    for (uint32_t i = 0; i < ch->n_options; i++)
-        if (ch->options[i].value) merged[m++] = ch->options[i];
-    qsort(merged, m, sizeof *merged, option_order);
-    *n = m;
-    *out = merged;
+/* The same for a keyspace, whose settings are tags. */
+static int merge_tags(struct apply *a, struct schema_keyspace *ks) {
+    const struct table_settings old = {.given = SETTING_BIT(tags), .tags = ks->tags};
+    struct table_settings s;
+    if (apply_merge_settings(a, &old, &s)) return -1;
+    ks->tags = s.tags;
     return 0;
 }
 
@@ -155,8 +134,7 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
         buf_put_str(&text, parts->columns[i].name);
         cql_type_print(parts->columns[i].type, &text);
     }
-    const char *comment = option_find(parts->options, parts->n_options, "comment");
-    if (comment) buf_put_str(&text, comment);
+    buf_put_str(&text, parts->settings.comment);
     int bytes = (int)text.n, rc = buf_failed(&text) ? err_nomem(a->err) : 0;
     buf_fini(&text);
     if (rc || bytes <= QUOTA_SCHEMA_BYTES) return rc;
@@ -214,7 +192,7 @@ static int create_keyspace(struct apply *a) {
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->ddl, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
-    if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
+    if (check_regions(a, &ks) || merge_tags(a, &ks)) return -1;
     uint32_t id;
     if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) ||
         entry_next_id(a->objects, &id, a->err))
@@ -249,7 +227,7 @@ static int alter_keyspace(struct apply *a) {
         replication_check(a->ddl, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err))
         return -1;
     if (ch->n_replication && (check_regions(a, ks) || check_new_regions(a, x, &before, ks))) return -1;
-    if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
+    if (merge_tags(a, ks)) return -1;
     return apply_begin_update(a, x, ks);
 }
 
@@ -328,74 +306,43 @@ int apply_begin_create(struct apply *a, const struct object_kind *kind, const st
 
 /* ---- what Keyspaces adds to a table ---- */
 
-int apply_set_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) {
-    struct schema_option *all = ARENA_ARRAY(&a->arena, parts->n_options + 1, struct schema_option);
-    if (!all || !value) return err_nomem(a->err);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < parts->n_options; i++)
-        if (strcmp(parts->options[i].name, name) != 0) all[n++] = parts->options[i];
-    all[n++] = (struct schema_option){name, value};
-    qsort(all, n, sizeof *all, option_order);
-    parts->options = all;
-    parts->n_options = n;
-    return 0;
-}
-
-/* Sets the options that depend on the time of the statement: when the table became on-demand,
+/* Sets the settings that depend on the time of the statement: when the table became on-demand,
  * and the label of a new stream. */
-static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
-    static const char since_name[] = "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp";
-    const char *mode = option_find(parts->options, parts->n_options, "custom_properties.capacity_mode.throughput_mode");
-    const char *cdc = option_find(parts->options, parts->n_options, "cdc"),
-               *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
-    struct schema_capacity was = {0};
+static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_settings *s) {
     int64_t now = clock_wall_us(a->objects->clock) / 1000;
-    if (before) schema_capacity(before, &was);
-    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
-        bool stays = before && was.mode == SCHEMA_ON_DEMAND;
-        if (apply_set_option(a, parts, since_name,
-                             arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now))))
-            return -1;
+    if (s->given & SETTING_BIT(throughput_mode) && s->throughput_mode == PAY_PER_REQUEST) {
+        struct table_capacity was = {.provisioned = true};
+        if (before) schema_capacity(before, &was);
+        SETTING_SET(s, on_demand_since_ms, was.provisioned ? now : was.on_demand_since_ms);
     }
-    bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
-    if (!starts || a->objects->mode != MODE_KEYSPACES) return 0;
+    if (!s->cdc || (before && before->settings.cdc) || a->objects->mode != MODE_KEYSPACES) return 0;
     /* A stream's label has the form of AWS's examples: "2026-01-02T03:04:05.678". */
     char text[CLOCK_TEXT];
     clock_text(now * 1000, text);
-    return apply_set_option(a, parts, "stream.label", arena_strdup(&a->arena, text));
-}
-
-static void drop_options(struct table_parts *parts, const char *prefix) {
-    struct schema_option *all = (struct schema_option *)parts->options;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < parts->n_options; i++)
-        if (strncmp(all[i].name, prefix, strlen(prefix)) != 0) all[n++] = all[i];
-    parts->n_options = n;
-}
-
-static bool says(const struct catalog_change *ch, const char *prefix) {
-    for (uint32_t i = 0; i < ch->n_options; i++)
-        if (strncmp(ch->options[i].name, prefix, strlen(prefix)) == 0) return true;
-    return false;
+    SETTING_SET(s, stream_label, arena_strdup(&a->arena, text));
+    return s->stream_label ? 0 : err_nomem(a->err);
 }
 
 /* Removes settings that no longer apply to the table, so that they do not make later statements
  * fail: those of auto scaling when the statement makes the table on-demand, those of the stream
- * when the table has none. Settings of the statement itself stay: schema_settings_check refuses
+ * when the table has none. Settings of the statement itself stay: settings_check_together refuses
  * them. */
-static void drop_pointless(const struct catalog_change *ch, struct table_parts *parts) {
-    static const char scaling[] = "autoscaling_settings.", stream[] = "custom_properties.cdc_specification.";
-    const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
-    const char *cdc = option_find(parts->options, parts->n_options, "cdc");
-    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0 && !says(ch, scaling)) drop_options(parts, scaling);
-    if ((!cdc || strcmp(cdc, "true") != 0) && !says(ch, stream)) drop_options(parts, stream);
+static int drop_pointless(struct apply *a, struct table_settings *s) {
+    const struct table_settings *given = a->change->settings ? a->change->settings : settings_defaults(true);
+    uint64_t stream = setting_group(SETTING_BIT(view_type));
+    bool on_demand = given->given & SETTING_BIT(throughput_mode) && given->throughput_mode == PAY_PER_REQUEST;
+    bool scales = settings_have_scaling(given, READ_CAPACITY) || settings_have_scaling(given, WRITE_CAPACITY);
+    if (!s->cdc && !(given->given & stream)) settings_clear(s, stream);
+    return on_demand && !scales && settings_clear_scaling(s, &a->arena) ? err_nomem(a->err) : 0;
 }
 
 /* Checks the table's settings; decodes the keyspace's definition to count its Regions. */
 static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t,
                           const struct schema_table *before) {
     const struct schema_keyspace *definition = apply_definition(a, ks);
-    return definition ? schema_settings_check(t, before, definition, a->err) : -1;
+    if (!definition) return -1;
+    return settings_check_together(&t->settings, before ? &before->settings : NULL, schema_regions(definition) > 1,
+                                   a->err);
 }
 
 /* ---- tables ---- */
@@ -413,8 +360,8 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
 
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts,
                              struct schema_table *t) {
-    drop_pointless(a->change, parts);
-    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) ||
+    if (drop_pointless(a, &parts->settings) || stamp_settings(a, NULL, &parts->settings) ||
+        check_schema_bytes(a, parts) ||
         apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES))
         return -1;
     if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) ||
@@ -431,7 +378,7 @@ static int create_table(struct apply *a) {
     if (apply_check_table_name(a, ks)) return -1;
     struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
-    if (apply_merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
+    if (apply_merge_settings(a, NULL, &parts.settings)) return -1;
     if (ch->has_id) memcpy(t.id, ch->id, sizeof t.id);
     else if (random_uuid(t.id, a->err)) return -1;
     parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
@@ -490,11 +437,12 @@ static int alter_table(struct apply *a) {
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
     if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
-    if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
-    drop_pointless(a->change, &parts);
-    if (stamp_settings(a, t, &parts) || apply_note_capacity(a, t, &parts)) return -1;
+    struct table_settings *s = &parts.settings;
+    if (apply_merge_settings(a, &t->settings, s) || drop_pointless(a, s) || stamp_settings(a, t, s) ||
+        apply_note_capacity(a, t, s))
+        return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
-    if (altered.is_counter && altered.default_ttl > 0)
+    if (altered.is_counter && altered.settings.default_time_to_live > 0)
         return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
     if (check_settings(a, entry_by_id(a->objects, x->keyspace_id), &altered, t) ||
         apply_check_capacity(a, x, &altered, t))

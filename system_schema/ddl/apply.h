@@ -40,9 +40,8 @@ void *apply_definition(struct apply *a, const struct entry *x);
 int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition);
 /* Creates the entry in status CREATING and makes it the statement's subject. BEGUN or -1. */
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
-/* Merges the options of the change into the old ones. */
-int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n,
-                        const struct schema_option **out) MUST_CHECK;
+/* Merges the settings of the change into the old ones; old NULL: those of a new table. */
+int apply_merge_settings(struct apply *a, const struct table_settings *old, struct table_settings *out) MUST_CHECK;
 /* -1: the name of the change is taken by a table, or by one that is being deleted. */
 int apply_check_table_name(struct apply *a, const struct entry *ks);
 /* Creates a table of these parts; t holds its id and creation time. Completes and checks its
@@ -51,8 +50,6 @@ int apply_begin_create_table(struct apply *a, const struct entry *ks, struct tab
                              struct schema_table *t);
 /* -1: there are already as many objects of the kind as Keyspaces allows. */
 int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) MUST_CHECK;
-/* Sets one option of parts; name and value stay the caller's. */
-int apply_set_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) MUST_CHECK;
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
 
@@ -62,9 +59,9 @@ int apply_begin_drop(struct apply *a, struct entry *x);
  * than a quota allows. */
 int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t,
                          const struct schema_table *before);
-/* For ALTER TABLE: records in the options of parts the times that later changes of capacity
- * depend on. -1: the change comes too early. */
-int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) MUST_CHECK;
+/* For ALTER TABLE: records in the settings the times that later changes of capacity depend on. -1:
+ * the change comes too early. */
+int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_settings *s) MUST_CHECK;
 
 /* ---- restore.c ---- */
 

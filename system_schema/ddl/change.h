@@ -8,7 +8,7 @@
 struct object_kind; /* objects/object_kind.h */
 
 /* Quotas of Amazon Keyspaces that are settings; 0: no limit. The arrays, indexed by enum
- * schema_capacity_kind, hold the units per second that tables may be provisioned with. */
+ * capacity_kind, hold the units per second that tables may be provisioned with. */
 struct catalog_quota {
     int64_t table_units[2], account_units[2]; /* one table; all together */
     int64_t types, type_depth;                /* user types in all keyspaces; levels of one within another */
@@ -68,13 +68,12 @@ struct catalog_change {
     int64_t drop_us; /* the write time of the drop; ENG_NO_TS: now */
     uint32_t n_renames;
     const char *const *rename_from, *const *rename_to;
-    uint32_t n_options; /* tables: options to set (a map option replaces all its entries); keyspaces: tags */
-    const struct schema_option *options;
+    const struct table_settings *settings; /* tables: what is given (settings_merge); keyspaces: tags; NULL: nothing */
+    struct setting_map removed_tags;       /* by key */
     const char *from_keyspace, *from_name; /* RESTORE: the table that is restored */
     bool has_restore_us;                   /* false: as of now, or as of its drop */
     int64_t restore_us;
-    uint32_t n_unset; /* option names, or names of whole map options, to remove */
-    const char *const *unset;
+    unsigned targets; /* ALTER TABLE: as settings_merge takes it */
     bool at_once; /* ALTER: the object stays ACTIVE; no rule delays the change or makes it fail */
 };
 

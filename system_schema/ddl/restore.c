@@ -5,37 +5,20 @@
 #include "keyspaces/quota.h"
 #include "system_schema/ddl/apply.h"
 
-/* "always restored based on the table's settings as of the current time or when the table was
- * deleted"; tags are not restored. */
-static bool is_of_now(const char *option) {
-    static const char *const groups[] = {"custom_properties.capacity_mode.",
-                                         "custom_properties.encryption_specification.",
-                                         "custom_properties.warm_throughput.",
-                                         "custom_properties.point_in_time_recovery.",
-                                         "custom_properties.replica_updates.",
-                                         "autoscaling_settings."};
-    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-        if (!strncmp(option, groups[i], strlen(groups[i]))) return true;
-    return false;
-}
-
-/* True for options that the new table gets from neither definition: tags, streams and the
+/* The settings of the moment, with those that are "always restored based on the table's settings as
+ * of the current time or when the table was deleted"; the new table gets no tags, no stream and no
  * history of capacity changes. */
-static bool is_of_neither(const char *option) {
-    return !strncmp(option, "tags.", 5) || !strncmp(option, "stream.", 7) || !strncmp(option, "capacity.", 9) ||
-           !strncmp(option, "custom_properties.cdc_specification.", 36) || !strcmp(option, "cdc");
-}
-
-static const struct schema_option *options_of(struct apply *a, const struct schema_table *then,
-                                              const struct schema_table *now, uint32_t *n) {
-    struct schema_option *all = ARENA_ARRAY(&a->arena, then->n_options + now->n_options + 1, struct schema_option);
-    *n = 0;
-    for (uint32_t i = 0; all && i < then->n_options; i++)
-        if (!is_of_now(then->options[i].name) && !is_of_neither(then->options[i].name)) all[(*n)++] = then->options[i];
-    for (uint32_t i = 0; all && i < now->n_options; i++)
-        if (is_of_now(now->options[i].name)) all[(*n)++] = now->options[i];
-    if (!all) err_nomem(a->err);
-    return all;
+static int settings_of(struct apply *a, const struct table_settings *then, const struct table_settings *now,
+                       struct table_settings *out) {
+    uint64_t current = setting_group(SETTING_BIT(throughput_mode)) | setting_group(SETTING_BIT(encryption_type)) |
+                       setting_group(SETTING_BIT(warm_read_units)) |
+                       setting_group(SETTING_BIT(point_in_time_recovery));
+    struct table_settings s = *then;
+    settings_copy(&s, now, current);
+    settings_clear(&s, SETTING_BIT(tags) | SETTING_BIT(stream_label) | SETTING_BIT(was_on_demand_ms) |
+                           SETTING_BIT(decreases) | SETTING_BIT(cdc) | setting_group(SETTING_BIT(view_type)));
+    settings_copy_scaling(&s, now);
+    return apply_merge_settings(a, &s, out);
 }
 
 static int check_moment(struct apply *a, const struct history *h) {
@@ -79,9 +62,7 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
     const struct schema_table *then = definition_at(a, h, at_us),
                               *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
     struct schema_table t = {.created_ms = clock_wall_us(a->objects->clock) / 1000};
-    uint32_t n;
-    const struct schema_option *options = now ? options_of(a, then, now, &n) : NULL;
-    if (!options) return -1;
+    if (!now) return -1;
     struct table_parts parts = {.name = a->change->name,
                                 .n_columns = then->n_columns,
                                 .n_column_ids = then->n_column_ids,
@@ -90,7 +71,7 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
     parts.columns = ARENA_ARRAY(&a->arena, then->n_columns, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     memcpy(parts.columns, then->columns, then->n_columns * sizeof *parts.columns);
-    if (random_uuid(t.id, a->err) || apply_merge_options(a, n, options, &parts.n_options, &parts.options)) return -1;
+    if (random_uuid(t.id, a->err) || settings_of(a, &then->settings, &now->settings, &parts.settings)) return -1;
     return apply_begin_create_table(a, ks, &parts, &t);
 }
 

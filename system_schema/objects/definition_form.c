@@ -45,6 +45,25 @@ const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uin
     return options;
 }
 
+void form_put_settings(struct buf *out, const struct table_settings *s) {
+    struct arena a;
+    uint32_t n;
+    arena_init(&a, 4096, 0);
+    const struct schema_option *texts = settings_texts(s, &a, &n);
+    if (texts) form_put_options(out, n, texts);
+    else out->failed = true;
+    arena_fini(&a);
+}
+
+void form_get_settings(struct rd *rd, struct arena *a, struct table_settings *s, struct err *e) {
+    uint32_t n;
+    bool no_memory = false;
+    const struct schema_option *texts = form_get_options(rd, a, &n, e);
+    if (rd->bad || settings_of_texts(texts, n, a, s, &no_memory)) return;
+    rd->bad = true;
+    if (no_memory) err_nomem(e);
+}
+
 void form_put_type(struct buf *out, const struct cql_type *t) {
     struct buf text;
     buf_init(&text, 0);
@@ -77,7 +96,7 @@ int form_check(const struct object_kind *kind, const struct object_place *at, st
     if (!definition || kind->check(definition, e)) goto out;
     kind->encode(definition, &again);
     rc = buf_failed(&again) ? err_nomem(e)
-         : slice_eq(buf_slice(&again), form)
+         : slice_eq(buf_slice(&again), form) || (kind->is_respelled && kind->is_respelled(definition))
              ? 0
              : err_set(e, ERR_SERVER, "the record of %s %s.%s does not come back as it was written", kind->word,
                        at->keyspace, at->name);

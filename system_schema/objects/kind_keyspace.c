@@ -11,7 +11,7 @@ static void encode(const void *definition, struct buf *out) {
     buf_u8(out, FORM_VERSION);
     buf_u8(out, ks->durable_writes);
     form_put_options(out, ks->n_replication, ks->replication);
-    form_put_options(out, ks->n_options, ks->options);
+    form_put_settings(out, &(struct table_settings){.given = SETTING_BIT(tags), .tags = ks->tags});
 }
 
 static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
@@ -26,15 +26,19 @@ static void *decode(struct slice form, const struct object_place *at, struct are
     ks->name = name;
     ks->durable_writes = rd_u8(&rd) != 0;
     ks->replication = form_get_options(&rd, a, &ks->n_replication, e);
-    ks->options = form_get_options(&rd, a, &ks->n_options, e);
-    if (!rd.bad && rd_left(&rd) == 0 && version == FORM_VERSION) return ks;
+    struct table_settings s;
+    form_get_settings(&rd, a, &s, e);
+    if (!rd.bad && rd_left(&rd) == 0 && version == FORM_VERSION) {
+        ks->tags = s.tags;
+        return ks;
+    }
     err_set(e, ERR_SERVER, "the catalogue's record of keyspace %s is damaged", at->name);
     return NULL;
 }
 
 static int check(const void *definition, struct err *e) {
     const struct schema_keyspace *ks = definition;
-    if (ks->n_options <= DEFINITION_OPTIONS_MAX && ks->n_replication <= DEFINITION_OPTIONS_MAX) return 0;
+    if (ks->tags.n <= DEFINITION_OPTIONS_MAX && ks->n_replication <= DEFINITION_OPTIONS_MAX) return 0;
     return err_invalid(e, "A keyspace may have at most %d properties", DEFINITION_OPTIONS_MAX);
 }
 

@@ -29,7 +29,7 @@ static void encode(const void *definition, struct buf *out) {
         buf_u8(out, col->desc);
         buf_uvarint(out, col->id);
     }
-    form_put_options(out, t->n_options, t->options);
+    form_put_settings(out, &t->settings);
     if (t->n_dropped) buf_uvarint(out, t->n_dropped);
     for (uint32_t i = 0; i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];
@@ -124,7 +124,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     if (!parts.columns) return err_nomem(e);
     for (uint64_t i = 0; i < n && !rd.bad; i++)
         if (get_column(&rd, at, a, &parts.columns[i], e)) return -1;
-    parts.options = form_get_options(&rd, a, &parts.n_options, e);
+    form_get_settings(&rd, a, &parts.settings, e);
     if (version >= FORM_WITH_DROPPED && !rd.bad && get_dropped(&rd, a, &parts, e)) return -1;
     if (version == FORM_WITH_DROPPED && parts.n_dropped == 0) rd.bad = true;
     if (version == FORM_WITH_MASKS) skip_masks(&rd);
@@ -148,8 +148,6 @@ static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
     if (t->n_column_ids > DEFINITION_COLUMNS_MAX)
         return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
-    if (t->n_options > DEFINITION_OPTIONS_MAX)
-        return err_invalid(e, "A table may have at most %d properties", DEFINITION_OPTIONS_MAX);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         size_t n = strlen(t->columns[i].name);
         if (n > DEFINITION_NAME_MAX)
@@ -197,6 +195,11 @@ static bool same_shape(const void *a, const void *b) {
     return true;
 }
 
+static bool is_respelled(const void *definition) {
+    const struct schema_table *t = definition;
+    return t->settings.respelled;
+}
+
 static const struct object_kind *const needs[] = {&type_kind, NULL};
 
 const struct object_kind table_kind = {.word = "table",
@@ -211,4 +214,5 @@ const struct object_kind table_kind = {.word = "table",
                                        .depend = depend,
                                        .has_old_keys = has_old_keys,
                                        .same_shape = same_shape,
+                                       .is_respelled = is_respelled,
                                        .show = show_table};

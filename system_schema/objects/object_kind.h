@@ -54,6 +54,9 @@ struct object_kind {
     bool (*has_old_keys)(const void *definition);
     /* True if statements compiled for one definition of an object are valid for the other. */
     bool (*same_shape)(const void *a, const void *b);
+    /* True if the definition came from a form that spells a value otherwise than encode does. NULL:
+     * never. */
+    bool (*is_respelled)(const void *definition);
 };
 
 #define KIND(name) extern const struct object_kind name##_kind;
@@ -74,6 +77,9 @@ void form_put_text(struct buf *out, const char *s);
 const char *form_get_text(struct rd *rd, struct arena *a, struct err *e);
 void form_put_options(struct buf *out, uint32_t n, const struct schema_option *options);
 const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uint32_t *n, struct err *e);
+/* Settings are stored as options: only what is given, by name (settings_texts). */
+void form_put_settings(struct buf *out, const struct table_settings *s);
+void form_get_settings(struct rd *rd, struct arena *a, struct table_settings *s, struct err *e);
 /* Writes the type as CQL, in which user types are names. */
 void form_put_type(struct buf *out, const struct cql_type *t);
 /* NULL with an error: not a type, or at->find does not know a user type in it. NULL with

@@ -140,14 +140,10 @@ bool schema_system_is_replicated(const char *keyspace) {
            strcmp(keyspace, "system_traces") == 0;
 }
 
-int option_order(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
-}
-
-const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(options[i].name, name) == 0) return options[i].value;
-    return NULL;
+/* The tables of a multi-Region keyspace always have client-side timestamps
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+bool schema_has_client_timestamps(const struct schema_table *t) {
+    return t->settings.client_side_timestamps || (t->keyspace && schema_regions(t->keyspace) > 1);
 }
 
 uint16_t schema_regions(const struct schema_keyspace *ks) {

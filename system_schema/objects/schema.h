@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "settings/settings.h"
 #include "types/type.h"
 
 enum tally_mode { MODE_KEYSPACES, MODE_CASSANDRA };
@@ -37,11 +38,6 @@ struct schema_column {
     bool desc;         /* clustering order */
     uint32_t id;       /* of its cells; never reused within the table */
     uint32_t ordinal;  /* index in schema_table.columns */
-};
-
-struct schema_option {
-    const char *name;  /* entries of a map option have names of their own: "compaction.class" */
-    const char *value; /* plain text: 0.01, a comment */
 };
 
 /* A column that was dropped; it may have been added again. */
@@ -74,11 +70,7 @@ struct schema_table {
     uint32_t n_dropped; /* by id */
     const struct schema_dropped *dropped;
     bool lacks_dropped; /* at least one of them was not added again */
-    uint32_t n_options; /* options that differ from the default, by name */
-    const struct schema_option *options;
-    int32_t default_ttl;      /* seconds; 0: none */
-    int32_t gc_grace_seconds;
-    const char *comment;
+    struct table_settings settings;
     bool is_counter;
     uint32_t history; /* the engine's history to restore the table from; 0: none */
     const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
@@ -106,8 +98,7 @@ struct schema_keyspace {
     enum schema_status status;
     uint32_t n_replication; /* 'class' first, the fully qualified name */
     const struct schema_option *replication; /* plain texts, not CQL literals */
-    uint32_t n_options; /* TAGS: "tags.key" */
-    const struct schema_option *options;
+    struct setting_map tags;
     uint32_t n_regions; /* by name, with those that are being added; 0: it is in one Region */
     const struct schema_region *regions;
     uint32_t replicated; /* the tables up to this object id are in the Regions that are being added */
@@ -189,37 +180,12 @@ static inline bool schema_table_same_shape(const struct schema_table *a, const s
     return a == b || (a->object == b->object && a->shape == b->shape && !a->virt && !b->virt);
 }
 
-/* ---- what Amazon Keyspaces adds to a table (custom_property.c): its CUSTOM_PROPERTIES and
- * AUTOSCALING_SETTINGS ---- */
-
 /* True if the property 'ttl' is enabled, or a default TTL implies it. */
-bool schema_has_ttl(const struct schema_table *t);
+static inline bool schema_has_ttl(const struct schema_table *t) { return settings_have_ttl(&t->settings); }
 bool schema_has_client_timestamps(const struct schema_table *t);
-bool schema_has_pitr(const struct schema_table *t);
-
-/* Checks that the settings of a table fit together and that their change is allowed. before: the
- * table before the change; NULL: a new table. ERR_INVALID. */
-int schema_settings_check(const struct schema_table *t, const struct schema_table *before,
-                          const struct schema_keyspace *ks, struct err *e) MUST_CHECK;
-
-struct schema_capacity {
-    enum { SCHEMA_ON_DEMAND, SCHEMA_PROVISIONED } mode;
-    int64_t read_units, write_units; /* per second; PROVISIONED */
-    int64_t warm_read, warm_write;   /* per second; warm throughput, served without scaling up first */
-    int64_t on_demand_since_ms;      /* since 1970: when it last became ON_DEMAND; 0: never */
-};
-void schema_capacity(const struct schema_table *t, struct schema_capacity *out);
-
-/* Auto scaling of the reads or of the writes of a provisioned table. */
-struct schema_autoscaling {
-    bool enabled;
-    int64_t minimum_units, maximum_units;
-    double target_percent;
-    int64_t scale_in_cooldown, scale_out_cooldown; /* seconds */
-    bool disable_scale_in;
-};
-enum schema_capacity_kind { SCHEMA_READ_CAPACITY, SCHEMA_WRITE_CAPACITY };
-void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind of, struct schema_autoscaling *out);
+static inline void schema_capacity(const struct schema_table *t, struct table_capacity *out) {
+    settings_capacity(&t->settings, t->created_ms, out);
+}
 
 /* Called when TTL deletes or changes a row. units: its size in KiB, rounded up; they belong to
  * no request. Any thread. */
@@ -242,8 +208,3 @@ static inline const struct schema_column *schema_partition_key(const struct sche
 static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
     return &t->columns[t->n_partition_key + i];
 }
-
-/* For qsort of options: by name. */
-int option_order(const void *a, const void *b);
-/* The value of an option; NULL: it has its default. */
-const char *option_find(const struct schema_option *options, uint32_t n, const char *name);

@@ -54,7 +54,7 @@ static int put_event(struct objects *o, struct meta_batch *b, struct slice name,
     buf_u8(&value, VALUE_VERSION);
     buf_u8(&value, (uint8_t)event);
     buf_u64(&value, (uint64_t)t->created_ms);
-    form_put_options(&value, t->n_options, t->options);
+    form_put_settings(&value, &t->settings);
     int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e)
                                                     : meta_batch_put(b, buf_slice(&key), buf_slice(&value), e);
     buf_fini(&key);
@@ -118,7 +118,7 @@ static bool decode(struct slice key, struct slice value, struct arena *a, struct
     struct rd rd = rd_of(value);
     uint8_t version = rd_u8(&rd), event = rd_u8(&rd);
     out->created_ms = (int64_t)rd_u64(&rd);
-    out->options = form_get_options(&rd, a, &out->n_options, e);
+    form_get_settings(&rd, a, &out->settings, e);
     if (rd.bad || rd_left(&rd) || version != VALUE_VERSION || event >= ARRAY_LEN(names)) return false;
     out->event = names[event];
     size_t skip = sizeof prefix - 1;

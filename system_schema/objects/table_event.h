@@ -22,8 +22,7 @@ enum history_event { HISTORY_CREATE, HISTORY_ALTER, HISTORY_DROP, HISTORY_RESTOR
 struct history_row {
     const char *keyspace, *table, *event;
     int64_t at_ms, created_ms;
-    uint32_t n_options;
-    const struct schema_option *options;
+    struct table_settings settings;
 };
 typedef int (*history_fn)(void *arg, const struct history_row *row);
 /* Calls fn for the events of a keyspace, or (NULL) for all, ordered by keyspace, table and

@@ -33,8 +33,7 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
             return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
         if (ordinals[parts->dropped[i].id] == UINT32_MAX) out->lacks_dropped = true;
     }
-    out->n_options = parts->n_options;
-    out->options = parts->options;
+    out->settings = parts->settings;
     uint32_t counts[4] = {0};
     for (uint32_t i = 0; i < out->n_columns; i++) {
         counts[out->columns[i].kind]++;
@@ -48,11 +47,5 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     if (!key_types) return err_nomem(e);
     for (uint32_t i = 0; i < out->n_partition_key; i++) key_types[i] = out->columns[i].type;
     out->key_types = key_types;
-    const char *ttl = option_find(out->options, out->n_options, "default_time_to_live");
-    const char *grace = option_find(out->options, out->n_options, "gc_grace_seconds");
-    const char *comment = option_find(out->options, out->n_options, "comment");
-    out->default_ttl = ttl ? atoi(ttl) : 0;
-    out->gc_grace_seconds = grace ? atoi(grace) : 864000;
-    out->comment = comment ? comment : "";
     return 0;
 }

@@ -11,11 +11,10 @@ struct table_parts {
     struct schema_column *columns; /* sorted in place; become the table's */
     uint32_t n_dropped; /* by id */
     const struct schema_dropped *dropped;
-    uint32_t n_options;
-    const struct schema_option *options;
+    struct table_settings settings;
 };
 
-/* Sorts and numbers the columns and fills the fields that derive from columns and options.
+/* Sorts and numbers the columns and fills the fields that derive from columns.
  * Everything lives in the arena. */
 int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out,
                    struct err *e) MUST_CHECK;

@@ -174,7 +174,7 @@ static struct wishes wishes_of(struct recovery *r, const struct entry *x) {
     struct err e = {0};
     arena_init(&a, 16 * 1024, 0);
     const struct schema_table *t = x->kind->decode(x->form, &at, &a, &e);
-    if (t) w = (struct wishes){schema_has_pitr(t), t->gc_grace_seconds};
+    if (t) w = (struct wishes){t->settings.point_in_time_recovery, t->settings.gc_grace_seconds};
     arena_fini(&a);
     return w;
 }

@@ -79,7 +79,7 @@ static void put_item(struct buf *b, struct slice item) {
     buf_put_slice(b, item);
 }
 
-static void put_buf(struct row_out *ro, const char *column, struct buf *b) {
+void row_buf(struct row_out *ro, const char *column, struct buf *b) {
     if (buf_failed(b)) ro->failed = true;
     else put(ro, column, b->p, b->n);
     buf_fini(b);
@@ -90,7 +90,7 @@ void row_texts(struct row_out *ro, const char *column, uint32_t n, const char *c
     buf_init(&b, 0);
     buf_u32(&b, n);
     for (uint32_t i = 0; i < n; i++) put_item(&b, slice_str(texts[i]));
-    put_buf(ro, column, &b);
+    row_buf(ro, column, &b);
 }
 
 void row_bools(struct row_out *ro, const char *column, uint32_t n, const bool *values) {
@@ -101,67 +101,16 @@ void row_bools(struct row_out *ro, const char *column, uint32_t n, const bool *v
         uint8_t byte = values[i];
         put_item(&b, slice_of(&byte, 1));
     }
-    put_buf(ro, column, &b);
-}
-
-static void put_map(struct buf *b, uint32_t n, const struct schema_option *entries, size_t skip) {
-    buf_u32(b, n);
-    for (uint32_t i = 0; i < n; i++) {
-        put_item(b, slice_str(entries[i].name + skip));
-        put_item(b, slice_str(entries[i].value));
-    }
+    row_buf(ro, column, &b);
 }
 
 void row_map(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries) {
     struct buf b;
     buf_init(&b, 0);
-    put_map(&b, n, entries, 0);
-    put_buf(ro, column, &b);
-}
-
-/* Ignores the first skip bytes of each name, which are the same in all n entries. */
-static void put_nested(struct buf *b, uint32_t n, const struct schema_option *entries, size_t skip) {
-    buf_u8(b, '{');
-    for (uint32_t i = 0, end; i < n; i = end) {
-        const char *name = entries[i].name + skip;
-        size_t length = strcspn(name, ".");
-        buf_printf(b, "%s'%.*s': ", i ? ", " : "", (int)length, name);
-        end = i + 1;
-        while (name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0) end++;
-        if (name[length]) {
-            put_nested(b, end - i, entries + i, skip + length + 1);
-            continue;
-        }
-        const char *text = entries[i].value;
-        bool is_bool = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-        bool is_number = *text && !text[strspn(text, "0123456789.-")];
-        buf_printf(b, is_bool || is_number ? "%s" : "'%s'", text);
+    buf_u32(&b, n);
+    for (uint32_t i = 0; i < n; i++) {
+        put_item(&b, slice_str(entries[i].name));
+        put_item(&b, slice_str(entries[i].value));
     }
-    buf_u8(b, '}');
-}
-
-void row_nested(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries) {
-    struct buf b;
-    buf_init(&b, 0);
-    put_nested(&b, n, entries, 0);
-    put_buf(ro, column, &b);
-}
-
-void row_map_of_maps(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries) {
-    struct buf b;
-    buf_init(&b, 0);
-    buf_u32(&b, 0);
-    uint32_t groups = 0;
-    for (uint32_t i = 0, end; i < n; i = end, groups++) {
-        size_t length = strcspn(entries[i].name, ".");
-        size_t skip = entries[i].name[length] ? length + 1 : length;
-        for (end = i + 1; end < n && strncmp(entries[end].name, entries[i].name, skip) == 0; end++) continue;
-        put_item(&b, slice_of(entries[i].name, length));
-        size_t at = b.n;
-        buf_u32(&b, 0);
-        put_map(&b, end - i, entries + i, skip);
-        if (!buf_failed(&b)) buf_patch_u32(&b, at, (uint32_t)(b.n - at - 4));
-    }
-    if (!buf_failed(&b)) buf_patch_u32(&b, 0, groups);
-    put_buf(ro, column, &b);
+    row_buf(ro, column, &b);
 }

@@ -42,9 +42,5 @@ void row_inet(struct row_out *ro, const char *column, const char *numeric);
 void row_texts(struct row_out *ro, const char *column, uint32_t n, const char *const *texts);
 void row_bools(struct row_out *ro, const char *column, uint32_t n, const bool *values); /* list<boolean> */
 void row_map(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);
-/* Writes options whose names hold dots as the text of nested maps, "{'a': {'b': 5}}", with bare
- * numbers and booleans. The entries are sorted by name. */
-void row_nested(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);
-/* Writes options named "group.key" as map<text, frozen<map<text, text>>>. The entries are sorted
- * by name. */
-void row_map_of_maps(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);
+/* A value in its wire form; frees the buffer. */
+void row_buf(struct row_out *ro, const char *column, struct buf *b);

@@ -1,9 +1,6 @@
 /* system_multiregion_info.*: the Regions of multi-Region keyspaces; this one node stands for all
  * Regions (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
-#include <stdlib.h>
-
 #include "system_schema/system_tables/system_table.h"
-#include "system_schema/objects/table_option.h"
 
 /* A Region that is being added shows how many of the tables are in it; the others show nothing
  * until the keyspace is ACTIVE again
@@ -66,45 +63,12 @@ static int emit_types(struct row_out *ro, const struct schema_space *space) {
 
 /* ---- auto scaling: the settings for all Regions, overridden by those for one ---- */
 
-static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update,
-                                               const char *region, uint32_t *n) {
-    static const char replica[] = "replica_updates.";
-    struct arena *a = ro->ctx->arena;
-    uint32_t n_all, n_own;
-    const char *prefix = arena_printf(a, "autoscaling_settings.%s.", update);
-    const struct schema_option *all = prefix ? option_entries(t->options, t->n_options, prefix, a, &n_all) : NULL;
-    const char *own_prefix = all ? arena_printf(a, "%s%s%s.", prefix, replica, region) : NULL;
-    const struct schema_option *own = own_prefix ? option_entries(t->options, t->n_options, own_prefix, a, &n_own)
-                                                 : NULL;
-    struct schema_option *out = own ? ARENA_ARRAY(a, n_all + n_own + 1, struct schema_option) : NULL;
-    *n = 0;
-    for (uint32_t i = 0; out && i < n_all; i++) {
-        const char *over = option_find(own, n_own, all[i].name);
-        if (strncmp(all[i].name, replica, sizeof replica - 1) != 0)
-            out[(*n)++] = (struct schema_option){all[i].name, over ? over : all[i].value};
-    }
-    for (uint32_t i = 0; out && i < n_own; i++)
-        if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
-    if (out) qsort(out, *n, sizeof *out, option_order);
-    return out;
-}
-
 static int emit_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
-    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update",
-                                          "provisioned_write_capacity_autoscaling_update"};
-    bool any = false;
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "table_name", t->name);
     row_text(ro, "region", region);
-    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
-        uint32_t n;
-        const struct schema_option *settings = settings_of(ro, t, columns[i], region, &n);
-        if (!settings) return err_nomem(ro->ctx->err);
-        if (n) row_nested(ro, columns[i], n, settings);
-        any = any || n;
-    }
-    return any ? row_out_emit(ro) : 0;
+    return put_scaling(ro, t, region) ? row_out_emit(ro) : 0;
 }
 
 static int emit_autoscaling(struct row_out *ro, const struct schema_space *space) {

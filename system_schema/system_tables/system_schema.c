@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "system_schema/system_tables/system_table.h"
-#include "system_schema/objects/table_option.h"
 
 /* True for the keyspaces of virtual tables. As in Cassandra, system_schema leaves out only
  * these. */
@@ -46,25 +45,28 @@ static int emit_keyspace(struct row_out *ro, const struct schema_space *space) {
 }
 
 /* Leaves booleans and memtable null until a statement sets them, as Cassandra does. */
-static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o,
-                       bool cassandra_mode) {
-    const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, cassandra_mode);
-    uint32_t n;
-    switch (o->kind) {
-    case OPTION_TEXT:
-        if (strcmp(o->name, "memtable") != 0 || (text && strcmp(text, "default") != 0)) row_text(ro, o->name, text);
+static void put_option(struct row_out *ro, const struct schema_table *t, enum setting_id id, bool cassandra_mode) {
+    const struct setting *row = &setting_rows[id];
+    const struct table_settings *s = settings_of_release(&t->settings, id, cassandra_mode),
+                                *otherwise = settings_defaults(cassandra_mode);
+    const void *v = (const char *)s + row->offset;
+    switch (row->kind) {
+    case SETTING_KIND_TEXT:
+        if (id != SETTING_memtable || (s->memtable && strcmp(s->memtable, "default") != 0))
+            row_text(ro, row->name, *(const char *const *)v);
         break;
-    case OPTION_INT: row_int(ro, o->name, text ? atoi(text) : 0); break;
-    case OPTION_DOUBLE: row_double(ro, o->name, text ? strtod(text, NULL) : 0.0); break;
-    case OPTION_BOOL:
+    case SETTING_KIND_INT: row_int(ro, row->name, (int32_t)*(const int64_t *)v); break;
+    case SETTING_KIND_REAL: row_double(ro, row->name, *(const double *)v); break;
+    case SETTING_KIND_BOOL:
         /* A Cassandra node does not show cdc unless CDC is enabled on it, which it is not by
          * default. */
-        if (cassandra_mode && strcmp(o->name, "cdc") == 0) break;
-        if (text && strcmp(text, o->defaults[cassandra_mode]) != 0) row_bool(ro, o->name, strcmp(text, "true") == 0);
+        if (cassandra_mode && id == SETTING_cdc) break;
+        if (*(const bool *)v != *(const bool *)((const char *)otherwise + row->offset))
+            row_bool(ro, row->name, *(const bool *)v);
         break;
-    case OPTION_MAP: {
-        const struct schema_option *entries = table_option_map(t, o, cassandra_mode, ro->ctx->arena, &n);
-        row_map(ro, o->name, n, entries);
+    default: {
+        const struct setting_map *m = v;
+        row_map(ro, row->name, m->n, m->entries);
         break;
     }
     }
@@ -78,7 +80,7 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
     bool schema_table = strcmp(ro->table->keyspace->name, "system_schema") == 0;
     bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL
                                 : ro->ctx->schema->cassandra_mode;
-    for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], since_4);
+    for (int i = 0; i < N_OPTIONS; i++) put_option(ro, t, i, since_4);
     row_texts(ro, "flags", t->is_counter ? 2 : 1, flags);
     row_bytes(ro, "id", slice_of(t->id, 16));
 }
@@ -199,7 +201,7 @@ static int emit_virtual_tables(struct row_out *ro, const struct schema_space *sp
         row_out_begin(ro);
         row_text(ro, "keyspace_name", t->keyspace->name);
         row_text(ro, "table_name", t->name);
-        row_text(ro, "comment", t->comment);
+        row_text(ro, "comment", t->settings.comment);
         if (row_out_emit(ro)) return -1;
     }
     return 0;

@@ -15,22 +15,23 @@ struct system_table {
     int releases;
     const char *keyspace, *table;
     struct schema_virtual virt;
-    const char *gc_grace, *comment, *columns;
+    int64_t gc_grace;
+    const char *comment, *columns;
 };
 
 static const struct system_table tables[] = {
 #define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
+    {releases, keyspace, table, {.yield = yield_##from}, gc_grace, comment, columns},
 #define SYSTEM_TABLE_ORDERED(releases, keyspace, table, from, gc_grace, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##from, .ordered = true}, #gc_grace, comment, columns},
+    {releases, keyspace, table, {.yield = yield_##from, .ordered = true}, gc_grace, comment, columns},
 #define SYSTEM_TABLE_ERASED(releases, keyspace, table, name, ordered_, comment, columns) \
     {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .erased = true, .ordered = ordered_}, \
-     "0",      comment,  columns},
+     0,        comment,  columns},
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
     {releases, keyspace, table,  {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, \
-     "0",      comment,  columns},
+     0,        comment,  columns},
 #define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
+    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, 604800, comment, columns},
 #include "system_schema/system_tables/system_table.def"
 #undef SYSTEM_TABLE
 #undef SYSTEM_TABLE_ORDERED
@@ -105,20 +106,18 @@ static int make_columns(struct arena *a, const char *spec, struct table_parts *p
 static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks,
                                        struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
-    struct schema_option *options = ARENA_ARRAY(a, 3, struct schema_option);
     uint32_t n = count_columns(r->columns);
     struct table_parts parts = {
-        .name = r->table, .n_columns = n, .n_column_ids = n, .options = options, .n_options = 3};
+        .name = r->table, .n_columns = n, .n_column_ids = n, .settings = *settings_defaults(true)};
     parts.columns = ARENA_ARRAY(a, n, struct schema_column);
-    if (!t || !options || !parts.columns) {
+    if (!t || !parts.columns) {
         err_nomem(e);
         return NULL;
     }
-    options[0] = (struct schema_option){"comment", r->comment};
-    options[1] = (struct schema_option){"gc_grace_seconds", r->gc_grace};
-    options[2] = (struct schema_option){
-        "memtable_flush_period_in_ms",
-        strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
+    bool flushed = strcmp(r->keyspace, "system_traces") != 0 && strcmp(r->keyspace, "system_distributed") != 0;
+    SETTING_SET(&parts.settings, comment, r->comment);
+    SETTING_SET(&parts.settings, gc_grace_seconds, r->gc_grace);
+    SETTING_SET(&parts.settings, memtable_flush_period_in_ms, flushed ? 3600000 : 0);
     if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
     /* The id derives from the name, so that it is the same on every node and after every start (a
      * UUID of version 3, as in Cassandra). */
@@ -186,7 +185,7 @@ static struct system_table *all_tables(struct system_tables *s, uint32_t n_more,
                                             .keyspace = t->keyspace,
                                             .table = t->name,
                                             .virt = t->virt,
-                                            .gc_grace = "0",
+                                            .gc_grace = 0,
                                             .comment = t->comment,
                                             .columns = t->columns};
     }

@@ -88,11 +88,14 @@ int each_space(const struct virtual_context *ctx, const struct schema_table *tab
 /* Put the columns of a keyspace, table or type that system_schema and system_schema_mcs share. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
 void put_table(struct row_out *ro, const struct schema_table *t);
+/* The columns of AUTOSCALING_SETTINGS (settings_put_scaling). False: the table has none. */
+bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *region);
 int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */
 int emit_columns(struct row_out *ro, const struct schema_table *t);
 bool keyspace_is_virtual(const struct schema_keyspace *ks);
 /* As schema_capacity, but units that auto scaling provides replace those of the definition. */
-void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct schema_capacity *out);
-/* The ARN of the table's newest change stream, in the arena. NULL: there is none, or no memory. */
-const char *stream_arn(const char *account, const struct schema_table *t, const char *region, struct arena *a);
+void scaled_capacity(const struct catalog_scaling *scaling, const struct schema_table *t, struct table_capacity *out);
+/* As catalog_settings. */
+int shown_settings(const struct system_tables *s, const struct schema_table *t, const char *region, struct arena *a,
+                   struct table_settings *out) MUST_CHECK;

@@ -131,7 +131,7 @@ def test_what_is_wrong_is_refused_in_words_and_nothing_is_made(session, table, w
 
 
 ARN = "arn:aws:kms:eu-west-1:1:key/x"
-EVERY_KEY = {  # of custom_property.def: a statement that gives it, and where it is shown
+EVERY_KEY = {  # of settings/setting.def: a statement that gives it, and where it is shown
     "capacity_mode.throughput_mode": ("'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST'}", "PAY_PER_REQUEST"),
     "capacity_mode.read_capacity_units": (PROVISIONED, "5"), "capacity_mode.write_capacity_units": (PROVISIONED, "7"),
     "cdc_specification.view_type": ("'cdc_specification': {'view_type': 'old_image'}", "OLD_IMAGE"),
@@ -149,7 +149,10 @@ EVERY_KEY = {  # of custom_property.def: a statement that gives it, and where it
 
 
 def test_every_key_is_taken_stored_and_shown(session, table):
-    rows = re.findall(r'^CUSTOM_PROPERTY\("([^"]+)"', (ROOT / "cql" / "schema" / "custom_property.def").read_text(), re.M)
+    text = (ROOT / "settings" / "setting.def").read_text()
+    maps = {"MAP": ".*"}
+    rows = [name + maps.get(kind, "") for name, kind in re.findall(r'^PROPERTY\(\w+, "([^"]+)", (\w+),', text, re.M)]
+    rows += ["replica_updates.*." + name for name in re.findall(r'^REGION\(\w+, "([^"]+)"', text, re.M)]
     assert sorted(rows) == sorted(EVERY_KEY)
     for key, (given, shown) in EVERY_KEY.items():
         if given is None:

@@ -316,10 +316,10 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
         if (s->spaces[i]->keyspace->is_system) continue;
         struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
         for (const struct schema_table *t; !e->set && (t = schema_tables_next(&c));) {
-            struct schema_capacity now;
+            struct table_capacity now;
             schema_capacity(t, &now);
-            bool same_units = now.read_units == read && now.write_units == write;
-            if (provisioned == (now.mode == SCHEMA_PROVISIONED) && (!provisioned || same_units)) continue;
+            bool same_units = now.units[READ_CAPACITY] == read && now.units[WRITE_CAPACITY] == write;
+            if (provisioned == now.provisioned && (!provisioned || same_units)) continue;
             buf_clear(&text, SIZE_MAX);
             buf_put_str(&text, "ALTER TABLE ");
             cql_identifier_print(t->keyspace->name, false, &text);

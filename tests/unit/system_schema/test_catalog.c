@@ -111,15 +111,16 @@ static int make_table(struct world *w, const char *keyspace, const char *name) {
         {"v", cql_type_scalar(CQL_BLOB), COLUMN_REGULAR, false},
         {"s", cql_type_scalar(CQL_UUID), COLUMN_STATIC, false},
     };
-    static const struct schema_option options[] = {{"comment", "hello"}, {"default_time_to_live", "60"}};
+    static const struct table_settings settings = {.given = SETTING_BIT(comment) | SETTING_BIT(default_time_to_live),
+                                                   .comment = "hello",
+                                                   .default_time_to_live = 60};
     return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE,
                                              .keyspace = keyspace,
                                              .name = name,
                                              .durable_writes = -1,
                                              .n_columns = ARRAY_LEN(columns),
                                              .columns = columns,
-                                             .n_options = 2,
-                                             .options = options});
+                                             .settings = &settings});
 }
 
 static int drop_table(struct world *w, const char *keyspace, const char *name) {
@@ -524,9 +525,9 @@ static void test_definition_survives_a_restart(void **state) {
     assert_true(t->columns[1].desc);
     assert_string_equal(t->columns[2].name, "s");
     assert_int_equal(t->columns[3].type->id, CQL_BLOB);
-    assert_int_equal(t->default_ttl, 60);
-    assert_int_equal(t->gc_grace_seconds, 864000);
-    assert_string_equal(t->comment, "hello");
+    assert_int_equal(t->settings.default_time_to_live, 60);
+    assert_int_equal(t->settings.gc_grace_seconds, 864000);
+    assert_string_equal(t->settings.comment, "hello");
     const struct schema_keyspace *ks = schema_keyspace_find(s, "ks");
     assert_string_equal(ks->replication[0].value, "org.apache.cassandra.locator.SimpleStrategy");
     schema_unref(s);

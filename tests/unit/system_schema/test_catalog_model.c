@@ -189,7 +189,7 @@ static void run_statement(struct world *w) {
     snprintf(table, sizeof table, "t%d", t);
     snprintf(comment, sizeof comment, "%d", value);
     struct catalog_column column = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
-    struct schema_option option = {"comment", comment};
+    const struct table_settings settings = {.given = SETTING_BIT(comment), .comment = comment};
     bool faulty = draw(w, 8) == 0;
     static const enum catalog_op of_keyspace[] = {CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE,
                                                   CATALOG_DROP_KEYSPACE};
@@ -206,7 +206,7 @@ static void run_statement(struct world *w) {
         change.op = of_table[draw(w, 3)];
         change.name = table;
         if (change.op == CATALOG_CREATE_TABLE) change.n_columns = 1, change.columns = &column;
-        if (change.op != CATALOG_DROP_TABLE) change.n_options = 1, change.options = &option;
+        if (change.op != CATALOG_DROP_TABLE) change.settings = &settings;
         if (faulty) arm(w, change.op);
         want = table_statement(w, k, t, change.op, value, &change);
     }
@@ -248,7 +248,7 @@ static void check_table(const struct schema *s, const char *keyspace, const char
     const struct schema_table *t = schema_table_any(s, keyspace, name);
     bool shown = o->status != GONE && o->status != SCHEMA_DELETING;
     if ((t != NULL) != shown) fail_msg("%s.%s is %sshown", keyspace, name, t ? "" : "not ");
-    if (t && (atoi(t->comment) != o->value || (int)t->status != o->status))
+    if (t && (atoi(t->settings.comment) != o->value || (int)t->status != o->status))
         fail_msg("%s.%s is shown as it is not", keyspace, name);
 }
 

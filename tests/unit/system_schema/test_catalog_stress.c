@@ -172,13 +172,12 @@ static int add_column(struct world *w, const char *keyspace, const char *table, 
 static int set_comment(struct world *w, const char *keyspace, const char *table, int comment, struct err *e) {
     char text[16];
     snprintf(text, sizeof text, "%d", comment);
-    const struct schema_option option = {"comment", text};
+    const struct table_settings settings = {.given = SETTING_BIT(comment), .comment = text};
     return apply(w,
                  &(struct catalog_change){.op = CATALOG_ALTER_TABLE,
                                           .keyspace = keyspace,
                                           .name = table,
-                                          .n_options = 1,
-                                          .options = &option},
+                                          .settings = &settings},
                  e);
 }
 
@@ -342,7 +341,7 @@ static void check_known(const struct schema *s, const char *name, struct known_t
         snprintf(column, sizeof column, "extra%u", i);
         assert_int_equal(schema_column_find(t, column) != NULL, (known->columns >> i) & 1);
     }
-    assert_int_equal(atoi(t->comment), known->comment);
+    assert_int_equal(atoi(t->settings.comment), known->comment);
 }
 
 static void check_settled(struct world *w, struct client *clients) {

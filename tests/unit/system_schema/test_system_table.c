@@ -43,16 +43,17 @@ static void world_init(struct world *w, enum tally_mode mode) {
                                 .replication = simple};
     assert_int_equal(catalog_apply(w->catalog, &ks, &out, &unfinished, &w->err), 1);
     const struct catalog_column col = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
-    static const struct schema_option options[] = {
-        {"caching.keys", "NONE"}, {"comment", "x"}, {"custom_properties.ttl.status", "enabled"}, {"tags.a.b", "c"}};
+    static const struct schema_option keys = {"keys", "NONE"}, tag = {"a.b", "c"};
+    static const struct table_settings settings = {
+        .given = SETTING_BIT(caching) | SETTING_BIT(comment) | SETTING_BIT(ttl) | SETTING_BIT(tags),
+        .caching = {1, &keys}, .comment = "x", .ttl = true, .tags = {1, &tag}};
     struct catalog_change table = {.op = CATALOG_CREATE_TABLE,
                                    .keyspace = "ks",
                                    .name = "t",
                                    .durable_writes = -1,
                                    .n_columns = 1,
                                    .columns = &col,
-                                   .n_options = ARRAY_LEN(options),
-                                   .options = options};
+                                   .settings = &settings};
     assert_int_equal(catalog_apply(w->catalog, &table, &out, &unfinished, &w->err), 1);
     w->schema = catalog_schema(w->catalog);
 }

@@ -61,7 +61,8 @@ static void apply(struct world *w, const struct catalog_change *change) {
 
 static void make_table(struct world *w, bool recovery) {
     static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
-    static const struct schema_option pitr = {"custom_properties.point_in_time_recovery.status", "enabled"};
+    static const struct table_settings pitr = {.given = SETTING_BIT(point_in_time_recovery),
+                                               .point_in_time_recovery = true};
     const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_TEXT), COLUMN_PARTITION_KEY, false},
                                              {"v", cql_type_scalar(CQL_INT), COLUMN_REGULAR, false}};
     apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE,
@@ -74,8 +75,7 @@ static void make_table(struct world *w, bool recovery) {
                                       .name = "t",
                                       .n_columns = 2,
                                       .columns = columns,
-                                      .n_options = recovery,
-                                      .options = &pitr});
+                                      .settings = recovery ? &pitr : NULL});
 }
 
 /* 0: it is not there. */

@@ -26,7 +26,7 @@ void bill_of(const struct measure *m, const struct day *days, const struct price
         add_use(out->read, &days[i].reads, r->of[PRICE_READ], r->of[PRICE_READ_HOUR], unknown);
         add_use(out->write, &days[i].writes, r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR], unknown);
         out->storage = plus(out->storage, stored < 0 ? -1 : price_times(r->of[PRICE_STORAGE], stored));
-        if (schema_has_pitr(m->tables[i].table))
+        if (m->tables[i].table->settings.point_in_time_recovery)
             out->pitr = plus(out->pitr, stored < 0 ? -1 : price_times(r->of[PRICE_PITR], stored));
         out->ttl = plus(out->ttl, unknown || days[i].ttl_deletes < 0
                                       ? -1

@@ -166,17 +166,17 @@ static int find_needed(struct trial t, struct day_use *u, struct err *e) {
 static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for,
                                  struct day_scaling *out) {
     enum { COOLDOWN_S = 60 };
-    struct schema_autoscaling s;
-    schema_autoscaling(t, reads ? SCHEMA_READ_CAPACITY : SCHEMA_WRITE_CAPACITY, &s);
+    const struct scaling_settings *s = &t->settings.scaling[reads ? READ_CAPACITY : WRITE_CAPACITY];
+    bool own = !s->autoscaling_disabled;
     *out = *asked_for;
-    if (s.enabled)
-        *out = (struct day_scaling){.minimum = s.minimum_units,
-                                    .maximum = s.maximum_units, .target_percent = s.target_percent};
+    if (own)
+        *out = (struct day_scaling){
+            .minimum = s->minimum_units, .maximum = s->maximum_units, .target_percent = s->target_value};
     return (struct scaling){.enabled = true, .minimum = out->minimum, .maximum = out->maximum,
                             .target_percent = out->target_percent,
-                            .in_cooldown_s = s.enabled ? s.scale_in_cooldown : COOLDOWN_S,
-                            .out_cooldown_s = s.enabled ? s.scale_out_cooldown : COOLDOWN_S,
-                            .no_scale_in = s.enabled && s.disable_scale_in};
+                            .in_cooldown_s = own ? s->scale_in_cooldown : COOLDOWN_S,
+                            .out_cooldown_s = own ? s->scale_out_cooldown : COOLDOWN_S,
+                            .no_scale_in = own && s->disable_scale_in};
 }
 
 static int try_modes(const struct schema_table *t, bool reads, const struct day_scaling *scaling, struct day_use *u,
@@ -314,7 +314,7 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
              * the table can expire data. */
             const struct measured *s = &m->statements[i];
             bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) &&
-                           (out->table->default_ttl || schema_has_ttl(out->table));
+                           (out->table->settings.default_time_to_live || schema_has_ttl(out->table));
             if (unknown || out->ttl_deletes < 0) out->ttl_deletes = -1;
             else out->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
             /* A capture records the use of each second of a table, so its statements add nothing to

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cql/schema/ddl.h"
+#include "settings/value.h"
 
 /* 99p, 99percentile, 50ms */
 struct policy {
@@ -34,7 +34,7 @@ static bool read_policy(const char *text, size_t n, struct policy *out) {
 static bool is_in_range(const struct policy *p) { return p->kind == FIXED || (p->value > 0 && p->value < 100); }
 
 /* Milliseconds are whole; a percentile has at most four decimal places. */
-static const char *print_policy(struct compile *c, const struct policy *p) {
+static const char *print_policy(const struct setting_context *c, const struct policy *p) {
     if (p->kind == FIXED) return arena_printf(c->arena, "%dms", (int)fmin(p->value, INT32_MAX));
     char *text = arena_printf(c->arena, "%.4f", p->value);
     if (!text) return NULL;
@@ -44,45 +44,48 @@ static const char *print_policy(struct compile *c, const struct policy *p) {
     return arena_printf(c->arena, "%.*sp", (int)n, text);
 }
 
-static const char *refuse(struct compile *c, const char *text) {
+static const char *refuse(const struct setting_context *c, const char *text) {
     return err_null(err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text));
 }
 
-const char *retry_policy(struct compile *c, const char *text) {
+/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; shown with the percentile
+ * first. */
+static const char *two_policies(const struct setting_context *c, const char *text) {
+    const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
+    struct policy a, b;
+    if (!comma || *end != ')') return refuse(c, text);
+    const char *behind = comma, *second = comma + 1;
+    while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
+    second += strspn(second, " \t\r\n");
+    if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
+    if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
+    if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
+        "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
+        "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
+    if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
+    if (!c->cassandra_mode) return text;
+    const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
+    const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
+    if (!percentile || !fixed) return NULL;
+    return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
+}
+
+const char *retry_policy(const struct setting_context *c, const char *text) {
     struct policy p;
     size_t n = strlen(text);
     bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;
     bool short_percentile = n > 1 && isdigit((uint8_t)text[n - 2]) && tolower((uint8_t)text[n - 1]) == 'p';
     /* Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE; every other form is newer. */
     if ((two || strcasecmp(text, "never") == 0 || short_percentile) &&
-        compat_refuse(&c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text))
+        compat_refuse(c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text))
         return NULL;
     bool never = strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0;
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
-    if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
-    if (two) {
-        /* MIN(99p,50ms) and MAX: a policy of each kind, in either order; shown percentile first. */
-        const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
-        struct policy a, b;
-        if (!comma || *end != ')') return refuse(c, text);
-        const char *behind = comma, *second = comma + 1;
-        while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
-        second += strspn(second, " \t\r\n");
-        if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
-        if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
-        if (a.kind == b.kind) return err_null(err_set(c->err, ERR_CONFIG,
-            "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
-            "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE"));
-        if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
-        if (!c->schema->cassandra_mode) return text;
-        const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
-        const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
-        if (!percentile || !fixed) return NULL;
-        return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
-    }
+    if (never) return c->cassandra_mode ? "NEVER" : "NONE";
+    if (two) return two_policies(c, text);
     if (!read_policy(text, n, &p)) return refuse(c, text);
     if (!is_in_range(&p)) return err_null(err_set(c->err, ERR_CONFIG,
         "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text));
-    if (c->schema->cassandra_mode) return print_policy(c, &p);
+    if (c->cassandra_mode) return print_policy(c, &p);
     return p.kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p.n_digits, text);
 }

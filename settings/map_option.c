@@ -3,17 +3,14 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "cql/schema/ddl.h"
+#include "settings/value.h"
 
-/* Entries are named "compaction.class"; this finds by the part behind the dot. */
-static const char *get(const struct option_list *l, const char *key) {
-    for (uint32_t i = 0; i < l->n; i++)
-        if (strcmp(strchr(l->items[i].name, '.') + 1, key) == 0) return l->items[i].value;
-    return NULL;
+static const char *get(const struct setting_map *given, const char *key) {
+    return option_find(given->entries, given->n, key);
 }
 
-static int put(struct compile *c, struct option_list *out, const char *map, const char *key, const char *value) {
-    return option_add(out, arena_printf(c->arena, "%s.%s", map, key), value);
+static int put(const struct setting_context *c, struct setting_map *out, const char *key, const char *value) {
+    return setting_map_add(out, key, value, c->arena) ? err_nomem(c->err) : 0;
 }
 
 static bool one_of(const char *s, const char *const *list) {
@@ -29,7 +26,7 @@ static bool parse_number(const char *text, long *out) {
 }
 
 /* "org.apache.cassandra.x.Name" of "Name"; the bare name in *bare. */
-static const char *qualify(struct compile *c, const char *package, const char *class, const char **bare) {
+static const char *qualify(const struct setting_context *c, const char *package, const char *class, const char **bare) {
     size_t n = strlen(package);
     *bare = strncmp(class, package, n) == 0 ? class + n : class;
     const char *full = strchr(class, '.') ? class : arena_printf(c->arena, "%s%s", package, class);
@@ -39,9 +36,9 @@ static const char *qualify(struct compile *c, const char *package, const char *c
 
 /* ---- caching ---- */
 
-static int settle_caching(struct compile *c, struct option_list *given, struct option_list *out) {
+static int settle_caching(const struct setting_context *c, const struct setting_map *given, struct setting_map *out) {
     for (uint32_t i = 0; i < given->n; i++) {
-        const char *key = strchr(given->items[i].name, '.') + 1;
+        const char *key = given->entries[i].name;
         if (strcmp(key, "keys") != 0 && strcmp(key, "rows_per_partition") != 0)
             return err_set(c->err, ERR_CONFIG,
                            "Invalid caching sub-options [%s]: only 'keys' and 'rows_per_partition' are allowed", key);
@@ -57,8 +54,8 @@ static int settle_caching(struct compile *c, struct option_list *given, struct o
         return err_set(c->err, ERR_CONFIG,
                        "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and "
                        "integer values are allowed", rows);
-    if (put(c, out, "caching", "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;
-    return put(c, out, "caching", "rows_per_partition", all ? "ALL" : none ? "NONE" : rows);
+    if (put(c, out, "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;
+    return put(c, out, "rows_per_partition", all ? "ALL" : none ? "NONE" : rows);
 }
 
 /* ---- compaction ---- */
@@ -75,41 +72,56 @@ struct strategy {
 #define THRESHOLDS "min_threshold", "max_threshold"
 
 static const struct strategy strategies[] = {
-    {"SizeTieredCompactionStrategy", COMPACTION_STCS,
+    {"SizeTieredCompactionStrategy",
+     COMPACTION_STCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size"}},
-    {"LeveledCompactionStrategy", COMPACTION_LCS,
+    {"LeveledCompactionStrategy",
+     COMPACTION_LCS,
      {COMMON_OPTIONS, THRESHOLDS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
-    {"TimeWindowCompactionStrategy", COMPACTION_TWCS,
+    {"TimeWindowCompactionStrategy",
+     COMPACTION_TWCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit",
       "compaction_window_size", "timestamp_resolution", "expired_sstable_check_frequency_seconds",
       "unsafe_aggressive_sstable_expiration"}},
-    {"DateTieredCompactionStrategy", COMPACTION_DTCS,
+    {"DateTieredCompactionStrategy",
+     COMPACTION_DTCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "base_time_seconds",
       "max_sstable_age_days", "max_window_size_seconds", "timestamp_resolution",
       "expired_sstable_check_frequency_seconds"}},
-    {"UnifiedCompactionStrategy", COMPACTION_UCS,
+    {"UnifiedCompactionStrategy",
+     COMPACTION_UCS,
      {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size",
       "sstable_growth", "flush_size_override", "max_sstables_to_compact", "expired_sstable_check_frequency_seconds",
       "unsafe_aggressive_sstable_expiration", "overlap_inclusion_method"}},
 };
 
-static int parse_threshold(struct compile *c, const char *name, const char *text, long *out) {
+static int parse_threshold(const struct setting_context *c, const char *name, const char *text, long *out) {
     if (*text && !text[strspn(text, "0123456789")] && parse_number(text, out)) return 0;
     return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text,
                    name);
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+static int check_thresholds(const struct setting_context *c, const char *min, const char *max) {
+    long low, high;
+    if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
+    if (low == 0 || high == 0)
+        return err_set(c->err, ERR_CONFIG,
+            "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
+            "'enabled' to false instead.");
+    if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
+    if (low > high)
+        return err_set(c->err, ERR_CONFIG,
+                       "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)",
+                       low, high);
+    return 0;
 }
 
-/* Sorts what is given. */
-static int check_names(struct compile *c, const struct strategy *s, struct option_list *given) {
+/* given: by name. */
+static int check_names(const struct setting_context *c, const struct strategy *s, const struct setting_map *given) {
     struct buf unknown;
     buf_init(&unknown, 1024);
-    qsort(given->items, given->n, sizeof *given->items, by_name);
     for (uint32_t i = 0; i < given->n; i++) {
-        const char *key = strchr(given->items[i].name, '.') + 1;
+        const char *key = given->entries[i].name;
         if (!one_of(key, s->options)) buf_printf(&unknown, "%s%s", unknown.n ? ", " : "", key);
     }
     int rc = 0;
@@ -120,7 +132,8 @@ static int check_names(struct compile *c, const struct strategy *s, struct optio
     return rc;
 }
 
-static int settle_compaction(struct compile *c, struct option_list *given, struct option_list *out) {
+static int settle_compaction(const struct setting_context *c, const struct setting_map *given,
+                             struct setting_map *out) {
     const char *class = get(given, "class"), *bare, *full;
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compaction' option");
     if (!(full = qualify(c, "org.apache.cassandra.db.compaction.", class, &bare))) return -1;
@@ -129,79 +142,35 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
         if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
     /* Cassandra 3.11 and 5.0 each have a strategy that the other does not. Keyspaces mode accepts
      * both, and refuses the newer one where it is strict. */
-    if (s && s->id == COMPACTION_UCS && compat_refuse(&c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return -1;
-    if (!s || (s->id == COMPACTION_DTCS && c->schema->cassandra_mode))
+    if (s && s->id == COMPACTION_UCS && compat_refuse(c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return -1;
+    if (!s || (s->id == COMPACTION_DTCS && c->cassandra_mode))
         return err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
     bool thresholds = s->id != COMPACTION_UCS;
     if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;
-    if (thresholds) {
-        long low = 4, high = 32;
-        if (min && parse_threshold(c, "min_threshold", min, &low)) return -1;
-        if (max && parse_threshold(c, "max_threshold", max, &high)) return -1;
-        if (low == 0 || high == 0)
-            return err_set(c->err, ERR_CONFIG,
-                           "Disabling compaction by setting compaction thresholds to 0 has been removed, set the "
-                           "compaction option 'enabled' to false instead.");
-        if (low < 2)
-            return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
-        if (low > high)
-            return err_set(c->err, ERR_CONFIG,
-                           "Min compaction threshold (got %ld) cannot be greater than max compaction threshold "
-                           "(got %ld)", low, high);
-    }
+    if (thresholds && check_thresholds(c, min ? min : "4", max ? max : "32")) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
-        const char *key = strchr(given->items[i].name, '.') + 1;
-        if (put(c, out, "compaction", key, strcmp(key, "class") == 0 ? full : given->items[i].value)) return -1;
+        const char *key = given->entries[i].name;
+        if (put(c, out, key, strcmp(key, "class") == 0 ? full : given->entries[i].value)) return -1;
     }
-    if (thresholds && !min && put(c, out, "compaction", "min_threshold", "4")) return -1;
-    return thresholds && !max ? put(c, out, "compaction", "max_threshold", "32") : 0;
+    if (thresholds && !min && put(c, out, "min_threshold", "4")) return -1;
+    return thresholds && !max ? put(c, out, "max_threshold", "32") : 0;
 }
 
 /* ---- compression ---- */
 
 static const char *const compressors[] = {"LZ4Compressor",  "SnappyCompressor", "DeflateCompressor",
                                           "ZstdCompressor", "NoopCompressor",   NULL};
-static const char *const compression_options[] = {"class", "enabled", "chunk_length_in_kb", "min_compress_ratio",
-                                                  "lz4_compressor_type", "lz4_high_compressor_level",
-                                                  "compression_level", NULL};
+static const char *const compression_options[] = {"class",
+                                                  "enabled",
+                                                  "chunk_length_in_kb",
+                                                  "min_compress_ratio",
+                                                  "lz4_compressor_type",
+                                                  "lz4_high_compressor_level",
+                                                  "compression_level",
+                                                  NULL};
 
-/* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
-static const struct old_option {
-    const char *name, *now;
-} old_compression_options[] = {
-    {"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
-
-/* The value of an option under its name, or under that which it had in 3.11. */
-static const char *get_either(const struct compile *c, const struct option_list *given, const char *key) {
-    const char *value = get(given, key);
-    for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !value && !c->schema->cassandra_mode; i++) {
-        const char *now = old_compression_options[i].now;
-        if (now && strcmp(now, key) == 0) value = get(given, old_compression_options[i].name);
-    }
-    return value;
-}
-
-static int settle_compression(struct compile *c, struct option_list *given, struct option_list *out) {
-    const char *class = get_either(c, given, "class"), *bare, *full;
-    const char *enabled = get(given, "enabled");
-    bool empty = class && !*class && !c->schema->cassandra_mode; /* 3.11's way to turn compression off */
-    if (given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || empty)
-        return put(c, out, "compression", "enabled", "false");
-    if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
-    if (!*class)
-        return err_set(c->err, ERR_CONFIG,
-                       "The 'class' option must not be empty. To disable compression use 'enabled' : false");
-    if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
-    if (!one_of(bare, compressors))
-        return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
-    bool newer = strcmp(bare, "ZstdCompressor") == 0 || strcmp(bare, "NoopCompressor") == 0;
-    if (newer && compat_refuse(&c->compat, REFUSE_COMPRESSION_CLASS, c->err, full)) return -1;
-    const char *chunk = get_either(c, given, "chunk_length_in_kb");
-    long kb = 1;
-    if (chunk && (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024))
-        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
-    if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
+static int check_compressor(const struct setting_context *c, const struct setting_map *given) {
     const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
     if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
         return err_set(c->err, ERR_CONFIG,
@@ -213,27 +182,73 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
         return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
     if (!(d == 0 || d >= 1))
         return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
-    if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64"))
-        return -1;
-    if (put(c, out, "compression", "class", full)) return -1;
+    return 0;
+}
+
+/* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
+static const struct old_option {
+    const char *name, *now;
+} old_compression_options[] = {
+    {"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
+
+/* The value of an option under its name, or under that which it had in 3.11. */
+static const char *get_either(const struct setting_context *c, const struct setting_map *given, const char *key) {
+    const char *value = get(given, key);
+    for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !value && !c->cassandra_mode; i++) {
+        const char *now = old_compression_options[i].now;
+        if (now && strcmp(now, key) == 0) value = get(given, old_compression_options[i].name);
+    }
+    return value;
+}
+
+static int settle_compression(const struct setting_context *c, const struct setting_map *given,
+                              struct setting_map *out) {
+    const char *class = get_either(c, given, "class"), *bare, *full;
+    const char *enabled = get(given, "enabled");
+    bool empty = class && !*class && !c->cassandra_mode; /* 3.11's way to turn compression off */
+    if (given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || empty)
+        return put(c, out, "enabled", "false");
+    if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
+    if (!*class)
+        return err_set(c->err, ERR_CONFIG,
+                       "The 'class' option must not be empty. To disable compression use 'enabled' : false");
+    if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
+    if (!one_of(bare, compressors))
+        return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
+    bool newer = strcmp(bare, "ZstdCompressor") == 0 || strcmp(bare, "NoopCompressor") == 0;
+    if (newer && compat_refuse(c->compat, REFUSE_COMPRESSION_CLASS, c->err, full)) return -1;
+    const char *chunk = get_either(c, given, "chunk_length_in_kb");
+    long kb = 1;
+    if (chunk && (!parse_number(chunk, &kb) || kb <= 0 || kb > 1024 * 1024))
+        return err_set(c->err, ERR_CONFIG, "Invalid value for chunk_length_in_kb");
+    if (kb & (kb - 1)) return err_set(c->err, ERR_CONFIG, "chunk_length_in_kb must be a power of 2");
+    if (check_compressor(c, given)) return -1;
+    if (put(c, out, "chunk_length_in_kb", chunk ? chunk : c->cassandra_mode ? "16" : "64")) return -1;
+    if (put(c, out, "class", full)) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
-        const char *key = strchr(given->items[i].name, '.') + 1;
+        const char *key = given->entries[i].name;
         const struct old_option *old = NULL;
-        for (size_t k = 0; k < ARRAY_LEN(old_compression_options) && !c->schema->cassandra_mode; k++)
+        for (size_t k = 0; k < ARRAY_LEN(old_compression_options) && !c->cassandra_mode; k++)
             if (strcmp(old_compression_options[k].name, key) == 0) old = &old_compression_options[k];
         if (old && old->now) continue;
         if (!old && !one_of(key, compression_options))
             return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
         newer = strcmp(key, "min_compress_ratio") == 0 || strcmp(key, "compression_level") == 0;
-        if (newer && compat_refuse(&c->compat, REFUSE_COMPRESSION_OPTION, c->err, key)) return -1;
+        if (newer && compat_refuse(c->compat, REFUSE_COMPRESSION_OPTION, c->err, key)) return -1;
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;
-        if (!done && put(c, out, "compression", key, given->items[i].value)) return -1;
+        if (!done && put(c, out, key, given->entries[i].value)) return -1;
     }
     return 0;
 }
 
-int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) {
-    if (strcmp(name, "caching") == 0) return settle_caching(c, given, out);
-    if (strcmp(name, "compaction") == 0) return settle_compaction(c, given, out);
-    return settle_compression(c, given, out);
+int setting_take_map(const struct setting_context *x, const struct setting *row, struct schema_option *given,
+                     uint32_t n, struct table_settings *to) {
+    const struct setting_map all = {n, given};
+    struct setting_map *out = (void *)((char *)to + row->offset);
+    *out = (struct setting_map){0, NULL};
+    setting_give(row, setting_rows, to);
+    if (row == &setting_rows[SETTING_caching]) return settle_caching(x, &all, out);
+    if (row == &setting_rows[SETTING_compression]) return settle_compression(x, &all, out);
+    setting_map_sort(given, n);
+    return settle_compaction(x, &all, out);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "cql/schema/ddl.h"
+#include "settings/value.h"
 
 enum {
     STCS = COMPACTION_STCS, LCS = COMPACTION_LCS, TWCS = COMPACTION_TWCS, UCS = COMPACTION_UCS, DTCS = COMPACTION_DTCS,
@@ -24,23 +24,31 @@ struct compaction_rule {
 static const struct compaction_rule rules[] = {
 #define COMPACTION_OPTION(strategies, name, kind, low, parse_words, range_words) \
     {strategies, name, kind, low, parse_words, range_words},
-#include "cql/schema/compaction_option.def"
+#include "settings/compaction_option.def"
 #undef COMPACTION_OPTION
 };
 
-static const char *find(const struct option_list *given, const char *name) {
-    for (uint32_t i = 0; i < given->n; i++)
-        if (strcmp(strchr(given->items[i].name, '.') + 1, name) == 0) return given->items[i].value;
-    return NULL;
-}
-
 /* words with the value in place of %s. */
-static int refuse(struct compile *c, const char *words, const char *value) {
+static int refuse(const struct setting_context *c, const char *words, const char *value) {
     const char *hole = strstr(words, "%s");
     return err_set(c->err, ERR_CONFIG, "%.*s%s%s", (int)(hole - words), words, value, hole + 2);
 }
 
-static int check(struct compile *c, const struct compaction_rule *r, const char *value) {
+/* parse_words of a choice: the values with | between, then a blank and the words of the error. */
+static int check_choice(const struct setting_context *c, const struct compaction_rule *r, const char *value) {
+    char *text = arena_printf(c->arena, "%s", value);
+    if (!text) return err_nomem(c->err);
+    for (char *p = text; r->kind != CHOICE && *p; p++)
+        if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
+    size_t n = strlen(text), length;
+    for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
+        length = strcspn(p, "|:");
+        if (length == n && strncmp(p, text, n) == 0) return 0;
+    }
+    return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
+}
+
+static int check(const struct setting_context *c, const struct compaction_rule *r, const char *value) {
     int64_t n, most = strcmp(r->name, "min_sstable_size") == 0 ? INT64_MAX : INT32_MAX;
     double d;
     char text[64], *end;
@@ -56,19 +64,9 @@ static int check(struct compile *c, const struct compaction_rule *r, const char 
         snprintf(text, sizeof text, "%f", d);
         return d < (double)r->low ? refuse(c, r->range_words, text) : 0;
     case FLAG: return strcasecmp(value, "true") && strcasecmp(value, "false") ? refuse(c, r->parse_words, value) : 0;
-    case CHOICE: case ANYCASE: case UPPER: {
-        /* parse_words of a choice: the values with | between, then a blank and the words of the error. */
-        char *word = arena_strdup(c->arena, value);
-        if (!word) return err_nomem(c->err);
-        for (char *p = word; r->kind != CHOICE && *p; p++)
-            if (*p >= 'a' && *p <= 'z') *p -= 'a' - 'A';
-        size_t length;
-        for (const char *p = r->parse_words; *p && *p != ' '; p += length + 1) {
-            length = strcspn(p, "|:");
-            if (length == strlen(word) && strncmp(p, word, length) == 0) return 0;
-        }
-        return refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? word : value);
-    }
+    case CHOICE:
+    case ANYCASE:
+    case UPPER: return check_choice(c, r, value);
     }
     return 0;
 }
@@ -79,7 +77,12 @@ static void print_real(double d, char text[32]) {
     if (!strpbrk(text, ".e")) strcat(text, ".0");
 }
 
-int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) {
+static const char *find(const struct setting_map *given, const char *name) {
+    return option_find(given->entries, given->n, name);
+}
+
+int compaction_check(const struct setting_context *c, enum compaction_strategy strategy,
+                     const struct setting_map *given) {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         const char *value = rules[i].strategies & strategy ? find(given, rules[i].name) : NULL;
         if (value && check(c, &rules[i], value)) return -1;
