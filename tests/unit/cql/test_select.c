@@ -269,7 +269,7 @@ static void test_a_read_says_whose_it_is(void **state) {
     assert_false(h->cost.reads->one_partition);
 }
 
-/* ---- rows that go from the source to the sink by themselves ---- */
+/* ---- batches of rows ---- */
 
 /* Rows that are alike and, between them, one without a value, a long one, one that expires, one that is deleted. */
 static void load_batches(struct harness *h, const char *table) {
@@ -284,6 +284,10 @@ static void load_batches(struct harness *h, const char *table) {
     for (int c = 0; c < 60; c++) {
         snprintf(cql, sizeof(cql), "INSERT INTO %s (p, c, z, a) VALUES (%d, %d, 'row %d', %d)", table, c % 8 ? 1 : c, c,
                  c, -c);
+        run_ok(h, cql);
+    }
+    for (int p = 0; p < 60 && strcmp(table, "rich") == 0; p++) {
+        snprintf(cql, sizeof(cql), "UPDATE rich SET s = %d WHERE p = %d", 1000 + p, p);
         run_ok(h, cql);
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
@@ -318,9 +322,10 @@ static void read_pages(struct harness *h, const char *cql, struct whole_read *ou
     buf_u8(&out->rows, 0);
 }
 
-/* Behind LIMIT, a page of Keyspaces reads on, so what is read depends on its size. */
+/* Behind LIMIT, a page of Keyspaces reads on, and every page reads the static row of its partition: then what is read
+ * depends on the size of pages. */
 static void compare_batches(struct harness *h, const char *cql) {
-    bool reads_on = h->mode == MODE_KEYSPACES && strstr(cql, "LIMIT");
+    bool reads_on = h->mode == MODE_KEYSPACES && strstr(cql, "LIMIT"), has_statics = strstr(cql, "rich");
     struct whole_read one, many;
     h->page_size = 1;
     read_pages(h, cql, &one);
@@ -333,6 +338,8 @@ static void compare_batches(struct harness *h, const char *cql) {
         if (!reads_on) {
             assert_int_equal(many.sizes.rows, one.sizes.rows);
             assert_int_equal(many.sizes.bytes, one.sizes.bytes);
+        }
+        if (!reads_on && !has_statics) {
             assert_int_equal(many.rows_read, one.rows_read);
             assert_int_equal(many.bytes_read, one.bytes_read);
         }
