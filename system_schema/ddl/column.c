@@ -82,18 +82,6 @@ static const struct cql_type *without_names(struct apply *a, const struct cql_ty
                         a->err);
 }
 
-static const char *type_text(struct apply *a, const struct cql_type *t) {
-    const struct cql_type *plain = without_names(a, t);
-    struct buf text;
-    if (!plain) return NULL;
-    buf_init(&text, 0);
-    cql_type_print_stored(plain, &text);
-    struct slice copy = buf_failed(&text) ? (struct slice){0} : arena_dup(&a->arena, buf_slice(&text));
-    buf_fini(&text);
-    if (!copy.p) err_nomem(a->err);
-    return (const char *)copy.p;
-}
-
 static int by_id(const void *a, const void *b) {
     uint32_t x = ((const struct schema_dropped *)a)->id, y = ((const struct schema_dropped *)b)->id;
     return (x > y) - (x < y);
@@ -107,9 +95,16 @@ static int note(struct apply *a, const struct schema_column *col, struct schema_
                                                    : a->change->drop_us;
     if (at == *n) ++*n;
     else if (all[at].dropped_us > when) when = all[at].dropped_us; /* cells that an earlier drop deleted stay deleted */
+    const struct cql_type *plain = without_names(a, col->type);
+    struct buf text;
+    if (!plain) return -1;
+    buf_init(&text, 0);
+    cql_type_print_stored(plain, &text);
+    const char *type = buf_failed(&text) ? NULL : (const char *)arena_dup(&a->arena, buf_slice(&text)).p;
+    buf_fini(&text);
     all[at] = (struct schema_dropped){
-        .name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
-    return all[at].type ? 0 : -1;
+        .name = col->name, .type = type, .kind = col->kind, .id = col->id, .dropped_us = when};
+    return type ? 0 : err_nomem(a->err);
 }
 
 static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col,
@@ -156,20 +151,15 @@ static struct schema_column *find(struct table_parts *parts, const char *name) {
     return NULL;
 }
 
-/* True if a later rename of the same column replaces the i-th: the last one counts. */
-static bool is_renamed_later(const struct catalog_change *ch, uint32_t i) {
-    for (uint32_t k = i + 1; k < ch->n_renames; k++)
-        if (strcmp(ch->rename_from[k], ch->rename_from[i]) == 0) return true;
-    return false;
-}
-
 /* Renames the columns one after the other, as Cassandra does; each old name is looked up in the
  * table before the statement. IF EXISTS makes no difference, as in Cassandra. */
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
     for (uint32_t i = 0; i < ch->n_renames; i++) {
         const char *from = ch->rename_from[i], *to = ch->rename_to[i];
-        if (is_renamed_later(ch, i)) continue;
+        bool again = false; /* of several renames of a column, the last one counts */
+        for (uint32_t k = i + 1; k < ch->n_renames && !again; k++) again = strcmp(ch->rename_from[k], from) == 0;
+        if (again) continue;
         const struct schema_column *col = schema_column_find(t, from);
         if (!col) {
             struct buf text;

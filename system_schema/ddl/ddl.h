@@ -48,16 +48,9 @@ int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *d
              struct err *e) MUST_CHECK;
 void ddl_fini(struct ddl *d);
 
-/* Checks the change against the current state, persists it and starts it. 1: done, and *out is
- * the change to report to the client; 0: nothing to do (IF [NOT] EXISTS), and *out is filled,
- * too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode the client gets
- * its answer at once. In cassandra mode it gets it when the object has its final status: until
- * then *unfinished is the id to pass to ddl_outcome; 0: the change is finished. Waits for
- * the disk: do not call it on an event loop. */
+/* See catalog_apply and catalog_outcome. */
 int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
               struct err *e) MUST_CHECK;
-/* The state of a change that *unfinished named: 1, under way; 0, done; -1 with ERR_SERVER,
- * failed, which happens only by a rule of system_control. */
 int ddl_outcome(struct ddl *d, uint32_t unfinished, struct err *e) MUST_CHECK;
 
 /* ---- start.c: what is recorded is read; the lock is held ---- */
@@ -97,8 +90,6 @@ void ddl_move(struct ddl *d);
 void table_tell_engine(struct objects *o, const struct entry *x);
 int ddl_start(struct ddl *d, struct err *e) MUST_CHECK;
 void ddl_stop(struct ddl *d);
-/* Makes every unfinished change go on now, held or not. Changes that start later get the delay of
- * their rules. Takes the lock. */
 void ddl_release_held(struct ddl *d);
 
 /* ---- truncate.c ---- */

@@ -73,8 +73,8 @@ static bool take_seed(struct reader *r, struct ddl_delay *d) {
 
 static bool take_delay(struct reader *r, struct ddl_delay *d) {
     if (take(r, "none")) return true;
-    if (take(r, "held")) return d->kind = DDL_HELD, true;
-    if (take(r, "realistic")) return d->kind = DDL_REALISTIC, true;
+    d->kind = take(r, "held") ? DDL_HELD : take(r, "realistic") ? DDL_REALISTIC : DDL_FIXED;
+    if (d->kind != DDL_FIXED) return true;
     if (take(r, "uniform(")) {
         d->kind = DDL_RANGE;
         return take_ms(r, &d->min_ms) && take(r, ",") && take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms &&
@@ -84,7 +84,6 @@ static bool take_delay(struct reader *r, struct ddl_delay *d) {
         d->kind = DDL_LOGNORMAL;
         return take_ms(r, &d->min_ms) && take(r, ",") && take_sigma(r, &d->sigma) && take_seed(r, d);
     }
-    d->kind = DDL_FIXED;
     if (!take_ms(r, &d->min_ms)) return false;
     d->max_ms = d->min_ms;
     if (!take(r, "..")) return true;
@@ -95,7 +94,7 @@ static bool take_delay(struct reader *r, struct ddl_delay *d) {
 int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) {
     struct reader r = {text};
     *out = (struct ddl_delay){.kind = DDL_NONE};
-    if (take_delay(&r, out) && (take(&r, ""), *r.at == 0)) return 0;
+    if (take_delay(&r, out) && r.at[strspn(r.at, " ")] == 0) return 0;
     return err_invalid(e,
                        "'%s' is no DDL delay: none, MS, MIN-MS..MAX-MS, uniform(MIN-MS, MAX-MS[, SEED]), "
                        "lognormal(MEDIAN-MS, SIGMA[, SEED]), "

@@ -62,26 +62,22 @@ void entry_finish_undo(struct ddl *d, struct entry *x, const struct entry_before
     entry_restore_status(d->objects, x, before->status);
 }
 
-static bool keeps_shape(struct ddl *d, const struct entry *x, struct slice old) {
-    const struct object_place at = entry_place(d->objects, x);
-    struct arena a;
-    struct err e = {0};
-    arena_init(&a, 16 * 1024, 0);
-    const void *was = x->kind->decode(old, &at, &a, &e), *now = x->kind->decode(x->form, &at, &a, &e);
-    bool same = was && now && x->kind->same_shape(was, now);
-    arena_fini(&a);
-    return same;
-}
-
 void entry_finish_keep(struct ddl *d, struct entry *x, const struct entry_before *before) {
     struct objects *o = d->objects;
     if (before->status == SCHEMA_UPDATING) {
+        const struct object_place at = entry_place(o, x);
         bool taken = x->form.p == before->next.p;
+        struct err e = {0};
+        struct arena a;
+        arena_init(&a, 16 * 1024, 0);
         for (uint32_t i = 0; taken && x->kind == &keyspace_kind && i < o->n_entries; i++)
             if (o->entries[i]->keyspace_id == x->id)
                 entry_touch(o, o->entries[i]); /* points to the old definition */
         if (taken && x->kind == &type_kind) type_touch_users(d, x);
-        if (taken && !keeps_shape(d, x, before->form)) x->shape++;
+        const void *was = taken ? x->kind->decode(before->form, &at, &a, &e) : NULL;
+        const void *now = was ? x->kind->decode(x->form, &at, &a, &e) : NULL;
+        if (taken && !(now && x->kind->same_shape(was, now))) x->shape++;
+        arena_fini(&a);
         free((void *)(taken ? before->form : before->next).p);
     }
     /* The keyspace's objects are gone with it, or stay if its drop failed. */
@@ -241,21 +237,8 @@ int64_t ddl_step(struct ddl *d) {
     return next;
 }
 
-static void wait_until(struct ddl *d, int64_t due_us) {
-    struct objects *o = d->objects;
-    enum { LOOK_US = 100000 }; /* note_change (start.c) signals without the lock, and the signal may be missed */
-    if (!eng_one_writer(o->eng) && due_us > clock_mono_us(o->clock) + LOOK_US)
-        due_us = clock_mono_us(o->clock) + LOOK_US;
-    if (due_us == INT64_MAX) {
-        pthread_cond_wait(&o->moved, &o->lock);
-        return;
-    }
-    int64_t wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
-    if (wait_us <= 0) return;
-    clock_cond_wait(&o->moved, &o->lock, wait_us);
-}
-
 static void *work(void *arg) {
+    enum { LOOK_US = 100000 }; /* note_change (start.c) signals without the lock, and the signal may be missed */
     struct ddl *d = arg;
     struct objects *o = d->objects;
     pthread_mutex_lock(&o->lock);
@@ -266,7 +249,11 @@ static void *work(void *arg) {
         bool garbage = false;
         for (const struct entry *x = o->busy; x; x = x->busy_next)
             garbage = garbage || (is_garbage(x) && x->due_us == INT64_MAX);
-        if (!d->closing && !garbage) wait_until(d, next_due(d));
+        if (d->closing || garbage) continue;
+        int64_t due_us = next_due(d), wait_us = due_us - clock_mono_us(o->clock); /* by the service's clock */
+        if (!eng_one_writer(o->eng) && wait_us > LOOK_US) clock_cond_wait(&o->moved, &o->lock, LOOK_US);
+        else if (due_us == INT64_MAX) pthread_cond_wait(&o->moved, &o->lock);
+        else if (wait_us > 0) clock_cond_wait(&o->moved, &o->lock, wait_us);
     }
     pthread_mutex_unlock(&o->lock);
     return NULL;

@@ -129,22 +129,6 @@ static int replace_chunk(struct schema_tables *t, uint32_t at, const struct sche
     return 0;
 }
 
-static int put_in(struct schema_tables *t, const struct schema_table *in, struct err *e) {
-    const struct schema_table *all[CHUNK_TABLES + 1];
-    uint32_t at = t->n_chunks ? chunk_of(t, in->name) : 0, n = 0;
-    if (t->n_chunks) {
-        const struct schema_chunk *c = t->chunks[at];
-        uint32_t place = place_in(c, in->name);
-        bool there = place < c->n && strcmp(c->tables[place]->name, in->name) == 0;
-        for (; n < place; n++) all[n] = c->tables[n];
-        all[n++] = in;
-        for (uint32_t i = place + there; i < c->n; i++) all[n++] = c->tables[i];
-    } else {
-        all[n++] = in;
-    }
-    return replace_chunk(t, at, all, n, e);
-}
-
 int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in, struct err *e) {
     bool same_name = out && in && strcmp(out->name, in->name) == 0;
     if (out && !same_name && schema_tables_find(t, out->name) == out) {
@@ -155,7 +139,16 @@ int tables_edit(struct schema_tables *t, const struct schema_table *out, const s
             if (c->tables[i] != out) others[n++] = c->tables[i];
         if (replace_chunk(t, at, others, n, e)) return -1;
     }
-    return in ? put_in(t, in, e) : 0;
+    if (!in) return 0;
+    const struct schema_table *all[CHUNK_TABLES + 1];
+    uint32_t at = t->n_chunks ? chunk_of(t, in->name) : 0, n = 0;
+    const struct schema_chunk *c = t->n_chunks ? t->chunks[at] : NULL;
+    uint32_t place = c ? place_in(c, in->name) : 0;
+    for (; n < place; n++) all[n] = c->tables[n];
+    all[n++] = in;
+    for (uint32_t i = place; c && i < c->n; i++)
+        if (i > place || strcmp(c->tables[i]->name, in->name) != 0) all[n++] = c->tables[i];
+    return replace_chunk(t, at, all, n, e);
 }
 
 int tables_copy(const struct schema_tables *from, struct schema_tables *to, struct err *e) {
@@ -192,12 +185,7 @@ static void set_types(struct space *s, struct type_list *l) {
     s->space.types = l ? l->types : NULL;
 }
 
-/* Orders types by name; of two with one name, the one that is being deleted is last. */
-static bool type_before(const struct schema_type *a, const struct schema_type *b) {
-    int c = strcmp(a->type->name, b->type->name);
-    return c ? c < 0 : b->status == SCHEMA_DELETING;
-}
-
+/* Types are ordered by name; of two with one name, the one that is being deleted is last. */
 int space_edit_types(struct space *s, uint32_t object, const struct schema_type *in, struct err *e) {
     uint32_t n = s->space.n_types;
     struct type_list *l = malloc(sizeof *l + (n + 1) * sizeof *l->types);
@@ -207,7 +195,8 @@ int space_edit_types(struct space *s, uint32_t object, const struct schema_type 
     for (uint32_t i = 0; i < n; i++) {
         const struct schema_type *t = s->space.types[i];
         if (t->object == object) continue;
-        if (in && type_before(in, t)) {
+        int order = in ? strcmp(in->type->name, t->type->name) : 1;
+        if (order < 0 || (order == 0 && t->status == SCHEMA_DELETING)) {
             l->types[l->n++] = in;
             in = NULL;
         }

@@ -77,23 +77,16 @@ static int add_event(struct objects *o, struct meta_batch *b, const struct entry
     return rc;
 }
 
-/* The event of a statement that began in status from and has ended on x; -1: none, because it
- * failed or x is no table. */
-static int event_of(const struct entry *x, enum schema_status from) {
-    if (x->failure || x->kind != &table_kind) return -1;
-    switch (from) {
-    case SCHEMA_CREATING: return HISTORY_CREATE;
-    case SCHEMA_UPDATING: return HISTORY_ALTER;
-    case SCHEMA_DELETING: return HISTORY_DROP;
-    case SCHEMA_RESTORING: return HISTORY_RESTORE;
-    default: return -1;
-    }
-}
-
 static int add_events(struct objects *o, struct meta_batch *b, const struct entry *x, enum schema_status from,
                       struct err *e) {
-    int event = event_of(x, from);
-    if (event >= 0) return add_event(o, b, x, (enum history_event)event, e);
+    static const struct { enum schema_status from; enum history_event event; } ends[] = {
+        {SCHEMA_CREATING, HISTORY_CREATE},
+        {SCHEMA_UPDATING, HISTORY_ALTER},
+        {SCHEMA_DELETING, HISTORY_DROP},
+        {SCHEMA_RESTORING, HISTORY_RESTORE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ends) && x->kind == &table_kind && !x->failure; i++)
+        if (from == ends[i].from) return add_event(o, b, x, ends[i].event, e);
     bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
     for (uint32_t i = 0; i < o->n_entries && dropped; i++) {
         const struct entry *t = o->entries[i];

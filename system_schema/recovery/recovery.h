@@ -129,10 +129,8 @@ int recovery_erase(struct recovery *r, struct history *h, struct err *e) MUST_CH
 
 int recovery_start(struct recovery *r, struct err *e) MUST_CHECK;
 void recovery_stop(struct recovery *r);
-/* The first moment to which a table with that history can be restored; INT64_MAX: the history no
- * longer exists. */
+/* See catalog_restorable_since and catalog_each_history. */
 int64_t recovery_since(struct recovery *r, uint32_t history);
-/* Calls fn for every history; it must not call the catalogue. */
 int recovery_each(struct recovery *r, int (*fn)(void *arg, const struct history_report *h), void *arg);
 
 /* ---- saved.c: keyspaces of saved states ---- */
@@ -143,14 +141,10 @@ void saved_keyspaces_free(struct saved_keyspaces *all);
 /* Frees spares in the store that memory does not know, when the catalogue is read. The lock is
  * held, or no other thread exists yet. */
 int saved_keyspaces_clean(struct recovery *r, struct err *e) MUST_CHECK;
-/* Starts to copy what is needed to put back a state that was saved for one keyspace. */
+/* See catalog_saved_prepare and the functions that follow it. */
 void saved_prepare(struct recovery *r, const char *name, const char *keyspace);
-/* Waits until that copy is complete. -1: it failed. */
 int saved_await(struct recovery *r, const char *name, const char *keyspace, struct err *e) MUST_CHECK;
-/* Frees the copy that was made for the state, or (NULL) for all states. */
 void saved_forget(struct recovery *r, const char *name);
-/* Puts the saved keyspace back into the store and leaves everything else as it is. The catalogue
- * is suspended; resume it as changed. -1: nothing has changed. */
 int saved_put_back(struct recovery *r, const char *name, struct err *e) MUST_CHECK;
 
 /* ---- stray.c; the lock is held ---- */

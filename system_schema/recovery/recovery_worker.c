@@ -126,15 +126,6 @@ static int roll_one(struct recovery *r) {
 
 /* ---- the thread ---- */
 
-/* Sleeps until there is work, or it is time to roll histories up; only for a short time if a job
- * failed. */
-static void sleep_between(struct recovery *r, bool failed) {
-    int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
-    if (failed || ms < RETRY_MS) ms = RETRY_MS;
-    if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
-    clock_cond_wait(&r->work, &r->objects->lock, ms * 1000); /* machine time; a moved clock or new work signals */
-}
-
 static void *keep(void *arg) {
     static int (*const jobs[])(struct recovery *r) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
     struct recovery *r = arg;
@@ -146,7 +137,12 @@ static void *keep(void *arg) {
             done = jobs[i](r);
             again = again || done < 0;
         }
-        if (done <= 0 && !r->closing) sleep_between(r, again);
+        if (done > 0 || r->closing) continue;
+        /* Until there is work, or it is time to roll histories up; a short time if a job failed. */
+        int64_t ms = r->window_us / ROLLS_PER_WINDOW / 1000;
+        if (again || ms < RETRY_MS) ms = RETRY_MS;
+        if (ms > PAUSE_MS_MAX) ms = PAUSE_MS_MAX;
+        clock_cond_wait(&r->work, &r->objects->lock, ms * 1000); /* machine time; a moved clock signals */
     }
     pthread_mutex_unlock(&r->objects->lock);
     return NULL;

@@ -131,7 +131,7 @@ struct look {
     struct spare *spare;
     const struct object_kind *kind;
     uint32_t keyspace_id; /* 0: not found yet */
-    int (*each)(struct look *l, const struct record *r, struct err *e);
+    int (*each)(struct look *l, const struct record *r, struct err *e); /* or NULL */
     struct meta_batch *batch;
 };
 
@@ -145,7 +145,7 @@ static int look_at(void *arg, struct slice key, struct slice value, struct err *
     bool of = l->kind->in_keyspace ? r.keyspace_id == l->keyspace_id : slice_eq(r.name, slice_str(l->spare->keyspace));
     if (!of) return 0;
     if (!l->kind->in_keyspace) l->keyspace_id = r.id;
-    return l->each(l, &r, e);
+    return l->each ? l->each(l, &r, e) : 0;
 }
 
 /* Looks through keyspaces first: the objects in one are recognised by its id. */
@@ -290,24 +290,17 @@ int saved_await(struct recovery *r, const char *name, const char *keyspace, stru
     return rc;
 }
 
-/* Waits until the spare is not being built, and takes it out of the list. name NULL: any spare. */
-static struct spare *take_spare(struct saved_keyspaces *all, const char *name) {
-    pthread_mutex_lock(&all->lock);
-    struct spare *s = name ? find_spare(all, name) : all->first;
-    if (s) s->wanted = false;
-    while (s && s->building) pthread_cond_wait(&all->moved, &all->lock);
-    for (struct spare **at = &all->first; s && *at; at = &(*at)->next)
-        if (*at == s) {
-            *at = s->next;
-            break;
-        }
-    pthread_mutex_unlock(&all->lock);
-    return s;
-}
-
 void saved_forget(struct recovery *r, const char *name) {
-    struct spare *s;
-    while ((s = take_spare(r->saved, name))) {
+    struct saved_keyspaces *all = r->saved;
+    for (;;) {
+        pthread_mutex_lock(&all->lock);
+        struct spare *s = name ? find_spare(all, name) : all->first, **at = &all->first;
+        if (s) s->wanted = false;
+        while (s && s->building) pthread_cond_wait(&all->moved, &all->lock);
+        while (s && *at && *at != s) at = &(*at)->next;
+        if (s && *at) *at = s->next;
+        pthread_mutex_unlock(&all->lock);
+        if (!s) return;
         drop_parts(r, s);
         spare_free(s);
     }
@@ -365,15 +358,10 @@ static int put_saved(struct look *l, const struct record *r, struct err *e) {
     return add_record(l->batch, &moved, e);
 }
 
-static int ignore(struct look *l, const struct record *r, struct err *e) {
-    (void)l, (void)r, (void)e;
-    return 0;
-}
-
 static uint32_t history_of(const void *arg, uint32_t id) { return part_of(arg, SPARE_HISTORY, id); }
 
 static int put_all(struct recovery *r, struct spare *s, struct meta_batch *b, struct err *e) {
-    struct look l = {.r = r, .spare = s, .each = ignore, .batch = b};
+    struct look l = {.r = r, .spare = s, .batch = b};
     if (look_through(&l, e) || take_out(r, s->keyspace, l.keyspace_id, b, e)) return -1;
     l.each = put_saved;
     if (look_through(&l, e) || history_take_over(r->objects, s->state, s->keyspace, b, e)) return -1;

@@ -68,17 +68,6 @@ static int emit_half(struct row_out *ro, const struct schema_table *t, const cha
 }
 
 /* types: the range_type values of table_estimates; NULL at their end. */
-static int emit_table(struct row_out *ro, const struct schema_table *t, const char *const *types) {
-    struct estimate halves[2];
-    const struct virtual_patience *p = &ro->ctx->patience;
-    if (p->ask && p->ask(p->arg)) return -1;
-    if (sample(ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro, t->storage, 1, INT64_MAX, &halves[1])) return -1;
-    for (; *types; types++)
-        for (int half = 0; half < 2; half++)
-            if (emit_half(ro, t, *types, &halves[half], half == 0)) return -1;
-    return 0;
-}
-
 static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
                       void *arg, const char *const *types) {
     struct row_out ro;
@@ -87,8 +76,17 @@ static int each_table(const struct virtual_context *ctx, const struct schema_tab
         const struct schema_space *space = ctx->schema->spaces[i];
         if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
         struct schema_table_cursor at = schema_tables_begin(&space->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&at));)
-            if (schema_status_is_listed(t->status) && emit_table(&ro, t, types)) return -1;
+        for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+            struct estimate halves[2];
+            const struct virtual_patience *p = &ctx->patience;
+            if (!schema_status_is_listed(t->status)) continue;
+            if (p->ask && p->ask(p->arg)) return -1;
+            if (sample(&ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(&ro, t->storage, 1, INT64_MAX, &halves[1]))
+                return -1;
+            for (const char *const *type = types; *type; type++)
+                for (int half = 0; half < 2; half++)
+                    if (emit_half(&ro, t, *type, &halves[half], half == 0)) return -1;
+        }
     }
     return 0;
 }

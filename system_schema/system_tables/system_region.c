@@ -5,30 +5,25 @@
 /* A Region that is being added shows how many of the tables are in it; the others show nothing
  * until the keyspace is ACTIVE again
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/keyspaces-multi-region-replica-status.html). */
-static int emit_region_of(struct row_out *ro, const struct schema_space *space, const struct schema_region *region) {
-    enum schema_status status = schema_region_status(space->keyspace, region);
-    char progress[SCHEMA_PROGRESS_TEXT];
-    const char *text = status == SCHEMA_ACTIVE ? "100%" : "0%";
-    if (region->is_new) {
-        schema_replication_progress(space, progress);
-        text = progress;
-    }
-    /* The page prints the status as "Active". */
-    char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
-    if (!word) ro->failed = true;
-    for (char *p = word ? word + 1 : NULL; p && *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", space->keyspace->name);
-    row_text(ro, "region", region->name);
-    row_text(ro, "status", word);
-    if (status != SCHEMA_UPDATING) row_text_copy(ro, "tables_replication_progress", text);
-    return row_out_emit(ro);
-}
-
 static int emit_keyspaces(struct row_out *ro, const struct schema_space *space) {
     const struct schema_keyspace *ks = space->keyspace;
-    for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++)
-        if (emit_region_of(ro, space, r)) return -1;
+    for (const struct schema_region *r = ks->regions; r < ks->regions + ks->n_regions; r++) {
+        enum schema_status status = schema_region_status(ks, r);
+        char progress[SCHEMA_PROGRESS_TEXT];
+        if (r->is_new) schema_replication_progress(space, progress);
+        /* The page prints the status as "Active". */
+        char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
+        if (!word) return err_nomem(ro->ctx->err);
+        for (char *p = word + 1; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", ks->name);
+        row_text(ro, "region", r->name);
+        row_text(ro, "status", word);
+        if (status != SCHEMA_UPDATING)
+            row_text_copy(ro, "tables_replication_progress",
+                          r->is_new ? progress : status == SCHEMA_ACTIVE ? "100%" : "0%");
+        if (row_out_emit(ro)) return -1;
+    }
     return 0;
 }
 

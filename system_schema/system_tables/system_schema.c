@@ -99,18 +99,12 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct schema_column *const *)a)->name, (*(const struct schema_column *const *)b)->name);
 }
 
-static const struct schema_column **columns_by_name(struct row_out *ro, const struct schema_table *t) {
-    const struct schema_column **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_columns, const struct schema_column *);
-    if (!sorted) return err_nomem(ro->ctx->err), NULL;
-    for (uint32_t i = 0; i < t->n_columns; i++) sorted[i] = &t->columns[i];
-    qsort(sorted, t->n_columns, sizeof *sorted, by_name);
-    return sorted;
-}
-
 int emit_columns(struct row_out *ro, const struct schema_table *t) {
     static const char *const kinds[] = {"partition_key", "clustering", "static", "regular"};
-    const struct schema_column **sorted = columns_by_name(ro, t);
-    if (!sorted) return -1;
+    const struct schema_column **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_columns, const struct schema_column *);
+    if (!sorted) return err_nomem(ro->ctx->err);
+    for (uint32_t i = 0; i < t->n_columns; i++) sorted[i] = &t->columns[i];
+    qsort(sorted, t->n_columns, sizeof *sorted, by_name);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = sorted[i];
         bool key = schema_column_is_key(col);
