@@ -230,6 +230,36 @@ static struct buf get(struct world *w, char tag, uint32_t id) {
     return b;
 }
 
+/* Versions before the one with struct table_settings kept numbers of properties as statements had them. */
+static void test_a_record_with_a_number_as_it_was_given_is_read(void **state) {
+    (void)state;
+    struct world *w = world_new();
+    const struct catalog_column column = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
+    const struct table_settings settings = {
+        .given = SETTING_BIT(throughput_mode) | SETTING_BIT(read_capacity_units) | SETTING_BIT(write_capacity_units),
+        .throughput_mode = PROVISIONED, .read_capacity_units = 17, .write_capacity_units = 5,
+        .scaling = {{.autoscaling_disabled = true}, {.autoscaling_disabled = true}}};
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "t",
+                                                       .n_columns = 1, .columns = &column, .settings = &settings}), 1);
+    uint32_t id = find(w, "ks", "t");
+    struct buf record = get(w, 't', id);
+    uint8_t *units = memmem(record.p, record.n, "read_capacity_units\00217", 22);
+    assert_non_null(units);
+    units[20] = '0';
+    put(w, 't', id, buf_slice(&record));
+    buf_fini(&record);
+    world_restart(w);
+    assert_int_equal(w->catalog->objects.n_set_aside, 0);
+    const struct schema *s = catalog_schema(w->catalog);
+    assert_int_equal(schema_table_any(s, "ks", "t")->settings.read_capacity_units, 7);
+    schema_unref(s);
+    assert_int_equal(add_column(w, "t", "v", cql_type_scalar(CQL_INT)), 1);
+    world_restart(w);
+    assert_int_equal(find(w, "ks", "t"), id);
+    world_free(w);
+}
+
 static void test_damaged_table_is_set_aside_and_the_rest_serves(void **state) {
     (void)state;
     struct world *w = world_new();
@@ -412,6 +442,7 @@ int main(void) {
         cmocka_unit_test(test_ids_go_on_behind_the_greatest_when_their_counter_is_lost),
         cmocka_unit_test(test_change_that_cannot_be_read_is_given_up),
         cmocka_unit_test(test_a_record_with_masks_is_read_without_them),
+        cmocka_unit_test(test_a_record_with_a_number_as_it_was_given_is_read),
         cmocka_unit_test(test_records_hold_the_progress_of_a_change),
         cmocka_unit_test(test_records_of_version_1_are_read),
         cmocka_unit_test(test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside),
