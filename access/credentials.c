@@ -10,6 +10,7 @@
 #include <openssl/crypto.h>
 
 #include "access/password.h"
+#include "base/array.h"
 #include "base/file.h"
 
 enum { WORDS_MAX = 6, KEYS_MAX = 10000 };
@@ -41,13 +42,7 @@ static int take_key(struct reader *r, uint32_t n, char *const *words) {
     struct access_keys *k = r->keys;
     if (k->n == KEYS_MAX) return refuse(r, "too many access keys");
     if (access_key_find(k, slice_str(words[1]))) return refuse(r, "this access key is there already");
-    if (k->n == k->cap) {
-        uint32_t cap = k->cap ? 2 * k->cap : 16;
-        struct access_key *more = realloc(k->keys, cap * sizeof(*more));
-        if (!more) return err_nomem(r->e);
-        k->keys = more;
-        k->cap = cap;
-    }
+    if (array_room(&k->keys, k->n, &k->cap, sizeof(*k->keys))) return err_nomem(r->e);
     struct access_key *key = &k->keys[k->n];
     *key = (struct access_key){arena_strdup(&k->arena, words[1]), arena_strdup(&k->arena, words[2]),
                                arena_strdup(&k->arena, words[3]), n > 4 ? arena_strdup(&k->arena, words[4]) : NULL};

@@ -20,7 +20,8 @@ struct access_key {
 
 struct access_keys {
     struct arena arena;
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     struct access_key *keys;
 };
 

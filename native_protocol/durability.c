@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "native_protocol/committer.h"
 #include "native_protocol/loop.h"
 #include "system_schema/system_tables/trace_store.h"
@@ -25,13 +26,7 @@ static void held_free(struct np_held *h) {
 
 static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env,
                     const struct np_account *account) {
-    if (h->n_acks == h->cap_acks) {
-        size_t cap = h->cap_acks ? h->cap_acks * 2 : 64;
-        struct np_ack *acks = realloc(h->acks, cap * sizeof(*acks));
-        if (!acks) return -1;
-        h->acks = acks;
-        h->cap_acks = cap;
-    }
+    if (array_room(&h->acks, h->n_acks, &h->cap_acks, sizeof(*h->acks))) return -1;
     h->acks[h->n_acks++] = (struct np_ack){
         .conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version, .account = *account};
     npi_conn_ref(c);

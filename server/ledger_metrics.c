@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "server/metering_gauges.h"
 
 struct total {
@@ -23,13 +24,7 @@ static int take(void *arg, const struct book_table *t, uint32_t second) {
         figures_add(&all->list[0].f, &t->total);
         return 0;
     }
-    if (all->n == all->cap) {
-        size_t cap = all->cap ? 2 * all->cap : 16;
-        struct total *list = realloc(all->list, cap * sizeof(*list));
-        if (!list) return -1;
-        all->list = list;
-        all->cap = cap;
-    }
+    if (array_room(&all->list, all->n, &all->cap, sizeof(*all->list))) return -1;
     struct total *to = &all->list[all->n++];
     *to = (struct total){.f = t->total};
     memcpy(to->keyspace, t->keyspace, sizeof(to->keyspace));
@@ -107,21 +102,6 @@ static int take_refusals(void *arg, const struct limit_table *t) {
     return 0;
 }
 
-static void put_refusals(struct system_metering *m, struct buf *out) {
-    struct refusals r = {0};
-    (void)admission_tables(m->admission, take_refusals, &r); /* never ends early */
-    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE "
-                     "tally_limit_refusals_total counter\n");
-    for (int i = 0; i < LIMITS; i++) {
-        if (!r.refused[i] && !r.shadowed[i]) continue;
-        const char *name = limit_info((enum limit_id)i)->name;
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name,
-                   (unsigned long long)r.refused[i]);
-        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name,
-                   (unsigned long long)r.shadowed[i]);
-    }
-}
-
 /* ---- gauges (gauge.def) ---- */
 
 static void put_gauge(struct buf *out, enum gauge_id id, const struct gauges *all, bool per_table) {
@@ -192,6 +172,17 @@ void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) 
     if (!per_table && all.n) figures_add(&all.list[0].f, &dropped);
     put_all(&all, out);
     put_gauges(m, per_table, out);
-    put_refusals(m, out);
+    struct refusals r = {0};
+    (void)admission_tables(m->admission, take_refusals, &r); /* never ends early */
+    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE "
+                     "tally_limit_refusals_total counter\n");
+    for (int i = 0; i < LIMITS; i++) {
+        if (!r.refused[i] && !r.shadowed[i]) continue;
+        const char *name = limit_info((enum limit_id)i)->name;
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name,
+                   (unsigned long long)r.refused[i]);
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name,
+                   (unsigned long long)r.shadowed[i]);
+    }
     free(all.list);
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 const struct gauge_info *gauge_info(enum gauge_id id) {
     static const struct gauge_info infos[GAUGES] = {
 #define GAUGE(id, cloudwatch_, unit_, per_table_, what_) \
@@ -15,13 +17,7 @@ const struct gauge_info *gauge_info(enum gauge_id id) {
 
 int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute,
                double value) {
-    if (all->n == all->cap) {
-        size_t cap = all->cap ? 2 * all->cap : 64;
-        struct gauge *list = realloc(all->list, cap * sizeof(*list));
-        if (!list) return -1;
-        all->list = list;
-        all->cap = cap;
-    }
+    if (array_room(&all->list, all->n, &all->cap, sizeof(*all->list))) return -1;
     struct gauge *g = &all->list[all->n++];
     *g = (struct gauge){.id = id, .minute = minute, .value = value};
     snprintf(g->keyspace, sizeof(g->keyspace), "%s", keyspace);
@@ -56,13 +52,7 @@ static int take_used(void *arg, const struct book_table *t, uint32_t second) {
     k->minute = second / 60;
     const struct book_minute *m = book_minute(t, k->minute - 1);
     if (!m) return 0;
-    if (k->n == k->cap) {
-        size_t cap = k->cap ? 2 * k->cap : 64;
-        struct used *list = realloc(k->list, cap * sizeof(*list));
-        if (!list) return -1;
-        k->list = list;
-        k->cap = cap;
-    }
+    if (array_room(&k->list, k->n, &k->cap, sizeof(*k->list))) return -1;
     k->list[k->n++] = (struct used){.object = t->object, .read = (double)m->cell.f.n[FIGURE_READ_UNITS] / 2 / 60,
                                     .write = (double)m->cell.f.n[FIGURE_WRITE_UNITS] / 60};
     return 0;
@@ -101,9 +91,7 @@ static int put_use(struct taking *k) {
     return gauges_put(k->all, GAUGE_TABLE_WRITE_USE, "", "", minute, k->write.highest);
 }
 
-/* ---- the account's quotas ---- */
-
-static int put_quotas(struct taking *k, const struct limit_values *values) {
+int gauges_take(struct gauges *all, const struct system_metering *m) {
     static const struct {
         enum gauge_id id;
         enum limit_id limit;
@@ -113,15 +101,12 @@ static int put_quotas(struct taking *k, const struct limit_values *values) {
         {GAUGE_TABLE_READS, LIMIT_TABLE_READ},
         {GAUGE_TABLE_WRITES, LIMIT_TABLE_WRITE},
     };
-    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
-        if (gauges_put(k->all, quotas[i].id, "", "", k->minute, (double)values->of[quotas[i].limit])) return -1;
-    return 0;
-}
-
-int gauges_take(struct gauges *all, const struct system_metering *m) {
+    const int64_t *values = admission_options(m->admission)->values.of;
     struct taking k = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
     int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k) ||
-             put_use(&k) || put_quotas(&k, &admission_options(m->admission)->values);
+             put_use(&k);
+    for (size_t i = 0; !rc && i < ARRAY_LEN(quotas); i++)
+        rc = gauges_put(all, quotas[i].id, "", "", k.minute, (double)values[quotas[i].limit]);
     free(k.list);
     return rc ? -1 : 0;
 }

@@ -2,6 +2,7 @@
  * capacity of tables. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "server/system_metering.h"
 
 YIELDS_METERING(limits) {
@@ -32,13 +33,7 @@ struct copies {
 
 static int take(void *arg, const struct limit_table *t) {
     struct copies *c = arg;
-    if (c->n == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 16;
-        struct limit_table *list = realloc(c->list, cap * sizeof(*list));
-        if (!list) return -1;
-        c->list = list;
-        c->cap = cap;
-    }
+    if (array_room(&c->list, c->n, &c->cap, sizeof(*c->list))) return -1;
     c->list[c->n++] = *t;
     return 0;
 }

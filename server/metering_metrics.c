@@ -5,6 +5,7 @@
  * latencies and the rows returned. Each sample of the other figures is 1. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "server/metering_gauges.h"
 #include "server/metering_metrics.h"
 
@@ -21,13 +22,7 @@ static bool wants(const struct metric_want *w, const char *name, const char *key
 
 static int put(struct metrics *all, const struct metric *m) {
     if (!wants(all->want, m->name, m->keyspace, m->table)) return 0;
-    if (all->n == all->cap) {
-        size_t cap = all->cap ? 2 * all->cap : 256;
-        struct metric *list = realloc(all->list, cap * sizeof(*list));
-        if (!list) return -1;
-        all->list = list;
-        all->cap = cap;
-    }
+    if (array_room(&all->list, all->n, &all->cap, sizeof(*all->list))) return -1;
     all->list[all->n++] = *m;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* system_metering.tables, query_classes and recovery: the ledger's figures of each table. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "metering/charge.h"
 #include "server/system_metering.h"
 
@@ -20,13 +21,7 @@ struct accounts {
 
 static int take_account(void *arg, const struct book_table *t, uint32_t second) {
     struct accounts *a = arg;
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 16;
-        struct account *list = realloc(a->list, cap * sizeof(*list));
-        if (!list) return -1;
-        a->list = list;
-        a->cap = cap;
-    }
+    if (array_room(&a->list, a->n, &a->cap, sizeof(*a->list))) return -1;
     const struct book_second *s = book_second(t, second - 1);
     const struct book_minute *m = book_minute(t, second / 60 - 1);
     struct account *to = &a->list[a->n++];

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "metering/charge.h"
 
 YIELDS_METERING(rules) {
@@ -51,13 +52,7 @@ static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
     const struct schema_table *now = schema_table_any(g->schema, t->keyspace, t->name);
     (void)second;
     if (!t->object || (now && now->object == t->object && now->status != SCHEMA_DELETING)) return 0;
-    if (g->n == g->cap) {
-        size_t cap = g->cap ? 2 * g->cap : 16;
-        uint32_t *objects = realloc(g->objects, cap * sizeof(*objects));
-        if (!objects) return -1;
-        g->objects = objects;
-        g->cap = cap;
-    }
+    if (array_room(&g->objects, g->n, &g->cap, sizeof(*g->objects))) return -1;
     g->objects[g->n++] = t->object;
     return 0;
 }

@@ -26,18 +26,6 @@ static void raise_file_limit(void) {
     if (setrlimit(RLIMIT_NOFILE, &r)) log_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* Call it before any thread starts: threads inherit the mask, so that only main takes the
- * signals. */
-static void block_signals(sigset_t *set) {
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file size then fails with EFBIG */
-}
-
 static void say_ready(const struct instance *in) {
     char path[PATH_MAX];
     const char *data = in->settings.data_dir ? realpath(in->settings.data_dir, path) : ":memory:";
@@ -106,7 +94,14 @@ static int serve(const struct config *c, int argc, char **argv) {
     struct reload again = {.in = &in, .argc = argc, .argv = argv, .first = c};
     raise_file_limit();
     memory_guard();
-    block_signals(&set);
+    /* Before any thread starts: threads inherit the mask, so that only main takes the signals. */
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file size then fails with EFBIG */
     if (instance_open(&in, &s, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_FAILED;
