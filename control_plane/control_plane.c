@@ -137,7 +137,7 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
     struct doc *in = asked->protocol == PROTOCOL_JSON   ? json_read(c->arena, q->body, c->err)
                      : asked->protocol == PROTOCOL_CBOR ? cbor_read(c->arena, q->body, c->err)
                                                         : form_read(c->arena, q->body, c->err);
-    if (in && asked->protocol == PROTOCOL_QUERY) shape_settle_texts(op->input, in);
+    if (in && asked->protocol == PROTOCOL_QUERY) shape_convert_texts(op->input, in);
     c->in = in;
     c->error = API_SerializationException;
     if (!in) return -1;

@@ -5,7 +5,7 @@
  *   &Dimensions.member.1.Value=shop
  *
  * becomes {"Dimensions": {"member": {"1": {"Name": "Keyspace", "Value": "shop"}}}, ...}. All values
- * are texts; shape_settle_texts then makes the numbers and lists that the operation's shape asks
+ * are texts; shape_convert_texts then makes the numbers and lists that the operation's shape asks
  * for.
  */
 #pragma once

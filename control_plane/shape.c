@@ -114,14 +114,6 @@ static bool fits_pattern(const char *pattern, const struct doc *d) {
     return fits;
 }
 
-static void check_text(struct check *c, const struct shape *s, const struct doc *d) {
-    size_t n = 0; /* characters */
-    for (size_t i = 0; i < d->text.n; i++) n += (d->text.p[i] & 0xC0) != 0x80;
-    if ((int64_t)n > s->most) find_bound(c, d, "have length less than or equal to ", s->most);
-    if ((int64_t)n < s->least) find_bound(c, d, "have length greater than or equal to ", s->least);
-    if (s->pattern && !fits_pattern(s->pattern, d)) find(c, d, "satisfy regular expression pattern: ", s->pattern);
-}
-
 static void check_choice(struct check *c, const struct shape *s, const struct doc *d) {
     char all[2048];
     for (const char *at = s->values; *at;) {
@@ -151,25 +143,6 @@ static bool is_of_kind(const struct shape *s, const struct doc *d) {
 
 static void check_doc(struct check *c, enum shape_id id, const struct doc *d);
 
-static void check_list(struct check *c, const struct shape *s, const struct doc *d) {
-    int64_t i = 0;
-    if (d->n > s->most) find_bound(c, d, "have length less than or equal to ", s->most);
-    if (d->n < s->least) find_bound(c, d, "have length greater than or equal to ", s->least);
-    for (const struct doc *x = d->first; x; x = x->next) {
-        size_t at = enter(c, NULL, ++i);
-        check_doc(c, s->of, x);
-        c->path[at] = 0;
-    }
-}
-
-static void check_dictionary(struct check *c, const struct shape *s, const struct doc *d) {
-    for (const struct doc *x = d->first; x; x = x->next) {
-        struct doc key = {.kind = DOC_TEXT, .text = x->name};
-        check_doc(c, s->key, &key);
-        check_doc(c, s->of, x);
-    }
-}
-
 static void check_structure(struct check *c, enum shape_id id, const struct doc *d) {
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
         if (members[i].of != id) continue;
@@ -189,14 +162,37 @@ static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
         return;
     }
     switch (s->kind) {
-    case TEXTUAL: check_text(c, s, d); break;
+    case TEXTUAL: {
+        size_t n = 0; /* characters */
+        for (size_t i = 0; i < d->text.n; i++) n += (d->text.p[i] & 0xC0) != 0x80;
+        if ((int64_t)n > s->most) find_bound(c, d, "have length less than or equal to ", s->most);
+        if ((int64_t)n < s->least) find_bound(c, d, "have length greater than or equal to ", s->least);
+        if (s->pattern && !fits_pattern(s->pattern, d)) find(c, d, "satisfy regular expression pattern: ", s->pattern);
+        break;
+    }
     case CHOICE: check_choice(c, s, d); break;
     case NUMERIC:
         if (s->whole && d->whole > s->most) find_bound(c, d, "have value less than or equal to ", s->most);
         if (s->whole && d->whole < s->least) find_bound(c, d, "have value greater than or equal to ", s->least);
         break;
-    case LISTING: check_list(c, s, d); break;
-    case NAMED: check_dictionary(c, s, d); break;
+    case LISTING: {
+        int64_t i = 0;
+        if (d->n > s->most) find_bound(c, d, "have length less than or equal to ", s->most);
+        if (d->n < s->least) find_bound(c, d, "have length greater than or equal to ", s->least);
+        for (const struct doc *x = d->first; x; x = x->next) {
+            size_t at = enter(c, NULL, ++i);
+            check_doc(c, s->of, x);
+            c->path[at] = 0;
+        }
+        break;
+    }
+    case NAMED:
+        for (const struct doc *x = d->first; x; x = x->next) {
+            struct doc key = {.kind = DOC_TEXT, .text = x->name};
+            check_doc(c, s->key, &key);
+            check_doc(c, s->of, x);
+        }
+        break;
     case MAPPING: check_structure(c, id, d); break;
     case BOOLEAN:
     case TIME: break;
@@ -218,7 +214,7 @@ enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct 
 
 /* ---- forms, in which all values are texts ---- */
 
-static void settle_number(const struct shape *s, struct doc *d) {
+static void convert_number(const struct shape *s, struct doc *d) {
     char text[64], *end;
     if (!d->text.n || d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n)) return;
     memcpy(text, d->text.p, d->text.n);
@@ -236,18 +232,8 @@ static void settle_number(const struct shape *s, struct doc *d) {
     d->real = real;
 }
 
-static void settle_text(const struct shape *s, struct doc *d) {
-    if (s->kind == NUMERIC) settle_number(s, d);
-    if (s->kind == TIME && moment_read(d->text, &d->real)) d->kind = DOC_REAL;
-    if (s->kind == BOOLEAN && (slice_is(d->text, "true") || slice_is(d->text, "false"))) {
-        d->flag = slice_is(d->text, "true");
-        d->kind = DOC_FLAG;
-    }
-    if (s->kind == LISTING && !d->text.n) d->kind = DOC_LIST; /* an empty list */
-}
-
 /* Turns {"member": {"1": a, "2": b}} into the list of a and b. form_read has sorted the numbers. */
-static void settle_list(struct doc *d) {
+static void convert_list(struct doc *d) {
     const struct doc *numbered = doc_get(d, "member");
     if (d->kind != DOC_MAP || d->n != 1 || !numbered || numbered->kind != DOC_MAP) return;
     *d = (struct doc){.kind = DOC_LIST,
@@ -258,13 +244,21 @@ static void settle_list(struct doc *d) {
                       .next = d->next};
 }
 
-void shape_settle_texts(enum shape_id id, struct doc *d) {
+void shape_convert_texts(enum shape_id id, struct doc *d) {
     const struct shape *s = &shapes[id];
-    if (d->kind == DOC_TEXT) settle_text(s, d);
-    if (s->kind == LISTING) settle_list(d);
+    if (d->kind == DOC_TEXT) {
+        if (s->kind == NUMERIC) convert_number(s, d);
+        if (s->kind == TIME && moment_read(d->text, &d->real)) d->kind = DOC_REAL;
+        if (s->kind == BOOLEAN && (slice_is(d->text, "true") || slice_is(d->text, "false"))) {
+            d->flag = slice_is(d->text, "true");
+            d->kind = DOC_FLAG;
+        }
+        if (s->kind == LISTING && !d->text.n) d->kind = DOC_LIST; /* an empty list */
+    }
+    if (s->kind == LISTING) convert_list(d);
     for (struct doc *x = d->first; x; x = x->next) {
-        if (d->kind == DOC_LIST) shape_settle_texts(s->of, x);
+        if (d->kind == DOC_LIST) shape_convert_texts(s->of, x);
         for (size_t i = 0; d->kind == DOC_MAP && s->kind == MAPPING && i < ARRAY_LEN(members); i++)
-            if (members[i].of == id && slice_is(x->name, members[i].name)) shape_settle_texts(members[i].shape, x);
+            if (members[i].of == id && slice_is(x->name, members[i].name)) shape_convert_texts(members[i].shape, x);
     }
 }

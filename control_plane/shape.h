@@ -21,7 +21,7 @@ enum shape_verdict { SHAPE_FITS, SHAPE_OF_OTHER_KIND, SHAPE_INVALID };
 /* For a form, in which all values are texts (form.h): turns texts into the numbers, flags and
  * moments that the shape has in their place, if they can be parsed so, and numbered entries into
  * lists. */
-void shape_settle_texts(enum shape_id shape, struct doc *d);
+void shape_convert_texts(enum shape_id shape, struct doc *d);
 
 /* OF_OTHER_KIND: a member has another kind than the model, such as a number instead of a text.
  * INVALID: e lists the breaches of the model's constraints in the words of AWS's services: "1

@@ -43,7 +43,7 @@ static void fuzz_form(struct slice body) {
         struct doc *d = form_read(&a, body, &e);
         if (!d != e.set) abort();
         if (d) {
-            shape_settle_texts(shapes[i], d);
+            shape_convert_texts(shapes[i], d);
             if ((shape_check(shapes[i], d, &invalid) != SHAPE_FITS) != invalid.set) abort();
             check_survives(&a, d);
         }
