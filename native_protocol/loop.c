@@ -100,19 +100,6 @@ static void on_check(struct ev_loop *ev, ev_check *w, int revents) {
     l->is_awake = true;
 }
 
-static void begin_stop(struct np_loop *l) {
-    l->stopping = true;
-    l->stop_us = clock_machine_us(l->o->clock);
-    for (int i = 0; i < NP_LISTENERS; i++) {
-        ev_io_stop(l->ev, &l->listeners[i].io);
-        /* closed, so that new clients are refused instead of waiting in the backlog */
-        if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-        l->listeners[i].fd = -1;
-    }
-    ev_timer_stop(l->ev, &l->accept_again);
-    for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
-}
-
 static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
@@ -123,7 +110,18 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
             next = c->next;
             npi_conn_check_evicted(c);
         }
-    if (atomic_load(&l->stop_asked) && !l->stopping) begin_stop(l);
+    if (atomic_load(&l->stop_asked) && !l->stopping) {
+        l->stopping = true;
+        l->stop_us = clock_machine_us(l->o->clock);
+        for (int i = 0; i < NP_LISTENERS; i++) {
+            ev_io_stop(l->ev, &l->listeners[i].io);
+            /* closed, so that new clients are refused instead of waiting in the backlog */
+            if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
+            l->listeners[i].fd = -1;
+        }
+        ev_timer_stop(l->ev, &l->accept_again);
+        for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
+    }
 }
 
 void npi_loop_tick(struct np_loop *l) {

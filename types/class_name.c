@@ -46,7 +46,7 @@ static const struct cql_type *scalar_of(struct slice class) {
 }
 
 static enum cql_type_id generic_of(struct slice class) {
-    static const enum cql_type_id all[] = {CQL_LIST, CQL_SET, CQL_MAP, CQL_TUPLE, CQL_VECTOR};
+    static const enum cql_type_id all[] = {CQL_LIST, CQL_SET, CQL_MAP, CQL_TUPLE, CQL_VECTOR, CQL_COMPOSITE};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (slice_is(class, cqlt_type_info(all[i])->marshal)) return all[i];
     return CQL_TYPES;
@@ -109,31 +109,19 @@ static void skip_args(struct reader *r) {
     } while (open && r->at < r->text.n);
 }
 
+/* A class with types as its arguments. kind CQL_TYPES: FrozenType(X) or ReversedType(X); a reversed X
+ * is an X here, because the order belongs to the column. */
 static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth,
                                            struct err *e) {
     const struct cql_type *args[ARGS_MAX];
-    uint32_t dimension, wanted = kind == CQL_MAP ? 2 : kind == CQL_TUPLE ? 0 : 1;
+    bool any = kind == CQL_TUPLE || kind == CQL_COMPOSITE;
+    uint32_t dimension, wanted = kind == CQL_MAP ? 2 : 1;
     int n = read_args(r, kind, args, &dimension, depth, e);
-    bool fits = n > 0 && (!wanted || (uint32_t)n == wanted) && (kind != CQL_VECTOR || dimension);
+    bool fits = n > 0 && (any || (uint32_t)n == wanted) && (kind != CQL_VECTOR || dimension);
     if (!fits) return refuse_definition(class, e);
-    return cql_type_new(r->arena, kind, false, args, (uint32_t)n, dimension, e);
-}
-
-/* FrozenType(X) or ReversedType(X). A reversed X is an X here: the order belongs to the column. */
-static const struct cql_type *read_wrapped(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
-    const struct cql_type *args[ARGS_MAX];
-    uint32_t dimension;
-    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) != 1) return refuse_definition(class, e);
-    return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, args[0]) : args[0];
-}
-
-/* CompositeType(A, B). read_args refuses components in reversed order, as no type here has them. */
-static const struct cql_type *read_composite(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
-    const struct cql_type *args[ARGS_MAX];
-    uint32_t dimension;
-    int n = read_args(r, CQL_COMPOSITE, args, &dimension, depth, e);
-    if (n < 1) return refuse_definition(class, e);
-    return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
+    if (slice_is(class, "FrozenType")) return cql_type_freeze(r->arena, args[0]);
+    if (kind == CQL_TYPES) return args[0];
+    return cql_type_new(r->arena, kind, kind == CQL_COMPOSITE, args, (uint32_t)n, dimension, e);
 }
 
 /* a=>A: a letter that stands for a type. The last type given for a letter counts. */
@@ -231,9 +219,8 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
         return scalar;
     }
     enum cql_type_id kind = generic_of(class);
-    if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
-    if (slice_is(class, "FrozenType") || slice_is(class, "ReversedType")) return read_wrapped(r, class, depth, e);
-    if (slice_is(class, "CompositeType")) return read_composite(r, class, depth, e);
+    if (kind != CQL_TYPES || slice_is(class, "FrozenType") || slice_is(class, "ReversedType"))
+        return read_generic(r, class, kind, depth, e);
     if (slice_is(class, "DynamicCompositeType")) return read_dynamic(r, class, depth, e);
     if (slice_is(class, "UserType")) return read_user(r, class, depth, e);
     err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE,

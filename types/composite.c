@@ -250,16 +250,6 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     walk_close(&w);
 }
 
-/* The next part of the text: up to a colon that does not follow a backslash. */
-static struct slice take_part(struct slice *rest, bool *more) {
-    size_t i = 0;
-    while (i < rest->n && (rest->p[i] != ':' || (i && rest->p[i - 1] == '\\'))) i++;
-    struct slice part = slice_of(rest->p, i);
-    *more = i < rest->n;
-    *rest = *more ? slice_of(rest->p + i + 1, rest->n - i - 1) : slice_of(rest->p + i, 0);
-    return part;
-}
-
 /* Reads the class or alias of "class@value" or "alias@value" and writes the header to out. Leaves
  * the value in *part; without "@" it is empty. */
 static const struct cql_type *parse_header(struct walk *w, struct slice *part, struct buf *out, struct err *e) {
@@ -323,7 +313,12 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
     size_t from = out->n;
     walk_open(&w, t, (struct slice){0});
     while (more && !rc) {
-        struct slice part = take_part(&text, &more);
+        /* The next part of the text: up to a colon that does not follow a backslash. */
+        size_t i = 0;
+        while (i < text.n && (text.p[i] != ':' || (i && text.p[i - 1] == '\\'))) i++;
+        struct slice part = slice_of(text.p, i);
+        more = i < text.n;
+        text = more ? slice_of(text.p + i + 1, text.n - i - 1) : slice_of(text.p + i, 0);
         bool ends = slice_is(part, "!") || slice_is(part, "_");
         if (!ends) rc = parse_component(&w, part, now_us, out, e);
         else if (!buf_failed(out) && out->n > from) out->p[out->n - 1] = slice_is(part, "!") ? 1 : 0xFF;

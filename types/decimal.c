@@ -194,21 +194,6 @@ static void put_zeros(struct buf *out, int64_t n) {
     for (; n > 0 && !buf_failed(out); n--) buf_u8(out, '0');
 }
 
-static void put_plain(const char *digits, int64_t n, int32_t scale, struct buf *out) {
-    if (scale <= 0) {
-        buf_put(out, digits, (size_t)n);
-        if (digits[0] != '0') put_zeros(out, -(int64_t)scale);
-    } else if (n > scale) {
-        buf_put(out, digits, (size_t)(n - scale));
-        buf_u8(out, '.');
-        buf_put(out, digits + n - scale, (size_t)scale);
-    } else {
-        buf_put_str(out, "0.");
-        put_zeros(out, scale - n);
-        buf_put(out, digits, (size_t)n);
-    }
-}
-
 void cql_decimal_text(const mpz_t unscaled, int32_t scale, bool plain, struct buf *out) {
     char *text = malloc(mpz_sizeinbase(unscaled, 10) + 2);
     if (!text) {
@@ -221,7 +206,18 @@ void cql_decimal_text(const mpz_t unscaled, int32_t scale, bool plain, struct bu
     if (digits != text) buf_u8(out, '-');
     bool fits = scale >= 0 && exponent >= -6;
     if (fits || (plain && (scale < 0 ? -(int64_t)scale : scale - n) <= PLAIN_ZEROS_MAX)) {
-        put_plain(digits, n, scale, out);
+        if (scale <= 0) {
+            buf_put(out, digits, (size_t)n);
+            if (digits[0] != '0') put_zeros(out, -(int64_t)scale);
+        } else if (n > scale) {
+            buf_put(out, digits, (size_t)(n - scale));
+            buf_u8(out, '.');
+            buf_put(out, digits + n - scale, (size_t)scale);
+        } else {
+            buf_put_str(out, "0.");
+            put_zeros(out, scale - n);
+            buf_put(out, digits, (size_t)n);
+        }
     } else {
         buf_u8(out, (uint8_t)digits[0]);
         if (n > 1) buf_u8(out, '.');

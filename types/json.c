@@ -12,17 +12,6 @@
 
 /* ---- writing ---- */
 
-static void put_quoted_text(const struct cql_type *t, struct slice v, struct buf *out) {
-    struct buf text;
-    buf_init(&text, 0);
-    if (t->id == CQL_TIMESTAMP && v.n)
-        cqlt_timestamp_text((int64_t)load_u64(v.p), ' ', &text);
-    else
-        cql_value_text(t, v, &text);
-    buf_json_str(out, buf_slice(&text));
-    buf_fini(&text);
-}
-
 static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out) {
     switch (t->id) {
     case CQL_ASCII:
@@ -57,7 +46,14 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
     } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID ||
                t->id == CQL_TIMEUUID || t->id == CQL_LEXICAL_UUID || t->id == CQL_LEGACY_TIMEUUID ||
                t->id == CQL_INET || t->id == CQL_DURATION) {
-        put_quoted_text(t, v, out);
+        struct buf text;
+        buf_init(&text, 0);
+        if (t->id == CQL_TIMESTAMP && v.n)
+            cqlt_timestamp_text((int64_t)load_u64(v.p), ' ', &text);
+        else
+            cql_value_text(t, v, &text);
+        buf_json_str(out, buf_slice(&text));
+        buf_fini(&text);
     } else {
         cql_value_text(t, v, out);
     }
@@ -114,26 +110,23 @@ static void put_items(const struct cql_type *t, struct slice v, struct buf *out)
     buf_u8(out, object ? '}' : ']');
 }
 
-static void put_vector(const struct cql_type *t, struct slice v, struct buf *out) {
-    struct rd r = rd_of(v);
-    struct slice element;
-    buf_u8(out, '[');
-    for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &r, &element) == 0; i++) {
-        if (i) buf_put_str(out, ", ");
-        cql_value_json(t->args[0], value_of_slice(element), out);
-    }
-    buf_u8(out, ']');
-}
-
 void cql_value_json(const struct cql_type *t, struct value v, struct buf *out) {
-    if (v.n < 0)
+    if (v.n < 0) {
         buf_put_str(out, "null");
-    else if (t->id == CQL_VECTOR)
-        put_vector(t, value_slice(v), out);
-    else if (t->n_args && !cql_type_is_custom(t))
+    } else if (t->id == CQL_VECTOR) {
+        struct rd r = rd_of(value_slice(v));
+        struct slice element;
+        buf_u8(out, '[');
+        for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &r, &element) == 0; i++) {
+            if (i) buf_put_str(out, ", ");
+            cql_value_json(t->args[0], value_of_slice(element), out);
+        }
+        buf_u8(out, ']');
+    } else if (t->n_args && !cql_type_is_custom(t)) {
         put_items(t, value_slice(v), out);
-    else
+    } else {
         put_scalar(t, value_slice(v), out);
+    }
 }
 
 /* ---- reading ---- */

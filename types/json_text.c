@@ -61,19 +61,6 @@ static int read_string(struct json *j) {
     return 0;
 }
 
-static int read_word(struct json *j) {
-    static const char *const known[] = {"true", "false", "null"};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        size_t n = strlen(known[i]);
-        if (j->text.n - j->at < n || memcmp(j->text.p + j->at, known[i], n) != 0) continue;
-        uint8_t next = j->text.n - j->at > n ? j->text.p[j->at + n] : 0;
-        if (next >= 0x80 || next == '_' || is_digit(next) || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z')) break;
-        j->at += n;
-        return 0;
-    }
-    return refuse(j, "expected a value");
-}
-
 static int read_digits(struct json *j) {
     if (!is_digit(peek(j))) return refuse(j, "expected a digit");
     while (is_digit(peek(j))) j->at++;
@@ -150,7 +137,16 @@ static int read_value(struct json *j) {
     if (c == '{' || c == '[') return read_container(j, c == '{');
     if (c == '"') return read_string(j);
     if (c == '-' || is_digit(c)) return read_number(j);
-    return read_word(j);
+    static const char *const known[] = {"true", "false", "null"};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        size_t n = strlen(known[i]);
+        if (j->text.n - j->at < n || memcmp(j->text.p + j->at, known[i], n) != 0) continue;
+        uint8_t next = j->text.n - j->at > n ? j->text.p[j->at + n] : 0;
+        if (next >= 0x80 || next == '_' || is_digit(next) || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z')) break;
+        j->at += n;
+        return 0;
+    }
+    return refuse(j, "expected a value");
 }
 
 int cql_json_check(struct slice text, struct slice *value, struct err *e) {

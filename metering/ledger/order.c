@@ -58,15 +58,6 @@ static int begin_window(struct order_lead *l, const struct key_types *of, uint32
     return (l->up && keep(&l->most, key)) || (l->down && keep(&l->least, key)) ? -1 : 0;
 }
 
-static void end_window(struct order_lead *l) {
-    bool up = l->up >= ORDER_NEEDED, down = l->down >= ORDER_NEEDED;
-    l->up_row = up ? l->up_row + (l->up_row < ORDER_IN_A_ROW) : 0;
-    l->down_row = down ? l->down_row + (l->down_row < ORDER_IN_A_ROW) : 0;
-    l->windows++;
-    l->one_way += up || down;
-    l->n = 0;
-}
-
 static int add(struct order_lead *l, const struct key_types *of, uint32_t columns, struct slice key) {
     if (l->n == 0) return begin_window(l, of, columns, key);
     int rc = 0;
@@ -77,7 +68,14 @@ static int add(struct order_lead *l, const struct key_types *of, uint32_t column
         rc = keep(&l->least, key);
         l->down++;
     }
-    if (++l->n == ORDER_WINDOW) end_window(l);
+    if (++l->n == ORDER_WINDOW) {
+        bool up = l->up >= ORDER_NEEDED, down = l->down >= ORDER_NEEDED;
+        l->up_row = up ? l->up_row + (l->up_row < ORDER_IN_A_ROW) : 0;
+        l->down_row = down ? l->down_row + (l->down_row < ORDER_IN_A_ROW) : 0;
+        l->windows++;
+        l->one_way += up || down;
+        l->n = 0;
+    }
     return rc;
 }
 

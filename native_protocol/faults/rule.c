@@ -92,8 +92,11 @@ static int no_such(enum fault_column c, const char *text, struct err *e) {
     return err_set_buf(e, ERR_INVALID, &words);
 }
 
-/* Resolves the words in opcode, statement and error. */
-static int find_kinds(struct fault_rule *r, struct err *e) {
+/* Resolves the words in opcode, statement, error, consistency and write_type. */
+static int find_words(struct fault_rule *r, struct err *e) {
+    /* v5 specification, section 9 */
+    static const char *const types[] = {"SIMPLE",    "BATCH", "UNLOGGED_BATCH", "COUNTER",
+                                        "BATCH_LOG", "CAS",   "VIEW",           "CDC"};
     r->kind = -1;
     for (size_t i = 0; i < ARRAY_LEN(kinds) && *r->opcode; i++)
         if (!strcasecmp(r->opcode, kinds[i])) r->kind = (int)i;
@@ -110,25 +113,22 @@ static int find_kinds(struct fault_rule *r, struct err *e) {
             r->fails = true;
             r->code = answers[i].code;
         }
-    return *r->error && !r->fails ? no_such(FAULT_COLUMN_error, r->error, e) : 0;
-}
+    if (*r->error && !r->fails) return no_such(FAULT_COLUMN_error, r->error, e);
 
-static int find_level(struct fault_rule *r, struct err *e) {
-    if (!*r->consistency) return 0;
-    for (uint16_t i = 0; strcmp(consistency_name(i), "UNKNOWN"); i++)
-        if (!strcasecmp(r->consistency, consistency_name(i))) return r->level = i, 0;
-    return no_such(FAULT_COLUMN_consistency, r->consistency, e);
-}
-
-static int find_write_type(struct fault_rule *r, struct err *e) {
-    /* v5 specification, section 9 */
-    static const char *const types[] = {"SIMPLE",    "BATCH", "UNLOGGED_BATCH", "COUNTER",
-                                        "BATCH_LOG", "CAS",   "VIEW",           "CDC"};
-    if (!*r->write_type) return 0;
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (!strcasecmp(r->write_type, types[i]))
-            return snprintf(r->write_type, sizeof(r->write_type), "%s", types[i]), 0;
-    return no_such(FAULT_COLUMN_write_type, r->write_type, e);
+    if (*r->consistency) {
+        uint16_t level = 0;
+        while (strcmp(consistency_name(level), "UNKNOWN") && strcasecmp(r->consistency, consistency_name(level)))
+            level++;
+        if (!strcmp(consistency_name(level), "UNKNOWN")) return no_such(FAULT_COLUMN_consistency, r->consistency, e);
+        r->level = level;
+    }
+    if (*r->write_type) {
+        size_t type = 0;
+        while (type < ARRAY_LEN(types) && strcasecmp(r->write_type, types[type])) type++;
+        if (type == ARRAY_LEN(types)) return no_such(FAULT_COLUMN_write_type, r->write_type, e);
+        snprintf(r->write_type, sizeof(r->write_type), "%s", types[type]);
+    }
+    return 0;
 }
 
 /* ---- columns that must fit each other ---- */
@@ -177,7 +177,7 @@ static int check_columns(const struct fault_rule *r, struct err *e) {
 
 int fault_rule_check(struct fault_rule *r, struct err *e) {
     r->matched = r->hits = 0;
-    if (find_kinds(r, e) || find_level(r, e) || find_write_type(r, e)) return -1;
+    if (find_words(r, e)) return -1;
     r->partly = !strcasecmp(r->moment, "partly");
     r->after = r->partly || !strcasecmp(r->moment, "after");
     if (*r->moment && !r->after && strcasecmp(r->moment, "before"))
