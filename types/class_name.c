@@ -109,8 +109,8 @@ static void skip_args(struct reader *r) {
     } while (open && r->at < r->text.n);
 }
 
-/* A class with types as its arguments. kind CQL_TYPES: FrozenType(X) or ReversedType(X); a reversed X
- * is an X here, because the order belongs to the column. */
+/* A class with types as its arguments. kind CQL_TYPES: FrozenType(X) or ReversedType(X). A reversed
+ * X is an X here, because the order belongs to the column. */
 static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth,
                                            struct err *e) {
     const struct cql_type *args[ARGS_MAX];
