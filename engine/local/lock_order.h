@@ -36,6 +36,7 @@ enum engi_rank {
     ENGI_RANK_GUARD,    /* a guard shared (engine/local/guard.h) */
     ENGI_RANK_ALONE,    /* a guard held exclusively */
     ENGI_RANK_SYNC,     /* engi_commit.turn, and a wait for a sync */
+    ENGI_RANK_NAMED,    /* eng.named_lock; a store of several writers calls another engine's notice under it */
     ENGI_RANK_LEAF,     /* every other lock: no lock is taken under it */
     ENGI_RANKS
 };

@@ -30,9 +30,9 @@ int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *ch
     int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
     for (uint32_t i = 0; i < n && !rc; i++) rc = meta_add(eng, b, &changes[i], e);
     if (!rc) {
-        engi_mutex_lock(&eng->named_lock, ENGI_RANK_LEAF);
+        engi_mutex_lock(&eng->named_lock, ENGI_RANK_NAMED);
         rc = kv_write_patiently(eng->kv, b, e);
-        engi_mutex_unlock(&eng->named_lock, ENGI_RANK_LEAF);
+        engi_mutex_unlock(&eng->named_lock, ENGI_RANK_NAMED);
     }
     if (b) ops->batch_free(b);
     return rc ? rc : engi_commit_wait(eng, engi_commit_next_seq(eng), e);

@@ -511,7 +511,10 @@ static void test_records_are_written_on_a_condition_by_two_engines(void **state)
     struct eng *engines[2] = {eng_open(&o, &e)};
     o.beside = engines[0];
     engines[1] = eng_open(&o, &e);
+    int told = 0; /* under the lock of the notice */
+    assert_int_equal(eng_meta_watch(engines[1], count_notice, &told, &e), 0);
     add_from_threads(engines);
+    assert_true(told > 0); /* of the other engine's writes */
     for (int i = 0; i < 2; i++) eng_close(engines[i]);
 }
 
