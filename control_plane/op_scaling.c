@@ -13,7 +13,6 @@
 #include <inttypes.h>
 
 #include "control_plane/tree.h"
-#include "system_schema/objects/snapshot.h"
 
 /* A scalable target: the read or the write capacity of a table. */
 struct target {

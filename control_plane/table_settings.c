@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 
-#include "system_schema/objects/snapshot.h"
 
 /* ---- from members ---- */
 

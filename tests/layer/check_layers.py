@@ -4,6 +4,7 @@
 Also: one CMake library and, at the top, one README per room of the table, no umbrella headers' names, and no path of one machine in the tree.
 Prints each breach, and "N passed, N failed" (files).
 """
+import functools
 import os
 import re
 import sys
@@ -83,6 +84,8 @@ BAD_NAMES = {"util.c", "util.h", "common.h", "common.c", "misc.c", "misc.h"}
 SUFFIXES = (".c", ".h", ".y", ".def", ".py", ".sh", ".txt", ".md", ".cmake", ".js", ".go", ".rs", ".java")
 SKIPPED = {".git", "build", "data", "tally-data", "node_modules", "target", "__pycache__", ".venv", ".cache"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# A header whose first comment has this sentence is included by files of that folder and of the folders in it, and by tests.
+INSIDE = re.compile(r"\bInside ([a-z_/0-9]+) only\.")
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|farm|home/[a-z]+|root)/")
 
 
@@ -92,6 +95,20 @@ def room_of(path):
     while folder and folder not in ALLOWED:
         folder = os.path.dirname(folder)
     return folder or None
+
+
+@functools.lru_cache(maxsize=None)
+def inside(header):
+    """The folder whose files alone may include the header; None: no such folder is named."""
+    path = os.path.join(ROOT, header)
+    if not header.endswith(".h") or not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8", errors="replace") as f:
+        comment = f.read().partition("*/")[0]
+    m = INSIDE.search(re.sub(r"\s*\n \* ", " ", comment))
+    if m and not os.path.isdir(os.path.join(ROOT, m.group(1))):
+        raise SystemExit(f"{header}: no folder {m.group(1)}")
+    return m.group(1) if m else None
 
 
 def check(path):
@@ -112,6 +129,9 @@ def check(path):
         if quote != '"':
             continue
         to = room_of(target)
+        owner = inside(target)
+        if owner and not path.startswith((owner + "/", "tests/")):
+            yield f"{path}:{number}: {target} is for {owner} alone"
         if to is None and "/" in target:
             yield f"{path}:{number}: {target} is in no folder of the table"
         if to is not None and to != folder and to not in ALLOWED[folder]:
