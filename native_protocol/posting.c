@@ -74,6 +74,7 @@ static void post(struct np_call *call, int64_t took_us) {
         .took_us = took_us,
         .connection = call->r.in->kind == REQUEST_PREPARE ? NULL : &c->account,
         .statement_id = call->statement_id,
+        .rules = call->charge.rules,
         .text = call->statement_text,
     };
     /* Drivers answer this error by preparing the statement again: it counts neither as a success of

@@ -13,6 +13,7 @@ void span_merge(struct span *to, const struct span *from) {
 void cell_add(struct cell *to, const struct cell *from) {
     figures_add(&to->f, &from->f);
     for (int i = 0; i < SPANS; i++) span_merge(&to->spans[i], &from->spans[i]);
+    latencies_add(&to->latencies, &from->latencies);
 }
 
 static void table_free(struct book_table *t) {
@@ -62,6 +63,7 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
     const struct figures *f = &cell->f;
     t->changed = true;
     figures_add(&t->total, f);
+    latencies_add(&t->latencies, &cell->latencies);
     if (s->second < second) *s = (struct book_second){.second = second};
     if (s->second == second) { /* else the slot holds a newer second */
         s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
@@ -74,6 +76,17 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
     cell_add(&m->cell, cell);
     m->changed = true;
     return 0;
+}
+
+void book_touch(struct book *b, struct book_table *t) {
+    if (t->touched || b->n_touched == BOOK_TOUCHED) return;
+    t->touched = true;
+    b->touched[b->n_touched++] = t;
+}
+
+void book_untouch(struct book *b) {
+    for (uint32_t i = 0; i < b->n_touched; i++) b->touched[i]->touched = false;
+    b->n_touched = 0;
 }
 
 static void take_back(uint64_t *left, uint64_t *from) {
@@ -118,6 +131,7 @@ void book_drop(struct book *b, uint32_t object) {
     struct book_table *t = object_list_remove(&b->tables, object);
     int i = 0; /* the first minute */
     if (!t) return;
+    if (t->touched) book_untouch(b);
     figures_add(&b->dropped, &t->total);
     t->total = (struct figures){0};
     forget_gone(b, object);

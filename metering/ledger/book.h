@@ -16,6 +16,7 @@
 #include "base/object_list.h"
 #include "base/slice.h"
 #include "metering/ledger/figure.h"
+#include "metering/ledger/latency.h"
 
 /* Least, most and number of a figure's samples, one a request. */
 struct span {
@@ -32,6 +33,7 @@ enum span_id {
 struct cell {
     struct figures f;
     struct span spans[SPANS];
+    struct latencies latencies; /* of successful requests; not in the file */
 };
 static inline void span_add(struct span *s, uint64_t v) {
     if (!s->n || v < s->min) s->min = v;
@@ -41,6 +43,7 @@ static inline void span_add(struct span *s, uint64_t v) {
 void span_merge(struct span *to, const struct span *from);
 void cell_add(struct cell *to, const struct cell *from);
 
+enum { BOOK_TOUCHED = 256 };
 enum { BOOK_GONE = 64 /* dropped tables whose minutes are kept */ };
 enum { BOOK_MINUTES = 60, BOOK_SECONDS = 64, BOOK_NAME = 64, BOOK_SHARDS = 256 };
 
@@ -65,15 +68,21 @@ struct book_table {
     uint32_t object; /* the catalogue's; 0: what concerns no one table */
     char keyspace[BOOK_NAME], name[BOOK_NAME];
     struct figures total;
+    struct latencies latencies; /* since the start */
     struct book_minute *minutes[BOOK_MINUTES]; /* by minute % BOOK_MINUTES; NULL: none yet */
     struct book_second seconds[BOOK_SECONDS];
     struct book_memo limits; /* the limiter's state of the table */
+    bool touched; /* the book lists it in touched */
     bool changed;
     bool overran; /* a minute was evicted before it was written, so the whole file must be rewritten */
 };
 
 struct book {
     struct object_list tables; /* struct book_table */
+    /* The tables that were added to since book_untouch, so that a reader need not look at all. A
+     * table that finds the list full is listed when it is added to again. */
+    uint32_t n_touched;
+    struct book_table *touched[BOOK_TOUCHED];
     struct figures dropped;    /* sums of all dropped tables */
     struct object_list gone;   /* struct book_table, for their minutes: the BOOK_GONE dropped last */
     struct book_memo roles;    /* roles.h */
@@ -87,6 +96,10 @@ struct book_table *book_find(const struct book *b, uint32_t object);
 struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) MUST_CHECK;
 /* -1: no memory. */
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUST_CHECK;
+/* Lists the table as touched. */
+void book_touch(struct book *b, struct book_table *t);
+/* Empties the list of touched tables. */
+void book_untouch(struct book *b);
 /* Replaces the minute's cell by the one read from the file. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
 /* -1: no memory. */

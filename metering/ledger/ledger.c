@@ -216,6 +216,33 @@ static int each(struct ledger *l, const struct object_list *of, ledger_table_fn 
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.tables, fn, arg); }
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.gone, fn, arg); }
 
+int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg) {
+    int rc = 0;
+    collect(l);
+    uint32_t second = running_second(l);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < l->book.n_touched && !rc; i++) rc = fn(arg, l->book.touched[i], second);
+    book_untouch(&l->book);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+void ledger_watch(struct ledger *l, uint32_t i, uint32_t object) {
+    for (unsigned k = 0; k < l->n_shards; k++) {
+        pthread_mutex_lock(&l->shards[k].lock);
+        atomic_store_explicit(&l->shards[k].watched[i], object, memory_order_relaxed);
+        pthread_mutex_unlock(&l->shards[k].lock);
+    }
+}
+
+void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANGE_FIGURES]) {
+    memset(out, 0, sizeof(uint32_t[SHARD_RANGES][RANGE_FIGURES]));
+    for (unsigned k = 0; k < l->n_shards; k++)
+        for (uint32_t r = 0; r < SHARD_RANGES; r++)
+            for (uint32_t f = 0; f < RANGE_FIGURES; f++)
+                out[r][f] += atomic_load_explicit(&l->shards[k].ranges[i].n[r][f], memory_order_relaxed);
+}
+
 struct figures ledger_dropped(struct ledger *l) {
     pthread_mutex_lock(&l->lock);
     struct figures f = l->book.dropped;
@@ -278,6 +305,7 @@ static size_t join_partitions(struct ledger_partition *all, size_t before, size_
             to->load += all[i].load;
             to->error += all[i].error;
             usage_merge(&to->p.usage, &all[i].p.usage, second);
+            shard_origins_add(&to->p, &all[i].p);
         } else {
             if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
             if (kept != i) all[kept] = all[i];
@@ -333,6 +361,7 @@ static size_t join_statements(struct ledger_statement *all, size_t before, size_
             to->load += all[i].load;
             to->error += all[i].error;
             to->s.rows_read += all[i].s.rows_read;
+            to->s.rules |= all[i].s.rules;
             to->s.rows_returned += all[i].s.rows_returned;
             usage_merge(&to->s.usage, &all[i].s.usage, second);
         } else {

@@ -82,7 +82,16 @@ typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t s
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
 /* ledger_tables for dropped tables, of which only the minutes are kept. */
 int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
+/* Calls fn, as ledger_tables does, for the tables that were posted to since the last call, at most
+ * BOOK_TOUCHED of them. One caller at a time. */
+int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg);
 struct figures ledger_dropped(struct ledger *l);
+
+/* Counts the requests to a table by range of tokens, in the place i (below SHARD_WATCHED), from now
+ * on. object 0: the place is given back. */
+void ledger_watch(struct ledger *l, uint32_t i, uint32_t object);
+/* Adds the counts of a place over all shards; they wrap, and continue those of the table before. */
+void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANGE_FIGURES]);
 
 /* The kept partitions of all shards, merged, heaviest first. Free with free(). NULL and *n 0: there
  * are none, or there is no memory. */

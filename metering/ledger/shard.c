@@ -9,8 +9,9 @@ int shard_init(struct shard *s) {
     pthread_mutex_init(&s->lock, NULL);
     if (heavy_init(&s->partitions, SHARD_PARTITION_SETS) || heavy_init(&s->statements, SHARD_STATEMENT_SETS)) return -1;
     s->partition_infos = calloc(SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*s->partition_infos));
+    s->ranges = calloc(SHARD_WATCHED, sizeof(*s->ranges));
     s->statement_infos = calloc(SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*s->statement_infos));
-    return s->partition_infos && s->statement_infos ? 0 : -1;
+    return s->partition_infos && s->statement_infos && s->ranges ? 0 : -1;
 }
 
 static void table_free(struct shard_table *t) {
@@ -23,6 +24,7 @@ void shard_fini(struct shard *s) {
     free(s->tables);
     for (int i = 0; s->statement_infos && i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) free(s->statement_infos[i].text);
     free(s->partition_infos);
+    free(s->ranges);
     free(s->statement_infos);
     heavy_fini(&s->partitions);
     heavy_fini(&s->statements);
@@ -86,8 +88,8 @@ struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, 
 
 static void drain(struct shard *s, struct shard_table *t, struct book *b) {
     struct book_table *to = book_open(b, t->object, t->keyspace, t->name);
-    if (to && book_add(to, s->second, &t->cell)) to = NULL;
-    (void)to; /* without memory these counts are lost, and nothing else */
+    /* without memory the counts of the minute are lost, and nothing else */
+    if (to && !book_add(to, s->second, &t->cell)) book_touch(b, to);
     t->cell = (struct cell){0};
     t->active = false;
 }
@@ -150,8 +152,64 @@ static uint64_t load_of(const struct usage_window *u) {
     return load ? load : 1;
 }
 
+struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object) {
+    for (uint32_t i = 0; i < SHARD_WATCHED; i++)
+        if (atomic_load_explicit(&s->watched[i], memory_order_relaxed) == object) return &s->ranges[i];
+    return NULL;
+}
+
+static struct shard_origin origin_of(const struct ledger_request *q) {
+    struct shard_origin o = {.statement_id = q->statement_id, .role = q->connection ? q->connection->role : ""};
+    if (LIKELY(!q->throttled && !q->guidance)) return o;
+    bool by_table = q->throttled && !q->by_partition && !q->by_connection && !q->guidance;
+    o.reasons = (uint32_t)q->by_partition << THROTTLE_PARTITION | (uint32_t)q->by_connection << THROTTLE_CONNECTION |
+                (uint32_t)by_table << THROTTLE_TABLE | (uint32_t)q->guidance << THROTTLE_GUIDANCE;
+    return o;
+}
+
+static void note_statement(struct shard_partition *p, uint64_t id, uint64_t n) {
+    uint32_t least = 0;
+    for (uint32_t i = 0; i < SHARD_ORIGIN_STATEMENTS; i++) {
+        if (p->statements[i].id == id) {
+            p->statements[i].n += n;
+            return;
+        }
+        if (p->statements[i].n < p->statements[least].n) least = i;
+    }
+    p->statements[least].id = id;
+    p->statements[least].n += n;
+}
+
+static void note_role(struct shard_partition *p, const char *role, uint64_t n) {
+    uint32_t least = 0;
+    for (uint32_t i = 0; i < SHARD_ORIGIN_ROLES; i++) {
+        if (!strcmp(p->roles[i].name, role)) {
+            p->roles[i].n += n;
+            return;
+        }
+        if (p->roles[i].n < p->roles[least].n) least = i;
+    }
+    snprintf(p->roles[least].name, sizeof(p->roles[least].name), "%s", role);
+    p->roles[least].n += n;
+}
+
+void shard_origins_add(struct shard_partition *to, const struct shard_partition *from) {
+    for (int i = 0; i < SHARD_ORIGIN_STATEMENTS; i++)
+        if (from->statements[i].n) note_statement(to, from->statements[i].id, from->statements[i].n);
+    for (int i = 0; i < SHARD_ORIGIN_ROLES; i++)
+        if (from->roles[i].n) note_role(to, from->roles[i].name, from->roles[i].n);
+    for (int i = 0; i < THROTTLE_REASONS; i++) to->throttles[i] += from->throttles[i];
+}
+
+static void note_origin(struct shard_partition *p, const struct shard_origin *origin) {
+    if (origin->statement_id) note_statement(p, origin->statement_id, 1);
+    if (*origin->role) note_role(p, origin->role, 1);
+    for (uint32_t i = 0; UNLIKELY(origin->reasons) && i < THROTTLE_REASONS; i++)
+        p->throttles[i] += origin->reasons >> i & 1;
+}
+
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
-                         const struct usage_window *u) {
+                         const struct usage_window *u, const struct shard_origin *origin) {
     bool fresh;
     uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
     if (at == HEAVY_NONE) return;
@@ -161,6 +219,16 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
         if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
     }
     usage_add(&p->usage, second, u);
+    note_origin(p, origin);
+}
+
+static void add_range(struct shard *s, uint32_t object, int64_t token, const struct usage_window *u) {
+    struct shard_ranges *r = shard_ranges_of(s, object);
+    if (!r) return;
+    shard_range_add(r, token, RANGE_READ_HALVES, u->n[USAGE_READ_HALVES]);
+    shard_range_add(r, token, RANGE_WRITE_UNITS, u->n[USAGE_WRITE_UNITS]);
+    shard_range_add(r, token, RANGE_THROTTLES, u->n[USAGE_THROTTLES]);
+    shard_range_add(r, token, RANGE_ENTITIES, u->n[USAGE_ENTITIES]);
 }
 
 static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r,
@@ -172,7 +240,10 @@ static void add_read(struct shard *s, uint32_t second, const struct ledger_reque
         t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
         t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
     }
-    if (r->one_partition) shard_partition_add(s, second, r->object, r->token, r->key, &u);
+    if (!r->one_partition) return;
+    const struct shard_origin origin = origin_of(q);
+    add_range(s, r->object, r->token, &u);
+    shard_partition_add(s, second, r->object, r->token, r->key, &u, &origin);
 }
 
 static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w,
@@ -190,7 +261,9 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
         order_add(&t->order, w->key_types, w->n_key_types, w->key);
     }
-    shard_partition_add(s, second, w->object, w->token, w->key, &u);
+    const struct shard_origin origin = origin_of(q);
+    add_range(s, w->object, w->token, &u);
+    shard_partition_add(s, second, w->object, w->token, w->key, &u, &origin);
 }
 
 static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
@@ -198,6 +271,7 @@ static void add_success(struct cell *c, const struct ledger_request *q, const st
     of[OF_REQUESTS]++;
     of[OF_LATENCY] += (uint64_t)q->took_us;
     span_add(&c->spans[SPAN_LATENCY + q->operation], (uint64_t)q->took_us);
+    c->latencies.n[latency_slot((uint64_t)q->took_us)]++;
     if (q->cost->reads) {
         of[OF_RETURNED] += q->cost->rows_returned;
         span_add(&c->spans[SPAN_RETURNED + q->operation], q->cost->rows_returned);
@@ -255,6 +329,7 @@ static void add_statement(struct shard *s, uint32_t second, const struct ledger_
     usage_add(&st->usage, second, u);
     if (q->outcome != LEDGER_OK) return;
     st->class = q->cost->query_class;
+    st->rules |= q->rules;
     st->rows_read += q->cost->rows_read;
     st->rows_returned += q->cost->rows_returned;
 }

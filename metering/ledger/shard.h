@@ -70,6 +70,7 @@ struct ledger_request {
     int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
     struct ledger_connection *connection;
     uint64_t statement_id;       /* a hash; 0: there is none */
+    uint64_t rules;              /* that its charge names: struct charge */
     struct slice text;           /* of the statement */
 };
 
@@ -103,16 +104,62 @@ struct shard_table {
 
 enum { SHARD_BATCHES = 64, SHARD_SEGMENTS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
 
-/* The data of a partition that heavy.h keeps, since it was first kept. */
+/* Counts of a watched table by range of tokens, which wrap: range i has the tokens whose highest
+ * byte, with its first bit turned over, is i. The owner alone adds to them; any thread reads them
+ * without the lock. */
+enum { SHARD_RANGES = 256, SHARD_WATCHED = 16 };
+enum range_figure { RANGE_READ_HALVES, RANGE_WRITE_UNITS, RANGE_THROTTLES, RANGE_ENTITIES, RANGE_FIGURES };
+struct shard_ranges {
+    _Atomic uint32_t n[SHARD_RANGES][RANGE_FIGURES];
+};
+static inline uint32_t shard_range(int64_t token) { return (uint32_t)((uint64_t)token >> 56) ^ 0x80; }
+static inline void shard_range_add(struct shard_ranges *r, int64_t token, enum range_figure f, uint32_t n) {
+    _Atomic uint32_t *at = &r->n[shard_range(token)][f];
+    atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n, memory_order_relaxed);
+}
+/* Adds a successful read of one partition, whose entities are its rows (op_cost_count_rows). */
+static inline void shard_range_read(struct shard_ranges *r, const struct op_read *of) {
+    shard_range_add(r, of->token, RANGE_READ_HALVES, of->halves);
+    shard_range_add(r, of->token, RANGE_ENTITIES, (uint32_t)op_read_entities(of));
+}
+
+/* A request as its partitions note it: its statement, the role of its connection, and why it was
+ * throttled. */
+enum throttle_reason {
+    THROTTLE_PARTITION,
+    THROTTLE_CONNECTION,
+    THROTTLE_TABLE, /* or account */
+    THROTTLE_GUIDANCE,
+    THROTTLE_REASONS
+};
+struct shard_origin {
+    uint64_t statement_id; /* 0: none */
+    const char *role;      /* "": none */
+    uint32_t reasons;      /* bit set of enum throttle_reason */
+};
+enum { SHARD_ORIGIN_STATEMENTS = 3, SHARD_ORIGIN_ROLES = 2 };
+
+/* The data of a partition that heavy.h keeps, since it was first kept. The statements and roles that
+ * use it most are counted as heavy.h counts keys, in one set: a new one replaces the lightest and
+ * inherits its count. */
 struct shard_partition {
     uint32_t object, key_n;
     int64_t token;
     uint8_t key[SHARD_KEY]; /* its first bytes */
     struct usage usage;
+    uint64_t throttles[THROTTLE_REASONS];
+    struct {
+        uint64_t id, n;
+    } statements[SHARD_ORIGIN_STATEMENTS];
+    struct {
+        char name[64];
+        uint64_t n;
+    } roles[SHARD_ORIGIN_ROLES];
 };
 struct shard_statement {
     struct usage usage;
     uint64_t rows_read, rows_returned;
+    uint64_t rules; /* that its charges have named since the start, but those of queued reads */
     uint32_t object;
     enum query_class class;
     char *text;
@@ -130,6 +177,7 @@ struct shard_batch {
     /* n: the reads of the batch; the first n_timed of them have a duration */
     uint32_t n, n_timed, n_segments, n_keys;
     uint64_t bytes_read, took_us;
+    struct shard_ranges *ranges; /* NULL: the table is not watched */
     struct span latency; /* without their number */
 };
 /* The connection of a batch's reads from the from-th on, up to the next segment's first. */
@@ -154,6 +202,10 @@ struct shard {
     struct shard_table *last;      /* found last; NULL: none */
     struct shard_table *actives[64]; /* tables whose cells are not empty; if there are more, all tables are checked */
     uint32_t n_actives;
+    /* The watched tables; object 0: the place is free. Any thread sets an object, under the lock. A
+     * batch that is open meanwhile counts in the ranges of the table before. */
+    _Atomic uint32_t watched[SHARD_WATCHED];
+    struct shard_ranges *ranges; /* SHARD_WATCHED */
     struct heavy partitions, statements;
     struct shard_partition *partition_infos;
     struct shard_statement *statement_infos;
@@ -201,7 +253,11 @@ static inline void shard_reads_clear(struct shard *s) {
  * table and keyspace is NULL, or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
-                         const struct usage_window *u);
+                         const struct usage_window *u, const struct shard_origin *origin);
+/* Adds the counts of a partition in another shard: its statements, roles and throttles. */
+void shard_origins_add(struct shard_partition *to, const struct shard_partition *from);
+/* The ranges of a watched table; NULL: the table is not watched. Called by the owner. */
+struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object);
 /* Adds load to a statement that the shard keeps. */
 struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load);
 /* Adds units of TTL deletes, which belong to no request. */

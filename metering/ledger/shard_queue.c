@@ -16,6 +16,7 @@ static inline bool is_alike(const struct shard_batch *r, const struct op_cost *c
 }
 
 static inline bool count(struct shard_batch *r, const struct op_cost *cost) {
+    if (r->ranges && cost->reads->one_partition) shard_range_read(r->ranges, cost->reads);
     r->n++;
     r->bytes_read += cost->bytes_read;
     return true;
@@ -57,6 +58,7 @@ static bool open_batch(struct shard *s, uint64_t statement_id, const struct op_c
                                  .rows_returned = cost->rows_returned,
                                  .class = (uint8_t)cost->query_class,
                                  .one_partition = of->one_partition,
+                                 .ranges = shard_ranges_of(s, of->object),
                                  .latency.min = UINT64_MAX};
     return true;
 }
@@ -97,6 +99,16 @@ static struct usage_window used(const struct shard_batch *r, uint32_t n) {
             [USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->rows_read}};
 }
 
+/* The reads of a batch settle together. Their latencies are counted as the least, the greatest, and
+ * the mean of the others. */
+static void post_latencies(const struct shard_batch *r, struct latencies *l) {
+    uint64_t least = r->latency.min, most = r->latency.max;
+    if (!r->n) return;
+    l->n[latency_slot(most)]++;
+    if (r->n > 1) l->n[latency_slot(least)]++;
+    if (r->n > 2) l->n[latency_slot((r->took_us - least - most) / (r->n - 2))] += r->n - 2;
+}
+
 static void post_figures(const struct shard_batch *r, struct cell *c) {
     uint64_t *of = c->f.of[OPERATION_SELECT], n = r->n;
     c->f.n[FIGURE_READ_UNITS] += n * r->halves;
@@ -113,6 +125,7 @@ static void post_figures(const struct shard_batch *r, struct cell *c) {
                &(struct span){.min = r->rows_returned, .max = r->rows_returned, .n = n});
     span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT],
                &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
+    post_latencies(r, &c->latencies);
 }
 
 void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch *batch,
@@ -124,8 +137,11 @@ void shard_batch_post(struct shard *s, uint32_t second, const struct shard_batch
         const struct usage_window u = used(batch, to - segments[i].from);
         usage_add(&segments[i].connection->usage, second, &u);
     }
+    const struct shard_origin origin = {.statement_id = batch->statement_id,
+                                        .role = batch->n_segments ? segments->connection->role : ""};
     for (const struct shard_key *k = keys; k < keys + batch->n_keys; k++)
-        shard_partition_add(s, second, batch->object, k->token, slice_of(s->key_bytes + k->at, k->n), &one);
+        shard_partition_add(s, second, batch->object, k->token, slice_of(s->key_bytes + k->at, k->n), &one,
+                            &origin);
     if (batch->one_partition) heavy_passed(&s->partitions, (uint64_t)(batch->n - batch->n_keys) * batch->halves);
     struct shard_statement *st = shard_statement_add(s, batch->statement_id, (uint64_t)batch->n * batch->halves);
     usage_add(&st->usage, second, &all);
