@@ -38,11 +38,14 @@ struct http_listener {
     struct http_certificate *certificate; /* NULL: no TLS */
 };
 
-/* A request whose body is being read. */
-struct reading {
+/* A request, from its first byte until its answer is sent. */
+struct http_held {
+    struct MHD_Connection *connection;
     struct buf body;
     time_t began;
     bool too_large;
+    bool held, answered; /* by http_hold; by http_release */
+    struct http_answer answer;
 };
 
 const char *http_header(const struct http_request *q, const char *name) {
@@ -100,6 +103,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_a
     struct MHD_Response *r = MHD_create_response_from_buffer(text.n, (void *)text.p, MHD_RESPMEM_MUST_COPY);
     if (!r) return MHD_NO;
     MHD_add_response_header(r, "Content-Type", a->type);
+    if (*a->cookie) MHD_add_response_header(r, "Set-Cookie", a->cookie);
     for (uint32_t i = 0; i < a->n_headers; i++) MHD_add_response_header(r, a->headers[i].name, a->headers[i].value);
     enum MHD_Result rc = MHD_queue_response(c, failed ? MHD_HTTP_INTERNAL_SERVER_ERROR : a->status, r);
     MHD_destroy_response(r);
@@ -122,17 +126,35 @@ static bool refuse_foreign(const struct http_listener *l, const struct http_requ
 }
 
 static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path,
-                              const struct reading *r) {
-    const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c};
-    struct http_answer a = {.status = MHD_HTTP_CONTENT_TOO_LARGE, .type = "text/plain"};
-    buf_init(&a.body, ANSWER_MAX);
+                              struct http_held *r) {
+    const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c,
+                                   .state = r};
+    struct http_answer *a = &r->answer;
+    a->status = MHD_HTTP_CONTENT_TOO_LARGE;
+    a->type = "text/plain";
+    buf_init(&a->body, ANSWER_MAX);
     give_time(l, c, 0);
-    if (r->too_large) buf_printf(&a.body, "a request may have %zu bytes\n", l->o.body_max);
-    else if (!refuse_foreign(l, &q, &a)) l->o.handle(l->o.arg, &q, &a);
+    if (r->too_large) buf_printf(&a->body, "a request may have %zu bytes\n", l->o.body_max);
+    else if (!refuse_foreign(l, &q, a)) l->o.handle(l->o.arg, &q, a);
+    if (r->held) return MHD_YES;
     give_time(l, c, turn_s(l));
-    enum MHD_Result rc = send_answer(c, &a);
-    buf_fini(&a.body);
-    return rc;
+    return send_answer(c, a);
+}
+
+/* ---- held requests ---- */
+
+struct http_held *http_hold(const struct http_request *q) {
+    q->state->held = true;
+    MHD_suspend_connection(q->connection);
+    return q->state;
+}
+
+struct http_answer *http_held_answer(struct http_held *h) { return &h->answer; }
+
+/* The daemon's thread then calls on_request again, which sends the answer. */
+void http_release(struct http_held *h) {
+    h->answered = true;
+    MHD_resume_connection(h->connection);
 }
 
 /* ---- requests ---- */
@@ -140,14 +162,19 @@ static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c,
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *data, size_t *data_n, void **state) {
     struct http_listener *l = arg;
-    struct reading *r = *state;
+    struct http_held *r = *state;
     (void)version;
     if (!r) {
         *state = r = calloc(1, sizeof(*r));
         if (!r) return MHD_NO;
         buf_init(&r->body, 0);
+        r->connection = c;
         r->began = now_s();
         return MHD_YES;
+    }
+    if (r->answered) {
+        give_time(l, c, turn_s(l));
+        return send_answer(c, &r->answer);
     }
     if (now_s() - r->began > l->o.request_s) return MHD_NO;
     if (!*data_n) return answer(l, c, method, path, r);
@@ -160,11 +187,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
 static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
     struct http_listener *l = arg;
-    struct reading *r = *state;
+    struct http_held *r = *state;
     (void)why;
     give_time(l, c, turn_s(l));
     if (!r) return;
     buf_fini(&r->body);
+    buf_fini(&r->answer.body);
     free(r);
     *state = NULL;
 }
@@ -248,7 +276,8 @@ static struct MHD_Daemon *start(struct http_listener *l) {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons(l->o.port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (l->certificate ? MHD_USE_TLS : 0);
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                     (l->certificate ? MHD_USE_TLS : 0);
     enum MHD_OPTION more = l->certificate ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
     return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at,
                             MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,

@@ -22,6 +22,7 @@ struct http_request {
     const char *method, *path;
     struct slice body;
     void *connection; /* libmicrohttpd's */
+    struct http_held *state; /* the listener's */
 };
 /* The value of a header, or NULL. */
 const char *http_header(const struct http_request *q, const char *name);
@@ -30,16 +31,26 @@ const char *http_argument(const struct http_request *q, const char *name); /* of
 void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
                         void *arg);
 
-enum { HTTP_HEADERS = 4 };
+enum { HTTP_HEADERS = 8, HTTP_COOKIE = 160 };
 struct http_answer {
     unsigned status;
     const char *type; /* of the content; a literal */
     struct buf body;  /* empty at first; the listener frees it */
+    char cookie[HTTP_COOKIE]; /* the header Set-Cookie; "": none */
     uint32_t n_headers;
     struct {
         const char *name, *value; /* literals */
     } headers[HTTP_HEADERS];
 };
+
+/* A request whose answer comes later, so that the listener's thread is free meanwhile. The handler
+ * calls http_hold and returns; its answer is not sent. Another thread then fills http_held_answer
+ * and calls http_release, once, and http_stop must not begin before. The request's texts stay
+ * valid until http_release. */
+struct http_held;
+struct http_held *http_hold(const struct http_request *q);
+struct http_answer *http_held_answer(struct http_held *h);
+void http_release(struct http_held *h);
 
 /* Fills the answer: its status and, unless it is "text/plain", its type. Before the call the
  * body is empty and there are no headers. On the listener's thread. */
