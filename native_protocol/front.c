@@ -37,6 +37,11 @@ struct np_front {
     struct np_loop loops[];
 };
 
+int np_front_login(struct np_front *f, const uint8_t address[16], const char *name, const char *password,
+                   struct err *e) {
+    return np_logins_check(f->logins, address, name, password, e);
+}
+
 uint16_t np_front_port(const struct np_front *f) { return f->port; }
 uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
 

@@ -64,16 +64,50 @@ static struct allowance *allowance_of(struct np_logins *p, const uint8_t address
     return best;
 }
 
-/* Takes n slow checks from the allowance of the connection's address; false: fewer are left. */
-static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
-    uint8_t address[16] = {0};
-    memcpy(address, c->peer.bytes, c->peer.n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
+/* Takes n slow checks from the allowance of the address; false: fewer are left. */
+static bool allow_address(struct np_logins *p, const uint8_t address[16], int n) {
     pthread_mutex_lock(&p->lock);
     struct allowance *a = allowance_of(p, address, clock_machine_us(p->o.clock));
     bool may = a->left >= n;
     if (may) a->left -= n;
     pthread_mutex_unlock(&p->lock);
     return may;
+}
+
+static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
+    uint8_t address[16] = {0};
+    memcpy(address, c->peer.bytes, c->peer.n == 16 ? 8 : 4); /* IPv6: the /64 prefix, because one host owns all of it */
+    return allow_address(p, address, n);
+}
+
+/* A role that may not log in gets no hash, like a role that does not exist: both are checked as
+ * slowly and get the same answer. */
+static bool hash_of(struct np_logins *p, const char *name, char hash[PASSWORD_HASH_MAX]) {
+    const struct role_set *roles = access_roles(p->o.access);
+    const struct role *r = role_find(roles, name);
+    bool may = r && r->login;
+    *hash = 0;
+    if (may) strncat(hash, r->hash, PASSWORD_HASH_MAX - 1);
+    role_set_unref(roles);
+    return may;
+}
+
+static int err_too_many(struct err *e) {
+    return err_set(e, ERR_BAD_CREDENTIALS,
+                   "Too many failed logins from this address: it may try again in a second, %d times a second",
+                   NP_LOGIN_PER_SECOND);
+}
+
+int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
+                    struct err *e) {
+    char hash[PASSWORD_HASH_MAX];
+    bool may = hash_of(p, name, hash);
+    if (may && password_is_remembered(hash, password)) return 0;
+    if (!allow_address(p, address, 1)) return err_too_many(e);
+    if (!password_verify(hash, password))
+        return err_set(e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
+    allow_address(p, address, -1);
+    return 0;
 }
 
 /* ---- answers ---- */
@@ -176,13 +210,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     l->errand.done = login_done;
     l->conn = c, l->loop = c->loop;
     l->stream = env->stream, l->version = env->version;
-    /* A role that may not log in gets no hash, like a role that does not exist: both are checked as
-     * slowly and get the same answer. */
-    const struct role_set *roles = access_roles(p->o.access);
-    const struct role *r = role_find(roles, l->name);
-    bool may = r && r->login;
-    if (may) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
-    role_set_unref(roles);
+    bool may = hash_of(p, l->name, l->hash);
     if (may && password_is_remembered(l->hash, l->password)) {
         enter(c, env->version, env->stream, l->name);
     } else if (allow(p, c, 1)) {
@@ -196,9 +224,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
         pthread_mutex_unlock(&p->lock);
         return;
     } else {
-        err_set(&e, ERR_BAD_CREDENTIALS,
-                "Too many failed logins from this address: it may try again in a second, %d times a second",
-                NP_LOGIN_PER_SECOND);
+        err_too_many(&e);
         fail(c, env->version, env->stream, l->name, &e);
     }
     login_free(l);

@@ -30,5 +30,11 @@ struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e
 void np_logins_stop(struct np_logins *p);
 void np_logins_free(struct np_logins *p);
 
+/* Checks a name and a password that came by another port, under the same limit of guesses; address:
+ * that of the client. Takes as long as a password's hash: on a thread that may block. -1: err says
+ * that they are wrong, or that there were too many. */
+int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
+                    struct err *e) MUST_CHECK;
+
 /* Handles a token of the connection, which is answered now or later. The loop's thread. */
 void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token);
