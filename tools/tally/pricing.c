@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "metering/explanation.h"
+
 static const char *or_else(const char *text, const char *otherwise) { return text ? text : otherwise; }
 
 /* 0: value is first; 1: second; -1: neither. */
@@ -41,53 +43,24 @@ int pricing_run(struct world *w, const struct pricing *p, struct slice text, str
 
 /* ---- the answer ---- */
 
-static void put_number(struct buf *out, const char *key, double units) {
-    buf_printf(out, "\"%s\":", key);
-    charge_put_units(out, units);
-    buf_put_str(out, ",");
+static struct explanation explanation_of(const struct world_answer *a) {
+    return (struct explanation){.is_read = a->kind == STMT_SELECT,
+                                .cost = a->cost,
+                                .charge = a->charge,
+                                .pages = a->pages,
+                                .rows_read = a->rows_read,
+                                .rows_returned = a->rows_returned,
+                                .bytes_read = a->bytes_read,
+                                .partitions = a->partitions,
+                                .filtered = a->filtered};
 }
 
 void pricing_json(const struct world_answer *a, struct buf *out) {
-    put_number(out, "units", a->charge.total);
-    put_number(out, "read_units", a->charge.read_units);
-    put_number(out, "write_units", a->charge.write_units);
-    put_number(out, "static_write_units", a->charge.static_write_units);
-    buf_printf(out,
-               "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
-               "\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
-               (unsigned long long)a->charge.row_bytes, (unsigned long long)a->charge.static_bytes,
-               query_class_name(a->cost->query_class), (unsigned long long)a->pages, (unsigned long long)a->partitions,
-               (unsigned long long)a->rows_read, (unsigned long long)a->rows_returned);
-    bool first = true;
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(a->charge.rules >> id & 1)) continue;
-        buf_printf(out, "%s\"%s\"", first ? "" : ",", rule_of(id)->name);
-        first = false;
-    }
-    buf_put_str(out, "]");
+    const struct explanation x = explanation_of(a);
+    explanation_json(&x, out);
 }
 
 void pricing_advice(const struct world_answer *a, struct buf *out) {
-    const char *table = a->cost->table ? a->cost->table : "the table";
-    if (a->kind == STMT_SELECT && a->cost->query_class == QUERY_TABLE_SCAN)
-        buf_printf(out,
-                   "Every partition of %s is read, and paid for: give the whole partition key with = or IN, or keep a "
-                   "table whose partition key is what you ask by.\n",
-                   table);
-    if (a->kind == STMT_SELECT && a->cost->query_class == QUERY_PARTITION_RANGE)
-        buf_printf(out,
-                   "A whole partition of %s is read: clustering columns with =, < or > narrow it to the rows that are "
-                   "wanted.\n",
-                   table);
-    if (a->filtered)
-        buf_printf(out,
-                   "%llu rows are read and paid for that the conditions then leave out: a condition on clustering "
-                   "columns reads only what it returns.\n",
-                   (unsigned long long)a->filtered);
-    if (a->charge.static_write_units > 0 && a->charge.write_units > 0)
-        buf_printf(out, "Static and non-static columns in one statement cost twice the units of each: written apart "
-                        "they cost each once.\n");
-    if (a->cost->is_logged_batch)
-        buf_printf(
-            out, "A logged batch costs each row twice: UNLOGGED costs it once, where all-or-nothing is not needed.\n");
+    const struct explanation x = explanation_of(a);
+    explanation_advice(&x, out);
 }

@@ -1,0 +1,70 @@
+#include "metering/explanation.h"
+
+void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge) {
+    struct charge *all = &x->charge;
+    x->cost = cost;
+    x->pages++;
+    x->rows_read += cost->rows_read;
+    x->rows_returned += cost->rows_returned;
+    x->bytes_read += cost->bytes_read;
+    x->partitions += cost->partitions;
+    for (const struct op_read *r = cost->reads; r; r = r->next) x->filtered += r->filtered;
+    all->read_units += charge->read_units;
+    all->write_units += charge->write_units;
+    all->static_write_units += charge->static_write_units;
+    all->total += charge->total;
+    all->row_bytes += charge->row_bytes;
+    all->static_bytes += charge->static_bytes;
+    all->rules |= charge->rules;
+}
+
+static void put_number(struct buf *out, const char *key, double units) {
+    buf_printf(out, "\"%s\":", key);
+    charge_put_units(out, units);
+    buf_put_str(out, ",");
+}
+
+void explanation_json(const struct explanation *x, struct buf *out) {
+    put_number(out, "units", x->charge.total);
+    put_number(out, "read_units", x->charge.read_units);
+    put_number(out, "write_units", x->charge.write_units);
+    put_number(out, "static_write_units", x->charge.static_write_units);
+    buf_printf(out,
+               "\"row_bytes\":%llu,\"static_bytes\":%llu,\"query_class\":\"%s\",\"pages\":%llu,\"partitions\":%llu,"
+               "\"rows_read\":%llu,\"rows_returned\":%llu,\"rules\":[",
+               (unsigned long long)x->charge.row_bytes, (unsigned long long)x->charge.static_bytes,
+               query_class_name(x->cost->query_class), (unsigned long long)x->pages, (unsigned long long)x->partitions,
+               (unsigned long long)x->rows_read, (unsigned long long)x->rows_returned);
+    bool first = true;
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(x->charge.rules >> id & 1)) continue;
+        buf_printf(out, "%s\"%s\"", first ? "" : ",", rule_of(id)->name);
+        first = false;
+    }
+    buf_put_str(out, "]");
+}
+
+void explanation_advice(const struct explanation *x, struct buf *out) {
+    const char *table = x->cost->table ? x->cost->table : "the table";
+    if (x->is_read && x->cost->query_class == QUERY_TABLE_SCAN)
+        buf_printf(out,
+                   "Every partition of %s is read, and paid for: give the whole partition key with = or IN, or keep a "
+                   "table whose partition key is what you ask by.\n",
+                   table);
+    if (x->is_read && x->cost->query_class == QUERY_PARTITION_RANGE)
+        buf_printf(out,
+                   "A whole partition of %s is read: clustering columns with =, < or > narrow it to the rows that are "
+                   "wanted.\n",
+                   table);
+    if (x->filtered)
+        buf_printf(out,
+                   "%llu rows are read and paid for that the conditions then leave out: a condition on clustering "
+                   "columns reads only what it returns.\n",
+                   (unsigned long long)x->filtered);
+    if (x->charge.static_write_units > 0 && x->charge.write_units > 0)
+        buf_printf(out, "Static and non-static columns in one statement cost twice the units of each: written apart "
+                        "they cost each once.\n");
+    if (x->cost->is_logged_batch)
+        buf_printf(
+            out, "A logged batch costs each row twice: UNLOGGED costs it once, where all-or-nothing is not needed.\n");
+}

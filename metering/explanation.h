@@ -1,0 +1,20 @@
+/* What a statement reads or writes, its charge summed over its pages, and how to reduce it: shared
+ * by `tally explain` and the statement box of the live page. */
+#pragma once
+
+#include "metering/charge.h"
+
+struct explanation {
+    bool is_read;
+    const struct op_cost *cost; /* of the last page: names and class */
+    struct charge charge;
+    uint64_t pages, rows_read, rows_returned, bytes_read, partitions, filtered;
+};
+
+/* Adds a page, with the charge that charge_compute has made of its cost. */
+void explanation_add(struct explanation *x, const struct op_cost *cost, const struct charge *charge);
+/* The fields of a JSON object, without braces: units, read_units, write_units, static_write_units,
+ * row_bytes, static_bytes, query_class, pages, partitions, rows_read, rows_returned, rules. */
+void explanation_json(const struct explanation *x, struct buf *out);
+/* Advice for a lower charge, one line each; empty when there is none. */
+void explanation_advice(const struct explanation *x, struct buf *out);
