@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/bench/ceiling.h"
@@ -13,8 +14,9 @@
 #include "tests/bench/proc.h"
 
 enum {
-    SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED,
-    TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS,
+    SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED | BESIDE_PAGE,
+    TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS |
+                 BESIDE_PAGE,
     FEW_CONNECTIONS = 8,
     SCANNERS = 50
 };
@@ -121,9 +123,27 @@ static void scan(const struct proc *p, int ready_fd) {
     if (l && write(ready_fd, "", 1) == 1) drive_run(l, LOAD_SCAN, 0, 3600, r);
 }
 
+/* Asks for what the live page of a table asks for, once a second: what is newer than it has. */
+static void show(const struct proc *p, int ready_fd) {
+    static const char *const paths[] = {"/api/history?keyspace=bench&table=rows&since=%u",
+                                        "/api/map?keyspace=bench&table=rows&by=range&since=%u",
+                                        "/api/map?keyspace=bench&table=rows&by=partition&since=%u",
+                                        "/api/statements?keyspace=bench&table=rows", "/api/tables"};
+    static char text[16 << 20];
+    for (bool begun = false;; sleep(1)) {
+        for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+            char path[128];
+            snprintf(path, sizeof(path), paths[i], (unsigned)time(NULL) - 3);
+            if (!proc_get(p->admin_port, path, text, sizeof(text))) return;
+        }
+        if (!begun && write(ready_fd, "", 1) != 1) return;
+        begun = true;
+    }
+}
+
 /* A process of its own, whose parsing of answers takes nothing from the load's. Returns when its
  * clients begin; -1: they do not. */
-static pid_t start_scanners(const struct proc *p) {
+static pid_t start_beside(const struct proc *p, void (*run)(const struct proc *p, int ready_fd)) {
     int fds[2];
     char byte;
     if (pipe(fds)) return -1;
@@ -131,7 +151,7 @@ static pid_t start_scanners(const struct proc *p) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        scan(p, fds[1]);
+        run(p, fds[1]);
         _exit(1);
     }
     close(fds[1]);
@@ -140,7 +160,7 @@ static pid_t start_scanners(const struct proc *p) {
     return begun ? pid : -1;
 }
 
-static void stop_scanners(pid_t pid) {
+static void stop_beside(pid_t pid) {
     if (pid <= 0) return;
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -199,7 +219,7 @@ static int open_lane(const struct bench_options *o, struct lane *l, double warm_
 /* Scanners scan for a while before a turn begins. */
 static pid_t scan_beside(const struct lane *l, double seconds) {
     struct drive_result *ignored = calloc(1, sizeof(*ignored));
-    pid_t scanners = ignored ? start_scanners(l->p) : -1;
+    pid_t scanners = ignored ? start_beside(l->p, scan) : -1;
     if (scanners < 0) exit(1);
     drive_run(l->drive, l->w, l->large, seconds, ignored);
     free(ignored);
@@ -213,8 +233,10 @@ static void close_lane(const struct lane *l) {
 
 static int take_turn(const struct lane *l, double seconds, struct measure *m) {
     if (l->disk) return disk_run(l->disk, seconds, &m->r);
-    bool beside = workload_rows[l->w].config & BESIDE_SCANS;
-    pid_t pid = l->p->pid, scanners = beside ? scan_beside(l, seconds / 5) : 0;
+    unsigned config = workload_rows[l->w].config;
+    bool beside = config & BESIDE_SCANS;
+    pid_t pid = l->p->pid, other = beside ? scan_beside(l, seconds / 5) : 0;
+    if (config & BESIDE_PAGE && (other = start_beside(l->p, show)) < 0) exit(1);
     double waited_before = waited(l->p);
     struct measure before = {.cpu_ns = pid ? proc_cpu_ns(pid) : 0,
                              .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
@@ -222,7 +244,7 @@ static int take_turn(const struct lane *l, double seconds, struct measure *m) {
     uint64_t cpu_ns = pid && !beside ? proc_cpu_ns(pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
     end_turn(m, &before, cpu_ns);
     m->waited += waited(l->p) - waited_before;
-    stop_scanners(scanners);
+    stop_beside(other);
     if (!m->r.failed) return 0;
     fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[l->w].name, m->r.failed,
             m->r.requests, m->r.first_error);

@@ -266,13 +266,14 @@ pid_t proc_of_port(uint16_t port) {
 
 /* ---- metrics ---- */
 
-static size_t get_metrics(uint16_t port, char *text, size_t cap) {
-    static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+size_t proc_get(uint16_t port, const char *path, char *text, size_t cap) {
+    char request[256];
+    int n_request = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", path);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     size_t n = 0;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool asked = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)) &&
-                 write(fd, request, sizeof(request) - 1) == sizeof(request) - 1;
+                 write(fd, request, (size_t)n_request) == n_request;
     for (ssize_t got = 1; asked && got > 0 && n < cap - 1; n += got > 0 ? (size_t)got : 0)
         got = read(fd, text + n, cap - 1 - n);
     text[n] = 0;
@@ -283,7 +284,7 @@ static size_t get_metrics(uint16_t port, char *text, size_t cap) {
 double proc_metric(const struct proc *p, const char *name) {
     static char text[256 << 10];
     size_t n_name = strlen(name);
-    if (!p->admin_port || !get_metrics(p->admin_port, text, sizeof(text))) return 0;
+    if (!p->admin_port || !proc_get(p->admin_port, "/metrics", text, sizeof(text))) return 0;
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (!strncmp(line, name, n_name) && line[n_name] == ' ') return atof(line + n_name);

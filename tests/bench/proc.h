@@ -36,6 +36,8 @@ void proc_stop(struct proc *p);
 
 /* CPU nanoseconds used by all threads of the process so far; 0 when it cannot be read. */
 uint64_t proc_cpu_ns(pid_t pid);
+/* Asks an admin port for a path; returns the bytes of the answer that fit into text, which ends with a 0. */
+size_t proc_get(uint16_t port, const char *path, char *text, size_t cap);
 /* Waits until it does next to nothing (compactions after a load), at most a minute. */
 void proc_await_quiet(pid_t pid);
 /* Who listens on a port of this machine; 0: not found, or not ours to see. */

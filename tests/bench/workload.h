@@ -32,7 +32,8 @@ enum {
     TLS = 1024,
     EIGHT = 2048,
     UNCACHED = 4096,
-    HOT = 8192
+    HOT = 8192,
+    BESIDE_PAGE = 16384
 };
 
 enum workload {
