@@ -11,6 +11,7 @@ struct admin {
     struct np_front *front;
     struct eng *eng;
     struct system_metering *metering;
+    struct page *page;
 };
 
 static void put_header(struct buf *out, const char *name, const char *type, const char *help) {
@@ -111,6 +112,8 @@ static const struct {
              {"/version", answer_version}};
 
 static void handle(void *arg, const struct http_request *q, struct http_answer *out) {
+    struct admin *a = arg;
+    if (page_answer(a->page, q, out)) return;
     if (strcmp(q->method, "GET") && strcmp(q->method, "HEAD")) {
         answer(out, 405, "only GET\n");
         return;
@@ -126,13 +129,14 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
 }
 
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
-                struct eng *eng, struct system_metering *metering, struct err *e) {
+                struct eng *eng, struct system_metering *metering, struct page *page, struct err *e) {
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));
     if (!a) return err_nomem(e);
-    *a = (struct admin){.front = front, .eng = eng, .metering = metering};
-    const struct http_options o = {.port = port, .what = "the admin port", .hosts = *hosts, .handle = handle, .arg = a};
+    *a = (struct admin){.front = front, .eng = eng, .metering = metering, .page = page};
+    const struct http_options o = {.port = port, .what = "the admin port", .body_max = PAGE_BODY, .hosts = *hosts,
+                                   .handle = handle, .arg = a};
     if (http_start(&a->listener, &o, e) == 0) {
         *out = a;
         return 0;
@@ -141,7 +145,10 @@ int admin_start(struct admin **out, uint16_t port, const struct http_hosts *host
     return -1;
 }
 
+uint16_t admin_port(const struct admin *a) { return http_port(a->listener); }
+
 void admin_stop(struct admin *a) {
+    page_stop(a->page);
     http_stop(a->listener);
     free(a);
 }

@@ -1,17 +1,20 @@
 /* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /live (no event loop
  * hangs), /ready (the storage engine accepts requests), /version, and /metrics (Prometheus text;
- * /metrics?per=table has the ledger's figures by table). */
+ * /metrics?per=table has the ledger's figures by table). At / is the live page (server/page). */
 #pragma once
 
 #include "server/http/origin.h"
 #include "native_protocol/front.h"
+#include "server/page/page.h"
 #include "server/system_metering.h"
 
 struct admin;
 
-/* port 0: the port is off, and *out is NULL. hosts: as in http_options. */
+/* port 0: the port is off, and *out is NULL. hosts: as in http_options. page: is stopped, and not
+ * freed, by admin_stop. */
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
-                struct eng *eng, struct system_metering *metering, struct err *e) MUST_CHECK;
+                struct eng *eng, struct system_metering *metering, struct page *page, struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
+uint16_t admin_port(const struct admin *a);
 /* The part of /metrics that is not the ledger's. */
 void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out);

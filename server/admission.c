@@ -366,6 +366,15 @@ struct cql_admission admission_of(struct admission *a) {
     return (struct cql_admission){.admit = admit, .begin = limits ? begin : NULL, .arg = a};
 }
 
+bool admission_table(struct admission *a, uint32_t object, struct limit_table *out) {
+    pthread_mutex_lock(&a->lock);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    const struct limit_table *t = limiter_table_of(a->limiter, object);
+    if (t) *out = *t;
+    pthread_mutex_unlock(&a->lock);
+    return t != NULL;
+}
+
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg) {
     const struct limit_table *t;
     int rc = 0;

@@ -35,4 +35,6 @@ void admission_give_back(void *arg, const struct ledger_claim *claim, struct lim
  * thread. */
 typedef int (*admission_table_fn)(void *arg, const struct limit_table *t);
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg);
+/* Copies the state of one table. false: it is not defined. Any thread. */
+bool admission_table(struct admission *a, uint32_t object, struct limit_table *out);
 const struct limiter_options *admission_options(const struct admission *a);

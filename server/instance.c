@@ -176,6 +176,64 @@ static int open_front(struct instance *in, struct err *e) {
     return np_front_start(&in->options, &in->front, e);
 }
 
+/* ---- the admin port and its page ---- */
+
+static bool capacity_of(void *arg, uint32_t object, double *read, double *write) {
+    struct instance *in = arg;
+    struct limit_table t;
+    const int64_t *values = in->settings.limits.values.of;
+    if (!admission_table(in->admission, object, &t)) return false;
+    *read = (double)capacity_rate(&t.read, values[LIMIT_TABLE_READ]);
+    *write = (double)capacity_rate(&t.write, values[LIMIT_TABLE_WRITE]);
+    return true;
+}
+
+static bool table_exists(void *arg, uint32_t object) {
+    return catalog_has_object(((struct instance *)arg)->catalog, object);
+}
+
+static bool limits_of(void *arg, uint32_t object, struct limit_table *out) {
+    return admission_table(((struct instance *)arg)->admission, object, out);
+}
+
+static int page_login(void *arg, const char *role, const char *password, struct err *e) {
+    const uint8_t loopback[16] = {127, 0, 0, 1};
+    return np_front_login(((struct instance *)arg)->front, loopback, role, password, e);
+}
+
+static int open_page(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    char path[4096];
+    snprintf(path, sizeof(path), "%s/history.tally", s->data_dir ? s->data_dir : "");
+    const struct history_options ho = {.ledger = in->ledger, .clock = &in->clock.clock,
+                                       .path = s->data_dir ? path : NULL, .capacity = capacity_of,
+                                       .exists = table_exists, .arg = in};
+    in->history = history_open(&ho, e);
+    if (!in->history) return -1;
+    const struct page_options po = {
+        .view = {.history = in->history, .ledger = in->ledger, .catalog = in->catalog, .db = in->db,
+                 .clock = &in->clock.clock, .limits = &s->limits, .limit_table = limits_of, .arg = in},
+        .statement = {.db = in->db, .eng = in->eng, .clock = &in->clock.clock, .size_model = s->size_model,
+                      .write_size = s->write_size, .timestamp_size = s->timestamp_size},
+        .access = in->access,
+        .login = page_login,
+        .login_arg = in,
+        .report = in->report,
+        .cassandra = s->mode == MODE_CASSANDRA};
+    in->page = page_new(&po, e);
+    return in->page ? 0 : -1;
+}
+
+static int open_admin(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    if (!s->admin_port) return 0;
+    if (open_page(in, e) ||
+        admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering, in->page, e))
+        return -1;
+    states_set_page(&in->states, in->page);
+    return 0;
+}
+
 /* The API is that of Amazon Keyspaces, so cassandra mode has none. */
 static int open_control_plane(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
@@ -209,8 +267,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     in->settings.node.port = *port;
     if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) &&
         !open_front(in, e) &&
-        !admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering, e) &&
-        !open_control_plane(in, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
+        !open_admin(in, e) && !open_control_plane(in, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
     return -1;
@@ -222,7 +279,11 @@ void instance_close(struct instance *in) {
         states_set_control_plane(&in->states, NULL);
         control_plane_stop(in->control_plane);
     }
+    if (in->page) states_set_page(&in->states, NULL);
     if (in->admin) admin_stop(in->admin);
+    else if (in->page) page_stop(in->page);
+    if (in->page) page_free(in->page);
+    if (in->history) history_close(in->history);
     if (in->front) np_front_stop(in->front);
     if (in->capture) capture_recorder_free(in->capture);
     if (in->db) cql_db_free(in->db);

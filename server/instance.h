@@ -45,6 +45,8 @@ struct instance {
     struct np_audit *audit; /* NULL: none */
     _Atomic int64_t slow_us; /* np_options points to it */
     struct np_front *front;
+    struct history *history; /* of the live page; NULL: the admin port is off */
+    struct page *page;
     struct admin *admin;
     struct control_plane *control_plane; /* AWS's API; NULL: off */
     struct local_socket *local;

@@ -4,17 +4,20 @@
 
 #include "base/log.h"
 
-/* Pauses the API first. Its operations end on their own, because none of them waits for the
+/* Pauses the API and the page first. Their operations end on their own, because none of them waits for the
  * front. */
 static int pause_all(struct states *s, struct err *e) {
     control_plane_pause(s->control_plane);
+    page_pause(s->page);
     if (np_front_pause(*s->front, e) == 0) return 0;
+    page_go_on(s->page);
     control_plane_go_on(s->control_plane);
     return -1;
 }
 
 static void go_on(struct states *s) {
     np_front_go_on(*s->front);
+    page_go_on(s->page);
     control_plane_go_on(s->control_plane);
 }
 
@@ -103,5 +106,11 @@ void states_init(struct states *s, struct eng *eng, struct catalog *c, struct ac
 void states_set_control_plane(struct states *s, struct control_plane *cp) {
     pthread_mutex_lock(&s->turn);
     s->control_plane = cp;
+    pthread_mutex_unlock(&s->turn);
+}
+
+void states_set_page(struct states *s, struct page *page) {
+    pthread_mutex_lock(&s->turn);
+    s->page = page;
     pthread_mutex_unlock(&s->turn);
 }

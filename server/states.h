@@ -8,6 +8,7 @@
 
 #include "access/access.h"
 #include "control_plane/control_plane.h"
+#include "server/page/page.h"
 #include "native_protocol/front.h"
 
 struct states {
@@ -19,6 +20,7 @@ struct states {
     struct np_front *const *front;
     pthread_mutex_t turn;                /* one state at a time is saved, put back or removed */
     struct control_plane *control_plane; /* read with the turn held; NULL: none, or not yet */
+    struct page *page;                   /* likewise, the live page */
     struct catalog_states ops;
 };
 
@@ -28,3 +30,5 @@ void states_init(struct states *s, struct eng *eng, struct catalog *c, struct ac
 /* From now on the control plane is paused, too. NULL: it is about to stop, and is not paused
  * again. */
 void states_set_control_plane(struct states *s, struct control_plane *cp);
+/* The same for the live page. */
+void states_set_page(struct states *s, struct page *page);

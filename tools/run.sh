@@ -26,6 +26,7 @@ for arg in "$@"; do case $arg in --data-dir*) has_data_dir=1 ;; esac; done
 cat <<'TXT'
 
 Connect, when the line "tallyd ready" has appeared:
+  a browser: http://127.0.0.1:9180/ shows tables, throttles and hot partitions (docs/page.md)
   pip install cqlsh-expansion && cqlsh-expansion 127.0.0.1 9042          (keyspaces mode, the default)
   pip install cqlsh && cqlsh 127.0.0.1 9042                              (with --mode cassandra)
   python: Cluster(["127.0.0.1"], port=9042).connect()

@@ -117,6 +117,7 @@ def java_driver(group, version):
 # name: (folder here, how it is made)
 PROGRAMS = {
     "node": ("node", Npm("driver_test.js")),
+    "page": ("page", Npm("node_modules/axe-core/axe.min.js")),
     "go": ("go", Go()),
     "rust": ("rust", Cargo("rust-driver-test")),
     "cpp": ("cpp", Python("cpp", "driver.py")),
@@ -194,6 +195,20 @@ def venv_program(name, program_name):
     return venv / "bin" / program_name
 
 
+def chromium():
+    """The path of a browser; Debian's is installed when there is none."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found:
+        return found
+    with made_once(BUILD / "chromium", "Debian's"):
+        if not shutil.which("chromium"):
+            as_root = [] if os.geteuid() == 0 else ["sudo"]
+            run(*as_root, "apt-get", "update", "-qq")
+            run(*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core")
+        (BUILD / "chromium").mkdir(exist_ok=True)
+    return shutil.which("chromium")
+
+
 class Conversation:
     """A program that is running: it answers in JSON, a line at a time. Without an answer for two minutes it is killed."""
 
@@ -228,7 +243,7 @@ class Conversation:
 
 def main():
     os.nice(10)
-    for name, make in [*((name, lambda name: venv_program(name, "python")) for name in VENVS), *((name, program) for name in PROGRAMS)]:
+    for name, make in [("chromium", lambda name: chromium()), *((name, lambda name: venv_program(name, "python")) for name in VENVS), *((name, program) for name in PROGRAMS)]:
         try:
             make(name)
             print("made", name, flush=True)

@@ -75,7 +75,7 @@ def test_links_lead_to_files_and_headings():
                 continue
             name, _, heading = target.partition("#")
             file = (ROOT / page).parent / name if name else ROOT / page
-            anchors = [re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ (.*)", file.read_text(), re.M)] if file.is_file() else []
+            anchors = [re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ (.*)", file.read_text(), re.M)] if heading and file.is_file() else []
             if not file.exists() or (heading and heading not in anchors):
                 wrong.append((page, target))
     assert not wrong

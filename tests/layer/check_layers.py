@@ -63,7 +63,8 @@ room("native_protocol/faults", "+cql/request", "cql")
 # cql/syntax: the rows of stmt.def say how the audit log and the ledger class a statement.
 room("native_protocol", "metering/capture", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "native_protocol/faults", "metering/ledger", "metering/limits", "metering")
 room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "server/http")
-room("server", "+native_protocol", "keyspaces", "metering/capture", "server/http", "control_plane")
+room("server/page", "+native_protocol", "server/http")
+room("server", "+native_protocol", "keyspaces", "metering/capture", "server/http", "server/page", "control_plane")
 room("tools/page", "base")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.

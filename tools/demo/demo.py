@@ -5,6 +5,7 @@ usage: demo.py PATH_OF_TALLYD [tallyd options]
 """
 import json
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -50,13 +51,20 @@ REFUSED = [
 ]
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
 def start(tallyd, folder, options):
-    command = [tallyd, "--data-dir", folder, "--port", "0", "--admin-port", "0", "--api-port", "0", *options]
+    command = [tallyd, "--data-dir", folder, "--port", "0", "--admin-port", free_port(), "--api-port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
         if line.startswith("tallyd ready: "):
             fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())
             host, port = fields["cql"].rsplit(":", 1)
+            print(f"the live page, while this runs: http://{fields['admin']}/\n", file=sys.stderr, flush=True)
             return process, host, int(port)
     sys.exit("tallyd did not become ready")
 

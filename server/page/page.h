@@ -1,0 +1,42 @@
+/* The live page of the admin port: its files, which are compiled in (assets/), the JSON behind its
+ * pictures (view.h), its login (session.h) and its statements (statement.h).
+ *
+ * Life of a request: page_answer finds its row in the table of addresses. What is quick is answered
+ * on the port's thread. Statements, reads of system tables and logins go to one of two threads, so
+ * that /health and /ready are answered beside a slow SELECT; each thread has a queue of PAGE_QUEUE
+ * requests, and a further request is answered 503.
+ *
+ * Security: the listener has refused requests of foreign web pages (server/http/origin.h). A POST
+ * also needs the header X-Tally, which a foreign page cannot send without asking. Each answer
+ * carries a Content-Security-Policy that allows files of this server alone. With roles, everything
+ * but the files and the login needs a session, and pictures need SELECT on system_metering. */
+#pragma once
+
+#include "server/http/listener.h"
+#include "server/page/session.h"
+#include "server/page/statement.h"
+#include "server/page/view.h"
+
+enum { PAGE_QUEUE = 8, PAGE_BODY = STATEMENT_TEXT };
+
+struct page_options {
+    struct view_options view; /* history is the page's */
+    struct statement_options statement;
+    struct access_control *access; /* NULL: no roles */
+    /* Checks a login of a client on this machine; on a thread that may block. */
+    int (*login)(void *arg, const char *role, const char *password, struct err *e);
+    void *login_arg;
+    struct compat_report *report; /* NULL: there is no migration report */
+    bool cassandra;
+};
+
+struct page;
+struct page *page_new(const struct page_options *o, struct err *e) MUST_CHECK;
+/* Answers all requests that wait. Call it before http_stop. No request may begin afterwards. */
+void page_stop(struct page *p);
+void page_free(struct page *p);
+/* false: the address is none of the page's. On the listener's thread. */
+bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out);
+/* Waits for the running statements. Later ones wait until page_go_on. p may be NULL. */
+void page_pause(struct page *p);
+void page_go_on(struct page *p);

@@ -1,0 +1,203 @@
+#include "server/page/statement.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { STATE_MAX = 16 << 10, WORK_BYTES = 64 << 20 };
+
+/* ---- rows as JSON ---- */
+
+struct json_rows {
+    struct row_sink sink; /* first */
+    struct err *err;
+    const struct result_meta *meta;
+    struct buf *columns, *rows;
+};
+
+static int begin_rows(struct row_sink *s, const struct result_meta *meta) {
+    struct json_rows *r = (struct json_rows *)s;
+    r->meta = meta;
+    for (uint32_t i = 0; i < meta->n; i++) {
+        struct buf type;
+        buf_init(&type, 0);
+        cql_type_print(meta->columns[i].type, &type);
+        buf_put_str(r->columns, i ? ",{\"name\":" : "{\"name\":");
+        buf_json_str(r->columns, slice_str(meta->columns[i].name));
+        buf_put_str(r->columns, ",\"type\":");
+        buf_json_str(r->columns, buf_slice(&type));
+        buf_put_str(r->columns, "}");
+        buf_fini(&type);
+    }
+    return buf_failed(r->columns) ? err_nomem(r->err) : 0;
+}
+
+static int take_row(struct json_rows *r, const struct value *values) {
+    buf_put_str(r->rows, r->rows->n ? ",[" : "[");
+    for (uint32_t i = 0; i < r->meta->n; i++) {
+        struct buf text;
+        buf_init(&text, 0);
+        if (i) buf_put_str(r->rows, ",");
+        if (!value_is_null(values[i])) cql_value_text(r->meta->columns[i].type, value_slice(values[i]), &text);
+        if (value_is_null(values[i])) buf_put_str(r->rows, "null");
+        else buf_json_str(r->rows, buf_slice(&text));
+        buf_fini(&text);
+    }
+    buf_put_str(r->rows, "]");
+    if (r->rows->n > STATEMENT_ANSWER)
+        return err_set(r->err, ERR_INVALID, "A page of these rows is larger than %u MiB: ask for fewer rows at once",
+                       STATEMENT_ANSWER >> 20);
+    return buf_failed(r->rows) ? err_nomem(r->err) : 0;
+}
+
+static int take_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (take_row((struct json_rows *)s, rows[i])) return -1;
+    return 0;
+}
+
+static void restart_rows(struct row_sink *s) {
+    struct json_rows *r = (struct json_rows *)s;
+    buf_clear(r->columns, SIZE_MAX);
+    buf_clear(r->rows, SIZE_MAX);
+}
+
+static size_t bytes_of_rows(const struct row_sink *s) { return ((const struct json_rows *)s)->rows->n; }
+
+/* ---- one statement ---- */
+
+/* The first word decides what is allowed, before anything runs. */
+static int check_kind(const struct statement *s, struct err *e) {
+    static const char *const writes[] = {"INSERT", "UPDATE", "DELETE", "BEGIN"};
+    struct slice text = s->text;
+    while (text.n && isspace(*text.p)) text = slice_of(text.p + 1, text.n - 1);
+    if (text.n > 6 && !strncasecmp((const char *)text.p, "SELECT", 6) && !isalnum(text.p[6])) return 0;
+    for (size_t i = 0; !s->runs && i < ARRAY_LEN(writes); i++) {
+        size_t n = strlen(writes[i]);
+        if (text.n > n && !strncasecmp((const char *)text.p, writes[i], n) && isspace(text.p[n])) return 0;
+    }
+    return err_invalid(e, s->runs ? "The page runs SELECT only, and the text must begin with it"
+                                  : "The page explains SELECT, INSERT, UPDATE, DELETE and BATCH only");
+}
+
+int page_statement_state(const char *hex, size_t max, struct buf *out) {
+    size_t n = strlen(hex);
+    if (n % 2 || n / 2 > max || strspn(hex, "0123456789abcdef") != n) return -1;
+    for (size_t i = 0; i < n; i += 2) {
+        const char pair[3] = {hex[i], hex[i + 1], 0};
+        buf_u8(out, (uint8_t)strtoul(pair, NULL, 16));
+    }
+    return 0;
+}
+
+static void put_list(struct buf *out, const char *name, const struct buf *items) {
+    buf_printf(out, ",\"%s\":[", name);
+    buf_put_slice(out, buf_slice(items));
+    buf_put_str(out, "]");
+}
+
+static void put_rules(struct buf *out, const struct charge *charge) {
+    const char *between = "";
+    buf_put_str(out, ",\"reasons\":[");
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(charge->rules >> id & 1)) continue;
+        buf_printf(out, "%s{\"rule\":", between);
+        buf_json_str(out, slice_str(rule_of((enum rule_id)id)->name));
+        buf_put_str(out, ",\"text\":");
+        buf_json_str(out, slice_str(rule_of((enum rule_id)id)->text));
+        buf_put_str(out, "}");
+        between = ",";
+    }
+    buf_put_str(out, "]");
+}
+
+static void put_answer(const struct statement *s, const struct cql_run *r, const struct charge *charge,
+                       const struct json_rows *rows, struct buf *out) {
+    struct explanation x = {.is_read = r->answer.stmt_kind == STMT_SELECT};
+    struct buf advice;
+    buf_init(&advice, 0);
+    explanation_add(&x, r->cost, charge);
+    explanation_advice(&x, &advice);
+    buf_printf(out, "{\"kind\":\"%s\",", x.is_read ? "read" : "write");
+    explanation_json(&x, out);
+    put_rules(out, charge);
+    buf_put_str(out, ",\"advice\":");
+    buf_json_str(out, buf_slice(&advice));
+    buf_put_str(out, ",\"charge\":");
+    charge_json(r->cost, charge, out);
+    if (s->runs) {
+        struct slice state = r->answer.result.paging_state;
+        put_list(out, "columns", rows->columns);
+        put_list(out, "rows", rows->rows);
+        buf_put_str(out, ",\"next\":");
+        if (state.p) buf_put_str(out, "\"");
+        for (size_t i = 0; state.p && i < state.n; i++) buf_printf(out, "%02x", state.p[i]);
+        buf_put_str(out, state.p ? "\"" : "null");
+    }
+    buf_put_str(out, "}");
+    buf_fini(&advice);
+}
+
+static enum cql_outcome plan(const struct statement_options *o, struct cql_run *r) {
+    enum cql_outcome outcome = cql_run(r);
+    while (outcome == CQL_AGAIN) {
+        if (clock_machine_us(o->clock) > r->deadline_us) {
+            cql_abandon(r);
+            err_set(r->err, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
+            return CQL_FAILED;
+        }
+        outcome = cql_run_more(r);
+    }
+    return outcome;
+}
+
+static void run_in(const struct statement_options *o, const struct statement *s, struct slice state,
+                   struct arena *arena, struct eng_batch *batch, struct json_rows *rows, struct buf *out,
+                   struct err *e) {
+    struct cql_session session = {.protocol_version = 4, .local_address = "127.0.0.1", .role = s->role};
+    struct op_cost cost = {.arena = arena, .size_model = o->size_model, .write_size = o->write_size,
+                           .timestamp_size = o->timestamp_size};
+    const struct cql_request request = {
+        .kind = REQUEST_QUERY,
+        .query = s->text,
+        .params = {.consistency = s->eventual ? CL_LOCAL_ONE : CL_LOCAL_QUORUM,
+                   .serial_consistency = CL_LOCAL_SERIAL,
+                   .page_size = (int32_t)(s->rows && s->rows < STATEMENT_ROWS ? s->rows : STATEMENT_ROWS),
+                   .paging_state = state}};
+    struct cql_run r = {.in = &request, .db = o->db, .session = &session, .arena = arena, .err = e, .cost = &cost,
+                        .sink = &rows->sink, .batch = batch, .now_us = clock_wall_us(o->clock), .blocking = true,
+                        .deadline_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000),
+                        .answer.stmt_kind = STMT_KINDS};
+    enum cql_outcome outcome = plan(o, &r);
+    struct charge charge = {0};
+    if (outcome == CQL_DONE || outcome == CQL_COMMIT) {
+        charge_compute(&cost, s->eventual ? CHARGE_EVENTUAL : CHARGE_STRONG, &charge);
+        put_answer(s, &r, &charge, rows, out);
+        cql_abandon(&r);
+    } else if (!e->set) err_set(e, ERR_SERVER, "The request failed without saying why");
+    cql_run_fini(&r);
+}
+
+int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out, struct err *e) {
+    struct arena arena;
+    struct buf columns, lines, state;
+    if (check_kind(s, e)) return -1;
+    arena_init(&arena, 64 << 10, WORK_BYTES);
+    buf_init(&columns, 0);
+    buf_init(&lines, 0);
+    buf_init(&state, 0);
+    struct json_rows rows = {.sink = {.begin = begin_rows, .rows = take_rows, .restart = restart_rows,
+                                      .bytes = bytes_of_rows},
+                             .err = e, .columns = &columns, .rows = &lines};
+    struct eng_batch *batch = eng_batch_new(o->eng);
+    if (!batch) err_nomem(e);
+    else if (s->state && page_statement_state(s->state, STATE_MAX, &state)) err_invalid(e, "The paging state is none");
+    else run_in(o, s, state.n ? buf_slice(&state) : (struct slice){0}, &arena, batch, &rows, out, e);
+    if (batch) eng_batch_free(batch);
+    buf_fini(&columns);
+    buf_fini(&lines);
+    buf_fini(&state);
+    arena_fini(&arena);
+    return e->set ? -1 : 0;
+}

@@ -1,0 +1,38 @@
+/* The statements that the page runs: a SELECT of a user, with its rows and its charge; the price of
+ * a write, which is planned and never applied; and the page's own reads of system tables. All run
+ * with the permissions of the role that signed in.
+ *
+ * They are charged to no table and asked of no limit, so that the page does not change what it
+ * shows. A statement has at most STATEMENT_SECONDS, STATEMENT_ROWS rows a page and
+ * STATEMENT_ANSWER bytes. */
+#pragma once
+
+#include "cql/cql.h"
+#include "metering/explanation.h"
+
+enum { STATEMENT_SECONDS = 10, STATEMENT_ROWS = 1000, STATEMENT_ANSWER = 4 << 20, STATEMENT_TEXT = 64 << 10 };
+
+struct statement_options {
+    struct cql_db *db;
+    struct eng *eng;
+    struct clock *clock;
+    enum size_model size_model;
+    enum write_size write_size;
+    uint32_t timestamp_size;
+};
+
+struct statement {
+    struct slice text;
+    const char *role; /* NULL: the server has no roles */
+    bool runs;        /* false: only its price; INSERT, UPDATE, DELETE and BATCH are allowed, too */
+    bool eventual;    /* a read at LOCAL_ONE */
+    uint32_t rows;    /* of a page, at most STATEMENT_ROWS; 0: STATEMENT_ROWS */
+    const char *state; /* the paging state of an earlier answer, in hexadecimal; NULL: the first page */
+};
+
+/* Appends the answer, an object of JSON: docs/page.md describes it. -1: refused; err says why. May
+ * take STATEMENT_SECONDS; on a thread that may block. */
+int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out,
+                       struct err *e) MUST_CHECK;
+/* Bytes of a hexadecimal text. -1: it is none, or it is longer than max. */
+int page_statement_state(const char *hex, size_t max, struct buf *out) MUST_CHECK;

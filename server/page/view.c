@@ -1,0 +1,615 @@
+#include "server/page/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "metering/charge.h"
+#include "metering/limits/limiter.h"
+
+/* ---- texts ---- */
+
+static void put_text(struct buf *out, const char *name, const char *text) {
+    buf_printf(out, "\"%s\":", name);
+    buf_json_str(out, slice_str(text));
+}
+
+/* A number with three digits, so that answers stay small. */
+static void put_number(struct buf *out, double v) {
+    if (v >= 1000) buf_printf(out, "%.0f", v);
+    else buf_printf(out, "%.3g", v > 0 ? v : 0);
+}
+
+/* The running second; the one before it, until the history has its last second. */
+static uint32_t now_second(const struct view_options *v) {
+    uint32_t now = (uint32_t)(clock_wall_us(v->clock) / 1000000);
+    pthread_mutex_lock(&v->history->lock);
+    if (now == v->history->second + 2) now--;
+    pthread_mutex_unlock(&v->history->lock);
+    return now;
+}
+
+/* The table and the schema that it is in, which the caller gives back. NULL: there is none. */
+static const struct schema_table *find_table(const struct view_options *v, const struct view_table *q,
+                                             const struct schema **schema) {
+    *schema = catalog_schema(v->catalog);
+    const struct schema_table *t = schema_table_any(*schema, q->keyspace, q->table);
+    if (t && !t->keyspace->is_system) return t;
+    schema_unref(*schema);
+    return NULL;
+}
+
+static bool is_limited(const struct view_options *v, uint32_t object, struct limit_table *out) {
+    return v->limit_table && v->limit_table(v->arg, object, out);
+}
+
+/* ---- overview ---- */
+
+static void put_capacity(const struct view_options *v, const struct schema_table *t, struct buf *out) {
+    struct limit_table l;
+    if (!is_limited(v, t->object, &l)) {
+        buf_put_str(out, ",\"read_capacity\":null,\"write_capacity\":null,\"throttled\":[]");
+        return;
+    }
+    buf_printf(out, ",\"capacity_mode\":\"%s\",\"limits\":\"%s\",\"read_capacity\":%lld,\"write_capacity\":%lld,"
+               "\"throttled\":[",
+               l.read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST", limit_mode_name(l.mode),
+               (long long)capacity_rate(&l.read, v->limits->values.of[LIMIT_TABLE_READ]),
+               (long long)capacity_rate(&l.write, v->limits->values.of[LIMIT_TABLE_WRITE]));
+    const char *between = "";
+    for (int i = 0; i < LIMITS; i++) {
+        const struct limit_counts *c = &l.counts[i];
+        if (!c->last_us) continue;
+        buf_printf(out, "%s{", between);
+        put_text(out, "limit", limit_info((enum limit_id)i)->name);
+        buf_printf(out, ",\"refused\":%llu,\"shadowed\":%llu,\"last_at\":%lld,\"rate\":%lld,",
+                   (unsigned long long)c->refused, (unsigned long long)c->shadowed, (long long)(c->last_us / 1000),
+                   (long long)c->last_rate);
+        put_text(out, "what", limit_info((enum limit_id)i)->what);
+        buf_put_str(out, "}");
+        between = ",";
+    }
+    buf_put_str(out, "]");
+}
+
+/* The last minute of a watched table, second by second. */
+static void put_recent(const struct history_table *t, uint32_t now, struct buf *out) {
+    enum { SPARK = 60 };
+    float mean[SERIES_N], most[SERIES_N], last[SERIES_N] = {0}, p50 = 0, p99 = 0;
+    buf_put_str(out, ",\"watched\":true,\"spark\":[");
+    for (uint32_t s = now - SPARK; s < now; s++) {
+        bool any = rings_read(&t->series, 0, s, now, mean, most);
+        if (s > now - SPARK) buf_put_str(out, ",");
+        put_number(out, any ? mean[SERIES_READ_UNITS] + mean[SERIES_WRITE_UNITS] : 0);
+        if (any && s + 2 >= now) memcpy(last, mean, sizeof(last));
+        if (any && mean[SERIES_REQUESTS] > 0) {
+            p50 = mean[SERIES_P50];
+            p99 = mean[SERIES_P99];
+        }
+    }
+    buf_put_str(out, "],\"read_units\":");
+    put_number(out, last[SERIES_READ_UNITS]);
+    buf_put_str(out, ",\"write_units\":");
+    put_number(out, last[SERIES_WRITE_UNITS]);
+    buf_put_str(out, ",\"throttles\":");
+    put_number(out, last[SERIES_READ_THROTTLES] + last[SERIES_WRITE_THROTTLES]);
+    buf_put_str(out, ",\"p50_ms\":");
+    put_number(out, p50);
+    buf_put_str(out, ",\"p99_ms\":");
+    put_number(out, p99);
+}
+
+static void put_table(const struct view_options *v, const struct schema_table *t, uint32_t now, struct buf *out) {
+    uint64_t bytes = 0;
+    buf_put_str(out, "{");
+    put_text(out, "keyspace", t->keyspace->name);
+    buf_put_str(out, ",");
+    put_text(out, "table", t->name);
+    buf_put_str(out, ",");
+    put_text(out, "status", schema_status_name(t->status));
+    if (schema_status_verb(t->status)) {
+        buf_put_str(out, ",");
+        put_text(out, "under_way", schema_status_verb(t->status));
+    }
+    int64_t at = cql_table_billable_last(v->db, t, &bytes);
+    buf_printf(out, ",\"created\":%lld,\"bytes\":", (long long)t->created_ms);
+    if (at) buf_printf(out, "%llu", (unsigned long long)bytes);
+    else buf_put_str(out, "null");
+    put_capacity(v, t, out);
+    const struct history_table *h = history_find(v->history, t->object);
+    if (h) put_recent(h, now, out);
+    else buf_put_str(out, ",\"watched\":false");
+    buf_put_str(out, "}");
+}
+
+/* Is the table behind the last one of the page before, in the order of names? */
+static bool is_after(const struct schema_table *t, const char *after) {
+    char name[160];
+    if (!after) return true;
+    snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
+    return strcmp(name, after) > 0;
+}
+
+static void put_space(const struct view_options *v, const struct schema_space *space, const char *after, uint32_t now,
+                      uint32_t *n, char last[160], struct buf *out) {
+    const struct schema_tables *lists[] = {&space->tables, &space->deleting};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        struct schema_table_cursor c = schema_tables_begin(lists[l]);
+        for (const struct schema_table *t; *n <= VIEW_TABLES && (t = schema_tables_next(&c));) {
+            if (l == 0 && !is_after(t, after)) continue;
+            if ((l == 1 && after) || history_find(v->history, t->object)) continue;
+            if (*n == VIEW_TABLES) { /* there is a further page */
+                *n += 1;
+                break;
+            }
+            if ((*n)++) buf_put_str(out, ",");
+            put_table(v, t, now, out);
+            if (l == 0) snprintf(last, 160, "%s.%s", t->keyspace->name, t->name);
+        }
+    }
+}
+
+void view_tables(const struct view_options *v, const char *after, struct buf *out) {
+    const struct schema *schema = catalog_schema(v->catalog);
+    uint32_t n = 0, now = now_second(v);
+    char last[160] = "";
+    pthread_mutex_lock(&v->history->lock);
+    buf_printf(out, "{\"now\":%u,\"watched_most\":%d,\"tables\":[", now, HISTORY_TABLES);
+    for (uint32_t i = 0; !after && i < HISTORY_TABLES; i++) { /* on the first page, before all others */
+        const struct history_table *h = &v->history->tables[i];
+        const struct schema_table *t = h->object ? schema_table_any(schema, h->keyspace, h->name) : NULL;
+        if (!t || t->object != h->object) continue;
+        if (n++) buf_put_str(out, ",");
+        put_table(v, t, now, out);
+    }
+    for (uint32_t i = 0; i < schema->n_spaces && n <= VIEW_TABLES; i++) {
+        const struct schema_space *space = schema->spaces[i];
+        if (space->keyspace->is_system) continue;
+        put_space(v, space, after, now, &n, last, out);
+    }
+    pthread_mutex_unlock(&v->history->lock);
+    buf_put_str(out, "],\"keyspaces\":[");
+    const char *between = "";
+    for (uint32_t i = 0; i < schema->n_spaces; i++) { /* DDL under way */
+        const struct schema_keyspace *k = schema->spaces[i]->keyspace;
+        if (k->is_system || !schema_status_verb(k->status)) continue;
+        buf_printf(out, "%s{", between);
+        put_text(out, "keyspace", k->name);
+        buf_put_str(out, ",");
+        put_text(out, "status", schema_status_name(k->status));
+        buf_put_str(out, "}");
+        between = ",";
+    }
+    buf_put_str(out, "],\"next\":");
+    if (n > VIEW_TABLES) buf_json_str(out, slice_str(last));
+    else buf_put_str(out, "null");
+    buf_put_str(out, "}\n");
+    schema_unref(schema);
+}
+
+/* ---- windows ---- */
+
+static void put_window(const struct view_table *q, uint32_t now, uint32_t *first, uint32_t *last, struct buf *out) {
+    const struct ring_shape *shape = &ring_shapes[q->ring];
+    *last = now / shape->seconds;
+    if (!q->ring) (*last)--; /* the running second is not over */
+    *first = *last + 1 - shape->slots;
+    if (q->since > *first) *first = q->since;
+    buf_printf(out, "{\"now\":%u,\"window\":%u,\"slot_seconds\":%u,\"slots\":%u,\"first\":%u,\"last\":%u", now, q->ring,
+               shape->seconds, shape->slots, *first, *last);
+}
+
+/* ---- figures over time ---- */
+
+bool view_history(const struct view_options *v, const struct view_table *q, struct buf *out) {
+    const struct schema *schema;
+    const struct schema_table *t = find_table(v, q, &schema);
+    uint32_t now = now_second(v), first, last;
+    float mean[SERIES_N], most[SERIES_N];
+    if (!t) return false;
+    put_window(q, now, &first, &last, out);
+    buf_put_str(out, ",\"table\":");
+    pthread_mutex_lock(&v->history->lock);
+    put_table(v, t, now, out);
+    buf_put_str(out, ",\"series\":[");
+    for (int i = 0; i < SERIES_N; i++) {
+        buf_put_str(out, i ? ",{" : "{");
+        put_text(out, "name", series_info((enum series)i)->name);
+        buf_put_str(out, ",");
+        put_text(out, "what", series_info((enum series)i)->what);
+        buf_put_str(out, "}");
+    }
+    buf_put_str(out, "],\"points\":[");
+    const struct history_table *h = history_find(v->history, t->object);
+    const char *between = "";
+    for (uint32_t slot = first; h && slot <= last; slot++) {
+        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
+        buf_printf(out, "%s[%u", between, slot);
+        for (int i = 0; i < 2 * SERIES_N; i++) {
+            buf_put_str(out, ",");
+            put_number(out, i < SERIES_N ? mean[i] : most[i - SERIES_N]);
+        }
+        buf_put_str(out, "]");
+        between = ",";
+    }
+    pthread_mutex_unlock(&v->history->lock);
+    buf_put_str(out, "]}\n");
+    schema_unref(schema);
+    return true;
+}
+
+/* ---- keys in CQL ---- */
+
+/* Prints "pk = 1 AND day = 'mo'". A key that was cut is printed as far as it is known. */
+static void put_key(const struct schema_table *t, const uint8_t *key, uint32_t n, struct buf *out) {
+    struct buf text;
+    size_t kept = n < SHARD_KEY ? n : SHARD_KEY, at = 0;
+    bool cut = n > SHARD_KEY;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        const struct schema_column *c = schema_partition_key(t, i);
+        bool single = t->n_partition_key == 1;
+        size_t from = single ? 0 : at + 2, size = kept;
+        if (!single) size = from <= kept ? load_u16(key + at) : 0;
+        buf_printf(&text, "%s%s = ", i ? " AND " : "", c->name);
+        if (from + size > kept || (single && cut)) {
+            buf_put_str(&text, "...");
+            break;
+        }
+        cql_value_print(c->type, slice_of(key + from, size), &text);
+        at = from + size + 1;
+    }
+    buf_json_str(out, buf_slice(&text));
+    buf_fini(&text);
+}
+
+static void put_known_key(const struct schema_table *t, const struct parts *p, int64_t token, struct buf *out) {
+    const struct part_key *k = parts_key(p, token);
+    char text[48];
+    snprintf(text, sizeof(text), "token %lld", (long long)token);
+    if (k) put_key(t, k->key, k->n, out);
+    else buf_json_str(out, slice_str(text));
+}
+
+/* ---- the finding ---- */
+
+/* The finding of a map in words. Half of a partition's limit is a hot key: a storage partition serves
+ * other keys, too. */
+struct finding {
+    const char *kind;
+    double share; /* of a partition's limit */
+    double refused;
+    int64_t token;
+    bool has_token;
+};
+
+#define STORAGE_PATTERNS \
+    "https://learn.microsoft.com/en-us/azure/storage/tables/table-storage-design-patterns#prepend-append-anti-pattern"
+static const struct {
+    const char *kind, *words, *advice, *source;
+} findings[] = {
+    {"hot_key", "Hot key: one partition takes a large part of what a partition may take.",
+     "Spread the key: add a column with a calculated or random suffix to the partition key, so that its rows go to "
+     "several partitions.",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html"},
+    {"append_only", "Append-only pattern: each write goes to a partition key above all before it.",
+     "Writes that follow an order go to one place. Put a column in front of the key, or replace it by one, whose "
+     "values have no order.",
+     STORAGE_PATTERNS},
+    {"prepend_only", "Prepend-only pattern: each write goes to a partition key below all before it.",
+     "Writes that follow an order go to one place. Put a column in front of the key, or replace it by one, whose "
+     "values have no order.",
+     STORAGE_PATTERNS},
+    {"scan", "Scans: most rows that are read are read by scans of the table or of ranges of partitions.",
+     "Give the whole partition key with = or IN, or keep a table whose partition key is what the application asks by.",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-design.html"},
+    {"none", "No finding: the load is spread, and no partition comes near its limit.", "",
+     "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-design.html"},
+};
+
+static const char *kind_of(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
+                           const struct view_table *q, uint32_t now, const struct finding *f) {
+    float mean[SERIES_N], most[SERIES_N];
+    double read = 0, scanned = 0;
+    if (f->has_token) return "hot_key";
+    enum order_pattern pattern = ledger_pattern(v->ledger, t->object);
+    if (pattern != ORDER_NONE) return pattern == ORDER_APPEND_ONLY ? "append_only" : "prepend_only";
+    uint32_t last = now / ring_shapes[q->ring].seconds;
+    for (uint32_t slot = last + 1 - ring_shapes[q->ring].slots; h && slot <= last; slot++) {
+        if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
+        read += mean[SERIES_ROWS_READ];
+        scanned += mean[SERIES_SCANNED];
+    }
+    return read > 0 && scanned > read / 2 ? "scan" : "none";
+}
+
+/* The partition with the largest share of its limit in the window. */
+static struct finding look_for_hot_key(const struct history_table *h, const struct view_table *q, uint32_t now) {
+    const double hot = 0.5;
+    struct finding f = {0};
+    struct part rows[PARTS_OPEN];
+    uint32_t last = now / ring_shapes[q->ring].seconds;
+    for (uint32_t slot = last + 1 - ring_shapes[q->ring].slots; h && slot <= last; slot++) {
+        uint32_t n = parts_read(&h->parts, q->ring, slot, now, rows);
+        for (uint32_t i = 0; i < n; i++) {
+            double share = part_share(rows[i].most);
+            if (share <= f.share) continue;
+            f.share = share;
+            f.token = rows[i].token;
+            f.refused = rows[i].most[RANGE_THROTTLES];
+        }
+    }
+    f.has_token = f.share >= hot;
+    return f;
+}
+
+static void put_finding(const struct view_options *v, const struct schema_table *t, const struct history_table *h,
+                        const struct view_table *q, uint32_t now, struct buf *out) {
+    struct finding f = look_for_hot_key(h, q, now);
+    const char *kind = kind_of(v, t, h, q, now, &f);
+    size_t i = 0;
+    while (strcmp(findings[i].kind, kind)) i++;
+    buf_put_str(out, ",\"finding\":{");
+    put_text(out, "kind", kind);
+    buf_put_str(out, ",");
+    put_text(out, "words", findings[i].words);
+    buf_put_str(out, ",");
+    put_text(out, "advice", findings[i].advice);
+    buf_put_str(out, ",");
+    put_text(out, "source", findings[i].source);
+    if (f.has_token) {
+        buf_printf(out, ",\"token\":\"%lld\",\"share\":", (long long)f.token);
+        put_number(out, f.share);
+        buf_put_str(out, ",\"refused\":");
+        put_number(out, f.refused);
+        buf_put_str(out, ",\"key\":");
+        put_known_key(t, &h->parts, f.token, out);
+    }
+    buf_put_str(out, "}");
+}
+
+/* ---- heat maps ---- */
+
+/* A cell: the row, then read units, write units, throttles and entities a second: the means, and
+ * the maxima. */
+static void put_cell(struct buf *out, const char *between, uint32_t row, const float *mean, const float *most) {
+    buf_printf(out, "%s[%u", between, row);
+    for (int i = 0; i < 2 * RANGE_FIGURES; i++) {
+        double value = i < RANGE_FIGURES ? mean[i] : most[i - RANGE_FIGURES];
+        buf_put_str(out, ",");
+        put_number(out, i % RANGE_FIGURES == RANGE_READ_HALVES ? value / 2 : value);
+    }
+    buf_put_str(out, "]");
+}
+
+static bool is_cell(const float *most) {
+    for (int i = 0; i < RANGE_FIGURES; i++)
+        if (most[i] > 0) return true;
+    return false;
+}
+
+static void put_range_column(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
+                             struct buf *out) {
+    float mean[SHARD_RANGES * RANGE_FIGURES], most[SHARD_RANGES * RANGE_FIGURES];
+    const char *between = "";
+    if (!rings_read(&h->ranges, q->ring, slot, now, mean, most)) return;
+    for (uint32_t r = 0; r < SHARD_RANGES; r++) {
+        if (!is_cell(most + r * RANGE_FIGURES)) continue;
+        put_cell(out, between, r, mean + r * RANGE_FIGURES, most + r * RANGE_FIGURES);
+        between = ",";
+    }
+}
+
+/* The partitions of a map, in the order in which they appear. */
+struct map_rows {
+    uint32_t n;
+    int64_t tokens[RING_SLOTS_MOST * PARTS_KEPT + PARTS_OPEN];
+};
+
+static uint32_t map_row(struct map_rows *rows, int64_t token) {
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (rows->tokens[i] == token) return i;
+    rows->tokens[rows->n] = token;
+    return rows->n++;
+}
+
+/* What no named partition accounts for, as the row after them all, -1. */
+static void put_others(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
+                       const float *named, struct buf *out) {
+    float mean[SERIES_N], most[SERIES_N];
+    if (!rings_read(&h->series, q->ring, slot, now, mean, most)) return;
+    const double all[RANGE_FIGURES] = {[RANGE_READ_HALVES] = mean[SERIES_READ_UNITS],
+                                       [RANGE_WRITE_UNITS] = mean[SERIES_WRITE_UNITS],
+                                       [RANGE_THROTTLES] = mean[SERIES_READ_THROTTLES] + mean[SERIES_WRITE_THROTTLES],
+                                       [RANGE_ENTITIES] = mean[SERIES_ENTITIES]};
+    buf_put_str(out, ",\"others\":[");
+    for (int i = 0; i < RANGE_FIGURES; i++) {
+        double rest = all[i] - (i == RANGE_READ_HALVES ? named[i] / 2 : named[i]);
+        buf_put_str(out, i ? "," : "");
+        put_number(out, rest > all[i] * 0.005 ? rest : 0);
+    }
+    buf_put_str(out, "]");
+}
+
+static void put_part_column(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
+                            struct map_rows *rows, float named[RANGE_FIGURES], struct buf *out) {
+    struct part parts[PARTS_OPEN];
+    uint32_t n = parts_read(&h->parts, q->ring, slot, now, parts);
+    if (n > PARTS_KEPT) n = PARTS_KEPT;
+    for (uint32_t i = 0; i < n; i++) {
+        put_cell(out, i ? "," : "", map_row(rows, parts[i].token), parts[i].mean, parts[i].most);
+        for (int f = 0; f < RANGE_FIGURES; f++) named[f] += parts[i].mean[f];
+    }
+}
+
+static void put_columns(const struct history_table *h, const struct view_table *q, uint32_t first, uint32_t last,
+                        uint32_t now, struct map_rows *rows, struct buf *out) {
+    const char *between = "";
+    for (uint32_t slot = first; slot <= last; slot++) {
+        float named[RANGE_FIGURES] = {0};
+        size_t begins = out->n;
+        buf_printf(out, "%s{\"slot\":%u,\"cells\":[", between, slot);
+        size_t empty = out->n;
+        if (rows) put_part_column(h, q, slot, now, rows, named, out);
+        else put_range_column(h, q, slot, now, out);
+        bool any = out->n > empty;
+        buf_put_str(out, "]");
+        size_t before = out->n;
+        if (rows) put_others(h, q, slot, now, named, out);
+        if (!any && out->n == before) {
+            out->n = begins;
+            continue;
+        }
+        buf_put_str(out, "}");
+        between = ",";
+    }
+}
+
+bool view_map(const struct view_options *v, const struct view_table *q, bool by_partition, struct buf *out) {
+    const struct schema *schema;
+    const struct schema_table *t = find_table(v, q, &schema);
+    uint32_t now = now_second(v), first, last;
+    if (!t) return false;
+    struct map_rows *rows = by_partition ? calloc(1, sizeof(*rows)) : NULL;
+    const int64_t *limits = v->limits->values.of;
+    put_window(q, now, &first, &last, out);
+    buf_printf(out,
+               ",\"by\":\"%s\",\"limits\":{\"read_units\":%lld,\"write_units\":%lld,\"entities\":%lld},"
+               "\"columns\":[",
+               by_partition ? "partition" : "range", (long long)limits[LIMIT_PARTITION_READ],
+               (long long)limits[LIMIT_PARTITION_WRITE], (long long)limits[LIMIT_ENTITIES_PARTITION]);
+    pthread_mutex_lock(&v->history->lock);
+    const struct history_table *h = history_find(v->history, t->object);
+    if (h && (rows || !by_partition)) put_columns(h, q, first, last, now, rows, out);
+    buf_put_str(out, "],\"rows\":[");
+    for (uint32_t i = 0; h && rows && i < rows->n; i++) {
+        buf_printf(out, "%s{\"token\":\"%lld\",\"key\":", i ? "," : "", (long long)rows->tokens[i]);
+        put_known_key(t, &h->parts, rows->tokens[i], out);
+        buf_put_str(out, "}");
+    }
+    buf_printf(out, "],\"watched\":%s", h ? "true" : "false");
+    put_finding(v, t, h, q, now, out);
+    pthread_mutex_unlock(&v->history->lock);
+    buf_put_str(out, "}\n");
+    free(rows);
+    schema_unref(schema);
+    return true;
+}
+
+/* ---- partitions ---- */
+
+static void put_usage(const struct usage *u, struct buf *out) {
+    static const char *const names[USAGE_FIGURES] = {"requests", "read_units", "write_units", "entities", "throttles"};
+    for (int i = 0; i < USAGE_FIGURES; i++) {
+        double unit = i == USAGE_READ_HALVES ? 0.5 : 1;
+        buf_printf(out, ",\"%s\":%.15g,\"%s_last_second\":%.15g,\"%s_last_minute\":%.15g", names[i],
+                   unit * (double)usage_all(u, (enum usage_figure)i), names[i], unit * u->last_second.n[i], names[i],
+                   unit * u->last_minute.n[i]);
+    }
+}
+
+static void put_statement(const struct ledger_statement *s, struct buf *out) {
+    const char *between = "";
+    buf_put_str(out, "{");
+    put_text(out, "statement", s->text);
+    if (s->s.rows_read) {
+        buf_put_str(out, ",");
+        put_text(out, "query_class", query_class_name(s->s.class));
+    }
+    buf_printf(out, ",\"rows_read\":%llu,\"rows_returned\":%llu", (unsigned long long)s->s.rows_read,
+               (unsigned long long)s->s.rows_returned);
+    put_usage(&s->s.usage, out);
+    buf_put_str(out, ",\"reasons\":[");
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(s->s.rules >> id & 1)) continue;
+        buf_printf(out, "%s{", between);
+        put_text(out, "rule", rule_of((enum rule_id)id)->name);
+        buf_put_str(out, ",");
+        put_text(out, "text", rule_of((enum rule_id)id)->text);
+        buf_put_str(out, "}");
+        between = ",";
+    }
+    buf_put_str(out, "]}");
+}
+
+bool view_statements(const struct view_options *v, const struct view_table *q, struct buf *out) {
+    const struct schema *schema;
+    const struct schema_table *t = find_table(v, q, &schema);
+    size_t n, shown = 0;
+    if (!t) return false;
+    struct ledger_statement *all = ledger_statements(v->ledger, &n);
+    buf_put_str(out, "{\"statements\":[");
+    for (size_t i = 0; all && i < n && shown < VIEW_STATEMENTS; i++) {
+        if (all[i].s.object != t->object) continue;
+        if (shown++) buf_put_str(out, ",");
+        put_statement(&all[i], out);
+    }
+    buf_put_str(out, "]}\n");
+    free(all);
+    schema_unref(schema);
+    return true;
+}
+
+static void put_statements(const struct shard_partition *p, const struct ledger_statement *all, size_t n,
+                           struct buf *out) {
+    const char *between = "";
+    buf_put_str(out, ",\"statements\":[");
+    for (int i = 0; i < SHARD_ORIGIN_STATEMENTS; i++)
+        for (size_t k = 0; p->statements[i].n && k < n; k++) {
+            if (all[k].id != p->statements[i].id) continue;
+            buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)p->statements[i].n);
+            put_text(out, "statement", all[k].text);
+            buf_put_str(out, "}");
+            between = ",";
+        }
+    buf_put_str(out, "]");
+}
+
+static void put_partition(const struct schema_table *t, const struct ledger_partition *x,
+                          const struct ledger_statement *statements, size_t n, struct buf *out) {
+    static const char *const reasons[THROTTLE_REASONS] = {"partition", "connection", "table", "guidance"};
+    const struct shard_partition *p = &x->p;
+    const char *between = "";
+    buf_printf(out, "{\"token\":\"%lld\",\"range\":%u,\"key\":", (long long)p->token, shard_range(p->token));
+    put_key(t, p->key, p->key_n, out);
+    buf_put_str(out, ",\"share\":");
+    put_number(out, x->share);
+    put_usage(&p->usage, out);
+    put_statements(p, statements, n, out);
+    buf_put_str(out, ",\"roles\":[");
+    for (int i = 0; i < SHARD_ORIGIN_ROLES; i++) {
+        if (!p->roles[i].n) continue;
+        buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)p->roles[i].n);
+        put_text(out, "role", p->roles[i].name);
+        buf_put_str(out, "}");
+        between = ",";
+    }
+    buf_put_str(out, "],\"throttled_by\":{");
+    for (int i = 0; i < THROTTLE_REASONS; i++)
+        buf_printf(out, "%s\"%s\":%llu", i ? "," : "", reasons[i], (unsigned long long)p->throttles[i]);
+    buf_put_str(out, "}}");
+}
+
+bool view_partitions(const struct view_options *v, const struct view_table *q, bool by_range, int64_t token,
+                     uint32_t range, struct buf *out) {
+    const struct schema *schema;
+    const struct schema_table *t = find_table(v, q, &schema);
+    size_t n, n_statements;
+    const char *between = "";
+    if (!t) return false;
+    struct ledger_partition *all = ledger_partitions(v->ledger, &n);
+    struct ledger_statement *statements = ledger_statements(v->ledger, &n_statements);
+    buf_put_str(out, "{\"partitions\":[");
+    for (size_t i = 0; all && i < n; i++) {
+        const struct shard_partition *p = &all[i].p;
+        if (p->object != t->object || (by_range ? shard_range(p->token) != range : p->token != token)) continue;
+        buf_put_str(out, between);
+        put_partition(t, &all[i], statements, n_statements, out);
+        between = ",";
+    }
+    buf_put_str(out, "]}\n");
+    free(all);
+    free(statements);
+    schema_unref(schema);
+    return true;
+}

@@ -1,0 +1,299 @@
+"""The live page of the admin port, in a real browser: a hot partition, throttles, a restart, statements, logins, and what a foreign page may not do.
+
+Screenshots go to build/page.
+"""
+import concurrent.futures
+import http.client
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from programs import chromium, program
+from tally_server import HANG, ROOT, TALLY, Server, create_keyspace, create_table, eventually, free_port
+
+PICTURES = ROOT / "build" / "page"
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")
+HOT = "pk = -1"  # the partition of the stress profile single
+
+
+class Stress:
+    """tally stress on the server until the block ends."""
+
+    def __init__(self, server, profile, rate):
+        self.command = [TALLY, "stress", "--server", f"{server.host}:{server.port}", "--profile", profile, "--rate", rate, "--seconds", HANG, "--quiet"]
+
+    def __enter__(self):
+        self.process = subprocess.Popen([str(c) for c in self.command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    s = Server(tmp_path_factory.mktemp("page"), "--admin-port", str(free_port()), "--ddl-delay", "none", "--limits", "enforce",
+               "--ddl-rules", "CREATE TABLE shop.waits = held").start()
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "orders", 'customer int, "Day" text, id int, note text, PRIMARY KEY ((customer, "Day"), id)')
+        for i in range(30):
+            session.execute('INSERT INTO shop.orders (customer, "Day", id, note) VALUES (%s, %s, %s, %s)', (1, "it's", i, "x" * 1500))
+        session.execute("CREATE TABLE shop.waits (id int PRIMARY KEY)")
+    yield s
+    s.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as p:
+        b = p.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield b
+        b.close()
+
+
+class Page:
+    """A tab that notes what its console says and where its requests go."""
+
+    def __init__(self, browser, server, scheme="light", width=1280, height=900):
+        self.host = server.admin
+        self.said, self.hosts = [], set()
+        self.context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, locale="en-GB")
+        self.tab = self.context.new_page()
+        self.tab.set_default_timeout(HANG * 1000)
+        self.tab.on("console", lambda m: self.said.append(f"{m.type}: {m.text}"))
+        self.tab.on("pageerror", lambda e: self.said.append(str(e)))
+        self.tab.on("request", lambda r: self.hosts.add(r.url.split("/")[2]))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def go(self, address):
+        self.tab.goto(f"http://{self.host}{address}")
+        self.tab.wait_for_selector("html[data-ready]", timeout=HANG * 1000)
+        return self.tab
+
+    def barriers(self):
+        """What axe finds."""
+        self.tab.evaluate(Path(program("page")[1]).read_text())
+        found = self.tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [(v["id"], [n["html"] for n in v["nodes"]]) for v in found["violations"]]
+
+
+def ask(server, method, path, body=None, **headers):
+    c = http.client.HTTPConnection(server.admin, timeout=HANG)
+    c.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    r = c.getresponse()
+    text = r.read()
+    c.close()
+    return r.status, r, json.loads(text) if r.getheader("Content-Type") == "application/json" else text.decode()
+
+
+def post(server, path, body, **headers):
+    return ask(server, "POST", path, body, X_Tally="test", **headers)
+
+
+def hot_row(tab):
+    return tab.get_by_role("button", name=HOT, exact=True)
+
+
+def test_a_hot_partition_appears_with_its_key_its_statements_and_its_throttles(server, browser):
+    with Stress(server, "single", 4000), Page(browser, server) as page:
+        tab = page.go("/")
+        tab.get_by_role("link", name="stress.rows").click()
+        expect(hot_row(tab)).to_be_visible(timeout=HANG * 1000)
+        finding = tab.locator("[data-finding]")
+        expect(finding).to_have_attribute("data-finding", "hot_key", timeout=HANG * 1000)
+        expect(finding).to_contain_text(HOT)
+        expect(finding.get_by_role("link")).to_have_attribute("href", "https://docs.aws.amazon.com/keyspaces/latest/devguide/bp-partition-key-sharding.html")
+
+        def is_throttled():
+            hot_row(tab).click()
+            detail = tab.locator(".detail")
+            expect(detail).to_be_visible(timeout=HANG * 1000)
+            return "partition:" in detail.inner_text()
+
+        eventually(is_throttled, "the partition is not throttled")
+        detail = tab.locator(".detail")
+        expect(detail).to_contain_text(HOT)
+        expect(detail).to_contain_text("INSERT INTO stress.rows")
+        expect(tab.get_by_text("partition-write", exact=True)).to_be_visible()
+        tab.get_by_label("Write units").check(force=True)
+        expect(tab).to_have_url(f"http://{server.admin}/?table=stress.rows&metric=write_units")
+
+        def refused_cell():
+            """A cell of the map in which requests were refused, by the keyboard."""
+            rows = ask(server, "GET", "/api/map?keyspace=stress&table=rows&by=partition")[2]
+            at = [r["token"] for r in rows["rows"] if r["key"] == HOT]
+            return at and any(rows["rows"][c[0]]["token"] == at[0] and c[7] > 0 for column in rows["columns"] for c in column["cells"])
+
+        eventually(refused_cell, "no cell has refusals")
+        canvas = tab.get_by_role("application", name="Heaviest partitions over time")
+        canvas.focus()
+        canvas.press("ArrowLeft")
+        expect(tab.locator(".tip").first).to_contain_text(HOT)
+        ranges = ask(server, "GET", "/api/map?keyspace=stress&table=rows&by=range")[2]
+        token = int(next(r["token"] for r in ask(server, "GET", "/api/map?keyspace=stress&table=rows&by=partition")[2]["rows"] if r["key"] == HOT))
+        heavy = {c[0] for column in ranges["columns"] for c in column["cells"] if c[6] > 300}
+        assert heavy == {(token >> 56) + 128}
+        assert page.said == [] and page.hosts == {server.admin}
+
+
+VIEWS = {"overview": "/", "table": "/?table=stress.rows&metric=write_units&window=1", "statement": "/?view=statement", "cost": "/?view=cost",
+         "migration": "/?view=migration", "data": "/?view=data&of=shop.orders"}
+
+
+@pytest.mark.parametrize("name, scheme, width, views", [("light", "light", 1280, VIEWS), ("dark", "dark", 1280, ("overview", "table")),
+                                                        ("narrow", "light", 400, ("overview", "table"))])
+def test_the_views_have_no_barriers(server, browser, name, scheme, width, views):
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with Page(browser, server, scheme, width) as page:
+        for view in views:
+            page.go(VIEWS[view])
+            page.tab.screenshot(path=PICTURES / f"{view}-{name}.png", full_page=True)
+            assert page.tab.evaluate("document.documentElement.scrollWidth") <= width, f"{view} is wider than {width} pixels"
+            assert page.barriers() == [], view
+        assert page.said == [] and page.hosts == {server.admin}
+
+
+def test_a_restart_keeps_history(server, browser):
+    server.stop()
+    server.start()
+    with Page(browser, server) as page:
+        tab = page.go("/?table=stress.rows&window=1")
+        expect(hot_row(tab)).to_be_visible(timeout=HANG * 1000)
+        expect(tab.get_by_label("Window")).to_have_value("1")
+        points = ask(server, "GET", "/api/history?keyspace=stress&table=rows&window=1")[2]
+        at = [s["name"] for s in points["series"]].index("write_units") + 1
+        assert max(p[at + len(points["series"])] for p in points["points"]) > 300
+        assert page.said == []
+    assert (server.folder / "data" / "history.tally").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_overview_names_tables_changes_in_progress_and_storage(server, browser):
+    with Page(browser, server) as page:
+        tab = page.go("/")
+        expect(tab.get_by_role("link", name="shop.orders")).to_be_visible()
+        change = tab.locator("[data-ddl]")
+        expect(change).to_contain_text("shop.waits")
+        expect(change.locator("[aria-current]")).to_have_text("CREATING")
+        expect(tab.get_by_role("row", name="shop.orders").get_by_text("KB")).to_be_visible(timeout=HANG * 1000)
+        tab.get_by_label("Find a table").fill("orders")
+        expect(tab.get_by_role("link", name="stress.rows")).to_have_count(0)
+        tab.get_by_role("button", name="Switch between dark and light").click()
+        expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
+        page.go("/?table=shop.waits")
+        expect(tab.locator("[data-finding]")).to_have_attribute("data-finding", "not_watched")
+        assert page.said == []
+
+
+def test_the_statement_box_explains_and_runs_and_changes_nothing(server, browser):
+    with Page(browser, server) as page:
+        tab = page.go("/?view=statement")
+        box = tab.get_by_label("CQL statement")
+        box.fill("""SELECT * FROM shop.orders WHERE customer = 1 AND "Day" = 'it''s'""")
+        tab.get_by_role("button", name="Run SELECT").click()
+        expect(tab.get_by_text("Rows (30)")).to_be_visible()
+        expect(tab.locator(".tile", has_text="Query class")).to_contain_text("row range")
+        expect(tab.locator(".tile", has_text="Units")).to_contain_text("12")  # 30 rows of 1.5 KB and more: started steps of 4 KB
+        expect(tab.get_by_text("1 read unit per started 4 KiB")).to_be_visible()
+        box.fill("""DELETE FROM shop.orders WHERE customer = 1 AND "Day" = 'it''s'""")
+        tab.get_by_role("button", name="Run SELECT").click()
+        expect(tab.get_by_role("alert")).to_contain_text("runs SELECT only")
+        tab.get_by_role("button", name="Explain").click()
+        expect(tab.get_by_text("write, not carried out")).to_be_visible()
+        tab.get_by_role("link", name="Data", exact=True).click()
+        tab.get_by_label("Table").select_option("shop.orders")
+        tab.get_by_label("Rows a page").select_option("20 rows")
+        tab.get_by_role("button", name="Show rows").click()
+        expect(tab.get_by_text("Rows (20, and more)")).to_be_visible()
+        tab.get_by_role("button", name="Next page").click()
+        expect(tab.get_by_text("Rows (10)")).to_be_visible()
+        assert [x for x in page.said if "400" not in x] == []  # the browser notes the refused statement
+
+
+@pytest.mark.parametrize("cql", ["DROP TABLE shop.orders", "TRUNCATE shop.orders", "CREATE ROLE r", "/* */ DROP TABLE shop.orders", "USE shop", ""])
+def test_only_reads_run_and_only_writes_of_rows_are_explained(server, cql):
+    assert post(server, "/api/query", cql)[0] == post(server, "/api/explain", cql)[0] == 400
+    assert post(server, "/api/query", "SELECT * FROM shop.orders LIMIT 1")[2]["rows"] != []
+
+
+def test_a_foreign_page_can_neither_read_nor_drive_it(server):
+    for path in ("/", "/page.js", "/api/tables", "/api/session"):
+        assert ask(server, "GET", path)[0] == 200
+        assert ask(server, "GET", path, Host="evil.example")[0] == 403
+        assert ask(server, "GET", path, Origin="http://evil.example")[0] == 403
+        assert ask(server, "GET", path, Sec_Fetch_Site="cross-site")[0] == 403
+    statement = "SELECT * FROM shop.orders"
+    assert post(server, "/api/query", statement, Origin="http://evil.example")[0] == 403
+    assert ask(server, "POST", "/api/query", statement)[0] == 403  # a form can send this
+    assert ask(server, "GET", "/api/query")[0] == 405
+    policy = ask(server, "GET", "/")[1].getheader("Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'") and "unsafe" not in policy
+    assert ask(server, "GET", "/nothing")[0] == 404 and ask(server, "GET", "/api/nothing")[0] == 404
+    assert post(server, "/api/query", "x" * 100_000)[0] == 413
+    assert ask(server, "GET", "/api/history?keyspace=shop&table=nothing")[0] == 404
+    assert ask(server, "GET", "/api/rows?of=nothing")[0] == 404
+    assert post(server, "/api/query?next=zz", statement)[0] == 400
+
+
+def test_probes_are_answered_beside_statements_that_take_long(server):
+    slow = "SELECT count(*) FROM stress.rows"
+    with concurrent.futures.ThreadPoolExecutor(24) as threads:
+        answers = [threads.submit(post, server, "/api/query", slow) for _ in range(24)]
+        while not all(a.done() for a in answers):
+            assert ask(server, "GET", "/health")[0] == ask(server, "GET", "/ready")[0] == 200
+    assert {a.result()[0] for a in answers} <= {200, 503}  # 503: more wait than may
+    assert post(server, "/api/query", slow)[0] == 200
+
+
+def test_with_roles_the_page_asks_for_a_login(tmp_path, browser):
+    s = Server(tmp_path, "--admin-port", str(free_port()), "--mode", "cassandra", "--auth", "password").start()
+    with s.cluster(auth_provider=plain("cassandra", "cassandra")) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        for t in ("mine", "other"):
+            session.execute(f"CREATE TABLE shop.{t} (id int PRIMARY KEY)")
+        session.execute("CREATE ROLE app WITH PASSWORD = 'secret' AND LOGIN = true")
+        session.execute("GRANT SELECT ON shop.mine TO app")
+    assert ask(s, "GET", "/api/tables")[0] == ask(s, "GET", "/api/rows?of=statements")[0] == 401
+    assert post(s, "/api/query", "SELECT * FROM shop.mine")[0] == 401
+    with Page(browser, s) as page:
+        tab = page.go("/")
+        tab.get_by_label("Role").fill("cassandra")
+        tab.get_by_label("Password").fill("wrong")
+        tab.get_by_role("button", name="Sign in").click()
+        expect(tab.get_by_role("alert")).to_contain_text("incorrect")
+        assert page.barriers() == []
+        tab.get_by_label("Password").fill("cassandra")
+        tab.get_by_role("button", name="Sign in").click()
+        expect(tab.get_by_role("link", name="shop.mine")).to_be_visible()
+        cookie, = page.context.cookies()
+        assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
+        tab.get_by_role("button", name="Sign out").click()
+        expect(tab.get_by_role("button", name="Sign in")).to_be_visible()
+        assert ask(s, "GET", "/api/tables", Cookie=f"tally_session={cookie['value']}")[0] == 401  # the session has ended
+    status, answer, body = post(s, "/api/login", "app\nsecret")
+    assert (status, body) == (200, {"role": "app"})
+    mine = {"Cookie": answer.getheader("Set-Cookie").split(";")[0]}
+    assert post(s, "/api/query", "SELECT * FROM shop.mine", **mine)[0] == 200
+    assert post(s, "/api/query", "SELECT * FROM shop.other", **mine)[0] == 403  # with the role's rights
+    assert post(s, "/api/explain", "INSERT INTO shop.mine (id) VALUES (1)", **mine)[0] == 403
+    assert ask(s, "GET", "/api/tables", **mine)[0] == 403  # no SELECT on system_metering
+    assert post(s, "/api/login", "app\nguess")[0] == post(s, "/api/login", "nobody\nguess")[0] == 401
+    assert post(s, "/api/login", "app")[0] == post(s, "/api/login", "\n")[0] == 400
+    s.stop()
+
+
+def plain(name, password):
+    from cassandra.auth import PlainTextAuthProvider
+    return PlainTextAuthProvider(name, password)
