@@ -30,6 +30,8 @@ enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
  * CUT: opening cuts off the damage and all behind it. LOOK: opening fails and touches nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
+enum { KV_NEAR_MAX = 8 };
+
 /* Deleted keys. KV_DENSE of them side by side are dense. An iterator of the cache tier passes at
  * most KV_PASSED_MAX in one move, because the loop serves no other connection meanwhile. In sum it
  * passes that many for each of the rows that a loop reads at a time (CACHE_ROWS_MAX of
@@ -54,6 +56,11 @@ struct kv_options {
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
+    /* Keys with this many equal first bytes get insert hints: the search for a key's position in a
+     * memtable starts from the last insertion with the same first bytes. At most KV_NEAR_MAX; 0: no
+     * hints. A store that already holds too many different beginnings when it is opened uses no
+     * hints. */
+    size_t near_len;
     /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in
      * out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
@@ -140,6 +147,7 @@ struct kv_ops {
     int (*batch_put)(struct kv_batch *b, struct slice key, struct slice value);
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
+    /* from must be shorter than near_len, unless near_len is 0 */
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
     /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
      * In a store with one writer the caller excludes its own other writes to the key. */

@@ -160,6 +160,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .arg = eng,
                             .merge = engi_merge,
                             .prefix_len = engi_prefix_len,
+                            .near_len = ENGI_KEY_NEAR,
                             .filter = engi_purge};
     eng->shared = o->shared || o->beside;
     eng->kv_options = kv;

@@ -37,6 +37,10 @@ static inline uint16_t engi_bucket_of_key(struct slice key) {
     return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63)));
 }
 
+/* The number of first bytes of a key that make its insert hint (near_len): its table, and the first
+ * byte of its token. A range delete of a whole table begins with fewer bytes. */
+enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
+
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
 struct engi_interval {
     struct slice from, to;

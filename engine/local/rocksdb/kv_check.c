@@ -133,6 +133,7 @@ struct check {
     const struct kv_stamp *stamp;
     enum kv_damage damage;
     uint64_t last; /* sequence of the last whole record; 0: none yet */
+    uint64_t range_from; /* as in struct kv_found */
 };
 
 static int look_behind(struct kv_log *l, struct behind *b, struct err *e) {
@@ -210,6 +211,7 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
     enum kv_log_got got;
     while ((got = kv_log_next(&l, &r, e)) == KV_LOG_RECORD) {
         c->last = r.last;
+        if (r.range_from > c->range_from) c->range_from = r.range_from;
     }
     int rc = got == KV_LOG_FAILED ? -1 : 0;
     bool bad = got == KV_LOG_BAD;
@@ -275,5 +277,6 @@ int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage da
     int rc = 1;
     for (uint32_t i = 0; rc > 0 && i < found.n_logs; i++)
         if (found.logs[i].number >= log_number) rc = check_log(&c, &found, i, e);
+    out->range_from = c.range_from;
     return rc < 0 ? -1 : 0;
 }

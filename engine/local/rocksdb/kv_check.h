@@ -15,6 +15,8 @@
 
 struct kv_found {
     bool store;          /* there is a store to open; false: a new one may be made */
+    /* length of the longest key with which a range delete in its logs begins; 0: there is none */
+    uint64_t range_from;
 };
 
 /* stamp NULL: the folder never had one. */

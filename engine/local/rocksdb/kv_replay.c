@@ -38,12 +38,12 @@ static rocksdb_options_t *options_of_replay(const rocksdb_options_t *options, ui
     return o;
 }
 
-int kv_replay(const rocksdb_options_t *options, const char *rows, struct err *e) {
+int kv_replay(const rocksdb_options_t *options, const char *rows, bool must, struct err *e) {
     struct kv_stamp found;
     char *text = NULL;
     if (kv_stamp_take(rows, &found, e)) return -1;
     uint64_t bytes = bytes_of_logs(&found);
-    if (!found.manifest || bytes < WORTH_IT) return 0;
+    if (!found.manifest || (bytes < WORTH_IT && !must)) return 0;
     rocksdb_options_t *o = options_of_replay(options, bytes);
     rocksdb_t *db = rocksdb_open(o, rows, &text);
     if (db) rocksdb_close(db);

@@ -81,6 +81,7 @@ struct rocks {
 struct rocks_batch {
     struct kv_batch batch;
     rocksdb_writebatch_t *b;
+    size_t near_len; /* of the store */
     struct buf conditions; /* [u8 present][u32 n][key][u32 n][value]... */
 };
 
@@ -125,6 +126,7 @@ static struct kv_batch *batch_new(struct kv *kv) {
     if (!b) return NULL;
     b->batch.ops = kv->ops;
     b->b = rocksdb_writebatch_create();
+    b->near_len = ((struct rocks *)kv)->o.near_len;
     buf_init(&b->conditions, 0);
     return &b->batch;
 }
@@ -152,7 +154,14 @@ static int batch_delete(struct kv_batch *b, struct slice key) {
     return 0;
 }
 
+/* Whether a range delete may begin at this key. A memtable keeps an insert hint for each value of
+ * the first near_len bytes. RocksDB shares the hints between rows and range deletes, which are two
+ * lists (MemTable::Add, 7.8.3): a hint into one list is invalid in the other, and its use ends the
+ * process. A range that begins with a key shorter than near_len uses no hint. */
+static bool begins_short(size_t near_len, struct slice from) { return !near_len || from.n < near_len; }
+
 static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+    assert(begins_short(((struct rocks_batch *)b)->near_len, from));
     rocksdb_writebatch_delete_range(wb(b), chars(from), from.n, chars(to), to.n);
     return 0;
 }
@@ -637,10 +646,7 @@ static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, str
     return more;
 }
 
-/* A whole table is one range deletion. Less than a table goes key by key, because RocksDB sorts all
- * range deletions of a memtable again for the next read behind each new one. */
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
-    enum { TABLE_ID = 4 };
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
     rocksdb_delete_file_in_range(r->db, chars(from), from.n, chars(to), to.n, &text);
@@ -648,7 +654,7 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     struct kv_batch *b = batch_new(kv);
     if (!b) return err_nomem(e);
     int rc;
-    if (from.n <= TABLE_ID) {
+    if (begins_short(r->o.near_len, from)) {
         batch_delete_range(b, from, to);
         rc = kv_write_patiently(kv, b, e);
     } else {
@@ -1003,6 +1009,76 @@ static const struct kv_ops rocks_ops = {
     .compact = compact,
 };
 
+/* ---- insert hints of memtables (near_len) ---- */
+
+/* The C API has no function for this option. */
+static rocksdb_options_t *with_hints(const struct rocks *r, char **text) {
+    char what[100];
+    rocksdb_options_t *with = rocksdb_options_create();
+    snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", r->o.near_len);
+    rocksdb_get_options_from_string(r->options, what, with, text);
+    return with;
+}
+
+/* Sets p to the least key behind all keys with this beginning. False: there is none. */
+static bool next_beginning(uint8_t *p, size_t n) {
+    while (n && p[n - 1] == UINT8_MAX) p[--n] = 0;
+    if (n) p[n - 1]++;
+    return n > 0;
+}
+
+/* The number of different beginnings of n bytes that keys have, at most `most`. Read errors are
+ * ignored here, since later reads report them. The blocks read do not stay in the cache. */
+static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
+    uint8_t at[KV_NEAR_MAX] = {0};
+    size_t found = 0;
+    rocksdb_readoptions_t *o = read_options(ENG_TIER_ANY);
+    rocksdb_readoptions_set_total_order_seek(o, 1);
+    rocksdb_readoptions_set_fill_cache(o, 0);
+    rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, o);
+    rocksdb_iter_seek_to_first(i);
+    for (bool more = true; more && found < most && rocksdb_iter_valid(i); found++) {
+        struct slice key;
+        key.p = (const uint8_t *)rocksdb_iter_key(i, &key.n);
+        memset(at, 0, n);
+        memcpy(at, key.p, key.n < n ? key.n : n);
+        more = next_beginning(at, n);
+        rocksdb_iter_seek(i, (const char *)at, n);
+    }
+    rocksdb_iter_destroy(i);
+    rocksdb_readoptions_destroy(o);
+    return found;
+}
+
+/* Whether the stored keys may need more insert hints than a quarter of a memtable holds. If writes
+ * were spread evenly over so many beginnings, each row would make a hint that no other row uses.
+ * Keys are counted by their first near_len - 1 bytes; each such beginning counts as 256 hints, one
+ * for each value of the last byte. */
+static bool has_many_hints(struct rocks *r) {
+    enum { OF = 4, HINT_BYTES = 300, VALUES = 256 };
+    size_t may = memtable_bytes(r) / OF / (HINT_BYTES * VALUES);
+    return count_beginnings(r, r->o.near_len - 1, may + 1) > may;
+}
+
+static int open_db(struct rocks *r, bool hints, struct err *e) {
+    char *text = NULL;
+    rocksdb_options_t *o = hints ? with_hints(r, &text) : r->options;
+    if (!text) r->db = rocksdb_open(o, r->rows, &text);
+    if (hints) rocksdb_options_destroy(o);
+    return text ? failed(text, "cannot open the data folder", e) : 0;
+}
+
+/* Opens the store, and opens it again without insert hints if its keys have too many beginnings:
+ * these can be counted only in an open store. */
+static int open_with_hints(struct rocks *r, struct err *e) {
+    assert(r->o.near_len <= KV_NEAR_MAX);
+    if (open_db(r, true, e)) return -1;
+    if (!has_many_hints(r)) return 0;
+    rocksdb_close(r->db);
+    r->db = NULL;
+    return open_db(r, false, e);
+}
+
 static int open_store(struct rocks *r, struct err *e) {
     const char *folder = r->o.data_dir;
     struct kv_found found;
@@ -1021,10 +1097,8 @@ static int open_store(struct rocks *r, struct err *e) {
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !found.store);
     count_nothing();
-    if (kv_replay(r->options, r->rows, e)) return -1;
-    char *text = NULL;
-    r->db = rocksdb_open(r->options, r->rows, &text);
-    if (text) return failed(text, "cannot open the data folder", e);
+    if (kv_replay(r->options, r->rows, r->o.near_len && found.range_from >= r->o.near_len, e)) return -1;
+    if (r->o.near_len ? open_with_hints(r, e) : open_db(r, false, e)) return -1;
     kv_trim_init(&r->trim, r->db);
     return write_stamp(r, e);
 }

@@ -692,6 +692,97 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
     free(value);
 }
 
+/* ---- places that memtables remember ---- */
+
+enum { NEAR = 5 }; /* bytes of a key: two tables of four bytes, of two parts each */
+
+static void open_near(struct world *w, size_t near_len) {
+    w->kv->ops->close(w->kv);
+    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join, .near_len = near_len}, &w->e);
+    assert_non_null(w->kv);
+}
+
+/* The same to both stores. */
+static void put_both(struct world *w, struct kv *model, uint32_t seed, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        char key[32], value[32];
+        uint32_t random = (seed + i) * 2654435761u;
+        snprintf(key, sizeof(key), "tab%c%c%08x", "AB"[random & 1], "xy"[random >> 1 & 1], random >> 12);
+        snprintf(value, sizeof(value), "%u", seed + i);
+        assert_int_equal(put_one(w, w->kv, key, value, NULL, NULL) | put_one(w, model, key, value, NULL, NULL), 0);
+    }
+}
+
+static void drop_both(struct world *w, struct kv *model, const char *from, const char *to) {
+    assert_int_equal(w->kv->ops->drop_range(w->kv, slice_str(from), slice_str(to), &w->e), 0);
+    assert_int_equal(model->ops->drop_range(model, slice_str(from), slice_str(to), &w->e), 0);
+}
+
+static void assert_equal_stores(struct world *w, struct kv *model) {
+    char *expected = text_of(w, model, NULL);
+    assert_holds(w, w->kv, NULL, expected);
+    free(expected);
+}
+
+/* A place in RocksDB's list of rows is none in its list of deleted ranges: this ends the process
+ * when a range begins with a key whose place is remembered. */
+static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
+    enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
+    struct world *w = *state;
+    struct kv *model = kv_memory_open(&(struct kv_options){.merge = join}, &w->e);
+    open_near(w, NEAR);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        put_both(w, model, i * MANY, i % 4 ? FEW : MANY);
+        drop_both(w, model, "tabA", "tabB");
+        put_both(w, model, i * MANY + FEW, FEW);
+        drop_both(w, model, "tabBx", "tabBx4");
+        put_both(w, model, i * MANY + 2 * FEW, FEW);
+        drop_both(w, model, "tabAy0000", "tabBy8"); /* more than one batch of the store's, in the rounds of many */
+        drop_both(w, model, "tab", "tabA");
+        put_both(w, model, i * MANY + 3 * FEW, FEW);
+        assert_equal_stores(w, model);
+        if (i % 3 == 2) open_near(w, NEAR);
+    }
+    open_near(w, NEAR);
+    assert_equal_stores(w, model);
+    model->ops->close(model);
+}
+
+/* A record of the log may hold what several threads wrote: the range is not its first entry. */
+static void drop_behind_row(struct world *w, struct kv *kv, const char *key, const char *from, const char *to) {
+    struct kv_batch *b = kv->ops->batch_new(kv);
+    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str("behind it")) |
+                         kv->ops->batch_delete_range(b, slice_str(from), slice_str(to)),
+                     0);
+    assert_int_equal(kv->ops->write(kv, b, false, &w->e), 0);
+    kv->ops->batch_free(b);
+}
+
+/* Ranges of a store that remembered no places may begin with any key, and stand in its log among rows. */
+static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in(void **state) {
+    enum { FEW = 40 };
+    struct world *w = *state;
+    struct kv *model = kv_memory_open(&(struct kv_options){.merge = join}, &w->e);
+    for (uint32_t i = 0; i < 4; i++) {
+        put_both(w, model, i * FEW, FEW);
+        drop_both(w, model, "tabAx2", "tabAx8");
+        drop_both(w, model, "tabBx2", "tabBx8");
+    }
+    put_both(w, model, 4 * FEW, FEW);
+    open_near(w, NEAR);
+    assert_equal_stores(w, model);
+    open_near(w, 0);
+    put_both(w, model, 6 * FEW, FEW);
+    drop_behind_row(w, w->kv, "tabAy", "tabAx2", "tabAx8");
+    drop_behind_row(w, model, "tabAy", "tabAx2", "tabAx8");
+    put_both(w, model, 7 * FEW, FEW);
+    open_near(w, NEAR);
+    assert_equal_stores(w, model);
+    put_both(w, model, 5 * FEW, FEW);
+    assert_equal_stores(w, model);
+    model->ops->close(model);
+}
+
 /* The number of the newest log: each memtable begins one. */
 static long newest_log(const struct world *w) {
     char path[96];
@@ -703,6 +794,45 @@ static long newest_log(const struct world *w) {
         if (strstr(f->d_name, ".log") && atol(f->d_name) > newest) newest = atol(f->d_name);
     closedir(d);
     return newest;
+}
+
+/* Over so many tables evenly, in memtables of 1 MB, once the store has rows of each and is opened
+ * again; how many memtables were filled. */
+static int memtables_of_rows(struct world *w, uint32_t tables) {
+    enum { MANY = 60000, SOME = 32 };
+    struct kv_options o = {
+        .data_dir = w->path, .merge = join, .near_len = NEAR, .memtable_bytes = 1 << 20, .write_through = true};
+    int n = -1;
+    long log = 0;
+    for (uint32_t i = 0; i < MANY + tables; i++) {
+        uint8_t key[32] = {0};
+        uint64_t random = (i + 1) * 0x9e3779b97f4a7c15ull;
+        if (i == 0 || i == tables) {
+            w->kv->ops->close(w->kv);
+            w->kv = kv_rocksdb_open(&o, &w->e);
+            assert_non_null(w->kv);
+        }
+        store_u32(key, 1000 * tables + i % tables);
+        store_u64(key + 4, random ^ random >> 29);
+        struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+        assert_int_equal(w->kv->ops->batch_put(b, slice_of(key, sizeof(key)), slice_str("value")), 0);
+        while (w->kv->ops->write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+        w->kv->ops->batch_free(b);
+        if (i >= tables && i % SOME == 0 && newest_log(w) != log) {
+            log = newest_log(w);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* A hint takes more memory than most rows. Rows of many tables, written evenly, would fill memtables with hints. */
+static void test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one(void **state) {
+    struct world *w = *state;
+    int few = memtables_of_rows(w, 1), many = memtables_of_rows(w, 100), more = memtables_of_rows(w, 400);
+    assert_true(few > 2);
+    assert_in_range(many, few - 1, few * 3 / 2);
+    assert_in_range(more, few - 1, few * 3 / 2);
 }
 
 /* Writes a row of each table, drops the others, and puts all that into a table file. */
@@ -895,6 +1025,12 @@ int main(void) {
         BOTH(test_load_that_fails_leaves_nothing),
         cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_rocks,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in,
+                                        setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_rocks,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks,
                                         teardown),
