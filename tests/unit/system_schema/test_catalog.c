@@ -727,7 +727,7 @@ static void test_two_servers_give_no_id_twice(void **state) {
     struct world *w[2];
     w[0] = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
     w[1] = world_on((struct eng_options){.shared = true, .beside = w[0]->eng}, MODE_CASSANDRA, "none");
-    char names[TABLES][8];
+    char names[TABLES][16];
     uint32_t ids[TABLES];
     assert_int_equal(make_keyspace(w[0], "ks"), 1);
     advance(w[1], 0);
