@@ -162,6 +162,7 @@ def test_the_views_have_no_barriers(server, browser, name, scheme, width, views)
             page.tab.screenshot(path=PICTURES / f"{view}-{name}.png", full_page=True)
             assert page.tab.evaluate("document.documentElement.scrollWidth") <= width, f"{view} is wider than {width} pixels"
             assert page.barriers() == [], view
+            assert "[object" not in page.tab.locator("body").inner_text(), view
         assert page.said == [] and page.hosts == {server.admin}
 
 
@@ -216,9 +217,32 @@ def test_the_statement_box_explains_and_runs_and_changes_nothing(server, browser
         tab.get_by_label("Rows a page").select_option("20 rows")
         tab.get_by_role("button", name="Show rows").click()
         expect(tab.get_by_text("Rows (20, and more)")).to_be_visible()
+        expect(tab.get_by_text("(1,500 characters)").first).to_be_visible()  # the beginning of a long value; the rest on request
         tab.get_by_role("button", name="Next page").click()
         expect(tab.get_by_text("Rows (10)")).to_be_visible()
         assert [x for x in page.said if "400" not in x] == []  # the browser notes the refused statement
+
+
+def test_the_finding_names_the_pattern(server):
+    """Writes in ascending and descending order of the partition key, scans, and neither."""
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "found")
+        for name in ("append", "prepend", "scanned", "spread"):
+            create_table(session, "found", name, "k int PRIMARY KEY, v int")
+        mixed = [i * 7919 % 100 for i in range(100)]
+        for name, keys in (("append", range(100)), ("prepend", reversed(range(100))), ("scanned", mixed), ("spread", mixed)):
+            for k in keys:
+                session.execute(f"INSERT INTO found.{name} (k, v) VALUES (%s, 1)", (k,))
+
+        def finding(name):
+            """After another read, because a table's history begins with the requests that follow its first second."""
+            session.execute("SELECT * FROM found.scanned" if name == "scanned" else f"SELECT * FROM found.{name} WHERE k = 1")
+            status, _, answer = ask(server, "GET", f"/api/map?keyspace=found&table={name}&by=partition")
+            return answer["finding"]["kind"] if status == 200 and answer["watched"] else None
+
+        for name, kind in (("append", "append_only"), ("prepend", "prepend_only"), ("scanned", "scan"), ("spread", "none")):
+            eventually(lambda: finding(name) == kind, lambda: (name, finding(name)))  # noqa: B023
 
 
 @pytest.mark.parametrize("cql", ["DROP TABLE shop.orders", "TRUNCATE shop.orders", "CREATE ROLE r", "/* */ DROP TABLE shop.orders", "USE shop", ""])

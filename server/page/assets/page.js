@@ -118,6 +118,13 @@ function countStorage() {
   get("/api/rows", {of: "storage"}).catch(() => {});
 }
 
+const VALUE_SHOWN = 120; // characters of a value; the rest is shown on request
+
+function valueOf(v) {
+  if (v === null) return h("i", {class: "quiet"}, "null");
+  return v.length <= VALUE_SHOWN ? v : h("details", {class: "value"}, h("summary", {}, `${v.slice(0, VALUE_SHOWN)}… (${number(v.length)} characters)`), v);
+}
+
 /* ---- overview ---- */
 
 function overview() {
@@ -132,7 +139,7 @@ function overview() {
       t.watched ? spark(t.spark, `units a second in the last minute, now ${number(t.spark.at(-1))}`) : h("span", {class: "quiet small"}, "no traffic seen"),
       bar(t.read_units ?? 0, t.read_capacity, "read units"), bar(t.write_units ?? 0, t.write_capacity, "write units"),
       t.throttles ? h("span", {}, badge(`${number(t.throttles)} a second`, "bad"), " ", ...throttleWords(t.throttled))
-        : t.throttled.length ? h("span", {}, throttleWords(t.throttled).map(x => [x, " "])) : h("span", {class: "quiet"}, "none"),
+        : t.throttled.length ? h("span", {}, ...throttleWords(t.throttled).flatMap(x => [x, " "])) : h("span", {class: "quiet"}, "none"),
       t.watched ? number(t.p50_ms) : "–", t.watched ? number(t.p99_ms) : "–", bytes(t.bytes)];
   }
   const heads = ["Table", "Status", {text: "Units/s, last minute"}, {text: "Read units/s of limit", n: true}, {text: "Write units/s of limit", n: true},
@@ -404,7 +411,7 @@ function answerOf(a, more) {
     h("section", {class: "card"}, h("h2", {}, "Charged by these rules"), h("ul", {}, a.reasons.map(r => h("li", {}, h("strong", {}, r.rule), `: ${r.text}`))),
       a.advice ? h("p", {class: "finding warn card"}, a.advice) : null),
     a.rows ? h("section", {class: "card"}, h("h2", {}, `Rows (${a.rows.length}${a.next ? ", and more" : ""})`),
-      tableOf("Rows", a.columns.map(c => ({text: `${c.name} (${c.type})`})), a.rows.map(r => r.map(v => v === null ? h("i", {class: "quiet"}, "null") : v))),
+      tableOf("Rows", a.columns.map(c => ({text: `${c.name} (${c.type})`})), a.rows.map(r => r.map(valueOf))),
       h("div", {class: "row"}, a.next ? h("button", {type: "button", onclick: more}, "Next page") : null)) : null].filter(Boolean);
 }
 
