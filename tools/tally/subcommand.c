@@ -42,9 +42,9 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
         .name = "tally", .what = "works with Tally's servers and their data, and prices statements without one",
         .version = TALLY_VERSION, .section = "1", .n_commands = SUBCOMMANDS, .commands = commands,
         .n_exits = ARRAY_LEN(exits), .exits = exits,
-        .notes = "Sub-commands that price statements contain the server's engine, language and charges, so their prices "
-                 "are those of a server. --json prints the result as one JSON object. An error in an input file is reported "
-                 "with file, line and reason."};
+        .notes = "Sub-commands that price statements contain the server's engine, language and charges, so their "
+                 "prices are those of a server. --json prints the result as one JSON object. An error in an input "
+                 "file is reported with file, line and reason."};
 }
 
 /* ---- help ---- */
