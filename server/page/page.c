@@ -1,5 +1,6 @@
 #include "server/page/page.h"
 
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,9 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
     }
     memcpy(role, j->body.p, n);
     memcpy(password, end + 1, rest);
-    if (p->o.login(p->o.login_arg, role, password, &e) || session_begin(p->sessions, role, token, &e)) {
+    bool refused = p->o.login(p->o.login_arg, role, password, &e) || session_begin(p->sessions, role, token, &e);
+    OPENSSL_cleanse(password, sizeof(password));
+    if (refused) {
         answer_error(a, 401, e.text);
         return;
     }
