@@ -309,6 +309,8 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
     struct cql_run *r = s->spec.r;
     struct row_view *v = &s->view;
     uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
+    /* What the pull wants does not count the rows of earlier pages when the partition is the first of this one. */
+    if (s->base.partition_limit - s->base.given < most) most = (uint32_t)(s->base.partition_limit - s->base.given);
     const uint32_t result = s->spec.plan->consecutive ? s->spec.plan->ordinals[0] : 0;
     struct read_meter_batch sum = read_meter_batch_begin(&s->meter, &most);
     const uint64_t large = r->cost->bytes_read + BATCH_BYTES, enough = large < sum.enough ? large : sum.enough;

@@ -322,10 +322,11 @@ static void read_pages(struct harness *h, const char *cql, struct whole_read *ou
     buf_u8(&out->rows, 0);
 }
 
-/* Behind LIMIT, a page of Keyspaces reads on, and every page reads the static row of its partition: then what is read
- * depends on the size of pages. */
+/* Behind LIMIT, a page of Keyspaces reads on, every page reads the static row of its partition, and rows behind PER
+ * PARTITION LIMIT are read if they come before the scan goes on: then what is read depends on the size of pages. */
 static void compare_batches(struct harness *h, const char *cql) {
-    bool reads_on = h->mode == MODE_KEYSPACES && strstr(cql, "LIMIT"), has_statics = strstr(cql, "rich");
+    bool reads_on = (h->mode == MODE_KEYSPACES && strstr(cql, "LIMIT")) || strstr(cql, "PER PARTITION");
+    bool has_statics = strstr(cql, "rich");
     struct whole_read one, many;
     h->page_size = 1;
     read_pages(h, cql, &one);
@@ -366,6 +367,7 @@ static void test_rows_that_come_in_batches_are_those_that_come_one_by_one(void *
                                         "SELECT c, a FROM %s WHERE p = 1 AND a < -20 ALLOW FILTERING",
                                         "SELECT c + 1, a FROM %s WHERE p = 1",
                                         "SELECT * FROM %s WHERE p IN (0, 1, 8)",
+                                        "SELECT p, c FROM %s PER PARTITION LIMIT 5",
                                         "SELECT * FROM %s"};
     for (enum tally_mode mode = MODE_KEYSPACES; mode <= MODE_CASSANDRA; mode++) {
         struct harness *h = harness_new(mode, tables);
