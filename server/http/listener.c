@@ -23,6 +23,7 @@ struct client {
     TAILQ_ENTRY(client) entry;
     int fd;
     bool listed;
+    bool served; /* a request of it was answered */
     time_t until; /* the deadline, on the monotonic clock; 0: none, its request is being answered */
 };
 
@@ -32,7 +33,7 @@ struct http_listener {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stopping, has_reaper;
-    TAILQ_HEAD(, client) clients; /* oldest first */
+    TAILQ_HEAD(, client) clients; /* in the order of their last answer, or of their beginning */
     unsigned n_clients;
     struct http_options o;
     struct http_certificate *certificate; /* NULL: no TLS */
@@ -95,6 +96,20 @@ static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t 
     pthread_mutex_unlock(&l->lock);
 }
 
+static void note_served(struct http_listener *l, struct MHD_Connection *c) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct client *v = info ? info->socket_context : NULL;
+    if (!v) return;
+    pthread_mutex_lock(&l->lock);
+    v->until = now_s() + turn_s(l);
+    v->served = true;
+    if (v->listed) {
+        TAILQ_REMOVE(&l->clients, v, entry);
+        TAILQ_INSERT_TAIL(&l->clients, v, entry);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- answers ---- */
 
 static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_answer *a) {
@@ -137,7 +152,7 @@ static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c,
     if (r->too_large) buf_printf(&a->body, "a request may have %zu bytes\n", l->o.body_max);
     else if (!refuse_foreign(l, &q, a)) l->o.handle(l->o.arg, &q, a);
     if (r->held) return MHD_YES;
-    give_time(l, c, turn_s(l));
+    note_served(l, c);
     return send_answer(c, a);
 }
 
@@ -173,7 +188,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return MHD_YES;
     }
     if (r->answered) {
-        give_time(l, c, turn_s(l));
+        note_served(l, c);
         return send_answer(c, &r->answer);
     }
     if (now_s() - r->began > l->o.request_s) return MHD_NO;
@@ -211,6 +226,19 @@ static void close_client(struct http_listener *l, struct client *v) {
     shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
 
+/* The connection that makes room for a new one, the last in the list: the oldest that has sent no
+ * whole request yet; else the one whose last answer is the longest ago. One whose request is being
+ * answered is the last choice. */
+static struct client *least_used(struct http_listener *l) {
+    struct client *v, *idle = NULL;
+    TAILQ_FOREACH(v, &l->clients, entry) {
+        if (!v->until || !TAILQ_NEXT(v, entry)) continue;
+        if (!v->served) return v;
+        if (!idle) idle = v;
+    }
+    return idle ? idle : TAILQ_FIRST(&l->clients);
+}
+
 static void on_connection(void *arg, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
@@ -231,7 +259,7 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
     pthread_mutex_lock(&l->lock);
     *v = (struct client){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
     TAILQ_INSERT_TAIL(&l->clients, v, entry);
-    if (++l->n_clients > CLIENTS_MAX) close_client(l, TAILQ_FIRST(&l->clients));
+    if (++l->n_clients > CLIENTS_MAX) close_client(l, least_used(l));
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -7,8 +7,9 @@
  *
  * A connection is closed when the body of its request is not complete after request_s seconds,
  * after request_s seconds without a byte, and when the next request has not ended 2 * request_s
- * seconds after the one before. When too many connections are open, the listener closes the oldest,
- * so that idle connections cannot lock out new ones.
+ * seconds after the one before. When too many connections are open, the listener closes the oldest
+ * that has sent no whole request, or else the one that has been idle longest, so that connections
+ * without requests can neither lock out new ones nor end those in use.
  */
 #pragma once
 

@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 
 from aws_api import ACCOUNT, REGION, Api, compare_with_model, key_flags, refused
 from file_faults import FaultyServer, build_library
-from tally_server import ROOT, Server, await_active, create_keyspace, eventually, free_port
+from tally_server import HANG, ROOT, Server, await_active, create_keyspace, eventually, free_port
 
 SCHEMA = {"allColumns": [{"name": "id", "type": "int"}, {"name": "at", "type": "timestamp"}, {"name": "note", "type": "text"},
                          {"name": "tags", "type": "map<text, frozen<list<int>>>"}, {"name": "shared", "type": "text"}],
@@ -407,10 +407,23 @@ def test_a_body_that_is_too_large_is_refused_and_others_go_on(api, client):
 
 
 def test_half_requests_hold_nobody_up(api, client):
+    """64 connections are kept. Those that never send a whole request make room, and one that has been answered stays open."""
+    innocent = http.client.HTTPConnection("127.0.0.1", api.port, timeout=HANG)
+
+    def ask():
+        innocent.request("GET", "/")
+        return innocent.getresponse().read()
+
+    ask()
+    socket_before = innocent.sock
     half = []
     for _ in range(200):
         half.append(socket.create_connection(("127.0.0.1", api.port)))
         half[-1].sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
+    half[0].settimeout(HANG)
+    assert half[0].recv(1) == b""  # the server has closed it
+    ask()
+    assert innocent.sock is socket_before
     assert client.list_keyspaces()["keyspaces"]
     for s in half:
         s.close()
