@@ -230,7 +230,11 @@ int ledger_touched(struct ledger *l, ledger_table_fn fn, void *arg) {
 void ledger_watch(struct ledger *l, uint32_t i, uint32_t object) {
     for (unsigned k = 0; k < l->n_shards; k++) {
         pthread_mutex_lock(&l->shards[k].lock);
-        atomic_store_explicit(&l->shards[k].watched[i], object, memory_order_relaxed);
+        struct shard *s = &l->shards[k];
+        uint32_t end = SHARD_WATCHED;
+        atomic_store_explicit(&s->watched[i], object, memory_order_relaxed);
+        while (end && !atomic_load_explicit(&s->watched[end - 1], memory_order_relaxed)) end--;
+        atomic_store_explicit(&s->watched_end, end, memory_order_relaxed);
         pthread_mutex_unlock(&l->shards[k].lock);
     }
 }
@@ -305,7 +309,7 @@ static size_t join_partitions(struct ledger_partition *all, size_t before, size_
             to->load += all[i].load;
             to->error += all[i].error;
             usage_merge(&to->p.usage, &all[i].p.usage, second);
-            shard_origins_add(&to->p, &all[i].p);
+            shard_origins_add(&to->origins, &all[i].origins);
         } else {
             if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
             if (kept != i) all[kept] = all[i];
@@ -330,7 +334,8 @@ struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
         for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
             struct heavy_item x = heavy_at(&s->partitions, i);
             if (x.load)
-                all[taken++] = (struct ledger_partition){.p = s->partition_infos[i], .load = x.load, .error = x.error};
+                all[taken++] = (struct ledger_partition){.p = s->partition_infos[i], .origins = shard_origins_of(s, i),
+                                                         .load = x.load, .error = x.error};
         }
         total += s->partitions.total;
         pthread_mutex_unlock(&s->lock);

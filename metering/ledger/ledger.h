@@ -97,6 +97,7 @@ void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANG
  * are none, or there is no memory. */
 struct ledger_partition {
     struct shard_partition p;
+    struct shard_origins origins;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
     /* in halves of read units, a write unit counting as six; load - error <= true load <= load */
     uint64_t load, error;

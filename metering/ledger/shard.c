@@ -9,9 +9,10 @@ int shard_init(struct shard *s) {
     pthread_mutex_init(&s->lock, NULL);
     if (heavy_init(&s->partitions, SHARD_PARTITION_SETS) || heavy_init(&s->statements, SHARD_STATEMENT_SETS)) return -1;
     s->partition_infos = calloc(SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*s->partition_infos));
+    s->partition_origins = calloc(SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*s->partition_origins));
     s->ranges = calloc(SHARD_WATCHED, sizeof(*s->ranges));
     s->statement_infos = calloc(SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*s->statement_infos));
-    return s->partition_infos && s->statement_infos && s->ranges ? 0 : -1;
+    return s->partition_infos && s->partition_origins && s->statement_infos && s->ranges ? 0 : -1;
 }
 
 static void table_free(struct shard_table *t) {
@@ -24,6 +25,7 @@ void shard_fini(struct shard *s) {
     free(s->tables);
     for (int i = 0; s->statement_infos && i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) free(s->statement_infos[i].text);
     free(s->partition_infos);
+    free(s->partition_origins);
     free(s->ranges);
     free(s->statement_infos);
     heavy_fini(&s->partitions);
@@ -153,7 +155,8 @@ static uint64_t load_of(const struct usage_window *u) {
 }
 
 struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object) {
-    for (uint32_t i = 0; i < SHARD_WATCHED; i++)
+    uint32_t end = atomic_load_explicit(&s->watched_end, memory_order_relaxed);
+    for (uint32_t i = 0; i < end; i++)
         if (atomic_load_explicit(&s->watched[i], memory_order_relaxed) == object) return &s->ranges[i];
     return NULL;
 }
@@ -167,7 +170,7 @@ static struct shard_origin origin_of(const struct ledger_request *q) {
     return o;
 }
 
-static void note_statement(struct shard_partition *p, uint64_t id, uint64_t n) {
+static void note_statement(struct shard_origins *p, uint64_t id, uint64_t n) {
     uint32_t least = 0;
     for (uint32_t i = 0; i < SHARD_ORIGIN_STATEMENTS; i++) {
         if (p->statements[i].id == id) {
@@ -180,7 +183,7 @@ static void note_statement(struct shard_partition *p, uint64_t id, uint64_t n) {
     p->statements[least].n += n;
 }
 
-static void note_role(struct shard_partition *p, const char *role, uint64_t n) {
+static void note_role(struct shard_origins *p, const char *role, uint64_t n) {
     uint32_t least = 0;
     for (uint32_t i = 0; i < SHARD_ORIGIN_ROLES; i++) {
         if (!strcmp(p->roles[i].name, role)) {
@@ -193,7 +196,7 @@ static void note_role(struct shard_partition *p, const char *role, uint64_t n) {
     p->roles[least].n += n;
 }
 
-void shard_origins_add(struct shard_partition *to, const struct shard_partition *from) {
+void shard_origins_add(struct shard_origins *to, const struct shard_origins *from) {
     for (int i = 0; i < SHARD_ORIGIN_STATEMENTS; i++)
         if (from->statements[i].n) note_statement(to, from->statements[i].id, from->statements[i].n);
     for (int i = 0; i < SHARD_ORIGIN_ROLES; i++)
@@ -201,7 +204,15 @@ void shard_origins_add(struct shard_partition *to, const struct shard_partition 
     for (int i = 0; i < THROTTLE_REASONS; i++) to->throttles[i] += from->throttles[i];
 }
 
-static void note_origin(struct shard_partition *p, const struct shard_origin *origin) {
+struct shard_origins shard_origins_of(const struct shard *s, uint32_t i) {
+    const struct shard_partition *of = &s->partition_infos[i];
+    const struct shard_origins *p = &s->partition_origins[i];
+    bool same = p->object == of->object && p->token == of->token;
+    return same ? *p : (struct shard_origins){.object = of->object, .token = of->token};
+}
+
+static void note_origin(struct shard_origins *p, uint32_t object, int64_t token, const struct shard_origin *origin) {
+    if (p->object != object || p->token != token) *p = (struct shard_origins){.object = object, .token = token};
     if (origin->statement_id) note_statement(p, origin->statement_id, 1);
     if (*origin->role) note_role(p, origin->role, 1);
     for (uint32_t i = 0; UNLIKELY(origin->reasons) && i < THROTTLE_REASONS; i++)
@@ -219,7 +230,7 @@ void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int6
         if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
     }
     usage_add(&p->usage, second, u);
-    note_origin(p, origin);
+    if (!fresh || origin->reasons) note_origin(&s->partition_origins[at], object, token, origin);
 }
 
 static void add_range(struct shard *s, uint32_t object, int64_t token, const struct usage_window *u) {

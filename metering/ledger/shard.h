@@ -139,14 +139,21 @@ struct shard_origin {
 };
 enum { SHARD_ORIGIN_STATEMENTS = 3, SHARD_ORIGIN_ROLES = 2 };
 
-/* The data of a partition that heavy.h keeps, since it was first kept. The statements and roles that
- * use it most are counted as heavy.h counts keys, in one set: a new one replaces the lightest and
- * inherits its count. */
+/* The data of a partition that heavy.h keeps, since it was first kept. */
 struct shard_partition {
     uint32_t object, key_n;
     int64_t token;
     uint8_t key[SHARD_KEY]; /* its first bytes */
     struct usage usage;
+};
+/* The origins of requests to a kept partition, without its first one unless that was throttled: most
+ * partitions are seen once and replaced by the next. They are apart from the partition's data, so
+ * that such a partition does not touch them. The statements and roles that use the partition most
+ * are counted as heavy.h counts keys, in one set: a new one replaces the lightest and inherits its
+ * count. */
+struct shard_origins {
+    uint32_t object; /* object and token: the partition that these are of */
+    int64_t token;
     uint64_t throttles[THROTTLE_REASONS];
     struct {
         uint64_t id, n;
@@ -205,9 +212,11 @@ struct shard {
     /* The watched tables; object 0: the place is free. Any thread sets an object, under the lock. A
      * batch that is open meanwhile counts in the ranges of the table before. */
     _Atomic uint32_t watched[SHARD_WATCHED];
+    _Atomic uint32_t watched_end;  /* all places from here on are free */
     struct shard_ranges *ranges; /* SHARD_WATCHED */
     struct heavy partitions, statements;
     struct shard_partition *partition_infos;
+    struct shard_origins *partition_origins;
     struct shard_statement *statement_infos;
     struct ledger_connection *connections;
     _Atomic pthread_t owner; /* the thread that queued last */
@@ -254,8 +263,10 @@ static inline void shard_reads_clear(struct shard *s) {
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key,
                          const struct usage_window *u, const struct shard_origin *origin);
-/* Adds the counts of a partition in another shard: its statements, roles and throttles. */
-void shard_origins_add(struct shard_partition *to, const struct shard_partition *from);
+/* Adds the counts of the same partition in another shard. */
+void shard_origins_add(struct shard_origins *to, const struct shard_origins *from);
+/* The origins of the i-th kept partition; all zero: none are known. */
+struct shard_origins shard_origins_of(const struct shard *s, uint32_t i);
 /* The ranges of a watched table; NULL: the table is not watched. Called by the owner. */
 struct shard_ranges *shard_ranges_of(struct shard *s, uint32_t object);
 /* Adds load to a statement that the shard keeps. */

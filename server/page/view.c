@@ -550,7 +550,7 @@ bool view_statements(const struct view_options *v, const struct view_table *q, s
     return true;
 }
 
-static void put_statements(const struct shard_partition *p, const struct ledger_statement *all, size_t n,
+static void put_statements(const struct shard_origins *p, const struct ledger_statement *all, size_t n,
                            struct buf *out) {
     const char *between = "";
     buf_put_str(out, ",\"statements\":[");
@@ -569,24 +569,25 @@ static void put_partition(const struct schema_table *t, const struct ledger_part
                           const struct ledger_statement *statements, size_t n, struct buf *out) {
     static const char *const reasons[THROTTLE_REASONS] = {"partition", "connection", "table", "guidance"};
     const struct shard_partition *p = &x->p;
+    const struct shard_origins *origins = &x->origins;
     const char *between = "";
     buf_printf(out, "{\"token\":\"%lld\",\"range\":%u,\"key\":", (long long)p->token, shard_range(p->token));
     put_key(t, p->key, p->key_n, out);
     buf_put_str(out, ",\"share\":");
     put_number(out, x->share);
     put_usage(&p->usage, out);
-    put_statements(p, statements, n, out);
+    put_statements(origins, statements, n, out);
     buf_put_str(out, ",\"roles\":[");
     for (int i = 0; i < SHARD_ORIGIN_ROLES; i++) {
-        if (!p->roles[i].n) continue;
-        buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)p->roles[i].n);
-        put_text(out, "role", p->roles[i].name);
+        if (!origins->roles[i].n) continue;
+        buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)origins->roles[i].n);
+        put_text(out, "role", origins->roles[i].name);
         buf_put_str(out, "}");
         between = ",";
     }
     buf_put_str(out, "],\"throttled_by\":{");
     for (int i = 0; i < THROTTLE_REASONS; i++)
-        buf_printf(out, "%s\"%s\":%llu", i ? "," : "", reasons[i], (unsigned long long)p->throttles[i]);
+        buf_printf(out, "%s\"%s\":%llu", i ? "," : "", reasons[i], (unsigned long long)origins->throttles[i]);
     buf_put_str(out, "}}");
 }
 
