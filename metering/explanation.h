@@ -1,5 +1,5 @@
-/* What a statement reads or writes, its charge summed over its pages, and how to reduce it: shared
- * by `tally explain` and the statement box of the live page. */
+/* Explains a statement: its reads and writes, its charge summed over its pages, and how to reduce it.
+ * `tally explain` and the statement box of the live page share it. */
 #pragma once
 
 #include "metering/charge.h"

@@ -30,9 +30,9 @@ struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e
 void np_logins_stop(struct np_logins *p);
 void np_logins_free(struct np_logins *p);
 
-/* Checks a name and a password that came by another port, under the same limit of guesses; address:
- * that of the client. Takes as long as a password's hash: on a thread that may block. -1: err says
- * that they are wrong, or that there were too many. */
+/* Checks a name and a password from another port, under the same limit of guesses. address: the
+ * client's. The call takes as long as hashing a password, so the thread must be one that may block.
+ * -1: err says that the password is wrong, or that there were too many guesses. */
 int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *name, const char *password,
                     struct err *e) MUST_CHECK;
 

@@ -190,7 +190,7 @@ void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
     npi_inbox_give(&l->inbox, &c->errand);
 }
 
-/* A change of the schema that connections which registered for it are told. */
+/* An errand that notifies the registered connections of a change of the schema. */
 struct schema_event {
     struct np_errand errand; /* first */
     struct np_loop *loop;

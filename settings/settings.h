@@ -235,7 +235,7 @@ static inline bool settings_have_ttl(const struct table_settings *s) { return s-
 
 /* ---- texts ---- */
 
-/* What is given, as the record has it: by name, with dots. NULL: no memory. */
+/* The texts of all given settings, as the record has them: by name, with dots. NULL: no memory. */
 const struct schema_option *settings_texts(const struct table_settings *s, struct arena *a, uint32_t *n) MUST_CHECK;
 /* From texts of a record. False: a value is none of its kind, or (*no_memory) there is no memory. A
  * name that no row has is left out: it is of a later version. */

@@ -296,7 +296,7 @@ static int read_scan(struct engine_source *s, struct read_batch *out) {
 
 /* ---- batches ---- */
 
-/* What comes when no row can be added: the next pull reports it again. */
+/* The result of a batch to which no further row can be added. The next pull reports the reason again. */
 SELDOM static enum read_pull end_batch(struct engine_source *s, int rc) {
     if (rc == 1) s->state = AT_HELD;
     if (rc == 0) s->state = AT_BOUND;
@@ -309,7 +309,7 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
     struct cql_run *r = s->spec.r;
     struct row_view *v = &s->view;
     uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
-    /* What the pull wants does not count the rows of earlier pages when the partition is the first of this one. */
+    /* The pull does not know yet how many rows of the partition an earlier page returned. */
     if (s->base.partition_limit - s->base.given < most) most = (uint32_t)(s->base.partition_limit - s->base.given);
     const uint32_t result = s->spec.plan->consecutive ? s->spec.plan->ordinals[0] : 0;
     struct read_meter_batch sum = read_meter_batch_begin(&s->meter, &most);

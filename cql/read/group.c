@@ -37,7 +37,7 @@ static bool in_group(const struct row_group *g) {
     return true;
 }
 
-/* What terms find in the current row. */
+/* The context in which terms are evaluated for the current row. */
 static struct term_context row_context(const struct row_group *g) {
     return (struct term_context){.ev = &g->r->eval, .view = g->rows.view, .values = g->rows.values[g->at]};
 }

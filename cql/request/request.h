@@ -178,7 +178,7 @@ enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
 
 struct cql_statement;
 
-/* What a client asks, as decoded. Nothing changes it while it runs. */
+/* A decoded request of a client. Nothing changes it while it runs. */
 struct cql_request {
     enum cql_request_kind kind;
     struct cql_params params;
@@ -191,8 +191,8 @@ struct cql_request {
     const struct cql_batch_item *items;
 };
 
-/* What terms are evaluated with: the values of the statement's markers, in their order, and the
- * moment; arena and err take what an evaluation makes. */
+/* The values and the moment that terms are evaluated with. values: of the statement's bind markers,
+ * in their order. An evaluation allocates in arena and reports its error in err. */
 struct evaluation {
     struct arena *arena;
     struct err *err;
@@ -202,7 +202,7 @@ struct evaluation {
     int64_t now_s; /* of TTL and expiry: the client's (v5) or now_us */
 };
 
-/* What a run leaves for its caller. */
+/* The result of a run, for its caller. */
 struct cql_answer {
     struct cql_result result;
     uint32_t n_warnings;

@@ -58,7 +58,7 @@ struct setting_context ddl_settings(struct compile *c);
 /* Settings of a table: the kinds of their values first (ERR_SYNTAX), names and ranges second
  * (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order, because the existence of the table is checked in between. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) MUST_CHECK;
-/* What the statement gives, in the arena. NULL on error. */
+/* The settings that the statement sets, in the arena. NULL on error. */
 const struct table_settings *table_props_settings(struct compile *c, const struct ast_props *p,
                                                   const struct schema_table *altered) MUST_CHECK;
 /* The id that WITH ID gives the table, if it does: has_id and id of the change. */

@@ -288,8 +288,8 @@ struct ast_alter_table {
     struct ast_expr *drop_timestamp; /* DROP ... USING TIMESTAMP */
     struct ast_props props;
     struct ast_prop_value *tags;
-    /* Of Application Auto Scaling: the change takes effect at once, the table stays ACTIVE, and it replaces what that
-     * service keeps of the reads or the writes (settings_merge). */
+    /* Set by a change of Application Auto Scaling: it takes effect at once, the table stays ACTIVE, and the change
+     * replaces the state of that service for reads or writes (settings_merge). */
     bool at_once;
     unsigned targets;
 };

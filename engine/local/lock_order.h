@@ -41,7 +41,7 @@ enum engi_rank {
     ENGI_RANKS
 };
 
-/* What one thread holds. */
+/* The locks that one thread holds, by rank. */
 struct engi_held {
     uint32_t n[ENGI_RANKS];
     uint32_t last[ENGI_RANKS]; /* the highest number of those held */

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 
-/* Of one table. A change of the schema replaces the whole list. */
+/* The dropped columns of one table. A change of the schema replaces the whole list. */
 struct engi_dropped {
     uint32_t n;
     const struct eng_dropped *items; /* by column */

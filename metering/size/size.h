@@ -25,7 +25,7 @@ static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model 
 uint64_t cql_items_size(enum size_model model);
 uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item);
 
-/* What a row adds to the sizes of its values, in bytes. */
+/* The overhead of a row beside the sizes of its values, in bytes. */
 struct size_rule {
     enum size_model values;                     /* the model that its values are sized by */
     uint32_t row, pk_column, ck_column, column; /* for the row, and for each of its columns by their kind */
@@ -91,9 +91,9 @@ struct table_size {
     uint64_t rows, static_rows, bytes;
 };
 
-/* What the rows take as stored data; size_sum.bytes is what they take for throughput. */
+/* The bytes that the rows are billed for as stored data; size_sum.bytes counts for throughput. */
 uint64_t size_storage_bytes(enum size_model model, const struct size_sum *rows);
-/* What remains stored after a write. A null is not stored, and static data of nulls alone leaves
- * nothing. */
+/* The size that stays stored after a write. A null is not stored, and static data of nulls alone
+ * leaves nothing. */
 struct size_sum size_row_without_nulls(const struct size_sum *written);
 struct size_sum size_statics_without_nulls(const struct size_sum *written);

@@ -1,4 +1,4 @@
-/* What rows add to their values, and what remains of them ("Estimate row size",
+/* The overhead of rows, and the size that stays stored ("Estimate row size",
  * calculating-row-size.html, and "Static columns", static-columns-metering.html of
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/). */
 #include "metering/size/size.h"

@@ -1,8 +1,8 @@
 /* The live page of the admin port: its files, which are compiled in (assets/), the JSON behind its
  * pictures (view.h), its login (session.h) and its statements (statement.h).
  *
- * Life of a request: page_answer finds its row in the table of addresses. What is quick is answered
- * on the port's thread. Statements, reads of system tables and logins go to one of two threads, so
+ * Life of a request: page_answer finds its row in the table of addresses. Quick requests are
+ * answered on the port's thread. Statements, reads of system tables and logins go to one of two threads, so
  * that /health and /ready are answered beside a slow SELECT; each thread has a queue of PAGE_QUEUE
  * requests, and a further request is answered 503.
  *

@@ -1,4 +1,4 @@
-/* Who has signed in to the page. A session is a random token, which the browser keeps in a cookie.
+/* The sessions of the page. A session is a random token, which the browser keeps in a cookie.
  *
  * At most SESSIONS exist: a further login ends the one that was used least recently. A session ends
  * SESSION_SECONDS after its last use, and when its role is dropped, may no longer log in, or gets

@@ -413,7 +413,7 @@ static uint32_t map_row(struct map_rows *rows, int64_t token) {
     return rows->n++;
 }
 
-/* What no named partition accounts for, as the row after them all, -1. */
+/* Writes the row "others" (-1): the load that no named partition accounts for. */
 static void put_others(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
                        const float *named, struct buf *out) {
     float mean[SERIES_N], most[SERIES_N];

@@ -1,4 +1,4 @@
-/* What the definitions of a keyspace say about its Regions. */
+/* The Regions of a keyspace, from its definition. */
 #include "base/log.h"
 #include "system_schema/objects/objects.h"
 

@@ -1,4 +1,4 @@
-/* What the server tells clients about itself: system.local and system.peers. Inside
+/* The server's description of itself, as system.local and system.peers show it. Inside
  * system_schema only. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What layers above provide for system tables. */
+/* Functions that layers above provide for system tables. */
 #pragma once
 
 #include <stdbool.h>
