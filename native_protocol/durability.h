@@ -67,8 +67,8 @@ int npi_hold_call(struct np_durability *d, struct np_call *c) MUST_CHECK;
 
 /* Commits this wake-up's writes, or hands them to the committer. */
 void npi_durability_commit(struct np_durability *d);
-/* The loop calls this before it sleeps if answers wait for a sync (owes): it syncs, has the commit
- * thread sync, or waits for more writes. */
+/* Called before the loop sleeps while answers wait for a sync (owes). Syncs, has the commit thread
+ * sync, or waits for more writes. */
 void npi_durability_sync(struct np_durability *d);
 /* Sends the answers whose writes are durable; the error when the store can sync no more. */
 void npi_durability_release(struct np_durability *d);

@@ -284,10 +284,23 @@ static void names_of(struct ledger *l, uint32_t object, char keyspace[BOOK_NAME]
 
 /* ---- the heaviest ---- */
 
-static struct ledger_partition *partition_of(struct ledger_partition *all, size_t n, const struct shard_partition *p) {
-    for (size_t i = 0; i < n; i++)
-        if (all[i].p.object == p->object && all[i].p.token == p->token) return &all[i];
-    return NULL;
+/* Partitions of all shards, found by an index with open addressing, so that merging costs the same
+ * for each partition beside few loops or many. */
+struct merged {
+    struct ledger_partition *all;
+    size_t n;
+    uint32_t *slots; /* index in all, and 1; 0: free. At most half of them are taken */
+    size_t mask;
+};
+
+/* The slot of the partition, or the free one that it would take. */
+static uint32_t *slot_of(const struct merged *m, const struct shard_partition *p) {
+    size_t at = (size_t)((shard_partition_id(p->object, p->token) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    for (;; at++) {
+        uint32_t *slot = &m->slots[at & m->mask];
+        const struct shard_partition *other = *slot ? &m->all[*slot - 1].p : NULL;
+        if (!other || (other->object == p->object && other->token == p->token)) return slot;
+    }
 }
 
 static int heavier_partition(const void *a, const void *b) {
@@ -300,55 +313,68 @@ static int heavier_statement(const void *a, const void *b) {
     return (x->load < y->load) - (x->load > y->load);
 }
 
-/* Merges the partitions from all[before] on into those of the earlier shards. */
-static size_t join_partitions(struct ledger_partition *all, size_t before, size_t n, uint32_t second) {
-    size_t kept = before;
-    for (size_t i = before; i < n; i++) {
-        struct ledger_partition *to = partition_of(all, before, &all[i].p);
-        if (to) {
-            to->load += all[i].load;
-            to->error += all[i].error;
-            usage_merge(&to->p.usage, &all[i].p.usage, second);
-            shard_origins_add(&to->origins, &all[i].origins);
+/* Merges a shard's partitions, all[m->n] to all[n - 1], into those of the shards before. */
+static void merge_shard(struct merged *m, size_t n, uint32_t second) {
+    for (size_t i = m->n; i < n; i++) {
+        uint32_t *slot = slot_of(m, &m->all[i].p);
+        if (*slot) {
+            struct ledger_partition *to = &m->all[*slot - 1];
+            to->load += m->all[i].load;
+            to->error += m->all[i].error;
+            usage_merge(&to->p.usage, &m->all[i].p.usage, second);
+            shard_origins_add(&to->origins, &m->all[i].origins);
         } else {
-            if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
-            if (kept != i) all[kept] = all[i];
-            kept++;
+            if (second > m->all[i].p.usage.second) usage_roll(&m->all[i].p.usage, second);
+            if (m->n != i) m->all[m->n] = m->all[i];
+            *slot = (uint32_t)++m->n;
         }
     }
-    return kept;
 }
 
 /* A partition that one shard keeps and another does not may have more load than is shown here, by
  * up to K2's bound in the other shard (heavy.h). */
-struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
-    struct ledger_partition *all = calloc((size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*all));
+struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n) {
+    size_t most = (size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, slots = 1;
+    while (slots < 2 * most) slots *= 2;
+    struct merged m = {.all = calloc(most, sizeof(*m.all)),
+                       .slots = calloc(slots, sizeof(*m.slots)),
+                       .mask = slots - 1};
     uint64_t total = 0;
     *n = 0;
-    if (!all) return NULL;
+    if (!m.all || !m.slots) {
+        free(m.all);
+        free(m.slots);
+        return NULL;
+    }
     collect(l);
     uint32_t second = running_second(l);
     for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
-        size_t taken = *n;
+        size_t taken = m.n;
         pthread_mutex_lock(&s->lock); /* for the copying alone */
         for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
             struct heavy_item x = heavy_at(&s->partitions, i);
             if (x.load)
-                all[taken++] = (struct ledger_partition){.p = s->partition_infos[i], .origins = shard_origins_of(s, i),
-                                                         .load = x.load, .error = x.error};
+                m.all[taken++] = (struct ledger_partition){.p = s->partition_infos[i],
+                                                           .origins = shard_origins_of(s, i),
+                                                           .load = x.load, .error = x.error};
         }
         total += s->partitions.total;
         pthread_mutex_unlock(&s->lock);
-        *n = join_partitions(all, *n, taken, second);
+        merge_shard(&m, taken, second);
     }
-    for (size_t k = 0; k < *n; k++) {
-        all[k].share = total ? (double)all[k].load / (double)total : 0;
-        all[k].pattern = ledger_pattern(l, all[k].p.object);
-    }
+    free(m.slots);
+    for (size_t k = 0; k < m.n; k++) m.all[k].share = total ? (double)m.all[k].load / (double)total : 0;
+    qsort(m.all, m.n, sizeof(*m.all), heavier_partition);
+    *n = m.n;
+    return m.all;
+}
+
+struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
+    struct ledger_partition *all = ledger_partition_usage(l, n);
+    for (size_t k = 0; k < *n; k++) all[k].pattern = ledger_pattern(l, all[k].p.object);
     pthread_mutex_lock(&l->lock);
     for (size_t k = 0; k < *n; k++) names_of(l, all[k].p.object, all[k].keyspace, all[k].table);
     pthread_mutex_unlock(&l->lock);
-    qsort(all, *n, sizeof(*all), heavier_partition);
     return all;
 }
 

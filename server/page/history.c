@@ -152,7 +152,7 @@ static void add_ranges(struct history *h, struct history_table *t, uint32_t seco
 
 static void add_partitions(struct history *h, uint32_t second) {
     size_t n;
-    struct ledger_partition *all = ledger_partitions(h->o.ledger, &n);
+    struct ledger_partition *all = ledger_partition_usage(h->o.ledger, &n);
     for (size_t i = 0; all && i < n; i++) {
         const struct shard_partition *p = &all[i].p;
         struct history_table *t = history_find(h, p->object);
