@@ -110,7 +110,6 @@ void catalog_clock_moved(struct catalog *c) {
 /* ---- what the rooms tell ---- */
 
 const struct node_info *catalog_node(const struct catalog *c) { return &c->tables.node.info; }
-enum tally_mode catalog_mode(const struct catalog *c) { return c->objects.mode; }
 const uint8_t *catalog_host_id(const struct catalog *c) { return c->tables.node.host_id; }
 const struct schema *catalog_schema(struct catalog *c) { return objects_schema(&c->objects); }
 

@@ -42,7 +42,6 @@ struct catalog_options {
 struct catalog *catalog_open(const struct catalog_options *o, struct err *e) MUST_CHECK;
 void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
-enum tally_mode catalog_mode(const struct catalog *c);
 /* The host id that system.local shows; stable over restarts. */
 const uint8_t *catalog_host_id(const struct catalog *c);
 
