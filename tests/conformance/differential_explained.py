@@ -103,6 +103,18 @@ def fields_in_hash_order(table, statement, tally, cassandra):
     return names[0] == names[1] and list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and rows(tally) == rows(cassandra)
 
 
+def sorted_letters(text):
+    """With the letters of each DynamicCompositeType in order, as Tally writes them."""
+    return re.sub(r"(DynamicCompositeType)\(([^()]*=>[^()]*)\)", lambda m: f"{m.group(1)}({','.join(sorted(re.split(', ?', m.group(2))))})", text)
+
+
+@explains("Cassandra writes the letters of a DynamicCompositeType in the order of a hash table")
+def letters_in_hash_order(table, statement, tally, cassandra):
+    described = [([(name, sorted_letters(type_)) for name, type_ in answer.columns], sorted_letters(answer.error)) for answer in (tally, cassandra)]
+    same_pages = list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and sorted_letters(repr(rows(tally))) == sorted_letters(repr(rows(cassandra)))
+    return described[0] == described[1] and same_pages
+
+
 @explains("Cassandra puts several groups on a page of one, where partitions are given by IN and each is a group")
 def groups_over_in(table, statement, tally, cassandra):
     groups = re.search(r" GROUP BY ((?:\w+)(?:, \w+)*)", statement)
