@@ -1,10 +1,13 @@
 """Random statements on a server and on a plain model of CQL (cql_model.py): whatever is read is what the model holds, at every page size, across flushes,
 compactions, restarts and kill -9, as time passes, when tables are truncated, altered and, beside them, dropped while others write, and whatever faults requests meet before or after
 they are applied. No Cassandra is needed; the seeds are fixed."""
+import http.client
+import itertools
 import json
 import random
 import struct
 import subprocess
+import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -15,7 +18,8 @@ from cassandra.query import SimpleStatement
 
 import cql_model
 from control import set_clock, set_fault
-from tally_server import TALLY, await_active, create_keyspace, create_table
+from page_api import ask, post
+from tally_server import TALLY, await_active, create_keyspace, create_table, free_port
 
 BEGIN = datetime(2031, 1, 1, tzinfo=timezone.utc)
 SERVER_TIME = 10 ** 16  # above every time that a statement names: those of the server's own clock
@@ -25,6 +29,7 @@ ORDER = ["a", "b", "m", "s", "t", "x", "y"]
 PARTITIONS = 7
 LASTING = 3  # of the others rows live for seconds and static values do not, so that partitions of expired rows stand side by side
 FAULTS = [{"error": "WriteTimeout"}, {"error": "ReadFailure"}, {"error": "Overloaded"}, {"close": True}]
+FLAGS = ("--control", "on", "--ddl-delay", "none", "--admin-port", str(free_port()))
 LOST = [(None,)]  # the answer of what was applied
 DEFINITION = "p int, c int, x int static, t set<int> static, y blob static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
 
@@ -56,18 +61,50 @@ class Difference(Exception):
     pass
 
 
+class Watcher:
+    """A client of the live page: asks one of its addresses for every step of the run, on a thread of its own, while tables are written, changed and dropped."""
+
+    def __init__(self, server, keyspace, table, other):
+        on = [f"keyspace={keyspace}&table={name}" for name in (table, other)]
+        self.paths = ["/api/tables", "/api/rows?of=statements", "/api/rows?of=capacity"] + [
+            f"/api/{what}{on_table}" for on_table in on for what in ("history?", "map?by=range&", "map?by=partition&", "partitions?range=0&", "statements?")]
+        self.server, self.steps, self.ended, self.answered, self.wrong = server, threading.Semaphore(0), False, 0, []
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def watch(self):
+        for n in itertools.count():
+            self.steps.acquire()
+            if self.ended:
+                return
+            path = self.paths[n % len(self.paths)]
+            try:
+                status, _, body = ask(self.server, "GET", path)
+            except (OSError, http.client.HTTPException):  # the server is being started again
+                continue
+            self.answered += 1
+            if status not in (200, 404) or not isinstance(body, dict):  # 404: the table is not there
+                self.wrong.append(f"{path}: {status} {body}")
+
+    def end(self):
+        self.ended = True
+        self.steps.release()
+        self.thread.join()
+        assert not self.wrong, self.wrong
+
+
 class Run:
     """One table on a server and in a model."""
 
     def __init__(self, server, seed, model=cql_model.Table):
-        self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model.t{seed}"
+        self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model{seed}.t{seed}"
         self.model, self.counters, self.history = model(REGULARS, STATICS), {}, []
         self.times, self.server_times, self.added = self.rng.sample(range(1, 10 ** 6), 4000), 0, 0
         self.connect()
-        create_keyspace(self.session, "model")
-        create_table(self.session, "model", f"t{seed}", DEFINITION)
-        create_table(self.session, "model", f"n{seed}", "p int, c int, n counter, PRIMARY KEY (p, c)")
-        create_table(self.session, "model", f"o{seed}", DEFINITION)
+        create_keyspace(self.session, f"model{seed}")
+        create_table(self.session, f"model{seed}", f"t{seed}", DEFINITION)
+        create_table(self.session, f"model{seed}", f"n{seed}", "p int, c int, n counter, PRIMARY KEY (p, c)")
+        create_table(self.session, f"model{seed}", f"o{seed}", DEFINITION)
         self.clock(0)
 
     def connect(self):
@@ -327,8 +364,23 @@ class Run:
         rows = [r for r in self.rows(p) if r[1] is not None and low <= r[1] < high]
         self.expect(f"SELECT p, c, {', '.join(ORDER)} FROM {self.name} WHERE p = ? AND c >= ? AND c < ?", rows, bound=[p, low, high])
 
+    def read_by_page(self):
+        """The live page's statement box shows the same rows."""
+        p, low, size = self.any_p(), self.c(), self.rng.choice([1, 2, 100])
+        text = f"SELECT p, c, a, b FROM {self.name} WHERE p = {p} AND c >= {low}"
+        expected = [tuple(None if v is None else str(v) for v in r[:4]) for r in self.rows(p) if r[1] is not None and r[1] >= low]
+        got, following = [], ""
+        while following is not None:
+            status, _, body = post(self.server, f"/api/query?rows={size}{following}", text)
+            if status != 200:
+                raise Difference(f"{text} on the page: {status} {body}")
+            got += map(tuple, body["rows"])
+            following = body["next"] and f"&next={body['next']}"
+        if got != expected:
+            raise Difference(f"{text} on the page (pages of {size})\n got      {got}\n expected {expected}")
+
     def read(self):
-        others = [self.read_statics, self.read_statics, self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
+        others = [self.read_by_page, self.read_statics, self.read_statics, self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
         self.rng.choice(others)() if self.rng.random() < 0.4 else self.read_rows()
 
     def read_rows(self):
@@ -412,13 +464,17 @@ class Run:
 
 def run(server, seed, steps, model=cql_model.Table, as_=Run):
     r = as_(server, seed, model)
+    watcher = Watcher(server, f"model{seed}", f"t{seed}", f"o{seed}")
     try:
         for _ in range(steps):
             r.step()
+            watcher.steps.release()
     except Difference as e:
         raise AssertionError(f"seed {seed}: {e}\n" + "\n".join(h for h in r.history if not h.startswith("SELECT"))) from None
     finally:
         r.close()
+        watcher.end()
+    assert watcher.answered > steps / 2
     server.stop()
     command = [TALLY, "verify", "--data-dir", server.folder / "data"]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -427,7 +483,7 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
 
 @pytest.mark.parametrize("mode, seed", [("cassandra", 1), ("cassandra", 2), ("keyspaces", 3)])
 def test_server_holds_what_the_model_holds(new_server, mode, seed):
-    server = new_server("--mode", mode, "--control", "on", "--ddl-delay", "none")
+    server = new_server("--mode", mode, *FLAGS)
     run(server, seed, 900)
 
 
@@ -440,10 +496,11 @@ class AppliedTwice(Run):
 
 
 def test_a_statement_that_is_sent_again_after_it_was_applied_is_found(new_server):
-    server = new_server("--mode", "cassandra", "--control", "on")
+    server = new_server("--mode", "cassandra", *FLAGS)
     with pytest.raises(AssertionError, match=r"^seed \d"):
         for seed in range(1, 6):  # not every seed sends a count or a condition again
             run(server, seed, 900, as_=AppliedTwice)
+            server.start()
 
 
 class WithoutRanges(cql_model.Table):
@@ -468,6 +525,6 @@ class LastWriteWins(cql_model.Table):
 @pytest.mark.parametrize("wrong", [WithoutRanges, WithoutTimeToLive, LastWriteWins])
 def test_a_model_that_is_wrong_is_found_to_differ(new_server, wrong):
     """The test fails when the two do not hold the same: shown with models that leave something out."""
-    server = new_server("--mode", "cassandra", "--control", "on")
+    server = new_server("--mode", "cassandra", *FLAGS)
     with pytest.raises(AssertionError, match="seed 5"):
         run(server, 5, 900, wrong)

@@ -3,14 +3,13 @@
 Screenshots go to build/page.
 """
 import concurrent.futures
-import http.client
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from page_api import ask, post
 from programs import chromium, program
 from tally_server import HANG, ROOT, TALLY, Server, create_keyspace, create_table, eventually, free_port
 
@@ -87,19 +86,6 @@ class Page:
         self.tab.evaluate(Path(program("page")[1]).read_text())
         found = self.tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
         return [(v["id"], [n["html"] for n in v["nodes"]]) for v in found["violations"]]
-
-
-def ask(server, method, path, body=None, **headers):
-    c = http.client.HTTPConnection(server.admin, timeout=HANG)
-    c.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-    r = c.getresponse()
-    text = r.read()
-    c.close()
-    return r.status, r, json.loads(text) if r.getheader("Content-Type") == "application/json" else text.decode()
-
-
-def post(server, path, body, **headers):
-    return ask(server, "POST", path, body, X_Tally="test", **headers)
 
 
 def hot_row(tab):
