@@ -188,7 +188,7 @@ static void hold(struct page *p, const struct asked *asked, enum job_kind kind, 
                       .eventual = consistency && !strcmp(consistency, "LOCAL_ONE")};
     memcpy(j->role, asked->role, sizeof(j->role));
     pthread_mutex_lock(&p->lock);
-    bool room = !p->stopping && l->n < PAGE_QUEUE;
+    bool stopping = p->stopping, room = !stopping && l->n < PAGE_QUEUE;
     if (room) {
         j->held = http_hold(asked->q);
         STAILQ_INSERT_TAIL(&l->jobs, j, entry);
@@ -198,7 +198,8 @@ static void hold(struct page *p, const struct asked *asked, enum job_kind kind, 
     pthread_mutex_unlock(&p->lock);
     if (room) return;
     free(j);
-    answer_error(a, 503, "Too many statements of the page are waiting: ask again later");
+    answer_error(a, 503, stopping ? "The server is stopping"
+                                  : "Too many statements of the page are waiting: ask again later");
 }
 
 static void answer_session(struct page *p, const struct asked *asked, struct http_answer *a) {
