@@ -1,12 +1,13 @@
-"""kill -9 in the middle of writes: every acknowledged row is there after the restart."""
+"""kill -9 in the middle of writes: every acknowledged row, and every acknowledged change of a definition, is there after the restart."""
 import random
+import subprocess
 import threading
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
-from tally_server import create_keyspace, create_table, eventually, let_pass
+from tally_server import TALLY, create_keyspace, create_table, eventually, let_pass
 
 ROUNDS = 4
 WRITERS = 8
@@ -95,6 +96,94 @@ def test_ddl_and_prepared_data_survive_kill9(new_server):
         tables = {r.table_name for r in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'crash'")}
         assert tables == {"t"}
     server.stop()
+
+
+class Changer:
+    """Changes definitions while rows are written: of the writers' table, and of tables, types and keyspaces that come and go beside it with writes of their own.
+    What was acknowledged is in self.there (None: it is gone); the change that was under way is not in it."""
+
+    def __init__(self, server, seed, there):
+        self.cluster, self.rng, self.n, self.there, self.under_way, self.changes = server.cluster(), random.Random(seed), seed * 1000, there, None, 0
+        self.session = self.cluster.connect()
+        self.thread = threading.Thread(target=self.change)
+        self.thread.start()
+
+    def statements(self):
+        """(what changes, statement, whether it is there afterwards)."""
+        self.n += 1
+        n, column, grace = self.n, f"c{self.n}", str(self.rng.randrange(1, 10 ** 6))
+        return [(("column", column), f"ALTER TABLE crash.rows ADD {column} int", True),
+                (("type", f"u{n}"), f"CREATE TYPE crash.u{n} (f int)", True),
+                (("keyspace", f"k{n}"), f"CREATE KEYSPACE k{n} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}", True),
+                (("table", f"t{n}"), f"CREATE TABLE crash.t{n} (p int, c int, v frozen<u{n}>, PRIMARY KEY (p, c))", True),
+                (("row", f"t{n}"), f"INSERT INTO crash.t{n} (p, c, v) VALUES (1, 2, {{f: {n}}})", True),
+                (("grace", "rows"), f"ALTER TABLE crash.rows WITH gc_grace_seconds = {grace}", grace),
+                (("row", f"t{n}"), f"TRUNCATE crash.t{n}", False),
+                *([(("column", column), f"ALTER TABLE crash.rows DROP {column}", False)] if n % 2 else []),
+                *([(("table", f"t{n}"), f"DROP TABLE crash.t{n}", False), (("type", f"u{n}"), f"DROP TYPE crash.u{n}", False),
+                   (("keyspace", f"k{n}"), f"DROP KEYSPACE k{n}", False)] if n % 3 else [])]
+
+    def change(self):
+        while True:
+            for what, statement, value in self.statements():
+                self.under_way = what
+                try:
+                    self.session.execute(statement)
+                except Exception:  # the server was killed
+                    return
+                self.there[what], self.changes = value, self.changes + 1
+
+    def finish(self):
+        self.thread.join()
+        self.cluster.shutdown()
+        return self.under_way
+
+
+def definitions(session):
+    """What Changer changes, as the server has it."""
+    where = "WHERE keyspace_name = 'crash'"
+    found = {("column", r.column_name): True for r in session.execute(f"SELECT column_name FROM system_schema.columns {where} AND table_name = 'rows'")}
+    found |= {("type", r.type_name): True for r in session.execute(f"SELECT type_name FROM system_schema.types {where}")}
+    found |= {("keyspace", r.keyspace_name): True for r in session.execute("SELECT keyspace_name FROM system_schema.keyspaces")}
+    for r in session.execute(f"SELECT table_name, gc_grace_seconds FROM system_schema.tables {where}"):
+        found["table", r.table_name] = True
+        if r.table_name == "rows":
+            found["grace", "rows"] = str(r.gc_grace_seconds)
+        else:
+            found["row", r.table_name] = bool(session.execute(f"SELECT v FROM crash.{r.table_name} WHERE p = 1 AND c = 2").one())
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_acknowledged_rows_and_definitions_survive_kill9_together(new_server, threads):
+    server = new_server("--mode", "cassandra", "--threads", str(threads))
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        create_table(session, "crash", "rows", "pk int, ck int, v text, st int static, PRIMARY KEY (pk, ck)")
+    rows, there = {}, {}
+    for number in range(1, ROUNDS + 1):
+        writers, changer = Writers(server, first_id=number * 1_000_000), Changer(server, number, there)
+        enough = random.randrange(12, 40)
+        eventually(lambda: changer.changes > enough and len(writers.acknowledged) > 50)
+        server.kill9()
+        rows.update(writers.finish())
+        under_way = changer.finish()
+        server.start()
+        found = read_all(server)
+        lost = [row for row, value in rows.items() if found.get(row) != value]
+        assert not lost, f"round {number}: {len(lost)} of {len(rows)} acknowledged rows are lost: {lost[:10]}"
+        with server.cluster() as cluster:
+            defined = definitions(cluster.connect())
+        gone = {name for (kind, name), value in there.items() if kind == "table" and not value}
+        expected = {what: value and what[1] not in gone and value for what, value in there.items() if what != under_way}
+        wrong = {what: (value, defined.get(what, False)) for what, value in expected.items() if defined.get(what, False) != value}
+        assert not wrong, f"round {number}: acknowledged, and what is there: {wrong}; under way: {under_way}"
+        if under_way in there:
+            there[under_way] = defined.get(under_way, False)
+    server.stop()
+    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=300)
+    assert looked.returncode == 0, looked.stdout
 
 
 def count_until_killed(session, batches):

@@ -1,5 +1,5 @@
-"""Conditional statements are linearisable for each partition: histories of concurrent IF statements and serial reads, with kill -9 in between, are checked by
-Porcupine (porcupine/main.go). The checker is shown to find what is wrong: in histories that were forged, and in one of a client that checks and then writes."""
+"""Conditional statements are linearisable for each partition: histories of concurrent IF statements and serial reads, while the table is altered and others are
+made and dropped beside it, with kill -9 in between, are checked by Porcupine (porcupine/main.go). The checker is shown to find what is wrong: in histories that were forged, and in one of a client that checks and then writes."""
 import json
 import os
 import random
@@ -100,6 +100,32 @@ class Client(threading.Thread):
             self.seen[key] = values.get("to") if applied and kind != "read" else value
 
 
+class Changer(threading.Thread):
+    """Changes the clients' table, and makes and drops one beside it, until it is told to stop or the server goes."""
+
+    def __init__(self, session, seed, stop):
+        super().__init__()
+        self.session, self.rng, self.stop, self.n, self.changes = session, random.Random(seed), stop, seed * 1000, 0
+
+    def statements(self):
+        self.n += 1
+        yield from [f"ALTER TABLE lin.t ADD c{self.n} text", f"CREATE TABLE lin.t{self.n} (k text PRIMARY KEY, v text)",
+                    f"INSERT INTO lin.t{self.n} (k, v) VALUES ('a', 'b') IF NOT EXISTS",
+                    f"ALTER TABLE lin.t WITH gc_grace_seconds = {self.rng.randrange(1, 1000)}",
+                    f"ALTER TABLE lin.t DROP c{self.n}", f"DROP TABLE lin.t{self.n}"]
+
+    def run(self):
+        while True:
+            for statement in self.statements():
+                if self.stop.is_set():
+                    return
+                try:
+                    self.session.execute(statement)
+                except Exception:  # the server was killed
+                    return
+                self.changes += 1
+
+
 def known(operations):
     return [op for op in operations if op["return"]]
 
@@ -112,15 +138,16 @@ def run_clients(server, history, seed, seconds, kill):
     with connect(server) as cluster:
         session, stop = cluster.connect(), threading.Event()
         clients = [Client(session, seed * CLIENTS + i, seed * CLIENTS + i, history, stop) for i in range(CLIENTS)]
+        changer = Changer(session, seed, stop)
         before = len(history.operations)
-        for c in clients:
+        for c in [*clients, changer]:
             c.start()
         let_pass(seconds)
-        eventually(lambda: len(history.operations) > before + 80 and len(applied(history.operations[before:])) > 6)
+        eventually(lambda: len(history.operations) > before + 80 and len(applied(history.operations[before:])) > 6 and changer.changes > 6)
         if kill:
             server.kill9()
         stop.set()
-        for c in clients:
+        for c in [*clients, changer]:
             c.join()
 
 
