@@ -1,6 +1,7 @@
 #include "native_protocol/answer.h"
 
-#include "native_protocol/loop.h"
+#include "native_protocol/conn.h"
+#include "native_protocol/durability.h"
 #include "native_protocol/trace.h"
 
 static void put_result(struct np_call *call) {
@@ -34,18 +35,18 @@ int npi_answer_deliver(struct np_call *call) {
     bool waits = call->outcome == CQL_COMMIT && (!call->err.set || call->fault.applied);
     if (call->offloaded) {
         if (waits && call->seq > eng_durable_seq(c->loop->o->eng))
-            return npi_hold_call(&c->loop->durability, call) ? -1 : 1;
+            return npi_hold_call(c->loop->durability, call) ? -1 : 1;
         if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
         return 0;
     }
     if (!waits) return np_output_append_rest(&c->output, r);
     if (r->more.n && np_reply_gather(r)) return -1;
     if (!call->r.answer.commit_seq)
-        return npi_hold(&c->loop->durability, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
+        return npi_hold(c->loop->durability, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
     call->seq = call->r.answer.commit_seq;
     buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
     r->out->n = r->start;
-    return buf_failed(&call->out) || npi_hold_call(&c->loop->durability, call) ? -1 : 1;
+    return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call) ? -1 : 1;
 }
 
 void npi_answer_plain(struct np_call *call) {

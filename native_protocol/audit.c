@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cql/fingerprint.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 enum { STATEMENT_MAX = 4096, TEXT_MAX = 512, LINE_BYTES_MAX = 64 << 10 };

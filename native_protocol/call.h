@@ -92,18 +92,6 @@ struct np_call {
     uint64_t seq;               /* of the commit under a lock */
 };
 
-/* Reads of a loop that are answered and not yet counted (plain_read.h). */
-enum { NP_PLAIN_READS = 32 };
-struct np_plain {
-    unsigned n;
-    const struct np_conn *conn;
-    uint8_t id[2 + 16]; /* the beginning of their bodies: the statement's id, as [short bytes] */
-    uint64_t statement_id; /* as the ledger knows it; 0: not at all */
-    struct shard *in; /* the ledger's, where they stand; NULL: in none */
-    int64_t began_us;
-    uint64_t read_halves;
-};
-
 /* Drops the references that running the call took. */
 void npi_call_forget(struct np_call *call);
 /* Drops the plan of a call that is to start over, with its references. */

@@ -11,6 +11,7 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/request.h"
 #include "native_protocol/segment.h"
+#include "native_protocol/workers.h"
 
 enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_PROBES = 4 };
@@ -90,7 +91,7 @@ void npi_conn_close(struct np_conn *c) {
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
     atomic_store(&c->gone, true);
-    if (c->offloaded) l->ops->abandoned(c);
+    if (c->offloaded && l->workers) np_workers_look(l->workers); /* drops its waiting calls */
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     if (c->dirty) {
@@ -204,7 +205,7 @@ static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
-    if (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
+    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     if (c->begun_us) c->begun_us = c->loop->tick_us; /* the pause was ours, so the request gets its full time again */
@@ -220,8 +221,6 @@ void npi_conn_answered(struct np_conn *c) {
 }
 
 /* ---- input ---- */
-
-static void settle(struct np_conn *c) { c->loop->ops->settle(c->loop); }
 
 static uint32_t frame_max(const struct np_conn *c) {
     enum { BEFORE_STARTUP = 64 << 10 };
@@ -248,7 +247,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
         c->skip = env.length;
         return NP_HEADER;
     }
-    if (n > 0) c->loop->ops->envelope(c, &env);
+    if (n > 0) c->loop->on_envelope(c, &env);
     return n;
 }
 
@@ -310,7 +309,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
                     /* the store is behind: writers wait */
-                    (c->in_flight && c->loop->durability.late_bytes > NP_LATE_MAX);
+                    (c->in_flight && c->loop->late_bytes > NP_LATE_MAX);
         if (over && !c->loop->stopping) {
             pause_reading(c);
             break;
@@ -326,10 +325,10 @@ static size_t consume(struct np_conn *c, struct slice in) {
         c->begun_us = 0;
         if (c->output.open.n < SEND_EARLY) continue;
         /* A large answer leaves now, so that its buffer stays small and in the processor's cache. */
-        settle(c);
+        npi_loop_record_reads(c->loop);
         if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
     }
-    settle(c);
+    npi_loop_record_reads(c->loop);
     return done;
 }
 

@@ -1,6 +1,7 @@
 #include "native_protocol/dispatch.h"
 
 #include "native_protocol/login.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 #include "native_protocol/recording.h"
@@ -87,7 +88,7 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     struct np_call *call = overloaded ? NULL : npi_call_take(c->loop);
     if (!call) {
         struct err e = {0};
-        npi_plain_settle(c->loop);
+        npi_loop_record_reads(c->loop);
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
@@ -123,7 +124,7 @@ static void on_plain(struct np_conn *c, const struct np_envelope *env) {
     call->fault.asked = true;
     npi_call_plan(call);
     if (LIKELY(npi_plain_answer(call))) return;
-    npi_plain_settle(c->loop);
+    npi_loop_record_reads(c->loop);
     go_on(call);
 }
 
@@ -174,7 +175,7 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
     if (npi_plain_may(c, env)) return on_plain(c, env);
-    npi_plain_settle(c->loop);
+    npi_loop_record_reads(c->loop);
     err_clear(&e);
     if (check_envelope(c, env, &e)) {
         struct np_envelope as = *env;
@@ -193,9 +194,3 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     }
     handler_of(env->opcode)(c, env, body);
 }
-
-const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch,
-                                             .settle = npi_plain_settle,
-                                             .finish = npi_call_finish,
-                                             .abandoned = npi_offload_abandoned,
-                                             .forget = npi_call_forget};

@@ -9,9 +9,5 @@
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 
-/* For the loops. */
-struct np_loop_ops;
-extern const struct np_loop_ops npi_dispatch_ops;
-
-/* env's body points into memory that may go when this returns. The loop's thread. */
+/* The loops' on_envelope: env's body points into memory that may go when this returns. The loop's thread. */
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env);

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "native_protocol/committer.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 #include "system_schema/system_tables/trace_store.h"
 
@@ -51,7 +52,7 @@ int npi_hold(struct np_durability *d, struct np_conn *c, struct buf *from, size_
         return -1;
     }
     from->n -= n;
-    if (eng_batch_bytes(d->batch) > NP_BATCH_BYTES_MAX) npi_durability_commit(d);
+    if (eng_batch_bytes(d->loop->batch) > NP_BATCH_BYTES_MAX) npi_durability_commit(d);
     return 0;
 }
 
@@ -153,8 +154,9 @@ static bool all_wait(const struct np_loop *l) {
     return true;
 }
 
-static void owe_nothing(struct np_durability *d) {
-    d->owes = false;
+/* Another thread syncs, or no answer waits: the loop does not wait for more writes any longer. */
+static void sync_requested(struct np_durability *d) {
+    d->unsynced = false;
     ev_idle_stop(d->loop->ev, &d->quiet);
 }
 
@@ -162,14 +164,14 @@ static void owe_nothing(struct np_durability *d) {
 void npi_durability_sync(struct np_durability *d) {
     npi_durability_release(d); /* sends what is synced already; it sets waits, so a later sync wakes the loop */
     if (!d->held) {
-        owe_nothing(d);
+        sync_requested(d);
         return;
     }
     if (eng_gathers(d->loop->o->eng)) {
         ev_idle_start(d->loop->ev, &d->quiet);
         return;
     }
-    owe_nothing(d);
+    sync_requested(d);
     atomic_store(&d->waits, false);
     if (!all_wait(d->loop) || !eng_sync_here(d->loop->o->eng)) eng_wake_sync(d->loop->o->eng);
     npi_durability_release(d);
@@ -178,13 +180,13 @@ void npi_durability_sync(struct np_durability *d) {
 static void on_quiet(struct ev_loop *ev, ev_idle *w, int revents) {
     (void)ev, (void)revents;
     struct np_durability *d = w->data;
-    owe_nothing(d);
+    sync_requested(d);
     eng_wake_sync(d->loop->o->eng);
     npi_durability_release(d);
 }
 
-void npi_loop_durable(struct np_loop *l) {
-    if (atomic_exchange(&l->durability.waits, false)) npi_loop_wake(l);
+void npi_durability_moved(struct np_durability *d) {
+    if (atomic_exchange(&d->waits, false)) npi_loop_wake(d->loop);
 }
 
 int npi_hold_call(struct np_durability *d, struct np_call *call) {
@@ -221,15 +223,15 @@ static void committed(struct np_durability *d, struct np_held *h, int rc, uint64
     else if (h->n_acks > OWN_WRITES_MAX) want_durable(d, seq, h->n_acks);
     else { /* while further writes are expected, neither this loop nor the commit thread syncs these few */
         eng_ask_durable(d->loop->o->eng, seq, (uint32_t)h->n_acks);
-        d->owes = true;
+        d->unsynced = true;
     }
 }
 
 static void rows_are_free(void *arg) { npi_loop_wake(arg); }
 
-static struct eng_batch *batch_new(struct np_durability *d) {
-    struct eng_batch *b = eng_batch_new(d->loop->o->eng);
-    if (b) eng_batch_on_met(b, rows_are_free, d->loop);
+static struct eng_batch *batch_new(struct np_loop *l) {
+    struct eng_batch *b = eng_batch_new(l->o->eng);
+    if (b) eng_batch_on_met(b, rows_are_free, l);
     return b;
 }
 
@@ -255,7 +257,7 @@ struct late_batch {
 /* The batch has come back: its answers wait until it is durable. */
 static void late_done(struct np_errand *x, bool ended) {
     struct late_batch *b = (struct late_batch *)x;
-    b->durability->late_bytes -= b->bytes;
+    b->durability->loop->late_bytes -= b->bytes;
     if (ended) drop_held(b->held);
     else committed(b->durability, b->held, b->late.rc, b->late.seq, &b->late.err);
     eng_batch_free(b->late.batch);
@@ -267,18 +269,18 @@ static void late_done(struct np_errand *x, bool ended) {
 static int commit_late(struct np_durability *d, struct np_held *h, struct err *e) {
     assert(d->loop->committer);
     struct late_batch *b = calloc(1, sizeof(*b));
-    struct eng_batch *fresh = b ? batch_new(d) : NULL;
+    struct eng_batch *fresh = b ? batch_new(d->loop) : NULL;
     if (!fresh) {
         free(b);
-        eng_batch_drop(d->batch);
+        eng_batch_drop(d->loop->batch);
         return err_nomem(e);
     }
-    b->late = (struct np_late){.errand.done = late_done, .inbox = &d->loop->inbox, .batch = d->batch};
+    b->late = (struct np_late){.errand.done = late_done, .inbox = &d->loop->inbox, .batch = d->loop->batch};
     b->durability = d;
     b->held = h;
-    b->bytes = eng_batch_bytes(d->batch) + (h ? h->bytes.n : 0);
-    d->batch = fresh;
-    d->late_bytes += b->bytes;
+    b->bytes = eng_batch_bytes(d->loop->batch) + (h ? h->bytes.n : 0);
+    d->loop->batch = fresh;
+    d->loop->late_bytes += b->bytes;
     npi_committer_submit(d->loop->committer, &b->late);
     return 0;
 }
@@ -287,9 +289,9 @@ void npi_durability_commit(struct np_durability *d) {
     struct np_held *h = d->now;
     struct err e = {0};
     uint64_t seq = 0;
-    if (!h && eng_batch_empty(d->batch)) return;
+    if (!h && eng_batch_empty(d->loop->batch)) return;
     bool late = d->loop->committer && npi_committer_busy(d->loop->committer);
-    int rc = late ? ENG_BUSY : eng_batch_try_commit(d->batch, &seq, &e);
+    int rc = late ? ENG_BUSY : eng_batch_try_commit(d->loop->batch, &seq, &e);
     if (rc == ENG_MET) return; /* the rest is committed at a later wake-up (rows_are_free) */
     d->now = NULL;
     if (rc != ENG_BUSY) committed(d, h, rc, seq, &e);
@@ -298,23 +300,29 @@ void npi_durability_commit(struct np_durability *d) {
 
 /* ---- life ---- */
 
-int npi_durability_init(struct np_durability *d, struct np_loop *l, struct err *e) {
-    d->loop = l;
-    ev_idle_init(&d->quiet, on_quiet);
-    d->quiet.data = d;
-    d->batch = batch_new(d);
-    return d->batch ? 0 : err_nomem(e);
+struct np_durability *npi_durability_new(struct np_loop *l, struct err *e) {
+    struct np_durability *d = calloc(1, sizeof(*d));
+    if (d) {
+        d->loop = l;
+        ev_idle_init(&d->quiet, on_quiet);
+        d->quiet.data = d;
+        l->batch = batch_new(l);
+    }
+    if (d && l->batch) return d;
+    free(d);
+    err_nomem(e);
+    return NULL;
 }
 
 void npi_durability_close(struct np_durability *d) {
     drop_held(d->held);
     drop_held(d->now);
     d->held = d->now = NULL;
-    if (d->batch) eng_batch_free(d->batch);
-    d->batch = NULL;
+    if (d->loop->batch) eng_batch_free(d->loop->batch);
+    d->loop->batch = NULL;
 }
 
-void npi_durability_fini(struct np_durability *d) {
+void npi_durability_free(struct np_durability *d) {
     held_free(d->spare);
-    d->spare = NULL;
+    free(d);
 }

@@ -1,13 +1,13 @@
 /* A loop's writes and the answers that wait until those are durable. It decides which answers wait
  * for which sequence number, which thread syncs, and sends the answers or the error.
  *
- * Life of an answer: a request adds its writes to batch and its answer to now. Before the loop
+ * Life of an answer: a request adds its writes to the loop's batch and its answer to now. Before the loop
  * sleeps, commit hands the batch to the store; now gets the commit's sequence number and moves to
  * held. When that number is durable, release sends the answers. When the sync failed, every answer
  * of the block becomes an error. A batch that the store does not take at once goes to the committer
  * (committer.h) with its answers, and comes back through the loop's inbox.
  *
- * All functions run on the loop's thread.
+ * All functions run on the loop's thread, except npi_durability_moved.
  */
 #pragma once
 
@@ -15,11 +15,10 @@
 #include <stdatomic.h>
 
 #include "native_protocol/call.h"
-#include "native_protocol/conn.h"
+#include "native_protocol/loop.h"
 
-/* BATCH_BYTES_MAX: a wake-up's batch that grows larger is committed at once. LATE_MAX: bytes that a
- * loop may have with the committer. */
-enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
+/* A wake-up's batch that grows larger is committed at once. */
+enum { NP_BATCH_BYTES_MAX = 4 << 20 };
 
 /* An answer that may be sent when its block is durable. */
 struct np_ack {
@@ -39,24 +38,20 @@ struct np_held {
     size_t n_acks, cap_acks;
 };
 
-struct np_loop;
-
 struct np_durability {
     struct np_loop *loop;
-    struct eng_batch *batch;     /* writes of this wake-up */
     struct np_held *now;         /* answers of this wake-up's batch; NULL: none */
     struct np_held *held, *tail; /* committed, by sequence */
     struct np_held *spare;       /* for the next batch; or NULL */
-    size_t late_bytes;           /* given to the committer and not back */
     _Atomic bool waits;          /* held is not empty: a thread that syncs wakes the loop */
-    bool owes;                   /* the newest blocks of held have no sync under way yet */
+    bool unsynced;               /* no sync is under way yet for the newest blocks of held */
     ev_idle quiet;               /* fires when a sync is due and the loop is otherwise idle */
 };
 
-int npi_durability_init(struct np_durability *d, struct np_loop *l, struct err *e) MUST_CHECK;
+struct np_durability *npi_durability_new(struct np_loop *l, struct err *e) MUST_CHECK;
 /* Drops the batch and the answers that wait; nothing is sent. */
 void npi_durability_close(struct np_durability *d);
-void npi_durability_fini(struct np_durability *d);
+void npi_durability_free(struct np_durability *d);
 
 /* Takes n bytes off the end of from and holds them until this wake-up's batch is durable; then they
  * are sent and accounted. 0, or -1: no memory, and from is unchanged. */
@@ -67,8 +62,10 @@ int npi_hold_call(struct np_durability *d, struct np_call *c) MUST_CHECK;
 
 /* Commits this wake-up's writes, or hands them to the committer. */
 void npi_durability_commit(struct np_durability *d);
-/* Called before the loop sleeps while answers wait for a sync (owes). Syncs, has the commit thread
+/* Called before the loop sleeps while answers wait for a sync (unsynced). Syncs, has the commit thread
  * sync, or waits for more writes. */
 void npi_durability_sync(struct np_durability *d);
 /* Sends the answers whose writes are durable; the error when the store can sync no more. */
 void npi_durability_release(struct np_durability *d);
+/* The durable sequence has moved, or a sync failed: wakes the loop if answers wait. Any thread. */
+void npi_durability_moved(struct np_durability *d);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "native_protocol/faults/faults.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 /* Whether a fault could hit the call, or one has. */

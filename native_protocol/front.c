@@ -10,10 +10,12 @@
 
 #include "base/log.h"
 #include "native_protocol/committer.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/dispatch.h"
+#include "native_protocol/durability.h"
 #include "native_protocol/login.h"
-#include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
+#include "native_protocol/wakeup.h"
 
 enum {
     BACKLOG = 1024,
@@ -188,13 +190,33 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
 
 static void on_durable(void *arg) {
     struct np_front *f = arg;
-    for (unsigned i = 0; i < f->n_loops; i++) npi_loop_durable(&f->loops[i]);
+    for (unsigned i = 0; i < f->n_loops; i++) npi_durability_moved(f->loops[i].durability);
+}
+
+/* An errand that notifies the registered connections of a loop of a change of the schema. */
+struct schema_event {
+    struct np_errand errand; /* first */
+    struct np_loop *loop;
+    struct schema_change change;
+};
+
+static void send_event(struct np_errand *x, bool ended) {
+    struct schema_event *event = (struct schema_event *)x;
+    for (struct np_conn *c = ended ? NULL : event->loop->conns; c; c = c->next)
+        if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
+            np_event_schema(npi_conn_out(c), c->version, &event->change);
+    free(event);
 }
 
 static void on_change(void *arg, const struct schema_change *change) {
     struct np_front *f = arg;
     if (change->kind == CHANGE_GONE) return; /* clients got an event for the drop */
-    for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
+    for (unsigned i = 0; i < f->n_loops; i++) {
+        struct schema_event *event = malloc(sizeof(*event));
+        if (!event) return;
+        *event = (struct schema_event){.errand.done = send_event, .loop = &f->loops[i], .change = *change};
+        npi_inbox_give(&f->loops[i].inbox, &event->errand);
+    }
 }
 
 static int start_threads(struct np_front *f, struct err *e) {
@@ -241,7 +263,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
     set_bounds(&f->o, &f->bounds);
     for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], &f->o, &npi_dispatch_ops, &f->bounds, e)) return -1;
+        if (npi_loop_init(&f->loops[i], &f->o, npi_dispatch, &f->bounds, e)) return -1;
     if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
     eng_on_durable(f->o.eng, on_durable, f);

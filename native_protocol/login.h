@@ -13,6 +13,7 @@
 #pragma once
 
 #include "access/credentials.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 enum { NP_LOGIN_BURST = 20, NP_LOGIN_PER_SECOND = 2 };

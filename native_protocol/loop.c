@@ -1,18 +1,6 @@
 #include "native_protocol/loop.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/log.h"
-#include "native_protocol/workers.h"
-
-enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
-
-/* ---- spare calls ---- */
 
 struct np_call *npi_call_take(struct np_loop *l) {
     struct np_call *c = l->calls;
@@ -29,7 +17,7 @@ struct np_call *npi_call_take(struct np_loop *l) {
     return c;
 }
 
-static void call_free(struct np_call *c) {
+void npi_call_free(struct np_call *c) {
     arena_fini(&c->arena);
     buf_fini(&c->out);
     free(c);
@@ -44,7 +32,7 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
     np_reply_drop(&c->reply);
     npi_spare_give(&l->spare, &c->out);
     if (l->n_calls >= NP_SPARE_CALLS) {
-        call_free(c);
+        npi_call_free(c);
         return;
     }
     arena_reset(&c->arena);
@@ -53,248 +41,15 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
     l->n_calls++;
 }
 
-/* ---- one wake-up ---- */
-
-static void flush_dirty(struct np_loop *l) {
-    while (l->dirty) {
-        struct np_conn *c = l->dirty;
-        l->dirty = c->dirty_next;
-        c->dirty = false;
-        npi_conn_flush(c);
-    }
-}
-
-static void fall_asleep(struct np_loop *l) {
-    if (l->is_awake) pthread_mutex_unlock(&l->awake);
-    l->is_awake = false;
-}
-
-static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
-    (void)revents;
-    struct np_loop *l = w->data;
-    l->now_us = 0;
-    l->handshakes = 0;
-    npi_loop_settle(l);
-    npi_durability_commit(&l->durability);
-    flush_dirty(l);
-    if (l->durability.owes) {
-        npi_durability_sync(&l->durability);
-        npi_loop_settle(l);
-        flush_dirty(l);
-    }
-    if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
-    fall_asleep(l);
-    if (!l->stopping) return;
-    bool all_answered = true;
-    for (const struct np_conn *c = l->conns; c && all_answered; c = c->next)
-        all_answered = !c->in_flight && !npi_conn_unsent(c);
-    if (all_answered || clock_machine_us(l->o->clock) - l->stop_us > STOP_US) ev_break(ev, EVBREAK_ALL);
-}
-
-/* Runs after the sleep and before every other callback. */
-static void on_check(struct ev_loop *ev, ev_check *w, int revents) {
-    (void)ev, (void)revents;
-    struct np_loop *l = w->data;
-    if (l->is_awake) return;
-    pthread_mutex_lock(&l->awake);
-    l->is_awake = true;
-}
-
-static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
-    (void)ev, (void)revents;
-    struct np_loop *l = w->data;
-    npi_inbox_run(&l->inbox, false);
-    npi_durability_release(&l->durability);
-    if (atomic_exchange(&l->evicts, false))
-        for (struct np_conn *c = l->conns, *next; c; c = next) {
-            next = c->next;
-            npi_conn_check_evicted(c);
-        }
-    if (atomic_load(&l->stop_asked) && !l->stopping) {
-        l->stopping = true;
-        l->stop_us = clock_machine_us(l->o->clock);
-        for (int i = 0; i < NP_LISTENERS; i++) {
-            ev_io_stop(l->ev, &l->listeners[i].io);
-            /* closed, so that new clients are refused instead of waiting in the backlog */
-            if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-            l->listeners[i].fd = -1;
-        }
-        ev_timer_stop(l->ev, &l->accept_again);
-        for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
-    }
-}
-
-void npi_loop_tick(struct np_loop *l) {
-    l->tick_us = clock_machine_us(l->o->clock);
-    atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
-    for (struct np_conn *c = l->conns, *next; c; c = next) {
-        next = c->next;
-        npi_conn_tick(c);
-    }
-}
-
-static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
-    (void)ev, (void)revents;
-    npi_loop_tick(w->data);
-}
-
-/* ---- accepting ---- */
-
-static void on_accept_again(struct ev_loop *ev, ev_timer *w, int revents) {
-    (void)revents;
-    struct np_loop *l = w->data;
-    for (int i = 0; i < NP_LISTENERS; i++)
-        if (l->listeners[i].fd >= 0) ev_io_start(ev, &l->listeners[i].io);
-    ev_timer_stop(ev, w);
-}
-
-static void on_acceptable(struct ev_loop *ev, ev_io *w, int revents) {
-    (void)revents;
-    struct np_listener *s = w->data;
-    for (int i = 0; i < ACCEPT_BURST; i++) {
-        int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0) {
-            npi_conn_new(s->loop, fd, s->tls);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* level-triggered: without a pause this would spin until a connection closes */
-            log_warn("cannot accept a connection: %s", strerror(errno));
-            for (int k = 0; k < NP_LISTENERS; k++) ev_io_stop(ev, &s->loop->listeners[k].io);
-            ev_timer_again(ev, &s->loop->accept_again);
-        }
-        return;
-    }
-}
-
-/* ---- other threads ---- */
-
 void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
 
-static void call_done(struct np_errand *x, bool ended) {
-    struct np_call *c = (struct np_call *)x;
-    struct np_loop *l = c->conn->loop;
-    if (!ended) {
-        l->ops->finish(c);
-        return;
-    }
-    l->ops->forget(c);
-    np_reply_drop(&c->reply);
-    npi_conn_unref(c->conn);
-    call_free(c);
-}
-
-void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
-    np_reply_made(&c->reply);
-    c->errand.done = call_done;
-    npi_inbox_give(&l->inbox, &c->errand);
-}
-
-/* An errand that notifies the registered connections of a change of the schema. */
-struct schema_event {
-    struct np_errand errand; /* first */
-    struct np_loop *loop;
-    struct schema_change change;
-};
-
-static void event_done(struct np_errand *x, bool ended) {
-    struct schema_event *event = (struct schema_event *)x;
-    for (struct np_conn *c = ended ? NULL : event->loop->conns; c; c = c->next)
-        if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
-            np_event_schema(npi_conn_out(c), c->version, &event->change);
-    free(event);
-}
-
-void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) {
-    struct schema_event *event = malloc(sizeof(*event));
-    if (!event) return;
-    *event = (struct schema_event){.errand.done = event_done, .loop = l, .change = *change};
-    npi_inbox_give(&l->inbox, &event->errand);
-}
-
-void npi_loop_evict(void *owner) {
-    struct np_loop *l = owner;
-    atomic_store(&l->evicts, true);
-    npi_loop_wake(l);
-}
-
-void npi_loop_stop(struct np_loop *l) {
-    atomic_store(&l->stop_asked, true);
-    npi_loop_wake(l);
-}
-
-/* ---- life ---- */
-
-int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops,
-                  struct np_bounds *bounds, struct err *e) {
-    l->o = o;
-    l->ops = ops;
-    l->bounds = bounds;
-    l->tick_us = clock_machine_us(o->clock);
-    atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
-    npi_inbox_init(&l->inbox, on_wake, l);
-    pthread_mutex_init(&l->awake, NULL);
-    TAILQ_INIT(&l->leaving);
-    for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
-    buf_init(&l->scratch.segment, 0);
-    buf_init(&l->scratch.body, 0);
-    buf_init(&l->scratch.packed, 0);
-    l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
-    if (!l->ev) return err_set(e, ERR_SERVER, "cannot create an event loop");
-    l->scratch.window = malloc(NP_WINDOW);
-    if (!l->scratch.window) return err_nomem(e);
-    if (npi_durability_init(&l->durability, l, e)) return -1;
-    ev_prepare_init(&l->prepare, on_prepare);
-    ev_check_init(&l->check, on_check);
-    ev_set_priority(&l->check, EV_MAXPRI);
-    l->check.data = l;
-    ev_timer_init(&l->tick, on_tick, 1., 1.);
-    ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
-    l->prepare.data = l->tick.data = l->accept_again.data = l;
-    ev_prepare_start(l->ev, &l->prepare);
-    ev_check_start(l->ev, &l->check);
-    npi_inbox_start(&l->inbox, l->ev);
-    ev_timer_start(l->ev, &l->tick);
-    return 0;
-}
-
-void *npi_loop_run(void *arg) {
-    struct np_loop *l = arg;
-    for (int i = 0; i < NP_LISTENERS; i++) {
-        struct np_listener *s = &l->listeners[i];
-        s->loop = l;
-        ev_io_init(&s->io, on_acceptable, s->fd, EV_READ);
-        s->io.data = s;
-        if (s->fd >= 0) ev_io_start(l->ev, &s->io);
-    }
-    ev_run(l->ev, 0);
-    fall_asleep(l);
-    return NULL;
-}
-
-void npi_loop_close(struct np_loop *l) {
-    npi_loop_settle(l);
-    while (l->conns) npi_conn_close(l->conns);
-    npi_durability_close(&l->durability);
-    npi_inbox_run(&l->inbox, true);
-    for (struct np_call *c = l->calls, *next; c; c = next) {
-        next = c->next;
-        call_free(c);
-    }
-    l->calls = NULL;
-    fall_asleep(l); /* for a loop that never ran on a thread, but was driven by a test */
-}
-
-void npi_loop_fini(struct np_loop *l) {
-    npi_durability_fini(&l->durability);
-    npi_inbox_fini(&l->inbox);
-    for (int i = 0; i < NP_LISTENERS; i++)
-        if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-    npi_spare_fini(&l->spare);
-    buf_fini(&l->scratch.segment);
-    buf_fini(&l->scratch.body);
-    buf_fini(&l->scratch.packed);
-    free(l->scratch.window);
-    if (l->ev) ev_loop_destroy(l->ev);
-    pthread_mutex_destroy(&l->awake);
+void npi_loop_record_reads(struct np_loop *l) {
+    struct np_plain *p = &l->plain;
+    if (!p->n) return;
+    l->now_us = clock_wall_us(l->o->clock);
+    np_metric_requests(&l->metrics, NP_EXECUTE, NP_OUTCOME_OK, p->n);
+    if (p->read_halves) np_metric_add(&l->metrics, NP_METRIC_READ_UNITS, (int64_t)p->read_halves);
+    if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us > p->began_us ? l->now_us - p->began_us : 0);
+    p->n = 0;
+    p->read_halves = 0;
 }

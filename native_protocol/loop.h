@@ -1,10 +1,7 @@
-/* One event loop: its connections, and the requests that they send.
+/* The state of one event loop, which its connections, its durability and the calls of their
+ * requests share. wakeup.h runs it.
  *
- * A wake-up: input callbacks run requests; the writes and their answers go to the loop's durability
- * (durability.h). Before the loop sleeps again (ev_prepare) the writes are committed, and every
- * connection with output is flushed with one send. When a sequence number is reported durable
- * (ev_async), or the loop has synced itself, the answers that waited for it are sent. Everything
- * except the inbox (inbox.h) and the atomic fields belongs to the loop's thread.
+ * Everything except the inbox (inbox.h) and the atomic fields belongs to the loop's thread.
  */
 #pragma once
 
@@ -12,18 +9,22 @@
 #include <pthread.h>
 
 #include "native_protocol/call.h"
-#include "native_protocol/conn.h"
-#include "native_protocol/durability.h"
 #include "native_protocol/inbox.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
+#include "native_protocol/peers.h"
+#include "native_protocol/spare.h"
 #include "native_protocol/work_queue.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
+/* Bytes of batches and their answers that a loop may have with the committer. */
+enum { NP_LATE_MAX = 64 << 20 };
 /* Steps of TLS handshakes in one wake-up, so that the other clients wait for at most two of
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
 
+struct np_conn;
+struct np_durability;
 struct np_logins; /* native_protocol/login.h */
 
 struct np_listener {
@@ -52,26 +53,27 @@ struct np_scratch {
 struct np_workers;
 struct np_committer;
 
-/* The handlers of arriving requests, passed in, so that the loop and its connections do not depend
- * on dispatch. The loop's thread. */
-struct np_loop_ops {
-    /* An envelope has arrived; its body points into memory that may go when this returns. Answered
-     * now or later, or the connection fails. */
-    void (*envelope)(struct np_conn *c, const struct np_envelope *env);
-    /* The output is about to be sent: accounts the answered requests. */
-    void (*settle)(struct np_loop *l);
-    /* A call has returned from a worker: sends its response and gives the call back to the loop. */
-    void (*finish)(struct np_call *call);
-    /* The connection has closed while calls of it are with workers. */
-    void (*abandoned)(struct np_conn *c);
-    /* Instead of finish, when the loop ends: drops the references that running it took. */
-    void (*forget)(struct np_call *call);
+/* Handles an envelope that has arrived; its body points into memory that may go when this returns.
+ * The request is answered now or later, or the connection fails. Passed in, so that connections do
+ * not depend on dispatch. */
+typedef void (*np_envelope_fn)(struct np_conn *c, const struct np_envelope *env);
+
+/* Reads that are answered, and whose number and end are not recorded yet (plain_read.h). */
+enum { NP_PLAIN_READS = 32 };
+struct np_plain {
+    unsigned n;
+    const struct np_conn *conn;
+    uint8_t id[2 + 16]; /* the beginning of their bodies: the statement's id, as [short bytes] */
+    uint64_t statement_id; /* as the ledger knows it; 0: not at all */
+    struct shard *in; /* the ledger's, where they stand; NULL: in none */
+    int64_t began_us;
+    uint64_t read_halves;
 };
 
 struct np_loop {
     const struct np_options *o;
     unsigned number; /* of the front's loops, and of its shard in the ledger */
-    const struct np_loop_ops *ops;
+    np_envelope_fn on_envelope;
     struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
     struct np_logins *logins; /* the same; NULL: logins are not required */
@@ -101,8 +103,9 @@ struct np_loop {
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct np_plain plain;
-
-    struct np_durability durability;
+    struct eng_batch *batch;         /* writes of this wake-up */
+    struct np_durability *durability; /* of them, and the answers that wait for it */
+    size_t late_bytes;               /* of batches and answers that are with the committer */
 
     struct np_inbox inbox;
     _Atomic bool stop_asked;
@@ -110,25 +113,8 @@ struct np_loop {
     int64_t stop_us;
 };
 
-int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops,
-                  struct np_bounds *bounds, struct err *e) MUST_CHECK;
-/* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may
- * still wake the loop. */
-void npi_loop_close(struct np_loop *l);
-/* Frees the rest; no other thread may use the loop any more. */
-void npi_loop_fini(struct np_loop *l);
-/* The thread's function; arg is the loop. */
-void *npi_loop_run(void *arg);
-
 /* Any thread. */
-void npi_loop_give_call(struct np_loop *l, struct np_call *c);
-void npi_loop_give_event(struct np_loop *l, const struct schema_change *change);
 void npi_loop_wake(struct np_loop *l);
-/* The durable sequence has moved, or a sync failed. */
-void npi_loop_durable(struct np_loop *l);
-void npi_loop_stop(struct np_loop *l);
-/* A budget chose a connection of the loop (np_budget's tell; owner is the loop). */
-void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
 /* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an
@@ -136,8 +122,9 @@ void npi_loop_evict(void *owner);
 static inline void npi_loop_settle(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
-/* Runs every second: closes the connections that are out of time. Public for tests with a clock of
- * their own. */
-void npi_loop_tick(struct np_loop *l);
+/* Records the number and the end of the reads in plain. */
+void npi_loop_record_reads(struct np_loop *l);
+/* A call from the spare ones, with an empty arena; NULL: no memory. */
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
+void npi_call_free(struct np_call *c);

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "native_protocol/conn.h"
 #include "native_protocol/fault.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/sequence.h"
@@ -38,6 +39,25 @@ static void keep_request(struct np_call *call) {
     };
 }
 
+/* A call is back from its worker. */
+static void returned(struct np_errand *x, bool ended) {
+    struct np_call *call = (struct np_call *)x;
+    if (!ended) {
+        npi_call_finish(call);
+        return;
+    }
+    npi_call_forget(call);
+    np_reply_drop(&call->reply);
+    npi_conn_unref(call->conn);
+    npi_call_free(call);
+}
+
+static void give_back(struct np_call *call) {
+    np_reply_made(&call->reply);
+    call->errand.done = returned;
+    npi_inbox_give(&call->conn->loop->inbox, &call->errand);
+}
+
 static size_t held_bytes(const struct np_call *call) { return sizeof(*call) + call->arena.used + call->out.cap; }
 
 void npi_offload(struct np_call *call) {
@@ -62,14 +82,12 @@ void npi_offload(struct np_call *call) {
     if (!call->body.p) {
         err_nomem(&call->err);
         call->outcome = CQL_FAILED;
-        npi_loop_give_call(c->loop, call);
+        give_back(call);
         return;
     }
     call->work.bytes = held_bytes(call);
     TAILQ_INSERT_TAIL(&c->loop->leaving, &call->work, entry);
 }
-
-void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers); }
 
 /* ---- on a worker ---- */
 
@@ -189,7 +207,7 @@ static void ended(struct np_work *w, enum np_work_end why) {
     if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
     /* frees the memory now: other requests may need it before the loop handles this call */
     if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply);
-    npi_loop_give_call(call->conn->loop, call);
+    give_back(call);
 }
 
 const struct np_work_ops npi_offload_ops = {.run = run, .ended = ended};

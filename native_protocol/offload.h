@@ -14,7 +14,4 @@
 /* The loop's thread. */
 void npi_offload(struct np_call *call);
 
-/* The connection has closed: its waiting calls are dropped. */
-void npi_offload_abandoned(struct np_conn *c);
-
 extern const struct np_work_ops npi_offload_ops;

@@ -7,6 +7,7 @@
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
 #include "native_protocol/fault.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
 #include "native_protocol/recording.h"
@@ -67,17 +68,6 @@ bool npi_plain_answer(struct np_call *call) {
     npi_answer_plain(call);
     p->read_halves += call->cost.reads->halves;
     npi_call_let_go(call);
-    if (++p->n == NP_PLAIN_READS) npi_plain_settle(l);
+    if (++p->n == NP_PLAIN_READS) npi_loop_record_reads(l);
     return true;
-}
-
-void npi_plain_settle(struct np_loop *l) {
-    struct np_plain *p = &l->plain;
-    if (!p->n) return;
-    l->now_us = clock_wall_us(l->o->clock);
-    np_metric_requests(&l->metrics, NP_EXECUTE, NP_OUTCOME_OK, p->n);
-    if (p->read_halves) np_metric_add(&l->metrics, NP_METRIC_READ_UNITS, (int64_t)p->read_halves);
-    if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us > p->began_us ? l->now_us - p->began_us : 0);
-    p->n = 0;
-    p->read_halves = 0;
 }

@@ -5,7 +5,7 @@
  * connection sends reads of one prepared statement in a row, and nothing observes each of them (no
  * limit, fault, trace, audit, capture or slow log), the steps after the plan are short: charge,
  * answer, queue for the ledger; then the call is free for the next read while it is still in the
- * cache. Their common end time and their number are recorded once (npi_plain_settle).
+ * cache. Their common end time and their number are recorded once (npi_loop_record_reads).
  *
  * Life: npi_plain_may checks whether an envelope qualifies; once the call is planned,
  * npi_plain_answer answers it, or returns false, and the call takes the full sequence (sequence.h).
@@ -30,5 +30,3 @@ bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env);
 /* Answers a planned call of such an envelope. True: it is answered and released. False: it is not
  * plain, and is unchanged. */
 bool npi_plain_answer(struct np_call *call);
-/* Settles all reads that are not settled. */
-void npi_plain_settle(struct np_loop *l);

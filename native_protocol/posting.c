@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/murmur3.h"
 #include "cql/fingerprint.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 enum operation npi_operation_of(enum stmt_kind kind) {

@@ -3,6 +3,7 @@
 #include "metering/capture/recorder.h"
 #include "cql/fingerprint.h"
 #include "cql/prepared.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
 /* ---- prepared statements ---- */

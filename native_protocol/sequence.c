@@ -4,6 +4,7 @@
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
 #include "native_protocol/fault.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
 #include "native_protocol/trace.h"
@@ -110,7 +111,7 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch) {
     go_on(call, plan(call, batch, true));
 }
 
-void npi_call_plan(struct np_call *call) { call->outcome = plan(call, call->conn->loop->durability.batch, false); }
+void npi_call_plan(struct np_call *call) { call->outcome = plan(call, call->conn->loop->batch, false); }
 
 void npi_call_go_on(struct np_call *call) { go_on(call, call->outcome); }
 

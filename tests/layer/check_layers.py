@@ -74,12 +74,6 @@ room("tools/tally/capacity", "+tools/tally", "metering/limits")
 room("tools/tally/cql", "+tools/tally")
 room("tools/tally/stress", "+tools/tally", "metering/limits", "tools/page")
 
-# Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,
-# each for a reason; the other way round is the ordinary arrow. A pattern ends with *.
-ONE_IDEA = [
-    ("native_protocol/loop", "native_protocol/conn", "a loop holds its connections, and each knows its loop"),
-    ("native_protocol/loop", "native_protocol/durability", "a loop holds its durability, which answers through the loop's connections"),
-]
 ROCKSDB_ONLY = re.compile(r"rocksdb/c\.h")
 BAD_NAMES = {"util.c", "util.h", "common.h", "common.c", "misc.c", "misc.h"}
 SUFFIXES = (".c", ".h", ".y", ".def", ".py", ".sh", ".txt", ".md", ".cmake", ".js", ".go", ".rs", ".java")
@@ -183,15 +177,8 @@ def module(path):
     return stem if suffix in (".c", ".h") else path
 
 
-def is_one_idea(a, b, exemptions):
-    def matches(name, pattern):
-        return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-    return any(matches(a, x) and matches(b, y) for x, y, _ in exemptions)
-
-
-def arrows_inside_rooms(exemptions):
-    """Module -> the modules of its own room that it includes, without the arrows of the exemptions."""
+def arrows_inside_rooms():
+    """Module -> the modules of its own room that it includes."""
     arrows = {}
     for path in sources():
         folder, a = room_of(path), module(path)
@@ -200,7 +187,7 @@ def arrows_inside_rooms(exemptions):
         with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as f:
             targets = [m.group(2) for m in map(INCLUDE.match, f) if m and m.group(1) == '"']
         to = {module(t) for t in targets if room_of(t) == folder}
-        arrows.setdefault(a, set()).update(b for b in to if b != a and not is_one_idea(a, b, exemptions))
+        arrows.setdefault(a, set()).update(b for b in to if b != a)
     return arrows
 
 
@@ -237,13 +224,9 @@ def check_readme(folder):
 
 def main():
     passed = failed = 0
-    for ring in rings(arrows_inside_rooms(ONE_IDEA)):
+    for ring in rings(arrows_inside_rooms()):
         print("a ring inside a room: " + " -> ".join(ring))
         failed += 1
-    for x in ONE_IDEA:
-        if not any(rings(arrows_inside_rooms([y for y in ONE_IDEA if y != x]))):
-            print(f"the exemption of {x[0]} and {x[1]} closes no ring")
-            failed += 1
     for path in sources():
         breaches = list(check(path)) + list(check_text(path))
         for b in breaches:

@@ -36,7 +36,7 @@ static void answer_when_durable(struct np_conn *c, const struct np_envelope *env
     size_t before = out->n;
     answer(c, env, env->body);
     struct np_account account = {.opcode = env->opcode};
-    assert_int_equal(npi_hold(&c->loop->durability, c, out, out->n - before, env, &account), 0);
+    assert_int_equal(npi_hold(c->loop->durability, c, out, out->n - before, env, &account), 0);
 }
 
 static void to_worker(struct np_conn *c, const struct np_envelope *env) {
@@ -69,22 +69,22 @@ static void on_envelope(struct np_conn *c, const struct np_envelope *env) {
     }
 }
 
-static void finish(struct np_call *call) {
+static void returned(struct np_errand *x, bool ended) {
+    struct np_call *call = (struct np_call *)x;
     struct np_conn *c = call->conn;
-    if (call->outcome == CQL_COMMIT) assert_int_equal(npi_hold_call(&c->loop->durability, call), 0);
+    if (ended) {
+        np_reply_drop(&call->reply);
+        npi_conn_unref(c);
+        npi_call_free(call);
+        return;
+    }
+    if (call->outcome == CQL_COMMIT) assert_int_equal(npi_hold_call(c->loop->durability, call), 0);
     else if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, &call->reply);
     c->offloaded--;
     npi_conn_answered(c);
     npi_call_give(c->loop, call);
     npi_conn_unref(c);
 }
-
-static void settle(struct np_loop *l) { (void)l; }
-static void forget(struct np_call *call) { (void)call; }
-static void abandoned(struct np_conn *c) { (void)c; }
-
-static const struct np_loop_ops ops = {
-    .envelope = on_envelope, .settle = settle, .finish = finish, .abandoned = abandoned, .forget = forget};
 
 void harness_work(struct harness *h, unsigned i, size_t n) {
     struct np_call *call = h->working[i];
@@ -107,7 +107,9 @@ void harness_work(struct harness *h, unsigned i, size_t n) {
         np_put_error(&call->out, call->env.version, &e);
     }
     assert_int_equal(np_reply_end(&call->reply, &(struct np_reply_extras){0}), 0);
-    npi_loop_give_call(call->conn->loop, call);
+    np_reply_made(&call->reply);
+    call->errand.done = returned;
+    npi_inbox_give(&call->conn->loop->inbox, &call->errand);
 }
 
 /* ---- life ---- */
@@ -127,7 +129,7 @@ static void open_store(struct harness *h) {
     assert_non_null(h->options.eng);
 }
 
-static void open_loop(struct harness *h, const struct np_loop_ops *with, size_t unfinished, size_t unread) {
+static void open_loop(struct harness *h, np_envelope_fn on_request, size_t unfinished, size_t unread) {
     struct err e = {0};
     npi_peers_init(&h->bounds.peers, 1000, 1000);
     struct np_budget_options bo = {.clock = &h->clock, .limit = unfinished, .tell = npi_loop_evict};
@@ -137,12 +139,12 @@ static void open_loop(struct harness *h, const struct np_loop_ops *with, size_t 
     bo.long_us = 10000000;
     npi_budget_init(&h->bounds.unread, &bo);
     h->bounds.work.limit = SIZE_MAX;
-    assert_int_equal(npi_loop_init(&h->loop, &h->options, with, &h->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(&h->loop, &h->options, on_request, &h->bounds, &e), 0);
 }
 
 void harness_open(struct harness *h, size_t unfinished, size_t unread) {
     open_store(h);
-    open_loop(h, &ops, unfinished, unread);
+    open_loop(h, on_envelope, unfinished, unread);
 }
 
 void harness_open_database(struct harness *h) {
@@ -165,7 +167,7 @@ void harness_open_database(struct harness *h) {
     struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};
     o->db = cql_db_new(&dbo, &e);
     assert_non_null(o->db);
-    open_loop(h, &npi_dispatch_ops, BYTES, BYTES);
+    open_loop(h, npi_dispatch, BYTES, BYTES);
     struct np_workers_options wo = {.ops = &npi_offload_ops, .eng = o->eng, .clock = &h->clock};
     h->loop.workers = np_workers_new(&wo, &e);
     assert_non_null(h->loop.workers);

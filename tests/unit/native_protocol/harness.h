@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
-#include "native_protocol/loop.h"
+#include "native_protocol/conn.h"
+#include "native_protocol/durability.h"
+#include "native_protocol/wakeup.h"
 
 struct harness {
     struct clock clock;

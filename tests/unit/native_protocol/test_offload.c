@@ -8,9 +8,10 @@
 #include <stdlib.h>
 
 #include "native_protocol/dispatch.h"
-#include "native_protocol/loop.h"
+#include "native_protocol/conn.h"
 #include "native_protocol/offload.h"
 #include "native_protocol/sequence.h"
+#include "native_protocol/wakeup.h"
 
 enum { VERSION = 4, STREAM = 7 };
 
@@ -54,7 +55,7 @@ static struct world *world_new(const char *ddl_delay) {
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
     w->bounds.work.limit = 16 << 20;
-    assert_int_equal(npi_loop_init(w->loop, &w->options, &npi_dispatch_ops, &w->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(w->loop, &w->options, npi_dispatch, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
     w->conn->loop = w->loop;

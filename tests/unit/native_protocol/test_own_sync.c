@@ -40,7 +40,7 @@ static void pretend(struct world *w, uint64_t n, int64_t sync_us, int64_t wait_u
     pthread_mutex_unlock(&c->lock);
 }
 
-static void on_durable(void *arg) { npi_loop_durable(arg); }
+static void on_durable(void *arg) { npi_durability_moved(arg); }
 
 static void open_world(struct world *w) {
     harness_open(&w->h, MB, 64 * MB);
@@ -51,7 +51,7 @@ static void open_world(struct world *w) {
     atomic_store(&disk.fails, false);
     eng->kv->ops = &disk.ops;
     eng->durability = ENG_FSYNC;
-    eng_on_durable(eng, on_durable, &w->h.loop);
+    eng_on_durable(eng, on_durable, w->h.loop.durability);
     for (int i = 0; i < CLIENTS; i++) {
         w->conns[i] = harness_connect(&w->h, &w->peers[i]);
         harness_startup(&w->h, w->peers[i], 4);
@@ -103,7 +103,7 @@ static void test_a_loop_whose_clients_all_wait_syncs_by_itself(void **state) {
     assert_int_equal(atomic_load(&disk.here), 1);
     assert_int_equal(atomic_load(&disk.elsewhere), 0);
     assert_int_equal(eng_stat(w.h.options.eng, ENG_STAT_SYNCS_HERE), 1);
-    assert_false(w.h.loop.durability.owes);
+    assert_false(w.h.loop.durability->unsynced);
     close_world(&w);
 }
 
