@@ -576,6 +576,7 @@ int ddl_apply(struct ddl *d, const struct catalog_change *change, struct schema_
     if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
+    if (atomic_load(&d->objects->stale)) ddl_move(d); /* reads the records again */
     pthread_mutex_lock(&d->objects->lock);
     notices_await_name(d->objects, change->keyspace, change->name);
     int rc = notices_reserve(d->objects, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);

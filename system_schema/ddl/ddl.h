@@ -26,7 +26,7 @@ struct ddl_guest {
     void *arg;
 };
 
-/* objects->lock guards all fields except noticed (C1). */
+/* objects->lock guards all fields (C1). */
 struct ddl {
     struct objects *objects;
     struct recovery *recovery;
@@ -37,7 +37,6 @@ struct ddl {
     uint32_t n_failures; /* ever */
     struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
     struct ddl_guest guest;
-    atomic_bool noticed; /* another server on the store has changed a record */
     uint32_t n_reloads;
     bool has_worker, closing;
     pthread_t worker;

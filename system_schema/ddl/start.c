@@ -12,9 +12,9 @@
 /* The engine calls this on any thread, with the store locked. The worker then reads the records
  * itself. */
 static void note_change(void *arg) {
-    struct ddl *d = arg;
-    atomic_store(&d->noticed, true);
-    pthread_cond_broadcast(&d->objects->moved);
+    struct objects *o = arg;
+    atomic_store(&o->stale, true);
+    pthread_cond_broadcast(&o->moved);
 }
 
 int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *delay, const char *rule_text,
@@ -23,7 +23,7 @@ int ddl_init(struct ddl *d, struct objects *o, struct recovery *r, const char *d
     d->delay = delay ? delay : "none";
     d->rule_text = rule_text ? rule_text : "";
     if (random_bytes(&d->rules.random, sizeof d->rules.random, e)) return -1;
-    return eng_meta_watch(o->eng, note_change, d, e);
+    return eng_meta_watch(o->eng, note_change, o, e);
 }
 
 void ddl_fini(struct ddl *d) { ddl_rules_fini(&d->rules); }
@@ -182,8 +182,8 @@ void ddl_look_again(struct ddl *d) {
     struct err e = {0};
     for (const struct entry *x = d->objects->busy; x; x = x->busy_next)
         if (x->freeing) return;
-    if (!atomic_exchange(&d->noticed, false)) return;
+    if (!atomic_exchange(&d->objects->stale, false)) return;
     if (reload(d, read_objects, &e) == 0) return;
     log_error("catalog: what another server has changed cannot be read: %s", e.text);
-    atomic_store(&d->noticed, true);
+    atomic_store(&d->objects->stale, true);
 }

@@ -10,6 +10,9 @@
  * C2. published.lock is taken after it and guards only the pointer to the current snapshot, so that
  *     a reader never waits for a statement's fsync. The thread that replaces the snapshot holds
  *     both. The lock of saved keyspaces (recovery/saved.c) is taken after it, too.
+ * C3. Records of objects change only by objects_write, which advances the catalogue's version on
+ *     the condition that it is the version of the entries in memory. So of two servers on one store
+ *     that change the schema at the same time one fails, whatever objects the two change.
  */
 #pragma once
 
@@ -114,6 +117,8 @@ struct objects {
     struct entry *touched; /* entries that differ from the current snapshot */
     uint64_t sums[2];      /* of all entries */
     uint32_t next_id;
+    uint64_t version;   /* of the records that the entries were read from or written to; 0: none */
+    atomic_bool stale;  /* the records may differ from the entries, and are to be read again. Any thread sets it */
     uint32_t type_depth;              /* nesting of the user types being decoded */
     uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
     uint32_t n_set_aside;             /* records that could not be read at the start */
@@ -148,6 +153,9 @@ void entry_restore_status(struct objects *o, struct entry *x, enum schema_status
  * current definition. Valid as long as the entry and its keyspace. An object that is being
  * deleted may use types that no longer exist; those stay bare names. */
 struct object_place entry_place(struct objects *o, const struct entry *x);
+/* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
+ * ERR_OVERLOADED: another server has changed the schema since the entries were read. */
+int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 /* Durable when it returns. Checks R1 (record.h) before it writes the record. */
 int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
 /* Writes the record together with other changes: all or none. */

@@ -385,7 +385,7 @@ int saved_put_back(struct recovery *r, const char *name, struct err *e) {
     int rc = ready ? put_all(r, s, &b, e)
                    : err_set(e, ERR_OVERLOADED,
                              "The saved state '%s' has just been put back by somebody else; try again", name);
-    if (!rc) rc = eng_meta_write(o->eng, b.n, b.changes, e);
+    if (!rc) rc = objects_write(o, b.n, b.changes, e);
     if (!rc) {
         s->n = 0; /* the parts are tables now */
         s->ready = false;

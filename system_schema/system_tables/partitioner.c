@@ -37,14 +37,35 @@ static int take(void *arg, struct slice key, struct slice value, struct err *e) 
         log_error("catalog: the record of the partitioner is damaged: %s is told", partitioners[0]);
         return 0;
     }
+    memcpy(p->record, value.p, value.n);
+    p->n_record = (uint32_t)value.n;
     atomic_store(&p->now, value.p[0]);
     atomic_store(&p->next, value.p[value.n - 1]);
     return 0;
 }
 
+static int read_record(struct partitioner *p, struct err *e) {
+    p->n_record = 0;
+    return eng_meta_scan(p->ddl->objects->eng, slice_str(partitioner_key), take, p, e);
+}
+
+/* ERR_OVERLOADED: another server on the store has written the record, which is read again. */
 static int record_both(struct partitioner *p, uint32_t now, uint32_t next, struct err *e) {
     const uint8_t both[2] = {(uint8_t)now, (uint8_t)next};
-    return eng_meta_put(p->ddl->objects->eng, slice_str(partitioner_key), slice_of(both, 2), e);
+    const struct slice expected = slice_of(p->record, p->n_record);
+    const struct eng_meta_change change = {.key = slice_str(partitioner_key),
+                                           .value = slice_of(both, sizeof both),
+                                           .conditional = true,
+                                           .expected = p->n_record ? &expected : NULL};
+    int rc = eng_meta_write(p->ddl->objects->eng, 1, &change, e);
+    if (rc == ENG_CHANGED) {
+        if (read_record(p, e)) return -1;
+        return err_set(e, ERR_OVERLOADED, "Another server has switched the partitioner at the same time; try again");
+    }
+    if (rc) return -1;
+    memcpy(p->record, both, sizeof both);
+    p->n_record = sizeof both;
+    return 0;
 }
 
 /* ---- a switch ---- */
@@ -85,7 +106,7 @@ int partitioner_load(struct partitioner *p, struct ddl *d, struct err *e) {
     d->guest = (struct ddl_guest){.due_us = INT64_MAX, .step = step, .arg = p};
     atomic_store(&p->now, 0);
     atomic_store(&p->next, 0);
-    if (eng_meta_scan(d->objects->eng, slice_str(partitioner_key), take, p, e)) return -1;
+    if (read_record(p, e)) return -1;
     if (partitioner_is_switching(p)) set_due(p, draw(p));
     return 0;
 }

@@ -9,10 +9,36 @@
 
 static const char host_id_key[] = "catalog/host_id";
 
+struct host_id {
+    uint8_t bytes[16];
+    bool sound, damaged; /* neither: there is no record */
+};
+
 static int load_host_id(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct host_id *id = arg;
     (void)key, (void)e;
-    if (value.n == 16) memcpy(arg, value.p, 16);
+    id->sound = value.n == sizeof id->bytes;
+    id->damaged = !id->sound;
+    if (id->sound) memcpy(id->bytes, value.p, value.n);
     else log_error("catalog: the record of the host id is damaged: this node gets a new one");
+    return 0;
+}
+
+/* The host id is a random UUID (version 4), made once per store. Of two servers that start on a new
+ * store at the same time, one reads what the other has made. */
+static int host_id_init(struct node *n, struct eng *eng, struct err *e) {
+    struct host_id id = {.sound = false};
+    for (int rc = ENG_CHANGED; rc == ENG_CHANGED;) {
+        if (eng_meta_scan(eng, slice_str(host_id_key), load_host_id, &id, e)) return -1;
+        if (id.sound) break;
+        if (random_uuid(id.bytes, e)) return -1;
+        const struct eng_meta_change change = {.key = slice_str(host_id_key),
+                                               .value = slice_of(id.bytes, sizeof id.bytes),
+                                               .conditional = !id.damaged};
+        rc = eng_meta_write(eng, 1, &change, e);
+        if (rc && rc != ENG_CHANGED) return -1;
+    }
+    memcpy(n->host_id, id.bytes, sizeof id.bytes);
     return 0;
 }
 
@@ -28,11 +54,7 @@ int node_init(struct node *n, const struct node_info *info, struct objects *o, s
                                  .peers = arena_strdup(a, info->peers ? info->peers : "none"),
                                  .region = arena_strdup(a, info->region ? info->region : info->datacenter),
                                  .account = arena_strdup(a, info->account ? info->account : "111122223333")};
-    /* The host id is a random UUID (version 4), made once per data folder. */
-    if (eng_meta_scan(o->eng, slice_str(host_id_key), load_host_id, n->host_id, e)) return -1;
-    if (n->host_id[6]) return 0;
-    if (random_uuid(n->host_id, e)) return -1;
-    return eng_meta_put(o->eng, slice_str(host_id_key), slice_of(n->host_id, 16), e);
+    return host_id_init(n, o->eng, e);
 }
 
 /* ---- the ring: this node and its peers ---- */
