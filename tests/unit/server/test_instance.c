@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 
 #include "base/fault.h"
 #include "server/instance.h"
+#include "server/page/page.h"
 
 enum { VERSION = 4, ANSWER_ERROR = 0, ANSWER_READY = 2, ANSWER_RESULT = 8, ASK_STARTUP = 1, ASK_QUERY = 7 };
 
@@ -127,15 +129,24 @@ static void assert_server_error(struct answer a, const char *text) {
     if (!strstr(a.text, text)) fail_msg("'%s' is not in: %s", text, a.text);
 }
 
-static int http_status(uint16_t port, const char *path) {
-    char text[128];
+static int http_send(uint16_t port, const char *request) {
     int fd = dial(port);
     assert_true(fd >= 0);
-    snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n\r\n", path);
-    assert_true(send_all(fd, slice_str(text)));
+    assert_true(send_all(fd, slice_str(request)));
+    return fd;
+}
+
+static int http_receive(int fd) {
+    char text[13] = "";
     assert_true(receive_all(fd, (uint8_t *)text, 12));
     close(fd);
     return atoi(text + 9);
+}
+
+static int http_status(uint16_t port, const char *path) {
+    char text[128];
+    snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n\r\n", path);
+    return http_receive(http_send(port, text));
 }
 
 static int setup(void **state) {
@@ -335,8 +346,40 @@ static void test_stopping_under_load_ends(void **state) {
     for (unsigned i = 0; i < ARRAY_LEN(clients); i++) pthread_join(clients[i].thread, NULL);
 }
 
+/* The page's slow requests wait for a thread. One too many is refused; those that wait are served, and so are quick
+ * requests, probes and the statements, which wait in a queue of their own. */
+static void test_page_refuses_only_what_finds_its_queue_full(void **state) {
+    enum { SENT = PAGE_QUEUE + 2 /* the thread has taken one, or none */ };
+    static const char rows[] = "GET /api/rows?of=limits HTTP/1.0\r\n\r\n",
+                      statement[] = "POST /api/query HTTP/1.0\r\nX-Tally: test\r\nContent-Length: 17\r\n\r\n"
+                                    "SELECT * FROM k.t";
+    struct world *w = *state;
+    struct pollfd fds[SENT];
+    int refused = 0, open = 0;
+    page_pause(w->in.page);
+    for (int i = 0; i < SENT; i++) fds[i] = (struct pollfd){.fd = http_send(w->admin_port, rows), .events = POLLIN};
+    assert_true(poll(fds, SENT, -1) > 0);
+    for (int i = 0; i < SENT; i++) {
+        if (!fds[i].revents) {
+            fds[open++].fd = fds[i].fd;
+            continue;
+        }
+        assert_int_equal(http_receive(fds[i].fd), 503);
+        refused++;
+    }
+    int other = http_send(w->admin_port, statement);
+    assert_int_equal(http_status(w->admin_port, "/health"), 200);
+    assert_int_equal(http_status(w->admin_port, "/api/tables"), 200);
+    page_go_on(w->in.page);
+    assert_int_equal(http_receive(other), 200);
+    for (int i = 0; i < open; i++) refused += http_receive(fds[i].fd) == 503;
+    assert_in_range(refused, 1, SENT - PAGE_QUEUE);
+    assert_int_equal(http_status(w->admin_port, "/api/rows?of=limits"), 200);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_page_refuses_only_what_finds_its_queue_full, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_sync_ends_acknowledging_and_reads_go_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_commit_is_an_error_and_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failed_commit_answers_every_stream, setup, teardown),
