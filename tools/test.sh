@@ -138,9 +138,8 @@ step_unit() {
     counted unit ctests asan
 }
 step_threads() {
-    build_preset tsan || { count "threads (build)" 0 1 0 0; return; }
-    # the tests of crashes fork while threads run, which the thread sanitiser cannot follow
-    counted threads ctests tsan -E crash -R 'engine|system_schema|cql_test_(cas|modify|select|stmt)|native_protocol|ledger|limits|access|server'
+    build_preset tsan thread_tests || { count "threads (build)" 0 1 0 0; return; }
+    counted threads ctests tsan -L threads
 }
 step_replay() {
     build_preset asan || { count "replay (build)" 0 1 0 0; return; }
@@ -170,7 +169,7 @@ integration_file() {
 }
 # step_integration [NAME]: all files, or one.
 step_integration() {
-    build_preset "$preset" || { count "integration (build)" 0 1 0 0; return; }
+    build_preset "$preset" tallyd tally tally-bench || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     local file
     jobs_at_once=4 # on two processors: half of their time these tests wait, for disks, timers and programs that start
