@@ -35,7 +35,7 @@ enum { KV_NEAR_MAX = 8 };
 /* Deleted keys. KV_DENSE of them side by side are dense. An iterator of the cache tier passes at
  * most KV_PASSED_MAX in one move, because the loop serves no other connection meanwhile. In sum it
  * passes that many for each of the rows that a loop reads at a time (CACHE_ROWS_MAX of
- * engine/local/scan.c): some 30 ms where all are dense, which does not last long. */
+ * engine/rows/scan.c): some 30 ms where all are dense, which does not last long. */
 enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {

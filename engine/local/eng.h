@@ -12,6 +12,7 @@
 #include "engine/local/guard.h"
 #include "engine/local/marks.h"
 #include "engine/local/write_clock.h"
+#include "engine/store.h"
 
 /* Parts of struct eng. The header that each comment names declares the functions. */
 
@@ -90,6 +91,7 @@ struct engi_commit {
 };
 
 struct eng {
+    struct store store; /* what the rows see of it: engine/local/read.c */
     struct kv *kv;
     pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
     struct kv_options kv_options;

@@ -9,6 +9,7 @@
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
+#include "engine/local/read.h"
 #include "engine/local/reclaim.h"
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
@@ -134,6 +135,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         free(eng);
         return NULL;
     }
+    eng->store.ops = &engi_local_store;
     eng->durability = o->durability;
     pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;

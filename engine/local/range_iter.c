@@ -10,7 +10,7 @@
 struct range_iter {
     struct kv_iter it;
     struct eng *eng;
-    const struct kv_iter_spec *spec;
+    struct kv_iter_spec spec;
     struct engi_range_look look;
     struct engi_cached_range *range;   /* NULL: below answers */
     struct engi_cached_range *left;    /* that was left for below; NULL: none. Its rows stay */
@@ -122,7 +122,7 @@ static bool follows(const struct range_iter *i, enum kv_move move, struct slice 
 }
 
 static void begin_notes(struct range_iter *i, struct slice key) {
-    if (i->draft.back) put_bound(&i->draft.hi, key, !slice_eq(key, i->spec->upper));
+    if (i->draft.back) put_bound(&i->draft.hi, key, !slice_eq(key, i->spec.upper));
     else put_bound(&i->draft.lo, key, false);
 }
 
@@ -131,7 +131,7 @@ static void note(struct range_iter *i, int got) {
     struct engi_range_draft *d = &i->draft;
     struct buf *end = d->back ? &d->lo : &d->hi;
     i->ended = got == 0;
-    if (i->ended) put_bound(end, d->back ? i->spec->lower : i->spec->upper, false);
+    if (i->ended) put_bound(end, d->back ? i->spec.lower : i->spec.upper, false);
     else put_bound(end, i->it.key, !d->back);
     if (!i->ended && engi_range_draft_add(i->eng, d, i->it.key, i->it.value)) give_up(i);
 }
@@ -179,7 +179,7 @@ static int go_on(struct range_iter *i, const struct engi_cached_range *range, en
                  bool same, struct err *e) {
     bool ahead = move == KV_NEXT ||
                  (same && move == KV_SEEK && slice_cmp(key, range->lo) >= 0 && slice_cmp(key, range->hi) <= 0);
-    if (ahead && same && engi_range_cache_is_due(&i->look, i->spec->tier)) note_range(i, range);
+    if (ahead && same && engi_range_cache_is_due(&i->look, i->spec.tier)) note_range(i, range);
     if (ahead) return move_below(i, KV_SEEK, range->hi, e);
     if (move != KV_PREV) return move_below(i, move, key, e);
     int got = move_below(i, KV_SEEK_BACK, engi_cached_range_key(engi_cached_range_row(range, 0)), e);
@@ -190,8 +190,8 @@ static int go_on(struct range_iter *i, const struct engi_cached_range *range, en
  * cached range's moment, so the rest must be, too. */
 static int leave(struct range_iter *i, enum kv_move move, struct slice key, struct err *e) {
     struct engi_cached_range *range = i->range;
-    assert(!i->began || i->spec->tier == ENG_TIER_CACHE);
-    if (!(i->below = i->eng->kv->ops->iter_new(i->eng->kv, i->spec, e))) return -1;
+    assert(!i->began || i->spec.tier == ENG_TIER_CACHE);
+    if (!(i->below = i->eng->kv->ops->iter_new(i->eng->kv, &i->spec, e))) return -1;
     bool same = engi_range_cache_holds(i->eng, &i->look);
     if (i->began && !same) return KV_INCOMPLETE;
     i->range = NULL;
@@ -243,7 +243,7 @@ static struct kv_iter *through_range(struct range_iter *i, struct engi_cached_ra
 }
 
 static struct kv_iter *through_store(struct range_iter *i, struct err *e) {
-    i->below = i->eng->kv->ops->iter_new(i->eng->kv, i->spec, e);
+    i->below = i->eng->kv->ops->iter_new(i->eng->kv, &i->spec, e);
     start_notes(i);
     if (i->below) return &i->it;
     iter_free(&i->it);
@@ -257,7 +257,7 @@ struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *
     bool due = !range && engi_range_cache_is_due(&look, spec->tier);
     /* malloc, unlike calloc, takes it from the thread's own cache */
     struct range_iter *i = range || due ? malloc(sizeof(*i)) : NULL;
-    if (i) *i = (struct range_iter){.it.ops = &range_ops, .eng = eng, .spec = spec, .look = look, .back = want->back};
+    if (i) *i = (struct range_iter){.it.ops = &range_ops, .eng = eng, .spec = *spec, .look = look, .back = want->back};
     if (i && range) return through_range(i, range, want);
     if (range) engi_cached_range_unref(range);
     engi_range_cache_count(eng, &look, false);

@@ -11,7 +11,6 @@
 
 #include "engine/local/range_cache.h"
 
-/* The caller keeps spec unchanged until the iterator is freed. Its bounds are the partition's.
- * NULL: e says why. */
+/* The bounds of spec are the partition's. NULL: e says why. */
 struct kv_iter *engi_range_iter_new(struct eng *eng, const struct kv_iter_spec *spec,
                                     const struct engi_range_want *want, struct err *e) MUST_CHECK;

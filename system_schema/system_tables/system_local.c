@@ -24,7 +24,7 @@ static int load_host_id(void *arg, struct slice key, struct slice value, struct 
     return 0;
 }
 
-/* The host id is a random UUID (version 4), made once per store. Of two servers that start on a new
+/* The host id is a random UUID (version 4), made once per store. If two servers start on a new
  * store at the same time, one reads what the other has made. */
 static int host_id_init(struct node *n, struct eng *eng, struct err *e) {
     struct host_id id = {.sound = false};

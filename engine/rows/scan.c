@@ -1,23 +1,19 @@
 /* Scans: partitions in token order, each as its head (deletions, static row) and then its rows
  * slice by slice.
  *
- * One iterator serves the whole scan. A partition's item is returned when its first visible row is
- * found, or at its end when only the static row is visible. So the iterator stands on that row when
- * the item is returned, and the row follows on the next call. For a scan of one partition the
- * iterator may read from a cached range (engine/local/range_iter.h).
+ * One cursor serves the whole scan. A partition's item is returned when its first visible row is
+ * found, or at its end when only the static row is visible. So the cursor stands on that row when
+ * the item is returned, and the row follows on the next call.
  */
 #include <stdlib.h>
 
 #include "base/hot.h"
 #include "base/murmur3.h"
-#include "engine/local/eng.h"
-#include "engine/local/fragment.h"
-#include "engine/local/range_iter.h"
-#include "engine/local/table.h"
 #include "engine/rows/dropped.h"
 #include "engine/rows/key.h"
 #include "engine/rows/row_codec.h"
 #include "engine/rows/tombstone.h"
+#include "engine/store.h"
 
 enum {
     TOMBSTONE_BYTES_MAX = 64 << 20,
@@ -41,10 +37,9 @@ enum state {
 };
 
 struct eng_scan {
-    struct eng *eng;
-    struct engi_section section; /* open as long as the scan, so that the table's memory stays */
+    struct store *store;
+    struct store_view view; /* as long as the scan */
     struct eng_scan_spec spec;
-    const struct engi_dropped *dropped; /* of the table */
     enum eng_tier tier;
     size_t rows_left; /* that may still be passed: a bound on the time a loop spends, in the cache tier; */
     struct op_cost *cost;
@@ -61,8 +56,7 @@ struct eng_scan {
     struct buf lower, upper;
     struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
     struct engi_window window; /* the fragments around the row */
-    struct kv_iter_spec kv;
-    uint32_t heals; /* the engine's heals from before the iterator was opened */
+    struct store_range range; /* of the cursor */
     struct eng_row statics, row;
     struct rowi_shape shape; /* of the row, where it is laid out */
     enum state state;
@@ -127,10 +121,8 @@ static void set_start(struct eng_scan *s) {
     if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
 }
 
-/* Whether the partition may have deletions at the moment that the scan sees. A mark that was
- * removed since then may have stood for records that the scan still sees. */
-static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
-    return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
+static bool may_be_deleted(const struct eng_scan *s, int64_t token) {
+    return s->store->ops->may_be_deleted(s->store, &s->view, token);
 }
 
 /* The key of a row's position in the partition, or right behind it. p NULL: no memory. */
@@ -145,42 +137,39 @@ static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) 
     return slice_of(p, n + ck.n + behind);
 }
 
-/* The one range of keys that a scan of one partition reads. False: there is none, or the scan reads
- * more than rows. */
-static bool is_one_stretch(struct eng_scan *s, struct engi_range_want *want) {
+/* Sets the range of keys that a scan of one partition reads where nothing was deleted. */
+static int set_part_range(struct eng_scan *s, struct err *e) {
     const struct eng_scan_spec *spec = &s->spec;
     struct slice resume = spec->resume_key.p ? spec->resume_ck : (struct slice){0};
-    if (!s->eng->range_cache || !spec->part || !spec->rows || !s->n_slices || spec->resume_skip ||
-        may_be_deleted(s, spec->part))
-        return false;
-    if (resume.p && !slice_eq(spec->resume_key, spec->part->key)) return false;
+    if (!spec->part || !spec->rows || !s->n_slices || spec->resume_skip ||
+        (resume.p && !slice_eq(spec->resume_key, spec->part->key)))
+        return 0;
     const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
     bool beyond = resume.p && !spec->reverse && slice_cmp(resume, first->from) >= 0;
     bool before = resume.p && spec->reverse && (last->no_end || slice_cmp(resume, last->to) < 0);
-    *want = (struct engi_range_want){.table = engi_table(s->eng, spec->table),
-                                   .back = spec->reverse,
-                                   .to = buf_slice(&s->upper)};
-    want->whole = s->tier != ENG_TIER_CACHE || (spec->statics && spec->reverse);
-    want->from = spec->statics ? buf_slice(&s->lower) : place_key(s, beyond ? resume : first->from, beyond);
-    if (before || !last->no_end) want->to = place_key(s, before ? resume : last->to, false);
-    return want->from.p && want->to.p && slice_cmp(want->from, want->to) < 0;
+    struct slice from = spec->statics ? buf_slice(&s->lower) : place_key(s, beyond ? resume : first->from, beyond),
+                 to = buf_slice(&s->upper);
+    if (before || !last->no_end) to = place_key(s, before ? resume : last->to, false);
+    if (!from.p || !to.p) return err_nomem(e);
+    if (slice_cmp(from, to) >= 0) return 0;
+    s->range.from = from;
+    s->range.to = to;
+    s->range.both_ends = spec->statics && spec->reverse;
+    return 0;
 }
 
-static struct kv_iter *open_iter(struct eng_scan *s, struct err *e) {
-    struct engi_range_want want;
-    return is_one_stretch(s, &want) ? engi_range_iter_new(s->eng, &s->kv, &want, e)
-                                    : s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+static int open_cursor(struct eng_scan *s, struct err *e) {
+    s->it = s->store->ops->cursor_open(s->store, &s->view, &s->range, e);
+    return s->it ? 0 : -1;
 }
 
 struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec,
                                struct op_cost *cost, struct err *e) {
     struct eng_scan *s = calloc(1, sizeof(*s));
     if (!s) return err_nomem(e), NULL;
-    s->eng = eng;
-    s->section = engi_enter(&eng->epoch);
+    s->store = store_of(eng);
+    s->store->ops->begin(s->store, spec->table, &s->view);
     s->spec = *spec;
-    const struct engi_table *t = engi_table(eng, spec->table);
-    s->dropped = engi_dropped_of(t);
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
     s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
@@ -197,18 +186,16 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     set_bounds(s);
     set_start(s);
     if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
-    if (UNLIKELY(!t) && engi_table_was_freed(eng, spec->table)) s->state = AT_END;
+    if (UNLIKELY(s->view.gone)) s->state = AT_END;
     if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
         err_set(e, ERR_SERVER, "a scan of a partition of another table");
     else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
         err_nomem(e);
     else if (!set_slices(s, e)) {
-        s->kv = (struct kv_iter_spec){.tier = tier, .one_prefix = spec->part && !spec->reverse, .undeleted = true,
-                                  .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
-        s->heals = atomic_load(&eng->heals);
-        s->it = open_iter(s, e);
+        s->range = (struct store_range){.tier = tier, .part = spec->part, .reverse = spec->reverse,
+                                        .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
+        if (!set_part_range(s, e) && !open_cursor(s, e)) return s;
     }
-    if (s->it) return s;
     eng_scan_close(s);
     return NULL;
 }
@@ -216,7 +203,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
 void eng_scan_close(struct eng_scan *s) {
     if (!s) return;
     if (s->it) s->it->ops->iter_free(s->it);
-    engi_leave(&s->eng->epoch, s->section);
+    s->store->ops->end(s->store, &s->view);
     arena_fini(&s->spec_arena);
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);
@@ -264,7 +251,7 @@ static void count_row(struct eng_scan *s) {
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row,
                   struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
-    engi_dropped_hide(s->dropped, row, false);
+    engi_dropped_hide(s->view.dropped, row, false);
     count_row(s);
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
@@ -368,7 +355,7 @@ static int count_markers(struct eng_scan *s, struct err *e) {
  * 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
     struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
-    bool deleted = may_be_deleted(s, &part);
+    bool deleted = may_be_deleted(s, part.token);
     if (!deleted && !s->spec.statics) return 1;
     int got = s->on_key;
     while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
@@ -388,11 +375,9 @@ static int read_head(struct eng_scan *s, struct err *e) {
 static int relieve(struct eng_scan *s, struct err *e) {
     if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
     s->relieved = true; /* if that fails, the scan reads them as they are, up to the arena's bound */
-    if (engi_fragment_all(s->eng, buf_slice(&s->prefix), e)) err_clear(e);
+    s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), STORE_MANY_LOOSE);
     s->it->ops->iter_free(s->it);
-    s->heals = atomic_load(&s->eng->heals);
-    s->it = s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
-    if (!s->it) return -1;
+    if (open_cursor(s, e)) return -1;
     s->on_key = false;
     s->seek.n = 0;
     buf_put_slice(&s->seek, buf_slice(&s->prefix));
@@ -404,7 +389,7 @@ static int relieve(struct eng_scan *s, struct err *e) {
 static int seek_partition(struct eng_scan *s, struct err *e) {
     const struct eng_part *part = s->spec.part;
     s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
-    if (part && !s->spec.resume_skip && !s->spec.statics && !may_be_deleted(s, part)) {
+    if (part && !s->spec.resume_skip && !s->spec.statics && !may_be_deleted(s, part->token)) {
         buf_put_slice(&s->prefix, buf_slice(&s->lower));
         return 1;
     }
@@ -495,8 +480,8 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
     if (got < 0) return got;
     s->state = AT_ROW;
-    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->dropped && !s->fragmented &&
-               !s->tombs.n && s->tombs.partition_ts == ENG_NO_TS;
+    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->view.dropped &&
+               !s->fragmented && !s->tombs.n && s->tombs.partition_ts == ENG_NO_TS;
     if (got == 0 || !in_slice(s, slice)) {
         s->slice++;
         s->state = AT_SLICE;
@@ -537,11 +522,10 @@ static int load_window(struct eng_scan *s, struct err *e) {
     return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
 }
 
-/* Requests an early visit of the reclaimer, since the next scan would pass the same many rows. */
+/* The next scan would pass the same many rows. */
 static void pass_covered(struct eng_scan *s) {
-    struct engi_table *t = ++s->covered == COVERED_MANY ? engi_table(s->eng, s->part.table) : NULL;
-    uint16_t bucket = engi_bucket(s->part.token);
-    if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
+    if (++s->covered == COVERED_MANY)
+        s->store->ops->hint(s->store, &s->view, buf_slice(&s->prefix), STORE_MANY_COVERED);
 }
 
 /* Copies the row's key and bytes to where they stay, unless the row is large. */
@@ -574,7 +558,7 @@ static int decode_row(struct eng_scan *s, struct slice bytes, int64_t del_ts, st
     if (!visible && del_ts != ENG_NO_TS) pass_covered(s);
     if (!visible && (s->spec.expired || s->spec.deletions)) {
         if (eng_row_decode(bytes, &s->row_arena, &s->row, e)) return -1;
-        engi_dropped_hide(s->dropped, &s->row, false);
+        engi_dropped_hide(s->view.dropped, &s->row, false);
         visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
         if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
         s->expired = visible > 0;
@@ -600,7 +584,7 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     int64_t fragment_ts = s->fragmented ? engi_window_at(&s->window, ck) : ENG_NO_TS;
     if (fragment_ts > del_ts) del_ts = fragment_ts;
     s->expired = false;
-    bool lays_out = s->spec.layout && !s->dropped && del_ts == ENG_NO_TS;
+    bool lays_out = s->spec.layout && !s->view.dropped && del_ts == ENG_NO_TS;
     struct arena_mark mark = arena_mark(&s->kept);
     struct slice bytes = row_bytes(s);
     if (LIKELY(lays_out && rowi_lay_out(bytes, s->spec.layout, &s->shape, &s->row))) {

@@ -1,0 +1,91 @@
+/* A store as a table of functions: the interface that the engine's rows need of it (engine/rows).
+ *
+ * A store keeps records under keys [prefix of the partition][kind][rest] in byte order
+ * (engine/rows/key.h). The value of a record is the reconciliation of the operands that were
+ * written to it, in any order and as often as they were written (engine/row.h). So a writer need
+ * not read, and a store may combine operands whenever it likes. A reader sees each partition as it
+ * was at one moment.
+ *
+ * Life of a read: begin a view of a table, read a row or move a cursor, end the view. The functions
+ * may be called on any thread; a view and a cursor belong to one thread at a time.
+ */
+#pragma once
+
+#include "engine/kv.h"
+#include "engine/row.h"
+#include "engine/tier.h"
+
+struct eng;
+struct eng_part;
+struct engi_dropped;
+struct store;
+
+/* A table while it is read. */
+struct store_view {
+    const struct engi_dropped *dropped; /* its dropped columns; NULL: none. Stays until the view ends */
+    bool gone;                          /* it was freed and has no rows; the store is not to be asked for any */
+    uint32_t moment;                    /* the rest is the store's */
+    uint64_t section;
+    void *table;
+};
+
+/* A record's value. */
+struct store_value {
+    struct slice bytes;  /* p NULL: there is no record */
+    struct arena *cells; /* receives its cells. It lives as long as the bytes */
+};
+
+/* A read of one row, or of a partition's static row. */
+struct store_read {
+    const struct eng_part *part;
+    struct slice key;     /* of the row or static row */
+    size_t n_prefix;      /* bytes of the partition's prefix in key */
+    struct arena *arena;  /* receives the values; large ones stay outside of it, as long as its present memory */
+    bool with_statics;    /* the row's partition's static row is wanted, too */
+    /* What is found, all of one moment: */
+    struct store_value row, statics;
+    size_t n_statics_key;
+    int64_t partition_ts; /* the partition's deletion; ENG_NO_TS: none */
+    int64_t covered_ts;   /* the newest deletion that covers the row: the partition's, or one of a range */
+    uint32_t n_covering;  /* deletion records that cover it */
+    uint32_t n_loose;     /* range deletions that were compared one by one */
+};
+
+/* The keys that a cursor goes through. The spec stays as it is until the cursor is freed. */
+struct store_range {
+    enum eng_tier tier;
+    const struct eng_part *part; /* one partition; NULL: partitions */
+    bool reverse;                /* it moves backwards, too: a scan of one partition in reverse */
+    struct slice lower, upper;   /* [lower, upper): of one partition, or between partitions */
+    /* Of one partition: where nothing was deleted, only keys in [from, to) are read. p NULL: unknown */
+    struct slice from, to;
+    bool both_ends;              /* the cursor reads keys at both ends of the range first */
+};
+
+/* What a reader has met, so that the store may spare the next reader. */
+enum store_hint {
+    STORE_MANY_COVERED, /* many rows of the partition are covered by a deletion */
+    STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
+};
+
+struct store_ops {
+    void (*begin)(struct store *s, uint32_t table, struct store_view *view);
+    void (*end)(struct store *s, const struct store_view *view);
+    /* 0, -1, KV_INCOMPLETE */
+    int (*read)(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                struct err *e);
+    /* A cursor; iter_free of its ops frees it, before the view ends. NULL: e says why. */
+    struct kv_iter *(*cursor_open)(struct store *s, struct store_view *view, const struct store_range *range,
+                                   struct err *e);
+    /* Whether the partition with this token may have deletions of ranges or of itself, as the
+     * view's newest cursor sees it. A store that does not know answers true. */
+    bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
+    void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
+};
+
+/* First member of every engine. */
+struct store {
+    const struct store_ops *ops;
+};
+
+static inline struct store *store_of(struct eng *eng) { return (struct store *)eng; }
