@@ -11,7 +11,7 @@
  * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit
  * checks whether the request is admitted, and cql_apply makes the change. The caller of cql_run
  * calls one of cql_apply and cql_abandon after it, on the same thread: a write that read first
- * holds its partitions' locks until then. (The sequence of all that is native_protocol/sequence.c.)
+ * holds its partitions' locks until then. (The sequence of all that is native_protocol/dispatch.c.)
  */
 #pragma once
 

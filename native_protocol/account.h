@@ -17,11 +17,6 @@ struct np_account {
     struct limit_took took;    /* of it */
 };
 
-/* The account of a request that succeeds. */
-static inline struct np_account np_account_of(uint8_t opcode, const struct charge *c) {
-    return (struct np_account){.opcode = opcode, .read_halves = (uint64_t)(c->read_units * 2),
-                               .write_halves = (uint64_t)((c->write_units + c->static_write_units) * 2)};
-}
 /* Counts a request; e NULL or not set: it succeeded. A failed request is free, because it has no
  * result and has not changed the data. The loop's thread. */
 void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e);

@@ -49,11 +49,6 @@ int npi_answer_deliver(struct np_call *call) {
     return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call) ? -1 : 1;
 }
 
-void npi_answer_plain(struct np_call *call) {
-    put_result(call);
-    np_reply_end_plain(&call->reply, 0.5 * call->cost.reads->halves);
-}
-
 int npi_answer_encode(struct np_call *call) {
     if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
     else put_result(call);

@@ -8,8 +8,6 @@
 
 #include "native_protocol/call.h"
 
-/* Completes the answer of a plain read (plain_read.h), whose rows lack only their charge. */
-void npi_answer_plain(struct np_call *call);
 /* Encodes the answer, or the error that occurs meanwhile. -1: not even an error could be
  * written. */
 int npi_answer_encode(struct np_call *call) MUST_CHECK;

@@ -17,7 +17,7 @@
 struct fault_rule;
 struct np_conn;
 
-/* The steps of sequence.h that a trace records. number: for OFFLOAD the class of workers, for
+/* The steps of dispatch.h that a trace records. number: for OFFLOAD the class of workers, for
  * WORKER the microseconds in the queue, for PART the number of the part. */
 enum np_trace_step {
     NP_TRACE_OFFLOAD,
@@ -76,7 +76,6 @@ struct np_call {
     struct np_reply reply;
     struct np_rows rows;
     enum cql_outcome outcome;
-    bool broken; /* it could not be answered, or must not be: the connection is closed */
     struct np_call_fault fault;
     uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
     struct slice statement_text;
@@ -92,6 +91,8 @@ struct np_call {
     uint64_t seq;               /* of the commit under a lock */
 };
 
+/* The memory that a call holds while it waits for a worker. */
+static inline size_t npi_call_bytes(const struct np_call *c) { return sizeof(*c) + c->arena.used + c->out.cap; }
 /* Drops the references that running the call took. */
 void npi_call_forget(struct np_call *call);
 /* Drops the plan of a call that is to start over, with its references. */

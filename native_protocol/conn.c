@@ -134,7 +134,7 @@ void npi_conn_flush(struct np_conn *c) {
     size_t n;
     if (c->state == NP_CONN_CLOSED) return;
     npi_loop_settle(c->loop);
-    assert(!c->loop->plain.n); /* Q2 */
+    assert(!c->loop->reads.n); /* Q2 */
     enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
     np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
     switch (sent) {
@@ -170,10 +170,10 @@ void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const st
     npi_conn_reply(c, &r);
 }
 
-void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e) {
+void npi_answer_error(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
     if (c->state == NP_CONN_CLOSED) return;
-    npi_send_error(c, version, stream, e);
-    np_account(&c->loop->metrics, &(struct np_account){.opcode = opcode}, e);
+    npi_send_error(c, env->version, env->stream, e);
+    np_account(&c->loop->metrics, &(struct np_account){.opcode = env->opcode}, e);
 }
 
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
@@ -243,7 +243,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     }
     if (n == NP_TOO_BIG) {
         np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
-        npi_answer_error(c, env.version, env.stream, env.opcode, &e);
+        npi_answer_error(c, &env, &e);
         c->skip = env.length;
         return NP_HEADER;
     }

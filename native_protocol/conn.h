@@ -98,7 +98,7 @@ void npi_conn_reply(struct np_conn *c, struct np_reply *r);
 /* Sends an error response without accounting it; the connection must be open. */
 void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
 /* Sends and accounts an error response to a request that did not become a call. */
-void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e);
+void npi_answer_error(struct np_conn *c, const struct np_envelope *env, const struct err *e);
 /* Answers an error on the stream, then closes once it is sent. */
 void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
 /* Like npi_conn_end, for a violation of the protocol, which is counted. */

@@ -1,85 +1,322 @@
 #include "native_protocol/dispatch.h"
 
-#include "native_protocol/login.h"
-#include "native_protocol/conn.h"
+#include <assert.h>
+
+#include "base/hot.h"
+#include "metering/charge.h"
+#include "native_protocol/answer.h"
+#include "native_protocol/audit.h"
+#include "native_protocol/fault.h"
+#include "native_protocol/handshake.h"
 #include "native_protocol/loop.h"
-#include "native_protocol/offload.h"
+#include "native_protocol/posting.h"
 #include "native_protocol/recording.h"
-#include "native_protocol/plain_read.h"
-#include "native_protocol/sequence.h"
+#include "native_protocol/trace.h"
 
-/* ---- responses that need no call ---- */
+/* ---- plan ---- */
 
-static void answer_error(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
-    npi_answer_error(c, env->version, env->stream, env->opcode, e);
+/* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
+static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    const struct np_options *o = l->o;
+    /* the loop reads the clock once for the end of a request and the beginning of the next one */
+    if (!blocking && !l->now_us) l->now_us = clock_wall_us(o->clock);
+    call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
+                                  .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
+    call->charge = (struct charge){0};
+    call->r = (struct cql_run){
+        .in = &call->request,
+        .db = o->db,
+        .session = blocking ? &call->session : &c->session,
+        .arena = &call->arena,
+        .err = &call->err,
+        .cost = &call->cost,
+        .sink = &call->rows.sink,
+        .batch = batch,
+        .now_us = blocking ? clock_wall_us(o->clock) : l->now_us,
+        .blocking = blocking,
+        .cancelled = blocking ? call->work.cancelled : NULL,
+        .deadline_us = blocking ? call->work.deadline_us : 0,
+        .answer.stmt_kind = STMT_KINDS,
+        .noted = call->fault.rule != NULL || call->crowded_out,
+    };
+    err_clear(&call->err);
+    np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
+                   NP_RESULT, o->capacity_payload != NP_CAPACITY_OFF);
+    call->reply.share = &c->output.share;
+    if (np_query_decode(&call->env, call->body, &call->arena, &call->request, &call->options, &call->err))
+        return CQL_FAILED;
+    np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
+    return cql_run(&call->r);
 }
 
-static void answer_empty(struct np_conn *c, const struct np_envelope *env, enum np_opcode opcode) {
-    struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, opcode, false);
-    npi_conn_reply(c, &r);
-    np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
+/* ---- size, admit, apply ---- */
+
+static enum charge_consistency consistency_of(const struct np_call *call) {
+    uint16_t level = call->r.in->params.consistency;
+    return level == CL_ONE || level == CL_LOCAL_ONE ? CHARGE_EVENTUAL : CHARGE_STRONG;
 }
 
-static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct np_startup s;
-    struct err e = {0};
-    if (c->state != NP_CONN_NEW)
-        err_set(&e, ERR_PROTOCOL, "Unexpected message STARTUP, the connection is already initialized");
-    else if (!np_startup_decode(env->version, body, &s, &e)) {
-        c->version = c->session.protocol_version = env->version;
-        npi_conn_introduce(c, &s);
-        npi_conn_set_state(c, c->loop->logins ? NP_CONN_AUTH : NP_CONN_READY);
-        c->throw_on_overload = s.throw_on_overload;
-        c->capacity_full = s.capacity_full;
-        /* the answer to STARTUP is the last envelope outside of segments, and is never compressed */
-        if (c->loop->logins) {
-            struct np_reply r;
-            np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTHENTICATE, false);
-            /* drivers compare this class with those that they know, and ignore the rest */
-            np_put_string(r.out, "org.apache.cassandra.auth.PasswordAuthenticator");
-            npi_conn_reply(c, &r);
-            np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
-        } else answer_empty(c, env, NP_READY);
-        c->compression = s.compression;
-        if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4))
-            npi_conn_close(c);
+static void size(struct np_call *call) {
+    if (UNLIKELY(call->cost.unmetered)) return;
+    charge_compute(&call->cost, consistency_of(call), &call->charge);
+}
+
+static struct limit_took took(const struct np_call *call) {
+    return limit_took(call->r.answer.verdict, call->r.answer.admitted_us);
+}
+
+static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
+
+static void go_on(struct np_call *call, enum cql_outcome planned) {
+    if (UNLIKELY(planned == CQL_FAILED) && call->reply.no_room && call->r.answer.stmt_kind == STMT_SELECT) {
+        /* There is no room for a small answer: the read starts over on a worker once there is room,
+         * and holds no memory meanwhile. */
+        npi_call_unplan(call);
+        err_clear(&call->err);
+        call->crowded_out = true;
+        call->r.answer.work_class = WORK_READ;
+        planned = CQL_OFFLOAD;
+    }
+    call->outcome = planned;
+    if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.answer.work_class);
+    if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
+    if (!is_planned(planned)) return;
+    npi_trace_step(call, NP_TRACE_PLANNED, 0);
+    size(call);
+    npi_trace_step(call, NP_TRACE_SIZED, 0);
+    if (npi_fault_may(call)) {
+        if (npi_fault_before(call)) return;
+        if (npi_fault_cut(call)) size(call);
+    }
+    if (cql_admit(&call->r)) {
+        npi_trace_step(call, NP_TRACE_REFUSED, 0);
+        cql_abandon(&call->r);
+        call->outcome = CQL_FAILED;
         return;
     }
-    answer_error(c, env, &e);
+    npi_trace_step(call, NP_TRACE_ADMITTED, 0);
+    call->outcome = cql_apply(&call->r, planned);
+    call->seq = call->r.answer.commit_seq;
+    if (call->outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
+    const struct np_options *o = call->conn->loop->o;
+    if (UNLIKELY(call->outcome == CQL_FAILED) && o->write_failed.fn) { /* the limits get its units back */
+        struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.answer.stmt_kind), 0);
+        o->write_failed.fn(o->write_failed.arg, &claim, took(call));
+        ledger_claim_fini(&claim);
+    }
+    if (UNLIKELY(call->fault.rule != NULL) && is_planned(call->outcome)) npi_fault_after(call);
 }
 
-static void on_OPTIONS(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    (void)body;
-    struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_SUPPORTED, false);
-    np_put_supported(r.out, env->version, c->loop->o->newest_version, catalog_node(c->loop->o->catalog)->cql_version);
-    npi_conn_reply(c, &r);
-    np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
+void npi_call_run(struct np_call *call, struct eng_batch *batch) {
+    npi_trace_step(call, NP_TRACE_WORKER, call->work.waited_us);
+    go_on(call, plan(call, batch, true));
 }
 
-static void on_REGISTER(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct err e = {0};
-    unsigned events;
-    if (np_register_decode(body, &events, &e)) {
-        answer_error(c, env, &e);
+void npi_call_more(struct np_call *call, struct eng_batch *batch) {
+    call->r.batch = batch;
+    go_on(call, cql_run_more(&call->r));
+}
+
+/* ---- durable, acknowledge, account ---- */
+
+/* The account of a request that succeeds, or that a fault lets fail after apply. */
+static struct np_account account_of(const struct np_call *call) {
+    const struct cql_answer *a = &call->r.answer;
+    struct np_account account = {
+        .opcode = call->env.opcode,
+        .read_halves = (uint64_t)(call->charge.read_units * 2),
+        .write_halves = (uint64_t)((call->charge.write_units + call->charge.static_write_units) * 2),
+        .throttled = a->verdict && limit_refuses(a->verdict),
+        .prepared = a->result.kind == RESULT_PREPARED,
+        .schema_changed = a->result.kind == RESULT_SCHEMA_CHANGE,
+        .failed = call->fault.applied && call->err.set,
+    };
+    if (account.failed) account.failure = call->err.code;
+    if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger) {
+        account.claim = ledger_claim_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
+        account.took = took(call);
+    }
+    return account;
+}
+
+/* Sends the response and accounts it, unless durability does both once the write is durable.
+ * False: the connection cannot be answered, or must not be. */
+static bool answer(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    bool hangs_up = UNLIKELY(npi_fault_hangs_up(call));
+    /* for a call that was committed elsewhere; the loop requests the sync of its own commits */
+    if (hangs_up) eng_want_durable(l->o->eng, call->seq, 0);
+    int held = hangs_up || npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
+    if (held == 1) return true;
+    if (call->account.claim.n) ledger_claim_fini(&call->account.claim);
+    np_account(&l->metrics, &call->account, call->account.failed ? NULL : &call->err);
+    return held == 0;
+}
+
+/* Releases a call that is answered and accounted. */
+static void let_go(struct np_call *call, bool answered) {
+    struct np_conn *c = call->conn;
+    npi_call_forget(call);
+    if (call->offloaded) {
+        c->offloaded--;
+        npi_conn_answered(c);
+    }
+    npi_call_give(c->loop, call);
+    if (!answered) npi_conn_close(c);
+    npi_conn_unref(c);
+}
+
+void npi_call_finish(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    if (call->outcome == CQL_FAILED) {
+        if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
+        if (call->share.crowded && call->err.code == ERR_SERVER) {
+            err_clear(&call->err);
+            err_set(&call->err, ERR_OVERLOADED,
+                    "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less "
+                    "at once, or again later");
+        }
+        call->charge = (struct charge){0};
+    }
+    if (call->offloaded) {
+        np_metric_add(&l->metrics, NP_METRIC_WORKER_PARTS, call->n_parts);
+        np_metric_add(&l->metrics, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
+        if (!call->err.set && call->r.answer.result.kind == RESULT_SET_KEYSPACE)
+            memcpy(c->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
+    }
+    npi_post_name(call);
+    call->account = account_of(call);
+    bool answered = answer(call);
+    l->now_us = clock_wall_us(l->o->clock);
+    npi_audit_call(call);
+    npi_post(call);
+    npi_record(call);
+    let_go(call, answered);
+}
+
+/* ---- to the workers ---- */
+
+void npi_call_set_deadline(struct np_call *call, enum cql_work_class class) {
+    const struct np_options *o = call->conn->loop->o;
+    int64_t now_us = clock_machine_us(o->clock);
+    int64_t begins_us = now_us < call->fault.until_us ? call->fault.until_us : now_us;
+    if (o->timeout_us[class]) call->work.deadline_us = begins_us + o->timeout_us[class];
+}
+
+void npi_call_start_over(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    const struct cql_answer *a = &call->r.answer;
+    np_reply_cancel(&call->reply);
+    call->reply = (struct np_reply){0};
+    call->work = (struct np_work){.client = &c->work,
+                                  .class = a->work_class,
+                                  .bytes = npi_call_bytes(call),
+                                  .cancelled = &c->gone};
+    npi_call_set_deadline(call, a->work_class);
+    call->request = (struct cql_request){.params.consistency = call->request.params.consistency};
+    call->r = (struct cql_run){
+        .in = &call->request,
+        .db = c->loop->o->db,
+        .err = &call->err,
+        .answer = {.stmt_kind = STMT_KINDS, .work_class = a->work_class, .write_type = a->write_type},
+        .cancelled = call->work.cancelled,
+        .deadline_us = call->work.deadline_us,
+    };
+}
+
+/* Queues a call whose outcome is OFFLOAD; the wake-up submits it at its end. */
+static void offload(struct np_call *call) {
+    static const enum np_metric metrics[WORK_CLASSES] = {
+        [WORK_READ] = NP_METRIC_OFFLOADED_READS,
+        [WORK_UPDATE] = NP_METRIC_OFFLOADED_UPDATES,
+        [WORK_SCAN] = NP_METRIC_OFFLOADED_SCANS,
+        [WORK_DDL] = NP_METRIC_OFFLOADED_DDL,
+    };
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    call->body = arena_dup(&call->arena, call->body); /* must outlive the loop's window */
+    if (!call->body.p) {
+        err_nomem(&call->err);
+        call->outcome = CQL_FAILED;
+        npi_call_finish(call);
         return;
     }
-    c->events |= events;
-    answer_empty(c, env, NP_READY);
+    cql_run_fini(&call->r);
+    npi_call_start_over(call);
+    call->session = c->session;
+    call->offloaded = true;
+    c->offloaded++;
+    c->in_flight++;
+    np_metric_add(&l->metrics, NP_METRIC_IN_FLIGHT, 1);
+    np_metric_add(&l->metrics, metrics[call->work.class], 1);
+    TAILQ_INSERT_TAIL(&l->leaving, &call->work, entry);
 }
 
-static void on_AUTH_RESPONSE(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct err e = {0};
-    struct slice token;
-    if (!np_auth_decode(body, &token, &e)) {
-        if (c->state == NP_CONN_AUTH) return npi_login(c, env, token);
-        err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, no authentication is going on");
+/* ---- fast reads ---- */
+
+/* Whether the envelope may be a fast read, of the same statement as those that are not recorded. */
+static bool may_be_fast(const struct np_conn *c, const struct np_envelope *env) {
+    const struct np_options *o = c->loop->o;
+    bool fast = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->reads.id) &&
+                 !(env->flags & (NP_FLAG_TRACING | NP_FLAG_PAYLOAD));
+    bool plain_answer = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL &&
+                            (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
+    if (!fast || !plain_answer || c->state != NP_CONN_READY || env->version != c->version) return false;
+    const struct np_fast_reads *p = &c->loop->reads;
+    if (p->n && (p->conn != c || memcmp(env->body.p, p->id, sizeof(p->id)))) return false;
+    if (npi_fault_any(o) || cql_admits(o->db)) return false;
+    return !o->audit && !npi_post_slow_us(o) && !npi_records(o); /* these need each single request */
+}
+
+/* False: the ledger needs the whole request. */
+SELDOM static bool post_first(const struct np_call *call, struct np_fast_reads *p) {
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    if (!l->o->ledger) return true;
+    if (p->statement_id)
+        p->in = ledger_put_read(l->o->ledger, l->number, &c->account, p->statement_id, &call->cost, p->began_us);
+    return p->in != NULL;
+}
+
+/* Answers and releases a planned call of such an envelope. False: it is no fast read, and is
+ * unchanged. */
+static bool answer_fast(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    struct np_fast_reads *p = &l->reads;
+    const struct cql_run *r = &call->r;
+    const struct np_reply *reply = &call->reply;
+    /* the rows are in the answer, and only the charge is missing */
+    const struct cql_answer *a = &r->answer;
+    bool read = call->outcome == CQL_DONE && a->stmt_kind == STMT_SELECT && a->result.kind == RESULT_ROWS && !r->apply;
+    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->answer.n_warnings;
+    bool fast = read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
+    if (UNLIKELY(!fast)) return false;
+    if (!p->n) {
+        p->conn = call->conn;
+        p->in = NULL;
+        p->began_us = call->r.now_us;
+        p->statement_id = call->r.answer.fingerprint.p ? load_u64(call->r.in->prepared_id.p) : 0;
+        memcpy(p->id, call->body.p, sizeof(p->id));
     }
-    answer_error(c, env, &e);
+    assert(p->began_us == call->r.now_us); /* Q1 */
+    if (LIKELY(!call->cost.unmetered)) {
+        if (UNLIKELY(!charge_row_read(&call->cost, consistency_of(call)))) size(call);
+        /* to the ledger's queue, mostly behind another read of the same statement (Q1) */
+        bool posted = LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
+        if (UNLIKELY(!posted)) return false;
+    }
+    np_rows_end(&call->rows, &a->result);
+    np_reply_end_fast(&call->reply, 0.5 * call->cost.reads->halves);
+    p->read_halves += call->cost.reads->halves;
+    let_go(call, true);
+    if (++p->n == NP_FAST_READS) npi_loop_record_reads(l);
+    return true;
 }
 
-/* ---- query requests ---- */
+/* ---- every envelope ---- */
 
 /* NULL: it is answered. */
 static struct np_call *take(struct np_conn *c, const struct np_envelope *env, struct slice body) {
@@ -90,7 +327,7 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
         struct err e = {0};
         npi_loop_record_reads(c->loop);
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
-        answer_error(c, env, &e);
+        npi_answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
         return NULL;
     }
@@ -104,49 +341,19 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     return call;
 }
 
-static void go_on(struct np_call *call) {
-    npi_call_go_on(call);
-    if (call->outcome == CQL_OFFLOAD) npi_offload(call);
-    else npi_call_finish(call);
-}
-
-static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
+/* Runs a query request on the loop, or hands it to the workers. fast: may_be_fast. */
+static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body, bool fast) {
     struct np_call *call = take(c, env, body);
     if (!call) return;
-    npi_call_plan(call);
-    go_on(call);
-}
-
-/* Handles a request for which npi_plain_may returned true. */
-static void on_plain(struct np_conn *c, const struct np_envelope *env) {
-    struct np_call *call = take(c, env, env->body);
-    if (!call) return;
-    call->fault.asked = true;
-    npi_call_plan(call);
-    if (LIKELY(npi_plain_answer(call))) return;
-    npi_loop_record_reads(c->loop);
-    go_on(call);
-}
-
-#define on_QUERY on_query
-#define on_PREPARE on_query
-#define on_EXECUTE on_query
-#define on_BATCH on_query
-
-/* ---- every envelope ---- */
-
-typedef void (*handler_fn)(struct np_conn *c, const struct np_envelope *env, struct slice body);
-
-static handler_fn handler_of(uint8_t opcode) {
-#define HANDLER_REQUEST(id) \
-    case NP_##id: return on_##id;
-#define HANDLER_RESPONSE(id)
-    switch (opcode) {
-#define OPCODE(id, code, name, direction) HANDLER_##direction(id)
-#include "native_protocol/opcode.def"
-#undef OPCODE
-    default: return NULL;
+    call->fault.asked = fast; /* there is none */
+    call->outcome = plan(call, c->loop->batch, false);
+    if (fast) {
+        if (LIKELY(answer_fast(call))) return;
+        npi_loop_record_reads(c->loop);
     }
+    go_on(call, call->outcome);
+    if (call->outcome == CQL_OFFLOAD) offload(call);
+    else npi_call_finish(call);
 }
 
 /* Checks the envelope against the state of the connection. 0: valid. */
@@ -174,23 +381,38 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
-    if (npi_plain_may(c, env)) return on_plain(c, env);
+    if (may_be_fast(c, env)) {
+        on_query(c, env, body, true);
+        return;
+    }
     npi_loop_record_reads(c->loop);
     err_clear(&e);
     if (check_envelope(c, env, &e)) {
         struct np_envelope as = *env;
         if (c->version) as.version = c->version;
-        answer_error(c, &as, &e);
+        npi_answer_error(c, &as, &e);
         return;
     }
     if (env->flags & NP_FLAG_COMPRESSED && !npi_conn_framed(c)) {
         struct buf *plain = &c->loop->scratch.body;
         buf_clear(plain, NP_WINDOW);
         if (np_body_decompress(c->compression, body, c->loop->o->frame_max, plain, &e)) {
-            answer_error(c, env, &e);
+            npi_answer_error(c, env, &e);
             return;
         }
         body = buf_slice(plain);
     }
-    handler_of(env->opcode)(c, env, body);
+    switch ((enum np_opcode)env->opcode) {
+    case NP_STARTUP: npi_on_STARTUP(c, env, body); break;
+    case NP_OPTIONS: npi_on_OPTIONS(c, env, body); break;
+    case NP_REGISTER: npi_on_REGISTER(c, env, body); break;
+    case NP_AUTH_RESPONSE: npi_on_AUTH_RESPONSE(c, env, body); break;
+    case NP_QUERY:
+    case NP_PREPARE:
+    case NP_EXECUTE:
+    case NP_BATCH: on_query(c, env, body, false); break;
+    case NP_ERROR: case NP_READY: case NP_AUTHENTICATE: case NP_SUPPORTED: case NP_RESULT: case NP_EVENT:
+    case NP_AUTH_CHALLENGE: case NP_AUTH_SUCCESS: /* responses: check_envelope has refused them */
+    case NP_OPCODES: assert(false);
+    }
 }

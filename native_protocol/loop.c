@@ -44,7 +44,7 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
 void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
 
 void npi_loop_record_reads(struct np_loop *l) {
-    struct np_plain *p = &l->plain;
+    struct np_fast_reads *p = &l->reads;
     if (!p->n) return;
     l->now_us = clock_wall_us(l->o->clock);
     np_metric_requests(&l->metrics, NP_EXECUTE, NP_OUTCOME_OK, p->n);

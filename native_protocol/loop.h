@@ -58,9 +58,9 @@ struct np_committer;
  * not depend on dispatch. */
 typedef void (*np_envelope_fn)(struct np_conn *c, const struct np_envelope *env);
 
-/* Reads that are answered, and whose number and end are not recorded yet (plain_read.h). */
-enum { NP_PLAIN_READS = 32 };
-struct np_plain {
+/* Fast reads (dispatch.h) that are answered, and whose number and end are not recorded yet. */
+enum { NP_FAST_READS = 32 };
+struct np_fast_reads {
     unsigned n;
     const struct np_conn *conn;
     uint8_t id[2 + 16]; /* the beginning of their bodies: the statement's id, as [short bytes] */
@@ -102,7 +102,7 @@ struct np_loop {
     struct np_call *calls;
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
-    struct np_plain plain;
+    struct np_fast_reads reads;
     struct eng_batch *batch;         /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
     size_t late_bytes;               /* of batches and answers that are with the committer */
@@ -122,7 +122,7 @@ void npi_loop_wake(struct np_loop *l);
 static inline void npi_loop_settle(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
-/* Records the number and the end of the reads in plain. */
+/* Records the number and the end of the fast reads. */
 void npi_loop_record_reads(struct np_loop *l);
 /* A call from the spare ones, with an empty arena; NULL: no memory. */
 struct np_call *npi_call_take(struct np_loop *l);

@@ -2,41 +2,12 @@
 
 #include <stddef.h>
 
-#include "native_protocol/conn.h"
+#include "native_protocol/dispatch.h"
 #include "native_protocol/fault.h"
 #include "native_protocol/loop.h"
-#include "native_protocol/sequence.h"
 
 static struct np_call *call_of(struct np_work *w) {
     return (struct np_call *)((char *)w - offsetof(struct np_call, work));
-}
-
-static void set_deadline(struct np_call *call, enum cql_work_class class) {
-    const struct np_options *o = call->conn->loop->o;
-    int64_t now_us = clock_machine_us(o->clock),
-            begins_us = now_us < call->fault.until_us ? call->fault.until_us : now_us;
-    if (o->timeout_us[class]) call->work.deadline_us = begins_us + o->timeout_us[class];
-}
-
-/* Reduces the request to the fields that a waiting call needs to report why it did not run. A run
- * decodes the body again. */
-static void keep_request(struct np_call *call) {
-    struct np_conn *c = call->conn;
-    const struct np_options *o = c->loop->o;
-    const struct cql_run *ran = &call->r;
-    call->work = (struct np_work){.client = &c->work, .class = ran->answer.work_class, .cancelled = &c->gone};
-    set_deadline(call, ran->answer.work_class);
-    call->request = (struct cql_request){.params.consistency = call->request.params.consistency};
-    call->r = (struct cql_run){
-        .in = &call->request,
-        .db = o->db,
-        .err = &call->err,
-        .answer = {.stmt_kind = STMT_KINDS,
-                   .work_class = ran->answer.work_class,
-                   .write_type = ran->answer.write_type},
-        .cancelled = call->work.cancelled,
-        .deadline_us = call->work.deadline_us,
-    };
 }
 
 /* A call is back from its worker. */
@@ -58,37 +29,6 @@ static void give_back(struct np_call *call) {
     npi_inbox_give(&call->conn->loop->inbox, &call->errand);
 }
 
-static size_t held_bytes(const struct np_call *call) { return sizeof(*call) + call->arena.used + call->out.cap; }
-
-void npi_offload(struct np_call *call) {
-    static const enum np_metric metrics[WORK_CLASSES] = {
-        [WORK_READ] = NP_METRIC_OFFLOADED_READS,
-        [WORK_UPDATE] = NP_METRIC_OFFLOADED_UPDATES,
-        [WORK_SCAN] = NP_METRIC_OFFLOADED_SCANS,
-        [WORK_DDL] = NP_METRIC_OFFLOADED_DDL,
-    };
-    struct np_conn *c = call->conn;
-    np_reply_cancel(&call->reply);
-    cql_run_fini(&call->r);
-    keep_request(call);
-    call->body = arena_dup(&call->arena, call->body); /* must outlive the loop's window */
-    call->session = c->session;
-    call->offloaded = true;
-    call->reply = (struct np_reply){0};
-    c->offloaded++;
-    c->in_flight++;
-    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
-    np_metric_add(&c->loop->metrics, metrics[call->work.class], 1);
-    if (!call->body.p) {
-        err_nomem(&call->err);
-        call->outcome = CQL_FAILED;
-        give_back(call);
-        return;
-    }
-    call->work.bytes = held_bytes(call);
-    TAILQ_INSERT_TAIL(&c->loop->leaving, &call->work, entry);
-}
-
 /* ---- on a worker ---- */
 
 /* Holds an answer back that would only wait in memory: while the connection has not read its
@@ -100,14 +40,14 @@ static enum np_may may_go_on(struct np_call *call) {
     if (call->outcome == CQL_AGAIN) {
         enum np_may may = npi_share_may_make(unread, &call->reply, call->reply.charged);
         if (may == NP_MAY_WAIT && npi_share_is_behind(unread)) {
-            set_deadline(call, class);
+            npi_call_set_deadline(call, class);
             call->r.deadline_us = call->work.deadline_us;
         }
         return may;
     }
     if (class != WORK_READ && class != WORK_SCAN) return NP_MAY_GO_ON;
     if (npi_share_bytes(unread) > NP_SHARE_OWN) {
-        set_deadline(call, class);
+        npi_call_set_deadline(call, class);
         return NP_MAY_WAIT;
     }
     return call->crowded_out && !npi_share_has_room(unread) ? NP_MAY_WAIT : NP_MAY_GO_ON;
@@ -119,18 +59,11 @@ static enum np_work_part wait(struct np_call *call) {
     return NP_PART_LATER;
 }
 
-static void start_over(struct np_call *call) {
-    np_reply_cancel(&call->reply);
-    call->reply = (struct np_reply){0};
-    keep_request(call);
-    call->work.bytes = held_bytes(call);
-}
-
 /* Drops the answer so far and starts over once there is room; the deadline stays. */
 static enum np_work_part wait_for_room(struct np_call *call) {
     int64_t deadline_us = call->work.deadline_us;
     npi_call_unplan(call);
-    start_over(call);
+    npi_call_start_over(call);
     call->work.deadline_us = call->r.deadline_us = deadline_us;
     call->outcome = CQL_OFFLOAD;
     call->crowded_out = true;
@@ -156,9 +89,9 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
     else npi_call_run(call, batch);
     if (call->outcome == CQL_AGAIN) {
-        w->bytes = held_bytes(call);
+        w->bytes = npi_call_bytes(call);
         if (call->r.answer.deadline_per_part) {
-            set_deadline(call, call->r.answer.work_class);
+            npi_call_set_deadline(call, call->r.answer.work_class);
             call->r.deadline_us = w->deadline_us;
         }
         w->not_before_us = call->r.answer.again_us;
@@ -166,9 +99,9 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     }
     if (UNLIKELY(npi_fault_delays(call))) {
         /* Before apply the call starts over at that time; after it only the answer waits. */
-        if (call->fault.applied) set_deadline(call, call->work.class);
-        else start_over(call);
-        w->bytes = held_bytes(call);
+        if (call->fault.applied) npi_call_set_deadline(call, call->work.class);
+        else npi_call_start_over(call);
+        w->bytes = npi_call_bytes(call);
         w->not_before_us = call->fault.until_us;
         return NP_PART_LATER;
     }

@@ -177,7 +177,7 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     r->out->p[r->start + 1] |= NP_FLAG_COMPRESSED;
 }
 
-void np_reply_end_plain(struct np_reply *r, double charge) {
+void np_reply_end_fast(struct np_reply *r, double charge) {
     if (r->has_charge) store_charge(r, charge);
     np_envelope_end(r->out, r->start, 0);
 }

@@ -46,7 +46,7 @@ void np_reply_move(struct np_reply *to, struct np_reply *from);
 int np_reply_gather(struct np_reply *r) MUST_CHECK;
 /* Ends a reply that is complete except for its charge, and has no further blocks; out has not
  * failed. */
-void np_reply_end_plain(struct np_reply *r, double charge);
+void np_reply_end_fast(struct np_reply *r, double charge);
 /* The reply is finished: its blocks, and the memory of out when out belongs to the reply alone,
  * count as held by the connection, no longer as in the making. */
 void np_reply_made(struct np_reply *r);

@@ -10,7 +10,6 @@
 #include "native_protocol/dispatch.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/offload.h"
-#include "native_protocol/sequence.h"
 #include "native_protocol/wakeup.h"
 
 enum { VERSION = 4, STREAM = 7 };
