@@ -12,6 +12,7 @@ acknowledged and what was tried. What the server says is stored is what is read,
 large ones leave logs that go through other memtables at a start. Prints a line for every ten kills and the sums; exits with 1 when an effect is lost.
 """
 import argparse
+import itertools
 import logging
 import random
 import subprocess
@@ -437,8 +438,8 @@ def start_again(server, r):
     server.start()
 
 
-def crash(kills, seed, folder, threads=2, say=print, mode="cassandra", flags=(), longest=0.6):
-    """Kills a server so often. Lost: an acknowledged effect is."""
+def crash(kills, seed, folder, threads=2, say=print, mode="cassandra", flags=(), longest=0.6, kinds=()):
+    """Kills a server so often, and more often until something of each of the kinds was acknowledged. Lost: an acknowledged effect is."""
     server, load = Server(folder, "--mode", mode, "--ddl-delay", "none", "--control", "on", "--threads", str(threads), *flags), Load(seed, mode)
     server.start()
     try:
@@ -450,15 +451,18 @@ def crash(kills, seed, folder, threads=2, say=print, mode="cassandra", flags=(),
                 create_table(session, keyspace, name, columns)
             if load.has_history:
                 keep_history(session)
-        for kill in range(1, kills + 1):
+        for kill in itertools.count(1):
             load.run(server, load.random.uniform(0.02, longest))
             try:
                 start_again(server, load.random)
                 load.check(server)
             except Lost as e:
                 raise Lost(f"after kill {kill} (seed {seed}): {e}\n{server.log_tail()}") from e
-            if kill % 10 == 0 or kill == kills:
+            ends = kill == 20 * kills or kill >= kills and all(load.acknowledged[kind] for kind in kinds)
+            if kill % 10 == 0 or ends:
                 say(f"{kill} kills; acknowledged and found: " + ", ".join(f"{n} {name}" for name, n in sorted(load.acknowledged.items())))
+            if ends:
+                break
         server.stop()
     finally:
         server.kill9()
