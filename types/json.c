@@ -459,6 +459,32 @@ static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struc
     }
 }
 
+/* Takes the text before a sign that is outside of strings and brackets, without the space around
+ * it. */
+static struct slice take_before(struct rd *r, const char *signs) {
+    const uint8_t *from = r->p;
+    bool quoted = false;
+    for (uint32_t depth = 0; rd_left(r) && (quoted || depth || !strchr(signs, *r->p)); r->p++) {
+        if (*r->p == '"') quoted = !quoted;
+        else if (quoted) r->p += *r->p == '\\';
+        else if (*r->p == '{' || *r->p == '[') depth++;
+        else if (*r->p == '}' || *r->p == ']') depth--;
+    }
+    const uint8_t *end = r->p;
+    while (from < end && memchr(" \t\n\r", *from, 4)) from++;
+    while (end > from && memchr(" \t\n\r", end[-1], 4)) end--;
+    return slice_of(from, (size_t)(end - from));
+}
+
+bool cql_json_member(struct rd *object, struct slice *name, struct slice *value) {
+    if (rd_left(object)) object->p++; /* the brace or the comma before it */
+    *name = take_before(object, ":}");
+    if (!name->n || !rd_left(object)) return false;
+    object->p++;
+    *value = take_before(object, ",}");
+    return true;
+}
+
 /* Parses a value that cql_json_check accepted. */
 static yajl_val parse_tree(struct slice value, struct err *e) {
     char why[256] = "", *copy = malloc(value.n + 1);

@@ -92,7 +92,7 @@ static void print(const struct cql_type *t, struct slice v, struct buf *out) {
         struct value field = next_field(&it);
         if (i) buf_put_str(out, ", ");
         if (t->id == CQL_UDT) {
-            cql_identifier_print(t->field_names[i], true, out);
+            cql_identifier_print(t->field_names[i], false, out); /* the name may be a reserved word */
             buf_put_str(out, ": ");
         }
         if (field.n < 0)

@@ -6,56 +6,6 @@
 
 #include "types/json_text.h"
 
-struct scan {
-    const uint8_t *p, *end;
-};
-
-static void skip_space(struct scan *s) {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r')) s->p++;
-}
-
-static bool take(struct scan *s, uint8_t c) {
-    skip_space(s);
-    if (s->p == s->end || *s->p != c) return false;
-    s->p++;
-    return true;
-}
-
-/* The string that begins here, quotes included; false: it does not end. */
-static bool take_string(struct scan *s, struct slice *out) {
-    skip_space(s);
-    const uint8_t *from = s->p;
-    if (s->p == s->end || *s->p++ != '"') return false;
-    while (s->p < s->end && *s->p != '"') s->p += *s->p == '\\' && s->p + 1 < s->end ? 2 : 1;
-    if (s->p >= s->end) return false;
-    s->p++;
-    *out = slice_of(from, (size_t)(s->p - from));
-    return true;
-}
-
-/* Skips any value by matching its brackets and strings. */
-static bool take_value(struct scan *s, struct slice *out) {
-    struct slice ignored;
-    int depth = 0;
-    skip_space(s);
-    const uint8_t *from = s->p;
-    while (s->p < s->end) {
-        uint8_t c = *s->p;
-        if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
-        if (c == '"') {
-            if (!take_string(s, &ignored)) return false;
-            continue;
-        }
-        if ((c == '{' || c == '[') && ++depth > JSON_DEPTH_MAX) return false;
-        if (c == '}' || c == ']') depth--;
-        s->p++;
-    }
-    const uint8_t *to = s->p;
-    while (to > from && (to[-1] == ' ' || to[-1] == '\n' || to[-1] == '\r' || to[-1] == '\t')) to--;
-    *out = slice_of(from, (size_t)(to - from));
-    return depth == 0 && out->n > 0;
-}
-
 static int not_a_map(struct cql_run *r, struct slice text, const char *why) {
     return err_invalid(r->err, "Could not decode JSON string as a map: %s. (String was: %.*s)", why, SLICE_FMT(text));
 }
@@ -120,19 +70,14 @@ static int decode(struct cql_run *r, const struct modify_plan *p, struct slice o
     struct slice *members = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice); /* not decoded yet */
     const char *unknown = NULL;                                                       /* the first one */
     if (!members) return err_nomem(r->err);
-    struct scan s = {.p = object.p, .end = object.p + object.n};
+    struct rd rest = rd_of(object);
     struct slice key, json;
-    if (!take(&s, '{')) return -1;
-    bool more = !take(&s, '}');
-    while (more) {
-        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
+    while (cql_json_member(&rest, &key, &json)) {
         const char *name = column_name(r, key);
         if (!name) return -1;
         const struct schema_column *col = schema_column_find(p->table, name);
         if (col) members[col->ordinal] = json;
         else if (!unknown) unknown = name;
-        if (take(&s, '}')) more = false;
-        else if (!take(&s, ',')) return -1;
     }
     for (uint32_t i = 0; i < p->table->n_columns; i++) {
         const struct schema_column *col = &p->table->columns[i];

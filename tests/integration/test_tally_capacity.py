@@ -140,6 +140,13 @@ def test_rows_of_a_sample_are_sized_each(files):
     assert [(s["line"], s["documented-2022"]["bytes"]) for s in run["statements"]] == [(1, 7 + 8 + 8 + 5 + 100), (2, 7 + 8 + 8 + 100)]
 
 
+def test_a_field_of_a_user_type_may_have_a_reserved_word_as_its_name(files):
+    schema = files.write("reserved.cql", KEYSPACE + 'CREATE TYPE shop.u (a int, "select" text, "From" text);\nCREATE TABLE shop.t (p int PRIMARY KEY, u frozen<u>);\n')
+    rows = files.write("reserved.json", '{"p": 1, "u": {"a": 1, "select": "x", "\\"From\\"": "y"}}')
+    run = tally("capacity", "size", "--schema", schema, "--rows", rows, "--json")
+    assert run.returncode == 0 and json.loads(run.stdout)["statements"][0]["current"]["bytes"] == 27, run.stdout + run.stderr
+
+
 # ---- what is predicted is what is charged ----
 
 WORKLOAD = """

@@ -112,10 +112,30 @@ static void test_values_are_counted_wherever_they_stand(void **state) {
     }
 }
 
+/* The members of an object, whatever its strings and values contain. */
+static void test_members_are_taken_one_by_one(void **state) {
+    (void)state;
+    static const char text[] = " {\"a\": 1 , \"b,}\":[{\"c\":\"]\\\"}\"}, 2],\n\"\" : {} ,\"n\":null}, 7";
+    static const struct { const char *name, *value;
+    } wanted[] = {{"\"a\"", "1"}, {"\"b,}\"", "[{\"c\":\"]\\\"}\"}, 2]"}, {"\"\"", "{}"}, {"\"n\"", "null"}};
+    struct slice object, name, value;
+    struct err e = {0};
+    assert_int_equal(cql_json_check(slice_str(text), &object, &e), 0);
+    struct rd rest = rd_of(object);
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        assert_true(cql_json_member(&rest, &name, &value));
+        assert_true(slice_is(name, wanted[i].name) && slice_is(value, wanted[i].value));
+    }
+    assert_false(cql_json_member(&rest, &name, &value));
+    rest = rd_of(slice_str("{ }"));
+    assert_false(cql_json_member(&rest, &name, &value));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_taken_up_to_the_end_of_its_value), cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_every_cut_of_a_text_is_refused), cmocka_unit_test(test_nesting_is_bounded),
-        cmocka_unit_test(test_values_are_counted_wherever_they_stand)};
+        cmocka_unit_test(test_values_are_counted_wherever_they_stand),
+        cmocka_unit_test(test_members_are_taken_one_by_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

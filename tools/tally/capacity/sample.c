@@ -94,39 +94,6 @@ static int next_field(const struct reading *r, struct csv *c, struct buf *out, b
     return open ? err_set(r->e, ERR_CONFIG, "%s:%u: a quoted field has no end", r->path, from) : 0;
 }
 
-/* A field as a literal of the type: in quotes where CQL wants them. */
-static void put_literal(struct buf *out, const struct cql_type *t, struct slice text) {
-    bool quoted = t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_INET || t->id == CQL_TIMESTAMP ||
-                  t->id == CQL_DATE || t->id == CQL_TIME;
-    buf_clear(out, SIZE_MAX);
-    if (quoted) buf_u8(out, '\'');
-    for (size_t i = 0; i < text.n; i++) {
-        if (quoted && text.p[i] == '\'') buf_u8(out, '\'');
-        buf_u8(out, text.p[i]);
-    }
-    if (quoted) buf_u8(out, '\'');
-}
-
-/* Reads the first line: the columns of the fields. */
-static int read_header(struct reading *r, struct csv *c, const struct schema_column **columns, uint32_t *n) {
-    struct buf field;
-    bool quoted;
-    int more = 1;
-    buf_init(&field, 0);
-    *n = 0;
-    while (more > 0) {
-        more = next_field(r, c, &field, &quoted);
-        const struct schema_column *column = more < 0 ? NULL : column_of(r, 1, buf_slice(&field));
-        for (uint32_t i = 0; column && i < *n; i++)
-            if (columns[i] == column)
-                err_set(r->e, ERR_CONFIG, "%s:1: the column %s is there twice", r->path, column->name);
-        if (r->e->set) more = -1;
-        else columns[(*n)++] = column;
-    }
-    buf_fini(&field);
-    return more;
-}
-
 static int read_row(struct reading *r, struct csv *c, const struct schema_column *const *columns, uint32_t n) {
     struct buf field, literal;
     bool quoted;
@@ -138,7 +105,12 @@ static int read_row(struct reading *r, struct csv *c, const struct schema_column
     for (; more > 0; k++) {
         more = next_field(r, c, &field, &quoted);
         if (more < 0 || k >= n || !(field.n || quoted)) continue;
-        put_literal(&literal, columns[k]->type, buf_slice(&field));
+        enum cql_type_id id = columns[k]->type->id;
+        bool string = id == CQL_TEXT || id == CQL_ASCII || id == CQL_INET || id == CQL_TIMESTAMP || id == CQL_DATE ||
+                      id == CQL_TIME;
+        buf_clear(&literal, SIZE_MAX);
+        if (string) cql_value_print(cql_type_scalar(CQL_TEXT), buf_slice(&field), &literal);
+        else buf_put_slice(&literal, buf_slice(&field));
         if (keep(r, row, columns[k], &literal)) more = -1;
     }
     buf_fini(&field);
@@ -149,13 +121,25 @@ static int read_row(struct reading *r, struct csv *c, const struct schema_column
                    row->line, k, n);
 }
 
+/* The first line names the columns of the fields. */
 static int read_csv(struct reading *r, struct slice text) {
     struct csv c = {.rd = rd_of(text), .line = 1};
     const struct schema_column **columns = ARENA_ARRAY(r->a, r->t->n_columns, const struct schema_column *);
-    uint32_t n;
+    uint32_t n = 0;
+    struct buf name;
+    bool quoted;
     if (!columns) return err_nomem(r->e);
-    if (read_header(r, &c, columns, &n)) return -1;
-    while (rd_left(&c.rd)) {
+    buf_init(&name, 0);
+    for (int more = 1; more > 0 && !r->e->set;) {
+        more = next_field(r, &c, &name, &quoted);
+        const struct schema_column *column = more < 0 ? NULL : column_of(r, 1, buf_slice(&name));
+        for (uint32_t i = 0; column && i < n; i++)
+            if (columns[i] == column)
+                err_set(r->e, ERR_CONFIG, "%s:1: the column %s is there twice", r->path, column->name);
+        if (!r->e->set) columns[n++] = column;
+    }
+    buf_fini(&name);
+    while (!r->e->set && rd_left(&c.rd)) {
         bool ends = *c.rd.p == '\r' && rd_left(&c.rd) > 1 && c.rd.p[1] == '\n';
         if (*c.rd.p == '\n' || ends) { /* an empty line */
             c.line++;
@@ -164,19 +148,56 @@ static int read_csv(struct reading *r, struct slice text) {
             return -1;
         }
     }
-    return 0;
+    return r->e->set ? -1 : 0;
 }
 
 /* ---- JSON, as INSERT JSON takes it ---- */
 
+static int read_object(struct reading *r, uint32_t line, struct rd *text) {
+    struct err why = {0};
+    struct slice object, key, value;
+    size_t left = rd_left(text);
+    struct sample_row *row = add_row(r, line);
+    if (!row) return -1;
+    if (cql_json_check(slice_of(text->p, left < JSON_TEXT_MAX ? left : JSON_TEXT_MAX - 1), &object, &why))
+        return err_set(r->e, ERR_CONFIG, "%s:%u: the row is not JSON: %s of the row", r->path, line, why.text);
+    text->p = object.p + object.n;
+    struct rd members = rd_of(object);
+    struct buf name, literal, wire;
+    buf_init(&name, 0);
+    buf_init(&literal, 0);
+    buf_init(&wire, 0);
+    while (!r->e->set && cql_json_member(&members, &key, &value)) {
+        buf_clear(&name, SIZE_MAX);
+        buf_clear(&literal, SIZE_MAX);
+        buf_clear(&wire, SIZE_MAX);
+        int rc = cql_value_from_json(cql_type_scalar(CQL_TEXT), key, 0, &name, &why);
+        const struct schema_column *c = rc ? NULL : column_of(r, line, buf_slice(&name));
+        bool number = *value.p == '-' || (*value.p >= '0' && *value.p <= '9');
+        if (!c) continue;
+        if (c->type->id == CQL_DECIMAL && number)
+            buf_put_slice(&literal, value); /* INSERT JSON would lose trailing zeros, as it reads a double */
+        else if (!(rc = cql_value_from_json(c->type, value, 0, &wire, &why)))
+            cql_value_print(c->type, buf_slice(&wire), &literal);
+        if (rc < 0) err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, line, c->name, why.text);
+        else if (!rc && keep(r, row, c, &literal)) break;
+    }
+    buf_fini(&name);
+    buf_fini(&literal);
+    buf_fini(&wire);
+    return r->e->set ? -1 : check_key(r, row);
+}
+
 struct json {
     struct rd rd;
-    uint32_t line; /* of rd.p */
+    const uint8_t *counted; /* line counts the newlines before this byte */
+    uint32_t line;
 };
 
 /* Skips white space and returns the next byte; 0 at the end. */
 static uint8_t peek(struct json *j) {
-    for (; rd_left(&j->rd) && memchr(" \t\n\r", *j->rd.p, 4); j->rd.p++) j->line += *j->rd.p == '\n';
+    while (rd_left(&j->rd) && memchr(" \t\n\r", *j->rd.p, 4)) j->rd.p++;
+    for (; j->counted < j->rd.p; j->counted++) j->line += *j->counted == '\n';
     return rd_left(&j->rd) ? *j->rd.p : 0;
 }
 
@@ -186,74 +207,14 @@ static bool take(struct json *j, uint8_t sign) {
     return there;
 }
 
-/* Takes a name or a value of an object that is known to be JSON. */
-static struct slice take_value(struct json *j) {
-    (void)peek(j);
-    const uint8_t *from = j->rd.p;
-    bool quoted = false;
-    for (uint32_t depth = 0; rd_left(&j->rd); j->rd.p++) {
-        uint8_t c = *j->rd.p;
-        j->line += c == '\n';
-        if (c == '"') quoted = !quoted;
-        else if (quoted) j->rd.p += c == '\\';
-        else if (c == '{' || c == '[') depth++;
-        else if (!depth && memchr(",:}", c, 3)) break;
-        else if (c == '}' || c == ']') depth--;
-    }
-    return slice_of(from, (size_t)(j->rd.p - from));
-}
-
-static int read_member(struct reading *r, struct sample_row *row, struct json *j) {
-    struct buf name, literal, wire;
-    struct err why = {0};
-    buf_init(&name, 0);
-    buf_init(&literal, 0);
-    buf_init(&wire, 0);
-    int rc = cql_value_from_json(cql_type_scalar(CQL_TEXT), take_value(j), 0, &name, &why);
-    const struct schema_column *c = rc ? NULL : column_of(r, row->line, buf_slice(&name));
-    bool colon = take(j, ':');
-    struct slice value = colon ? take_value(j) : (struct slice){0};
-    bool number = value.n && (*value.p == '-' || (*value.p >= '0' && *value.p <= '9'));
-    if (c && c->type->id == CQL_DECIMAL && number) {
-        buf_put_slice(&literal, value); /* INSERT JSON would lose trailing zeros, as it reads a double */
-        rc = keep(r, row, c, &literal);
-    } else if (c) {
-        rc = cql_value_from_json(c->type, value, 0, &wire, &why);
-        if (!rc) cql_value_print(c->type, buf_slice(&wire), &literal);
-        if (!rc) rc = keep(r, row, c, &literal);
-    }
-    if (c && rc < 0 && !r->e->set)
-        err_set(r->e, ERR_CONFIG, "%s:%u: %s: %s", r->path, row->line, c->name, why.text);
-    buf_fini(&name);
-    buf_fini(&literal);
-    buf_fini(&wire);
-    return r->e->set ? -1 : 0;
-}
-
-static int read_object(struct reading *r, struct json *j) {
-    struct err why = {0};
-    struct slice object;
-    size_t left = rd_left(&j->rd);
-    struct sample_row *row = add_row(r, j->line);
-    if (!row) return -1;
-    if (cql_json_check(slice_of(j->rd.p, left < JSON_TEXT_MAX ? left : JSON_TEXT_MAX - 1), &object, &why))
-        return err_set(r->e, ERR_CONFIG, "%s:%u: the row is not JSON: %s of the row", r->path, row->line, why.text);
-    j->rd.p++;
-    while (!take(j, '}')) {
-        (void)take(j, ',');
-        if (read_member(r, row, j)) return -1;
-    }
-    return check_key(r, row);
-}
-
 static int read_json(struct reading *r, struct slice text) {
-    struct json j = {.rd = rd_of(text), .line = 1};
+    struct json j = {.rd = rd_of(text), .counted = text.p, .line = 1};
     const char *wrong = NULL;
     bool array = take(&j, '[');
     for (bool first = true; !wrong && peek(&j) && !(array && peek(&j) == ']'); first = false) {
         if (array && !first && !take(&j, ',')) wrong = "a comma is expected between objects";
         else if (peek(&j) != '{') wrong = "a row is an object: {\"column\": value}";
-        else if (read_object(r, &j)) return -1;
+        else if (read_object(r, j.line, &j.rd)) return -1;
     }
     if (!wrong && array && !take(&j, ']')) wrong = "the array has no end";
     if (!wrong && peek(&j)) wrong = "something stands behind the array";
