@@ -29,5 +29,14 @@ static inline int slice_cmp(struct slice a, struct slice b) {
     return c ? c : (a.n > b.n) - (a.n < b.n);
 }
 
+/* Takes the bytes before the first separator, or all bytes, off the text. text->p is NULL when no
+ * separator was left. */
+static inline struct slice slice_cut(struct slice *text, char separator) {
+    const uint8_t *at = text->n ? memchr(text->p, separator, text->n) : NULL;
+    struct slice first = slice_of(text->p, at ? (size_t)(at - text->p) : text->n);
+    *text = at ? slice_of(at + 1, text->n - first.n - 1) : (struct slice){0};
+    return first;
+}
+
 /* For "%.*s". */
 #define SLICE_FMT(s) (int)(s).n, (const char *)(s).p

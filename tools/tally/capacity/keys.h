@@ -1,7 +1,10 @@
-/* The distribution of requests over partitions. Partitions are numbered by rank; rank 0 gets the
- * most requests. */
+/* The distribution of requests over partitions, and sets of partitions. Partitions are numbered by
+ * rank; rank 0 gets the most requests. */
 #pragma once
 
+#include <stdbool.h>
+
+#include "base/compiler.h"
 #include "tools/tally/chance.h"
 
 enum key_shape { KEYS_UNIFORM, KEYS_ZIPF, KEYS_HOT };
@@ -22,3 +25,17 @@ void keys_init(struct keys *k);
 /* The share of the requests that a rank has. */
 double keys_share(const struct keys *k, uint64_t rank);
 uint64_t keys_draw(const struct keys *k, struct chance *c);
+
+/* A set of ranks that keeps the order of insertion. */
+struct ranks {
+    uint64_t *list;
+    uint32_t n, n_slots; /* n_slots: a power of 2, more than twice n */
+    uint32_t *slots;     /* index in list + 1; 0: free */
+};
+
+bool ranks_have(const struct ranks *r, uint64_t rank);
+/* -1: no memory. */
+int ranks_add(struct ranks *r, uint64_t rank) MUST_CHECK;
+/* Keeps the memory. */
+void ranks_clear(struct ranks *r);
+void ranks_free(struct ranks *r);

@@ -6,7 +6,7 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
     const struct result_meta *binds = &cql_prepared_info(k->prepared)->binds;
     struct err why = {0};
     struct ast_stmt *tree = cql_parse(a, slice_str(s->text), &why);
-    if (!tree) return err_set(e, ERR_CONFIG, "%s:%u: %s", s->file, s->line, why.text);
+    if (!tree) return err_set(e, ERR_CONFIG, "%s", why.text);
     bool batch = tree->kind == STMT_BATCH;
     k->n = binds->n;
     k->n_statements = batch ? tree->batch.n : 1;
@@ -18,8 +18,7 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
     token_reader_init(&reader, slice_str(s->text), &why);
     for (struct token t; n < k->n && (t = token_next(&reader)).code && t.code != T_ERROR;)
         if (t.text.n == 1 && *t.text.p == '?') k->list[n++].at = t.text;
-    if (n < k->n)
-        return err_set(e, ERR_CONFIG, "%s:%u: its markers must be written as ?, not as :name", s->file, s->line);
+    if (n < k->n) return err_set(e, ERR_CONFIG, "its markers must be written as ?, not as :name");
     for (uint32_t i = 0; i < k->n; i++) k->list[i].bind = &binds->columns[i];
     for (uint32_t i = 0; i < k->n_statements; i++) {
         k->statements[i] = batch ? tree->batch.stmts[i] : tree;

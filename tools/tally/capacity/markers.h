@@ -23,8 +23,7 @@ struct markers {
     const struct ast_stmt **statements;
 };
 
-/* Finds the markers of s->text; k->prepared holds that text prepared. -1: ERR_CONFIG with file and
- * line. */
+/* Finds the markers of s->text; k->prepared holds that text prepared. -1: ERR_CONFIG. */
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
 /* Whether the statement reads or writes static data of the table: it names a static column or all
  * columns, inserts JSON, or deletes a partition. */

@@ -5,7 +5,6 @@
 
 #include "cql/request/consistency.h"
 #include "tools/tally/capacity/markers.h"
-#include "tools/tally/capacity/ranks.h"
 #include "tools/tally/capacity/rows.h"
 #include "tools/tally/json.h"
 #include "tools/tally/script.h"
@@ -29,7 +28,7 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
     struct script s;
     struct script_statement at;
     struct err why;
-    if (!w || !m->o.text.p) return w;
+    if (!w) return NULL;
     script_of(&s, m->o.schema, m->o.text);
     while (script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
@@ -40,44 +39,39 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
 
 /* A definition that both worlds refuse with the same text is wrong CQL, and an error. One that only
  * the strict world refuses is noted and then defined all the same. */
-static int check_schema(struct measure *m, struct world *strict, struct world *lenient, struct err *e) {
+int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) {
     struct measured_refusal **end = &m->refusals;
-    struct arena *a = &m->w->arena;
     struct script s;
     struct script_statement at;
     struct world_answer ignored;
-    if (!m->o.text.p) return 0;
-    script_of(&s, m->o.schema, m->o.text);
-    while (script_next(&s, &at)) {
-        const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
-        struct err why = {0}, other = {0};
-        bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
-        if (!world_run(strict, &q, &ignored, &why)) continue;
-        if (wrong && !strcmp(why.text, other.text))
-            return err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
-        struct measured_refusal *r = ARENA_NEW(a, struct measured_refusal);
-        if (!r) return err_nomem(e);
-        r->line = at.line;
-        r->words = arena_strdup(a, why.text);
-        r->text = (const char *)arena_dup(a, slice_of(at.text.p, at.text.n < 200 ? at.text.n : 200)).p;
-        if (!r->words || !r->text) return err_nomem(e);
-        *end = r;
-        end = &r->next;
-        if (!wrong && world_define(strict, &q, &other))
-            return err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
-    }
-    return 0;
-}
-
-int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) {
     *m = (struct measure){.o = *o, .w = w};
     m->base = new_world(m, o->model, false, e);
     struct world *strict = m->base ? new_world(m, o->model, true, e) : NULL;
     if (!strict) return -1;
-    int rc = check_schema(m, strict, m->base, e);
+    script_of(&s, o->schema, o->text);
+    while (!e->set && script_next(&s, &at)) {
+        const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
+        struct err why = {0}, other = {0};
+        bool wrong = world_run(m->base, &q, &ignored, &other) != 0;
+        if (!world_run(strict, &q, &ignored, &why)) continue;
+        struct measured_refusal *r = ARENA_NEW(&w->arena, struct measured_refusal);
+        struct slice shown = slice_of(at.text.p, at.text.n < 200 ? at.text.n : 200);
+        if (wrong && !strcmp(why.text, other.text)) {
+            err_set(e, ERR_CONFIG, "%s:%u: %s", o->schema, at.line, why.text);
+        } else if (!r || !(r->words = arena_strdup(&w->arena, why.text)) ||
+                   !(r->text = (const char *)arena_dup(&w->arena, shown).p)) {
+            err_nomem(e);
+        } else if (!wrong && world_define(strict, &q, &other)) {
+            err_set(e, ERR_CONFIG, "%s:%u: %s", o->schema, at.line, other.text);
+        } else {
+            r->line = at.line;
+            *end = r;
+            end = &r->next;
+        }
+    }
     world_free(strict);
     m->schema = world_schema(m->base);
-    return rc;
+    return e->set ? -1 : 0;
 }
 
 void measure_close(struct measure *m) {
@@ -90,108 +84,24 @@ const struct schema_table *measure_table(const struct measure *m, const char *ke
     return schema_table_find(m->schema, keyspace, name, &ignored);
 }
 
-static const struct workload_table *input_of(const struct measure *m, const struct schema_table *t) {
+const struct workload_table *measure_input(const struct measure *m, const struct schema_table *t) {
     for (const struct workload_table *i = m->w->tables; i; i = i->next)
         if (!strcmp(i->keyspace, t->keyspace->name) && !strcmp(i->name, t->name)) return i;
     return NULL;
 }
 
-/* ---- filling worlds ---- */
+/* ---- a statement, its tables and its worlds ---- */
 
-/* Rows of one table in the worlds of a statement. */
-struct bench_table {
-    struct rows rows;
-    struct keys keys;    /* of the statement, over this table's partitions */
-    struct ranks ranks;  /* of the partitions that are loaded */
-    uint64_t loaded;     /* rows */
-    bool statics;        /* the statement reads or writes static data */
-};
-
-struct bench {
-    struct measure *m;
-    struct world *of[MODELS], *strict;
-    uint32_t n_tables;
-    struct bench_table *tables;
-    struct buf text, insert; /* the statement; one that loads a row */
-};
-
-static void bench_close(struct bench *b) {
-    for (int i = 0; i < MODELS; i++)
-        if (b->of[i]) world_free(b->of[i]);
-    if (b->strict) world_free(b->strict);
-    for (uint32_t i = 0; i < b->n_tables; i++) ranks_free(&b->tables[i].ranks);
-    buf_fini(&b->text);
-    buf_fini(&b->insert);
-}
-
-static int bench_open(struct bench *b, struct measure *m, uint32_t n_tables, struct err *e) {
-    *b = (struct bench){.m = m, .tables = ARENA_ARRAY(&m->w->arena, n_tables, struct bench_table)};
-    buf_init(&b->text, 0);
-    buf_init(&b->insert, 0);
-    if (!b->tables) return err_nomem(e);
-    b->n_tables = n_tables;
-    for (int i = 0; i < MODELS; i++)
-        if (!(b->of[i] = measure_world(m, (enum size_model)i, false, e))) return -1;
-    b->strict = measure_world(m, m->o.model, true, e);
-    return b->strict ? 0 : -1;
-}
-
-static void record(const struct bench *b, const char *name, struct slice text, uint16_t consistency, int32_t page_size,
-                   const struct charge *c) {
-    struct buf line;
-    if (!b->m->o.record) return;
-    buf_init(&line, 0);
-    json_open(&line, NULL, '{');
-    json_str(&line, "name", name);
-    json_text(&line, "cql", text);
-    json_str(&line, "consistency", consistency_name(consistency));
-    buf_printf(&line, ",\"page_size\":%d,\"units\":%g}\n", page_size, c->total);
-    fwrite(line.p, 1, line.n, b->m->o.record);
-    buf_fini(&line);
-}
-
-static int load_row(struct bench *b, const struct bench_table *t, uint64_t rank, uint64_t row, struct err *e) {
-    buf_clear(&b->insert, SIZE_MAX);
-    if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
-    if (!b->insert.n) return 0;
-    const struct world_request q = {.text = buf_slice(&b->insert), .consistency = CL_LOCAL_QUORUM};
-    struct world_answer a;
-    struct err ignored;
-    for (int i = 0; i < MODELS; i++) {
-        if (world_run(b->of[i], &q, &a, e)) return -1;
-        if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &a.charge);
-    }
-    /* The strict world may refuse the row; it then also refuses the statement that uses the row. */
-    (void)!world_run(b->strict, &q, &a, &ignored);
-    return 0;
-}
-
-static int load_partition(struct bench *b, struct bench_table *t, uint64_t rank, struct err *e) {
-    if (ranks_have(&t->ranks, rank)) return 0;
-    if (ranks_add(&t->ranks, rank)) return err_nomem(e);
-    if (t->statics && load_row(b, t, rank, UINT64_MAX, e)) return -1;
-    for (uint64_t i = 0; i < t->rows.per_partition; i++)
-        if (load_row(b, t, rank, i, e)) return -1;
-    t->loaded += t->rows.per_partition;
-    return 0;
-}
-
-static int load_some(struct bench *b, struct bench_table *t, uint64_t partitions, uint64_t rows, struct err *e) {
-    for (uint64_t rank = 0; rank < partitions && t->loaded < rows; rank++)
-        if (load_partition(b, t, rank, e)) return -1;
-    return 0;
-}
-
-/* ---- the plan of a statement ---- */
-
-/* A table that a statement uses. */
+/* A table that a statement uses, and its rows in the statement's worlds. */
 struct plan_table {
-    const struct schema_table *table;
-    const struct workload_table *input;
-    uint64_t per_partition;
+    struct rows rows;
+    bool unknown_rows;  /* no input says how many rows a partition has; rows.per_partition is 1 */
     bool by_partition;  /* every statement of a batch on it names its partition */
-    bool loads;         /* rows are there before it runs */
-    bool statics;
+    bool loads;         /* rows are there before the statement runs */
+    bool statics;       /* the statement reads or writes static data */
+    struct keys *keys;  /* of the statement, over this table's partitions */
+    struct ranks ranks; /* of the partitions that are loaded */
+    uint64_t loaded;    /* rows */
 };
 
 /* A statement of a batch, or the only one. */
@@ -199,6 +109,7 @@ struct plan_part {
     uint32_t table;     /* of the plan's tables */
     uint32_t turn, of;  /* number turn, from 0, of the of parts on the same table */
     bool new_rows;
+    uint64_t rank, row; /* the partition and row of the current sample */
 };
 
 struct plan {
@@ -210,9 +121,84 @@ struct plan {
     const char *unknown;     /* why an inferred statement cannot be measured; NULL: it can */
 };
 
-static int unclear(const struct workload_statement *s, struct err *e, const char *what, const char *name) {
-    return err_set(e, ERR_CONFIG, "%s:%u: %s %s", s->file, s->line, what, name);
+/* The worlds of a plan, and the request that is made for them. */
+struct bench {
+    struct measure *m;
+    const struct plan *p;
+    struct world *of[MODELS], *strict;
+    struct buf text, insert; /* the statement; one that loads a row */
+    struct chance chance;
+    struct ranks taken;      /* partitions already used by the list of an IN, or by a batch on a table */
+    uint64_t element_row;    /* of the last value of a list */
+    uint32_t sample;
+};
+
+static void bench_close(struct bench *b) {
+    for (int i = 0; i < MODELS; i++)
+        if (b->of[i]) world_free(b->of[i]);
+    if (b->strict) world_free(b->strict);
+    ranks_free(&b->taken);
+    buf_fini(&b->text);
+    buf_fini(&b->insert);
 }
+
+static int bench_open(struct bench *b, struct measure *m, const struct plan *p, struct err *e) {
+    *b = (struct bench){.m = m, .p = p};
+    buf_init(&b->text, 0);
+    buf_init(&b->insert, 0);
+    for (int i = 0; i < MODELS; i++)
+        if (!(b->of[i] = measure_world(m, (enum size_model)i, false, e))) return -1;
+    b->strict = measure_world(m, m->o.model, true, e);
+    return b->strict ? 0 : -1;
+}
+
+/* name NULL: the statement loads a row. */
+static void record(const struct bench *b, const char *name, const struct world_request *q, const struct charge *c) {
+    struct buf line;
+    if (!b->m->o.record) return;
+    buf_init(&line, 0);
+    json_open(&line, NULL, '{');
+    json_str(&line, "name", name);
+    json_text(&line, "cql", q->text);
+    json_str(&line, "consistency", consistency_name(q->consistency));
+    buf_printf(&line, ",\"page_size\":%d,\"units\":%g}\n", q->page_size, c->total);
+    fwrite(line.p, 1, line.n, b->m->o.record);
+    buf_fini(&line);
+}
+
+static int load_row(struct bench *b, const struct plan_table *t, uint64_t rank, uint64_t row, struct err *e) {
+    buf_clear(&b->insert, SIZE_MAX);
+    if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
+    if (!b->insert.n) return 0;
+    const struct world_request q = {.text = buf_slice(&b->insert), .consistency = CL_LOCAL_QUORUM};
+    struct world_answer a;
+    struct err ignored;
+    for (int i = 0; i < MODELS; i++) {
+        if (world_run(b->of[i], &q, &a, e)) return -1;
+        if (i == (int)b->m->o.model) record(b, NULL, &q, &a.charge);
+    }
+    /* The strict world may refuse the row; it then also refuses the statement that uses the row. */
+    (void)!world_run(b->strict, &q, &a, &ignored);
+    return 0;
+}
+
+static int load_partition(struct bench *b, struct plan_table *t, uint64_t rank, struct err *e) {
+    if (ranks_have(&t->ranks, rank)) return 0;
+    if (ranks_add(&t->ranks, rank)) return err_nomem(e);
+    if (t->statics && load_row(b, t, rank, UINT64_MAX, e)) return -1;
+    for (uint64_t i = 0; i < t->rows.per_partition; i++)
+        if (load_row(b, t, rank, i, e)) return -1;
+    t->loaded += t->rows.per_partition;
+    return 0;
+}
+
+static int load_some(struct bench *b, struct plan_table *t, uint64_t partitions, uint64_t rows, struct err *e) {
+    for (uint64_t rank = 0; rank < partitions && t->loaded < rows; rank++)
+        if (load_partition(b, t, rank, e)) return -1;
+    return 0;
+}
+
+/* ---- the plan of a statement ---- */
 
 /* The column in a marker's name: day for "in(day)", tags for "value(tags)", address for
  * "address.street". */
@@ -233,31 +219,30 @@ static const struct schema_column *column_of(const struct schema_table *t, const
     return schema_column_find(t, inner);
 }
 
-static const struct literal_spec *spec_of(const struct workload_statement *s, const struct workload_table *input,
-                                          const char *name) {
-    const struct literal_spec *found = workload_value_find(s->values, name);
-    return found || !input ? found : workload_value_find(input->values, name);
+static const struct literal_spec *spec_of(const struct rows *r, const char *name) {
+    const struct literal_spec *found = workload_value_find(r->values, name);
+    return found || !r->input ? found : workload_value_find(r->input->values, name);
 }
 
 /* The literal of a marker without a column: "limit", or a part of a column's value
  * ("address.street", "value(tags)"). A part without a specification of its own uses the
  * column's. */
-static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n,
-                    struct buf *out, struct err *e) {
+static int put_part(const struct plan_table *t, const struct marker *m, uint64_t n, struct buf *out, struct err *e) {
     char name[NAME_ROOM], column[NAME_ROOM];
     /* "[limit]" -> "limit" */
     snprintf(name, NAME_ROOM, "%s", *m->bind->name == '[' ? m->bind->name + 1 : m->bind->name);
     if (*m->bind->name == '[') name[strcspn(name, "]")] = 0;
     column_name(m->bind->name, column);
-    const struct literal_spec *spec = spec_of(s, t->input, name);
-    bool of_column = schema_column_find(t->table, column) != NULL;
+    const struct literal_spec *spec = spec_of(&t->rows, name);
+    bool of_column = schema_column_find(t->rows.t, column) != NULL;
     if (!spec && of_column && !strncmp(name, "idx(", 4)) {
         buf_put_str(out, "0");
         return 0;
     }
-    if (!spec && of_column) spec = spec_of(s, t->input, column);
+    if (!spec && of_column) spec = spec_of(&t->rows, column);
     if (!spec && !of_column)
-        return unclear(s, e, "there is a marker whose value nothing tells: under values, say what it is, of", name);
+        return err_set(e, ERR_CONFIG,
+                       "there is a marker whose value nothing tells: under values, say what it is, of %s", name);
     return literal_make(out, m->bind->type, spec, LITERAL_RANDOM, n, name, e);
 }
 
@@ -280,18 +265,6 @@ static const struct schema_table *table_of(const struct measure *m, const struct
     return NULL;
 }
 
-/* Whether the markers of the statement give the whole partition key. */
-static bool names_partition(const struct plan *p, uint32_t statement, const struct schema_table *t) {
-    uint32_t named = 0;
-    for (uint32_t i = 0; i < t->n_partition_key; i++)
-        for (uint32_t j = 0; j < p->k.n; j++)
-            if (p->k.list[j].statement == statement && column_of(t, &p->k.list[j]) == &t->columns[i]) {
-                named++;
-                break;
-            }
-    return named == t->n_partition_key;
-}
-
 static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
     struct workload_statement *st = p->st;
     p->parts = ARENA_ARRAY(&m->w->arena, p->k.n_statements + 1, struct plan_part);
@@ -300,15 +273,16 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
     for (uint32_t i = 0; i < p->k.n_statements; i++) {
         const struct schema_table *t = table_of(m, p, i);
         struct plan_part *part = &p->parts[i];
-        if (!t) return unclear(st, e, "it is of no table of the schema:", st->text);
-        while (part->table < p->n_tables && p->tables[part->table].table != t) part->table++;
+        if (!t) return err_set(e, ERR_CONFIG, "it is of no table of the schema: %s", st->text);
+        while (part->table < p->n_tables && p->tables[part->table].rows.t != t) part->table++;
         struct plan_table *of = &p->tables[part->table];
         if (part->table == p->n_tables) {
-            const struct workload_table *input = input_of(m, t);
-            uint64_t rows = input ? input->rows_per_partition : 0;
-            *of = (struct plan_table){.table = t, .input = input, .by_partition = true,
-                                      .statics = markers_use_statics(st, &p->k, t),
-                                      .per_partition = t->n_clustering ? rows : 1};
+            const struct workload_table *input = measure_input(m, t);
+            uint64_t rows = !t->n_clustering ? 1 : input ? input->rows_per_partition : 0;
+            *of = (struct plan_table){.rows = {.t = t, .input = input, .values = st->values,
+                                               .per_partition = rows ? rows : 1},
+                                      .unknown_rows = !rows, .by_partition = true,
+                                      .statics = markers_use_statics(st, &p->k, t)};
             p->n_tables++;
         }
         bool insert = p->k.statements[i]->kind == STMT_INSERT;
@@ -316,7 +290,13 @@ static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
         for (uint32_t k = 0; k < i; k++) part->turn += p->parts[k].table == part->table;
         for (uint32_t k = 0; k <= i; k++)
             if (p->parts[k].table == part->table) p->parts[k].of = part->turn + 1;
-        of->by_partition = of->by_partition && names_partition(p, i, t);
+        /* The statement names its partition when its markers give the whole key. */
+        for (uint32_t c = 0; c < t->n_partition_key && of->by_partition; c++) {
+            of->by_partition = false;
+            for (uint32_t k = 0; k < p->k.n; k++)
+                if (p->k.list[k].statement == i && column_of(t, &p->k.list[k]) == &t->columns[c])
+                    of->by_partition = true;
+        }
         of->loads = of->loads || !part->new_rows || !of->by_partition;
         if (!st->has_new_rows) st->new_rows = (!i || st->new_rows) && part->new_rows;
     }
@@ -331,60 +311,53 @@ struct questions {
     const struct workload_statement *of;
 };
 
-/* why, if it is set, becomes a question; its text may begin with the place already. */
+/* why, if it is set, becomes a question. */
 static void ask(struct questions *q, struct err *why) {
-    char place[ERR_TEXT_MAX];
     if (!why->set) return;
-    int n = snprintf(place, sizeof(place), "%s:%u: ", q->of->file, q->of->line);
-    const char *body = strncmp(why->text, place, (size_t)n) ? why->text : why->text + n;
-    if (!q->text.n || !memmem(q->text.p, q->text.n, body, strlen(body)))
-        buf_printf(&q->text, "%s%s%s", q->text.n ? "\n" : "", place, body);
+    if (!q->text.n || !memmem(q->text.p, q->text.n, why->text, strlen(why->text)))
+        buf_printf(&q->text, "%s%s:%u: %s", q->text.n ? "\n" : "", q->of->file, q->of->line, why->text);
     err_clear(why);
 }
 
-static void ask_table(const struct plan *p, const struct plan_table *t, struct questions *q) {
+static void ask_table(const struct plan_table *t, struct questions *q) {
     struct err why = {0};
-    const struct workload_statement *st = p->st;
-    if (!t->per_partition && t->loads)
-        (void)!unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of",
-                       t->table->name);
-    ask(q, &why);
-    if (t->per_partition > ROWS_OF_PARTITION && t->loads)
+    const struct schema_table *table = t->rows.t;
+    if (t->unknown_rows && t->loads)
+        err_set(&why, ERR_CONFIG, "how many rows has a partition of the table? Say rows_per_partition of %s",
+                table->name);
+    if (t->rows.per_partition > ROWS_OF_PARTITION && t->loads)
         err_set(&why, ERR_CONFIG, "partitions of more than %d rows are not held in memory; price one of fewer, and "
                                   "multiply", ROWS_OF_PARTITION);
     ask(q, &why);
-    if (!t->input || !t->input->partitions)
-        (void)!unclear(st, &why, "how many partitions has the table? Say partitions of", t->table->name);
+    if (!t->rows.input || !t->rows.input->partitions)
+        err_set(&why, ERR_CONFIG, "how many partitions has the table? Say partitions of %s", table->name);
     ask(q, &why);
-    const struct rows rows = {.t = t->table, .input = t->input, .values = st->values,
-                              .per_partition = t->per_partition ? t->per_partition : 1};
     struct buf ignored;
     buf_init(&ignored, 0);
-    for (uint32_t i = 0; t->loads && !t->table->is_counter && i < t->table->n_columns; i++) {
-        const struct schema_column *c = &t->table->columns[i];
+    for (uint32_t i = 0; t->loads && !table->is_counter && i < table->n_columns; i++) {
+        const struct schema_column *c = &table->columns[i];
         if (c->kind == COLUMN_STATIC && !t->statics) continue;
-        if (rows_value(&rows, c, 0, 0, 0, &ignored, &why) < 0) ask(q, &why);
+        if (rows_value(&t->rows, c, 0, 0, 0, &ignored, &why) < 0) ask(q, &why);
     }
     buf_fini(&ignored);
 }
 
-static int need_elements(const struct workload_statement *s, const struct plan_table *t, const struct schema_column *c,
-                         const struct literal_spec **out, struct err *e) {
-    *out = spec_of(s, t->input, c->name);
+static int need_elements(const struct plan_table *t, const struct schema_column *c, const struct literal_spec **out,
+                         struct err *e) {
+    *out = spec_of(&t->rows, c->name);
     if (*out && (*out)->has_elements) return 0;
-    return unclear(s, e, "how many are in the list of IN? Say so under values, as elements 3, of", c->name);
+    return err_set(e, ERR_CONFIG, "how many are in the list of IN? Say so under values, as elements 3, of %s", c->name);
 }
 
 static void ask_marker(const struct plan *p, const struct marker *m, struct questions *q) {
     const struct plan_table *t = &p->tables[p->parts[m->statement].table];
-    const struct schema_column *c = column_of(t->table, m);
-    const struct rows rows = {.t = t->table, .input = t->input, .values = p->st->values, .per_partition = 1};
+    const struct schema_column *c = column_of(t->rows.t, m);
     const struct literal_spec *spec;
     struct err why = {0};
     struct buf ignored;
     buf_init(&ignored, 0);
-    if (c && is_list(m) && need_elements(p->st, t, c, &spec, &why)) ask(q, &why);
-    int rc = c ? rows_value(&rows, c, 0, 0, 0, &ignored, &why) : put_part(p->st, t, m, 0, &ignored, &why);
+    if (c && is_list(m) && need_elements(t, c, &spec, &why)) ask(q, &why);
+    int rc = c ? rows_value(&t->rows, c, 0, 0, 0, &ignored, &why) : put_part(t, m, 0, &ignored, &why);
     if (rc < 0) ask(q, &why);
     buf_fini(&ignored);
 }
@@ -400,7 +373,7 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
     p->k.prepared = world_markers(m->base, slice_str(st->text), &why);
     if (!p->k.prepared || markers_find(st, &m->w->arena, &p->k, &why) || plan_parts(p, m, &why)) ask(q, &why);
     else {
-        for (uint32_t i = 0; i < p->n_tables; i++) ask_table(p, &p->tables[i], q);
+        for (uint32_t i = 0; i < p->n_tables; i++) ask_table(&p->tables[i], q);
         for (uint32_t i = 0; i < p->k.n; i++) ask_marker(p, &p->k.list[i], q);
     }
     if (q->text.n == from || !st->inferred) return 0;
@@ -409,125 +382,136 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
     return p->unknown ? 0 : err_nomem(e);
 }
 
-/* ---- one statement ---- */
-
-/* The partition and row for a statement of a batch. */
-struct target {
-    uint64_t rank, row;
-};
-
-struct filling {
-    struct bench *b;
-    const struct plan *p;
-    struct chance chance;
-    struct target *targets; /* by statement */
-    struct ranks taken;     /* partitions already used by the list of an IN, or by a batch on a table */
-    uint64_t element_row;   /* of the last value of a list */
-    uint32_t sample;
-};
+/* ---- one sample ---- */
 
 /* Draws a partition that is not taken, loads it if there is room, and takes it. When all partitions
  * are taken, one is used twice. */
-static int other_partition(struct filling *f, struct bench_table *t, uint64_t *rank, struct err *e) {
-    *rank = keys_draw(&t->keys, &f->chance);
-    for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, *rank); tries++)
-        *rank = (*rank + 1) % t->keys.n;
+static int other_partition(struct bench *b, struct plan_table *t, uint64_t *rank, struct err *e) {
+    *rank = keys_draw(t->keys, &b->chance);
+    for (uint32_t tries = 0; tries < b->taken.n && ranks_have(&b->taken, *rank); tries++)
+        *rank = (*rank + 1) % t->keys->n;
     if (t->loaded >= ROWS_LOADED && !ranks_have(&t->ranks, *rank)) {
-        uint64_t i = chance_below(&f->chance, t->ranks.n);
-        for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, t->ranks.list[i]); tries++)
+        uint64_t i = chance_below(&b->chance, t->ranks.n);
+        for (uint32_t tries = 0; tries < b->taken.n && ranks_have(&b->taken, t->ranks.list[i]); tries++)
             i = (i + 1) % t->ranks.n;
         *rank = t->ranks.list[i];
     }
-    if (ranks_add(&f->taken, *rank)) return err_nomem(e);
-    return load_partition(f->b, t, *rank, e);
+    if (ranks_add(&b->taken, *rank)) return err_nomem(e);
+    return load_partition(b, t, *rank, e);
 }
 
-/* Advances to a row with another value of the column, as rows may share the values of all
- * clustering columns except the last. */
-static int next_row(const struct bench_table *t, const struct schema_column *c, uint64_t rank, uint64_t *row,
-                    struct err *e) {
-    struct buf before, now;
-    int rc;
-    buf_init(&before, 0), buf_init(&now, 0);
-    rc = rows_value(&t->rows, c, rank, *row, 0, &before, e);
-    for (uint64_t i = 0; rc >= 0 && i < t->rows.per_partition; i++) {
-        buf_clear(&now, SIZE_MAX);
-        *row = (*row + 1) % t->rows.per_partition;
-        rc = rows_value(&t->rows, c, rank, *row, 0, &now, e);
-        if (!slice_eq(buf_slice(&before), buf_slice(&now))) break;
+/* Draws the partitions and rows of a request and loads them if needed. The statements of a batch on
+ * one table use consecutive rows of one partition. When the partition has fewer rows, each
+ * statement uses a partition of its own. */
+static int draw_rows(struct bench *b, struct err *e) {
+    for (uint32_t i = 0; i < b->p->k.n_statements; i++) {
+        struct plan_part *part = &b->p->parts[i];
+        struct plan_table *t = &b->p->tables[part->table];
+        const struct plan_part *first = part;
+        for (uint32_t k = 0; part->turn && k < i; k++)
+            if (b->p->parts[k].table == part->table && !b->p->parts[k].turn) first = &b->p->parts[k];
+        bool clustered = t->rows.t->n_clustering > 0;
+        bool together = clustered && (part->new_rows || part->of <= t->rows.per_partition);
+        if (!part->turn) {
+            part->row = chance_below(&b->chance, t->rows.per_partition);
+            ranks_clear(&b->taken);
+        }
+        if (part->turn && together) {
+            part->rank = first->rank;
+            part->row = (first->row + part->turn) % t->rows.per_partition;
+        } else {
+            part->row = first->row;
+            bool loaded = t->by_partition && !part->new_rows;
+            if (loaded && other_partition(b, t, &part->rank, e)) return -1;
+            if (!loaded) part->rank = keys_draw(t->keys, &b->chance);
+        }
+        uint64_t fresh = (uint64_t)b->sample * part->of + part->turn;
+        if (part->new_rows && clustered) part->row = t->rows.per_partition + fresh;
+        else if (part->new_rows) part->rank = t->keys->n + fresh;
     }
-    buf_fini(&before), buf_fini(&now);
-    return rc < 0 ? -1 : 0;
-}
-
-/* A value in the list of an IN: the first is the statement's own, each further one comes from
- * another partition or row. */
-static int put_element(struct filling *f, uint32_t statement, const struct schema_column *c, uint32_t element,
-                       struct buf *out, struct err *e) {
-    struct bench_table *t = &f->b->tables[f->p->parts[statement].table];
-    uint64_t rank = f->targets[statement].rank;
-    if (!element) {
-        f->element_row = f->targets[statement].row;
-        ranks_clear(&f->taken);
-        if (ranks_add(&f->taken, rank)) return err_nomem(e);
-    } else if (c->kind == COLUMN_PARTITION_KEY) {
-        if (other_partition(f, t, &rank, e)) return -1;
-    } else if (next_row(t, c, rank, &f->element_row, e)) {
-        return -1;
-    }
-    return rows_value(&t->rows, c, rank, f->element_row, 0, out, e) < 0 ? -1 : 0;
-}
-
-static int put_list(struct filling *f, const struct marker *m, const struct schema_column *c, struct buf *out,
-                    struct err *e) {
-    const struct literal_spec *spec;
-    if (need_elements(f->p->st, &f->p->tables[f->p->parts[m->statement].table], c, &spec, e)) return -1;
-    int64_t n = spec->elements_low +
-                (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
-    buf_u8(out, '(');
-    for (int64_t i = 0; i < n; i++) {
-        if (i) buf_put_str(out, ", ");
-        if (put_element(f, m->statement, c, (uint32_t)i, out, e)) return -1;
-    }
-    buf_u8(out, ')');
     return 0;
 }
 
-static int put_value(struct filling *f, uint32_t marker, struct buf *out, struct err *e) {
-    const struct marker *m = &f->p->k.list[marker];
-    const uint32_t table = f->p->parts[m->statement].table;
-    uint64_t n = chance_next(&f->chance);
-    const struct schema_column *c = column_of(f->p->tables[table].table, m);
-    if (!c) return put_part(f->p->st, &f->p->tables[table], m, n, out, e);
-    if (is_list(m)) return put_list(f, m, c, out, e);
-    if (m->in_list && schema_column_is_key(c)) return put_element(f, m->statement, c, m->element, out, e);
-    const struct rows *rows = &f->b->tables[table].rows;
-    const struct target *t = &f->targets[m->statement];
-    uint64_t row = t->row;
+/* A value in the list of an IN: the first is the statement's own, each further one comes from
+ * another partition, or from a row with another value: rows may share the values of all clustering
+ * columns except the last. */
+static int put_element(struct bench *b, uint32_t statement, const struct schema_column *c, uint32_t element,
+                       struct buf *out, struct err *e) {
+    const struct plan_part *part = &b->p->parts[statement];
+    struct plan_table *t = &b->p->tables[part->table];
+    uint64_t rank = part->rank, *row = &b->element_row;
+    size_t from = out->n;
+    if (!element) {
+        *row = part->row;
+        ranks_clear(&b->taken);
+        if (ranks_add(&b->taken, rank)) return err_nomem(e);
+    } else if (c->kind == COLUMN_PARTITION_KEY) {
+        if (other_partition(b, t, &rank, e)) return -1;
+    } else {
+        struct buf before;
+        bool same = true;
+        buf_init(&before, 0);
+        int rc = rows_value(&t->rows, c, rank, *row, 0, &before, e);
+        for (uint64_t i = 0; rc >= 0 && same && i < t->rows.per_partition; i++) {
+            out->n = from;
+            *row = (*row + 1) % t->rows.per_partition;
+            rc = rows_value(&t->rows, c, rank, *row, 0, out, e);
+            same = slice_eq(buf_slice(&before), slice_of(out->p + from, out->n - from));
+        }
+        buf_fini(&before);
+        return rc < 0 ? -1 : 0;
+    }
+    return rows_value(&t->rows, c, rank, *row, 0, out, e) < 0 ? -1 : 0;
+}
+
+static int put_value(struct bench *b, uint32_t marker, struct buf *out, struct err *e) {
+    const struct marker *m = &b->p->k.list[marker];
+    const struct plan_part *part = &b->p->parts[m->statement];
+    const struct plan_table *t = &b->p->tables[part->table];
+    const struct schema_column *c = column_of(t->rows.t, m);
+    const struct literal_spec *spec;
+    uint64_t n = chance_next(&b->chance), row = part->row;
+    if (!c) return put_part(t, m, n, out, e);
+    if (m->in_list && schema_column_is_key(c)) return put_element(b, m->statement, c, m->element, out, e);
+    if (is_list(m)) {
+        if (need_elements(t, c, &spec, e)) return -1;
+        uint64_t spread = (uint64_t)(spec->elements_high - spec->elements_low) + 1;
+        uint32_t elements = (uint32_t)(spec->elements_low + (int64_t)chance_below(&b->chance, spread));
+        buf_u8(out, '(');
+        for (uint32_t i = 0; i < elements; i++) {
+            if (i) buf_put_str(out, ", ");
+            if (put_element(b, m->statement, c, i, out, e)) return -1;
+        }
+        buf_u8(out, ')');
+        return 0;
+    }
     /* The second marker of a clustering column in a statement is the end of a range: a row at or
      * after the first marker's row. */
     for (uint32_t i = 0; c->kind == COLUMN_CLUSTERING && i < marker; i++) {
-        const struct marker *first = &f->p->k.list[i];
+        const struct marker *first = &b->p->k.list[i];
         if (first->statement != m->statement || strcmp(first->bind->name, m->bind->name)) continue;
-        row += chance_below(&f->chance, rows->per_partition - row % rows->per_partition);
+        row += chance_below(&b->chance, t->rows.per_partition - row % t->rows.per_partition);
         break;
     }
-    int rc = rows_value(rows, c, t->rank, row, n, out, e);
+    int rc = rows_value(&t->rows, c, part->rank, row, n, out, e);
     if (rc > 0) buf_put_str(out, "null");
     return rc < 0 ? -1 : 0;
 }
 
-static int put_text(struct filling *f, struct err *e) {
-    const char *at = f->p->st->text;
-    struct buf *out = &f->b->text;
-    buf_clear(out, SIZE_MAX);
-    for (uint32_t i = 0; i < f->p->k.n; i++) {
-        const char *marker = (const char *)f->p->k.list[i].at.p;
-        buf_put(out, at, (size_t)(marker - at));
-        if (put_value(f, i, out, e)) return -1;
+/* Makes the next request: the statement's text with values in place of its markers. */
+static int make_request(struct bench *b, struct world_request *out, struct err *e) {
+    const char *at = b->p->st->text;
+    if (draw_rows(b, e)) return -1;
+    buf_clear(&b->text, SIZE_MAX);
+    for (uint32_t i = 0; i < b->p->k.n; i++) {
+        const char *marker = (const char *)b->p->k.list[i].at.p;
+        buf_put(&b->text, at, (size_t)(marker - at));
+        if (put_value(b, i, &b->text, e)) return -1;
         at = marker + 1;
     }
-    buf_put_str(out, at);
+    buf_put_str(&b->text, at);
+    *out = (struct world_request){.text = buf_slice(&b->text), .consistency = b->p->st->consistency,
+                                  .page_size = (int32_t)b->p->st->page_size};
     return 0;
 }
 
@@ -548,106 +532,73 @@ void spread_of(const double *values, uint32_t n, struct arena *a, struct spread 
                            .p99 = sorted[(uint32_t)(0.99 * (n - 1) + 0.5)], .most = sorted[n - 1], .mean = sum / n};
 }
 
+/* The samples of a table in one size model. */
 struct gathered {
     double *row_bytes, *static_bytes, *reads, *writes;
 };
 
 /* The factor from a scan of the loaded rows to a scan of the whole table; 1 when the answer is no
  * scan of all loaded rows. */
-static double stretch(const struct bench_table *t, const struct world_answer *a) {
+static double stretch(const struct plan_table *t, const struct world_answer *a) {
     uint64_t rows = t->rows.input && t->rows.input->partitions ? t->rows.input->partitions * t->rows.per_partition : 0;
     if (a->cost->query_class != QUERY_TABLE_SCAN || rows <= t->loaded || a->rows_read < t->loaded) return 1;
     return (double)rows / (double)t->loaded;
 }
 
-static void take_sample(struct filling *f, struct measured *s, const struct world_answer *a, const struct charge *c,
-                        int model, struct gathered *of) {
-    double by = stretch(&f->b->tables[s->plan_table], a);
-    of->row_bytes[f->sample] = (double)c->row_bytes * by;
-    of->static_bytes[f->sample] = (double)c->static_bytes * by;
-    of->reads[f->sample] = c->read_units * by;
-    of->writes[f->sample] = c->write_units + c->static_write_units;
-    s->of[model].rules |= c->rules;
+/* Takes the part of an answer that belongs to the table of s. */
+static int take_sample(const struct bench *b, struct measured *s, struct world_answer *a, int model,
+                       struct gathered *of, struct err *e) {
+    const struct plan_table *t = &b->p->tables[s->plan_table];
+    struct charge c = a->charge;
+    uint64_t entities = a->entities;
+    double by = stretch(t, a);
+    if (b->p->n_tables > 1 && world_charge_of(a, s->table, b->p->st->consistency, &c, &entities)) return err_nomem(e);
+    of->row_bytes[b->sample] = (double)c.row_bytes * by;
+    of->static_bytes[b->sample] = (double)c.static_bytes * by;
+    of->reads[b->sample] = c.read_units * by;
+    of->writes[b->sample] = c.write_units + c.static_write_units;
+    s->of[model].rules |= c.rules;
     s->stretched = by > s->stretched ? by : s->stretched;
     if (a->cost->query_class > s->query_class) s->query_class = a->cost->query_class;
     s->kind = a->kind;
-    if (model == (int)f->b->m->o.model) s->pages += (double)a->pages * by;
+    if (model != (int)b->m->o.model) return 0;
+    s->pages += (double)a->pages * by;
+    s->entities += (double)entities * by;
+    return 0;
 }
 
 /* all: one entry for each of the plan's tables. */
-static int run_sample(struct filling *f, struct measured *all, struct gathered *of, struct err *e) {
-    const struct workload_statement *st = f->p->st;
-    const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = st->consistency,
-                                    .page_size = (int32_t)st->page_size};
-    const uint32_t n = f->p->n_tables;
-    struct world_answer a, ignored;
+static int run_sample(struct bench *b, struct measured *all, struct gathered *of, struct err *e) {
+    const uint32_t n = b->p->n_tables;
+    struct world_request q;
+    struct world_answer a;
     struct err why = {0}, strictly = {0};
+    if (make_request(b, &q, e)) return -1;
     for (int i = 0; i < MODELS; i++) {
-        if (world_run(f->b->of[i], &q, &a, &why))
-            return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
-        for (uint32_t t = 0; t < n; t++) {
-            struct charge part = a.charge;
-            uint64_t entities = a.entities;
-            if (n > 1 && world_charge_of(&a, all[t].table, st->consistency, &part, &entities)) return err_nomem(e);
-            take_sample(f, &all[t], &a, &part, i, &of[t * MODELS + i]);
-            if (i == (int)f->b->m->o.model) all[t].entities += (double)entities * stretch(&f->b->tables[t], &a);
-        }
-        if (i == (int)f->b->m->o.model)
-            record(f->b, st->name, q.text, st->consistency, (int32_t)st->page_size, &a.charge);
+        if (world_run(b->of[i], &q, &a, &why)) return err_set(e, ERR_CONFIG, "%s", why.text);
+        for (uint32_t t = 0; t < n; t++)
+            if (take_sample(b, &all[t], &a, i, &of[t * MODELS + i], e)) return -1;
+        if (i == (int)b->m->o.model) record(b, b->p->st->name, &q, &a.charge);
     }
-    if (all->refused || !world_run(f->b->strict, &q, &ignored, &strictly)) return 0;
+    if (all->refused || !world_run(b->strict, &q, &a, &strictly)) return 0;
     for (uint32_t t = 0; t < n; t++)
-        if (!(all[t].refused = arena_strdup(&f->b->m->w->arena, strictly.text)))
-            return err_nomem(e);
+        if (!(all[t].refused = arena_strdup(&b->m->w->arena, strictly.text))) return err_nomem(e);
     return 0;
 }
 
-/* Draws the partitions and rows of a request and loads them if needed. The statements of a batch on
- * one table use consecutive rows of one partition. When the partition has fewer rows, each
- * statement uses a partition of its own. */
-static int draw_targets(struct filling *f, struct err *e) {
-    for (uint32_t i = 0; i < f->p->k.n_statements; i++) {
-        const struct plan_part *part = &f->p->parts[i];
-        struct bench_table *t = &f->b->tables[part->table];
-        struct target *to = &f->targets[i];
-        const struct target *first = to;
-        for (uint32_t k = 0; part->turn && k < i; k++)
-            if (f->p->parts[k].table == part->table && !f->p->parts[k].turn) first = &f->targets[k];
-        bool clustered = t->rows.t->n_clustering > 0;
-        bool together = clustered && (part->new_rows || part->of <= t->rows.per_partition);
-        if (!part->turn) {
-            to->row = chance_below(&f->chance, t->rows.per_partition);
-            ranks_clear(&f->taken);
-        }
-        if (part->turn && together) {
-            to->rank = first->rank;
-            to->row = (first->row + part->turn) % t->rows.per_partition;
-        } else {
-            to->row = first->row;
-            bool loaded = f->p->tables[part->table].by_partition && !part->new_rows;
-            if (loaded && other_partition(f, t, &to->rank, e)) return -1;
-            if (!loaded) to->rank = keys_draw(&t->keys, &f->chance);
-        }
-        uint64_t fresh = (uint64_t)f->sample * part->of + part->turn;
-        if (part->new_rows && clustered) to->row = t->rows.per_partition + fresh;
-        else if (part->new_rows) to->rank = t->keys.n + fresh;
-    }
-    return 0;
-}
-
-static int run_samples(struct filling *f, struct measured *all, struct err *e) {
-    struct measure *m = f->b->m;
+static int run_samples(struct bench *b, struct measured *all, struct err *e) {
+    const struct measure *m = b->m;
     struct arena *a = &m->w->arena;
-    const uint32_t tables = f->p->n_tables, n = f->p->k.n ? m->o.samples : 1;
+    const uint32_t tables = b->p->n_tables, n = b->p->k.n ? m->o.samples : 1;
     struct gathered *of = ARENA_ARRAY(a, tables * MODELS, struct gathered);
     if (!of) return err_nomem(e);
     for (struct gathered *g = of; g < of + tables * MODELS; g++) {
-        g->row_bytes = ARENA_ARRAY(a, n, double), g->static_bytes = ARENA_ARRAY(a, n, double);
-        g->reads = ARENA_ARRAY(a, n, double), g->writes = ARENA_ARRAY(a, n, double);
-        if (!g->row_bytes || !g->static_bytes || !g->reads || !g->writes) return err_nomem(e);
+        double *figures = ARENA_ARRAY(a, 4 * (size_t)n, double);
+        if (!figures) return err_nomem(e);
+        *g = (struct gathered){figures, figures + n, figures + 2 * (size_t)n, figures + 3 * (size_t)n};
     }
-    for (f->sample = 0; f->sample < n; f->sample++)
-        if (draw_targets(f, e) || put_text(f, e) || run_sample(f, all, of, e)) return -1;
+    for (b->sample = 0; b->sample < n; b->sample++)
+        if (run_sample(b, all, of, e)) return -1;
     for (uint32_t t = 0; t < tables; t++) {
         struct measured *s = &all[t];
         for (int i = 0; i < MODELS; i++) {
@@ -666,83 +617,78 @@ static int run_samples(struct filling *f, struct measured *all, struct err *e) {
     return 0;
 }
 
-/* ---- TTL ---- */
-
 /* Runs WRITES requests in a new world without other rows and expires everything there; the TTL
  * deletes are those of the requests alone. */
-static int measure_ttl(struct filling *f, struct measured *s, struct err *e) {
+static int measure_ttl(struct bench *b, struct measured *s, struct err *e) {
     enum { WRITES = 20 };
-    struct world_answer ignored;
     uint64_t units = 0;
-    uint32_t done = 0, writes = f->p->k.n ? WRITES : 1;
-    struct world *w = s->kind == STMT_SELECT ? NULL : measure_world(f->b->m, f->b->m->o.model, false, e);
+    uint32_t done = 0, writes = b->p->k.n ? WRITES : 1;
     if (s->kind == STMT_SELECT) return 0;
-    if (!w) return -1;
-    int rc = 0;
-    for (f->sample = 0; !rc && f->sample < writes; f->sample++) {
+    struct world *w = measure_world(b->m, b->m->o.model, false, e);
+    int rc = w ? 0 : -1;
+    for (b->sample = 0; !rc && b->sample < writes; b->sample++) {
         struct err why = {0};
-        rc = draw_targets(f, e) || put_text(f, e) ? -1 : 0;
-        const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = CL_LOCAL_QUORUM};
+        struct world_request q;
+        struct world_answer ignored;
+        rc = make_request(b, &q, e);
+        q.consistency = CL_LOCAL_QUORUM;
         done += !rc && !world_run(w, &q, &ignored, &why);
     }
     if (!rc) rc = world_expire(w, YEARS_20_S, s->table, &units, e);
     if (!rc && done) s->ttl_deletes = (double)units / done;
-    world_free(w);
+    if (w) world_free(w);
     return rc;
 }
 
 /* ---- all ---- */
 
-static int measure_in(struct bench *b, const struct plan *p, struct measured *all, struct err *e) {
-    struct arena *a = &b->m->w->arena;
-    struct filling f = {.b = b, .p = p, .chance = {.state = chance_of(p->st->line)}};
-    f.targets = ARENA_ARRAY(a, p->k.n_statements + 1, struct target);
-    int rc = f.targets ? 0 : err_nomem(e);
+/* all: one entry for each of the plan's tables. An error has the place of the statement. */
+static int run_plan(struct measure *m, struct plan *p, struct measured *all, struct err *e) {
+    struct bench b;
+    int rc = bench_open(&b, m, p, e);
+    b.chance.state = chance_of(p->st->line);
     for (uint32_t i = 0; !rc && i < p->n_tables; i++) {
-        const struct plan_table *t = &p->tables[i];
-        struct bench_table *to = &b->tables[i];
-        to->rows = (struct rows){.t = t->table, .input = t->input, .values = p->st->values,
-                                 .per_partition = t->per_partition ? t->per_partition : 1};
-        to->statics = t->statics;
-        to->keys = p->st->keys;
-        to->keys.n = t->input->partitions;
-        keys_init(&to->keys);
-        all[i].keys = &to->keys;
-        if (!t->by_partition) rc = load_some(b, to, to->keys.n, SCANNED_ROWS, e);
+        struct plan_table *t = &p->tables[i];
+        t->keys = ARENA_NEW(&m->w->arena, struct keys);
+        if (!t->keys) {
+            rc = err_nomem(e);
+            break;
+        }
+        *t->keys = p->st->keys;
+        t->keys->n = t->rows.input->partitions;
+        keys_init(t->keys);
+        all[i].keys = t->keys;
+        if (!t->by_partition) rc = load_some(&b, t, t->keys->n, SCANNED_ROWS, e);
     }
-    if (!rc) rc = run_samples(&f, all, e);
-    for (uint32_t i = 0; !rc && i < p->n_tables; i++) rc = measure_ttl(&f, &all[i], e);
-    ranks_free(&f.taken);
-    /* errors of literal_make name no file and line */
-    if (rc && strncmp(e->text, p->st->file, strlen(p->st->file))) {
-        struct err why = *e;
-        err_clear(e);
-        err_set(e, ERR_CONFIG, "%s:%u: %s", p->st->file, p->st->line, why.text);
-    }
-    return rc;
+    if (!rc) rc = run_samples(&b, all, e);
+    for (uint32_t i = 0; !rc && i < p->n_tables; i++) rc = measure_ttl(&b, &all[i], e);
+    bench_close(&b);
+    for (uint32_t i = 0; i < p->n_tables; i++) ranks_free(&p->tables[i].ranks);
+    if (!rc) return 0;
+    struct err why = *e;
+    err_clear(e);
+    return err_set(e, ERR_CONFIG, "%s:%u: %s", p->st->file, p->st->line, why.text);
 }
 
 /* Adds one entry for each table of the statement; a statement that cannot be measured gets one
  * entry. */
-static int measure_plan(struct measure *m, const struct plan *p, struct err *e) {
-    struct bench b;
+static int measure_plan(struct measure *m, struct plan *p, struct err *e) {
     struct measured *all = &m->statements[m->n_statements];
-    bool runs = !p->unknown && !p->st->observed;
     m->n_statements += p->n_tables ? p->n_tables : 1;
     for (struct measured *s = all; s < &m->statements[m->n_statements]; s++) {
         const uint32_t i = (uint32_t)(s - all);
         *s = (struct measured){.statement = p->st, .stretched = 1, .unknown = p->unknown, .plan_table = i};
         if (!p->n_tables) continue;
-        s->table = p->tables[i].table;
-        s->input = p->tables[i].input;
+        s->table = p->tables[i].rows.t;
+        s->input = p->tables[i].rows.input;
         s->by_partition = p->tables[i].by_partition;
     }
     /* Fills in the observed figures, which are known only in the server's own size model. */
-    if (p->st->observed) {
-        const struct workload_observed *o = p->st->observed;
+    const struct workload_observed *o = p->st->observed;
+    if (o) {
         const struct spread unknown = {-1, -1, -1, -1};
         all->table = o->table;
-        all->input = input_of(m, o->table);
+        all->input = measure_input(m, o->table);
         all->samples = o->n_samples;
         all->reads = o->read_samples;
         all->writes = o->write_samples;
@@ -754,10 +700,8 @@ static int measure_plan(struct measure *m, const struct plan *p, struct err *e) 
             all->of[i].static_bytes = here ? o->static_bytes : unknown;
         }
     }
-    if (!runs) return 0;
-    int rc = bench_open(&b, m, p->n_tables, e) ? -1 : measure_in(&b, p, all, e);
-    bench_close(&b);
-    if (!rc || !p->st->inferred) return rc;
+    if (p->unknown || o || !run_plan(m, p, all, e)) return 0;
+    if (!p->st->inferred) return -1;
     struct err why = *e;
     err_clear(e);
     return (all->unknown = arena_strdup(&m->w->arena, why.text)) ? 0 : err_nomem(e);
@@ -767,7 +711,7 @@ static int measure_plan(struct measure *m, const struct plan *p, struct err *e) 
 
 static int measure_one_table(struct measure *m, struct measured_table *t, struct err *e) {
     t->stored_bytes[0] = t->stored_bytes[1] = -1;
-    t->input = input_of(m, t->table);
+    t->input = measure_input(m, t->table);
     if (t->input && t->input->has_stored) {
         t->stored_bytes[m->o.model] = t->input->stored_bytes;
         t->rows = (uint64_t)t->input->stored_rows;
@@ -781,73 +725,65 @@ static int measure_one_table(struct measure *m, struct measured_table *t, struct
     if (t->unknown) return 0;
     t->rows = t->partitions * per;
     struct bench b;
+    struct plan_table of = {.rows = {.t = t->table, .input = t->input, .per_partition = per},
+                            .statics = t->table->n_static};
     struct err why = {0};
-    int rc = bench_open(&b, m, 1, e);
-    struct bench_table *to = b.tables;
-    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = per};
-    if (to) to->statics = t->table->n_static;
     uint64_t some = per * PARTITIONS_STORED;
-    if (!rc && !load_some(&b, to, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
+    int rc = bench_open(&b, m, NULL, e);
+    if (!rc && !load_some(&b, &of, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
         for (int i = 0; !rc && i < MODELS; i++) {
             struct table_size size;
             const struct schema *schema = world_schema(b.of[i]);
             const struct schema_table *mine = schema_table_find(schema, t->table->keyspace->name, t->table->name, e);
             rc = mine ? world_storage(b.of[i], mine, &size, e) : -1;
-            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / to->ranks.n;
+            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / of.ranks.n;
             schema_unref(schema);
         }
-    } else if (!rc && !(t->unknown = arena_strdup(&m->w->arena, why.text))) rc = err_nomem(e);
+    } else if (!rc && !(t->unknown = arena_strdup(&m->w->arena, why.text))) {
+        rc = err_nomem(e);
+    }
     bench_close(&b);
+    ranks_free(&of.ranks);
     return rc;
 }
 
-static int measure_tables(struct measure *m, struct err *e) {
-    const struct schema *s = m->schema;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_spaces; i++) n += s->spaces[i]->keyspace->is_system ? 0 : s->spaces[i]->tables.n;
-    m->tables = ARENA_ARRAY(&m->w->arena, n + 1, struct measured_table);
-    if (!m->tables) return err_nomem(e);
-    for (uint32_t i = 0; i < s->n_spaces; i++) {
-        if (s->spaces[i]->keyspace->is_system) continue;
-        struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&c));) {
-            m->tables[m->n_tables].table = t;
-            if (measure_one_table(m, &m->tables[m->n_tables++], e)) return -1;
-        }
-    }
-    return 0;
-}
-
 int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
+    struct arena *a = &m->w->arena;
     for (const struct workload_table *t = m->w->tables; t; t = t->next)
         if (t->file && !measure_table(m, t->keyspace, t->name))
             return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace,
                            t->name);
-    struct plan *plans = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct plan);
+    struct plan *plans = ARENA_ARRAY(a, m->w->n_statements + 1, struct plan);
     if (!plans) return err_nomem(e);
     struct questions q = {0};
     uint32_t n = 0, entries = 0;
-    int rc = 0;
     buf_init(&q.text, 0);
-    for (struct workload_statement *s = m->w->statements; !rc && s; s = s->next) {
-        rc = plan_open(&plans[n], m, s, &q, e);
+    for (struct workload_statement *s = m->w->statements; !e->set && s; s = s->next) {
+        if (plan_open(&plans[n], m, s, &q, e)) break;
         entries += plans[n].n_tables ? plans[n].n_tables : 1;
         n++;
     }
-    if (!rc && q.text.n) {
-        struct buf text = q.text;
-        q.text = (struct buf){0};
-        rc = err_set_buf(e, ERR_CONFIG, &text);
-    }
-    buf_fini(&q.text);
-    if (!rc && !(m->statements = ARENA_ARRAY(&m->w->arena, entries + 1, struct measured))) rc = err_nomem(e);
-    for (uint32_t i = 0; !rc && i < m->w->n_statements; i++) {
-        rc = measure_plan(m, &plans[i], e);
-        if (!rc && progress) progress(i + 1, m->w->n_statements);
-    }
+    if (!e->set && q.text.n) err_set_buf(e, ERR_CONFIG, &q.text);
+    else buf_fini(&q.text);
+    if (!e->set && !(m->statements = ARENA_ARRAY(a, entries + 1, struct measured))) err_nomem(e);
+    for (uint32_t i = 0; !e->set && i < n; i++)
+        if (!measure_plan(m, &plans[i], e) && progress) progress(i + 1, n);
     for (uint32_t i = 0; i < m->w->n_statements; i++)
         if (plans[i].k.prepared) cql_prepared_unref(plans[i].k.prepared);
-    return rc ? -1 : measure_tables(m, e);
+    const struct schema *s = m->schema;
+    uint32_t n_tables = 0;
+    for (uint32_t i = 0; i < s->n_spaces; i++)
+        n_tables += s->spaces[i]->keyspace->is_system ? 0 : s->spaces[i]->tables.n;
+    if (!e->set && !(m->tables = ARENA_ARRAY(a, n_tables + 1, struct measured_table))) err_nomem(e);
+    for (uint32_t i = 0; i < s->n_spaces; i++) {
+        if (s->spaces[i]->keyspace->is_system) continue;
+        struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
+        for (const struct schema_table *t; !e->set && (t = schema_tables_next(&c));) {
+            m->tables[m->n_tables].table = t;
+            if (measure_one_table(m, &m->tables[m->n_tables++], e)) break;
+        }
+    }
+    return e->set ? -1 : 0;
 }
 
 int measure_key(const struct measured *s, uint64_t rank, struct buf *out, struct err *e) {

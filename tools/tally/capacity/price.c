@@ -17,8 +17,6 @@ static const char *const columns[PRICES] = {
 
 const char *price_column(enum price_item i) { return columns[i]; }
 
-double price_times(double price, double n) { return n <= 0 ? 0 : price < 0 ? -1 : price * n; }
-
 const struct price_region *prices_find(const struct prices *p, const char *region) {
     for (uint32_t i = 0; i < p->n; i++)
         if (!strcmp(p->regions[i].name, region)) return &p->regions[i];
@@ -40,31 +38,6 @@ static int bad(const struct reading *r, const char *fmt, struct slice what) {
     return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->out->path, r->line, why.text);
 }
 
-/* Takes the next field off *line; fields have no quotes. line->p is NULL after the last field. */
-static struct slice next_field(struct slice *line) {
-    const uint8_t *comma = memchr(line->p, ',', line->n);
-    size_t n = comma ? (size_t)(comma - line->p) : line->n;
-    struct slice f = slice_of(line->p, n);
-    *line = comma ? slice_of(comma + 1, line->n - n - 1) : (struct slice){0};
-    return f;
-}
-
-static int read_columns(struct reading *r, struct slice line) {
-    (void)next_field(&line);
-    r->of_column[0] = -1;
-    r->n_columns = 1;
-    while (line.p) {
-        struct slice name = next_field(&line);
-        int item = 0;
-        while (item < PRICES && !slice_is(name, columns[item])) item++;
-        if (item == PRICES) return bad(r, "there is no price '%.*s'", name);
-        for (uint32_t i = 1; i < r->n_columns; i++)
-            if (r->of_column[i] == item) return bad(r, "the column '%.*s' is there twice", name);
-        r->of_column[r->n_columns++] = item;
-    }
-    return 0;
-}
-
 static int read_region(struct reading *r, struct slice line) {
     struct prices *p = r->out;
     if (p->n == r->cap) {
@@ -74,7 +47,7 @@ static int read_region(struct reading *r, struct slice line) {
         if (p->n) memcpy(regions, p->regions, p->n * sizeof(*regions));
         p->regions = regions;
     }
-    struct slice whole = line, name = next_field(&line);
+    struct slice whole = line, name = slice_cut(&line, ',');
     struct price_region *region = &p->regions[p->n];
     if (!name.n) return bad(r, "a line begins with a Region, not '%.*s'", whole);
     region->name = (const char *)arena_dup(r->a, name).p;
@@ -83,7 +56,7 @@ static int read_region(struct reading *r, struct slice line) {
     for (int i = 0; i < PRICES; i++) region->of[i] = -1;
     uint32_t column = 1;
     for (; line.p; column++) {
-        struct slice field = next_field(&line);
+        struct slice field = slice_cut(&line, ',');
         if (column == r->n_columns) return bad(r, "there are more fields than columns: '%.*s'", field);
         if (!field.n) continue;
         char number[32], *end;
@@ -98,15 +71,13 @@ static int read_region(struct reading *r, struct slice line) {
     return 0;
 }
 
+/* A comment, the line with the date, the line with the names of the columns, or a Region's prices. */
 static int read_line(struct reading *r, struct slice line) {
-    struct slice rest = line, first;
-    if (line.n && line.p[line.n - 1] == '\r') rest.n = --line.n;
+    struct prices *p = r->out;
+    if (line.n && line.p[line.n - 1] == '\r') line.n--;
     if (!line.n || *line.p == '#') return 0;
-    first = next_field(&rest);
-    if (slice_is(first, "region"))
-        return r->n_columns ? bad(r, "the columns are named twice: '%.*s'", line) : read_columns(r, line);
+    struct slice rest = line, first = slice_cut(&rest, ',');
     if (slice_is(first, "date")) {
-        struct prices *p = r->out;
         struct tm tm = {0};
         if (!rest.p) return bad(r, "the date is missing: '%.*s'", line);
         snprintf(p->date, sizeof(p->date), "%.*s", SLICE_FMT(rest));
@@ -116,19 +87,29 @@ static int read_line(struct reading *r, struct slice line) {
         p->date_s = timegm(&tm);
         return 0;
     }
-    return r->n_columns ? read_region(r, line)
-                        : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
+    if (!slice_is(first, "region"))
+        return r->n_columns ? read_region(r, line)
+                            : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
+    if (r->n_columns) return bad(r, "the columns are named twice: '%.*s'", line);
+    r->of_column[0] = -1;
+    for (r->n_columns = 1; rest.p; r->n_columns++) {
+        struct slice name = slice_cut(&rest, ',');
+        int item = 0;
+        while (item < PRICES && !slice_is(name, columns[item])) item++;
+        if (item == PRICES) return bad(r, "there is no price '%.*s'", name);
+        for (uint32_t i = 1; i < r->n_columns; i++)
+            if (r->of_column[i] == item) return bad(r, "the column '%.*s' is there twice", name);
+        r->of_column[r->n_columns] = item;
+    }
+    return 0;
 }
 
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) {
     struct reading r = {.a = a, .out = out, .e = e};
     *out = (struct prices){.path = path};
     while (text.n) {
-        const uint8_t *end = memchr(text.p, '\n', text.n);
-        size_t n = end ? (size_t)(end - text.p) : text.n;
         r.line++;
-        if (read_line(&r, slice_of(text.p, n))) return -1;
-        text = slice_of(text.p + n + (end != NULL), text.n - n - (end != NULL));
+        if (read_line(&r, slice_cut(&text, '\n'))) return -1;
     }
     if (!*out->date)
         return err_set(e, ERR_CONFIG, "%s:%u: no line 'date,2025-11-05' says of which day the prices are", path,
@@ -140,4 +121,49 @@ int prices_read(struct arena *a, const char *path, struct prices *out, struct er
     struct slice text;
     if (!path) return prices_parse(a, "prices.csv", slice_str(prices_built_in), out, e);
     return file_read(a, path, &text, e) ? -1 : prices_parse(a, path, text, out, e);
+}
+
+/* ---- the bill ---- */
+
+/* price * n; unknown when the price is unknown and n is above 0. */
+static double times(double price, double n) { return n <= 0 ? 0 : price < 0 ? -1 : price * n; }
+
+/* Unknown when one of the two is. */
+static double plus(double a, double b) { return a < 0 || b < 0 ? -1 : a + b; }
+
+bool bill_lacks_use(const struct measure *m, const struct schema_table *t) {
+    for (uint32_t i = 0; i < m->n_statements; i++)
+        if (m->statements[i].unknown && (!m->statements[i].table || m->statements[i].table == t)) return true;
+    return false;
+}
+
+static void add_use(double of[BILL_MODES], const struct day_use *u, double unit, double hour, bool unknown) {
+    double provisioned = u->total <= 0 ? 0 : u->needed ? times(hour, (double)u->needed * 24 * BILL_DAYS) : -1;
+    const double here[BILL_MODES] = {times(unit, u->total * BILL_DAYS), provisioned,
+                                     times(hour, u->scaled_unit_hours * BILL_DAYS)};
+    for (int i = 0; i < BILL_MODES; i++) of[i] = plus(of[i], unknown ? -1 : here[i]);
+}
+
+/* Per cent of use above which provisioned units are cheaper than on demand. */
+static double break_even(double unit, double hour) { return unit <= 0 || hour < 0 ? -1 : 100 * hour / (3600 * unit); }
+
+void bill_of(const struct measure *m, const struct day *days, const struct price_region *r, struct bill *out) {
+    enum { GB = 1000000000 };
+    *out = (struct bill){0};
+    for (uint32_t i = 0; i < m->n_tables; i++) {
+        bool unknown = bill_lacks_use(m, m->tables[i].table);
+        double stored = m->tables[i].stored_bytes[m->o.model] / GB;
+        add_use(out->read, &days[i].reads, r->of[PRICE_READ], r->of[PRICE_READ_HOUR], unknown);
+        add_use(out->write, &days[i].writes, r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR], unknown);
+        out->storage = plus(out->storage, stored < 0 ? -1 : times(r->of[PRICE_STORAGE], stored));
+        if (m->tables[i].table->settings.point_in_time_recovery)
+            out->pitr = plus(out->pitr, stored < 0 ? -1 : times(r->of[PRICE_PITR], stored));
+        out->ttl = plus(out->ttl, unknown || days[i].ttl_deletes < 0
+                                      ? -1
+                                      : times(r->of[PRICE_TTL], days[i].ttl_deletes * BILL_DAYS));
+    }
+    double rest = plus(plus(out->storage, out->pitr), out->ttl);
+    for (int i = 0; i < BILL_MODES; i++) out->total[i] = plus(plus(out->read[i], out->write[i]), rest);
+    out->read_break_even = break_even(r->of[PRICE_READ], r->of[PRICE_READ_HOUR]);
+    out->write_break_even = break_even(r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR]);
 }

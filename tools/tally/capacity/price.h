@@ -1,10 +1,10 @@
-/* A dated table of prices: CSV with a line for each Region, either the built-in prices.csv or a
- * file. A price without a number is unknown, and so is every sum that includes it.
+/* A dated table of prices, and what the tables cost in a month at these. The prices are CSV with a
+ * line for each Region, either the built-in prices.csv or a file. A price without a number is
+ * unknown, and so is every sum that includes it.
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "tools/tally/capacity/day.h"
 
 enum price_item {
 #define PRICE(id, column, what) PRICE_##id,
@@ -31,5 +31,21 @@ struct prices {
 int prices_read(struct arena *a, const char *path, struct prices *out, struct err *e) MUST_CHECK;
 int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) MUST_CHECK;
 const struct price_region *prices_find(const struct prices *p, const char *region);
-/* price * n; unknown when the price is unknown and n is above 0. */
-double price_times(double price, double n);
+
+/* The cost of a month in a Region: on demand, provisioned, and with auto scaling. An amount below 0
+ * is unknown. */
+#define BILL_DAYS (365.0 / 12)
+
+enum bill_mode { BILL_ON_DEMAND, BILL_PROVISIONED, BILL_SCALED, BILL_MODES };
+
+struct bill {
+    double read[BILL_MODES], write[BILL_MODES], total[BILL_MODES];
+    double storage, pitr, ttl;
+    /* per cent of use above which provisioned units are cheaper than on demand */
+    double read_break_even, write_break_even;
+};
+
+/* Whether a statement on the table, or on an unknown table, has no figures. */
+bool bill_lacks_use(const struct measure *m, const struct schema_table *t);
+/* Adds up all tables; days[i] belongs to m->tables[i]. */
+void bill_of(const struct measure *m, const struct day *days, const struct price_region *r, struct bill *out);

@@ -1,7 +1,7 @@
 /* The report of tally capacity, as text and as JSON. */
 #pragma once
 
-#include "tools/tally/capacity/bill.h"
+#include "tools/tally/capacity/price.h"
 
 struct note {
     struct note *next;

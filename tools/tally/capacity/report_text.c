@@ -1,6 +1,6 @@
+#include <math.h>
 #include <stdio.h>
 
-#include "tools/tally/capacity/plot.h"
 #include "tools/tally/capacity/report.h"
 #include "tools/tally/table.h"
 
@@ -96,6 +96,36 @@ static void put_statement(const struct report *r, const struct measured *s, stru
 
 /* ---- tables ---- */
 
+enum { WIDTH = 72, HEIGHT = 6, EIGHTHS = 8 };
+
+/* Plots the values of the seconds of a day, and the limit of each minute. */
+static void plot_day(struct buf *out, const double *seconds, const int32_t *minutes) {
+    static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double used[WIDTH], most[WIDTH], top = 0;
+    /* Averages the day over WIDTH columns. */
+    for (uint32_t c = 0; c < WIDTH; c++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < DAY_S / WIDTH; i++) sum += seconds[c * (DAY_S / WIDTH) + i];
+        used[c] = sum / (DAY_S / WIDTH);
+        most[c] = 0;
+        for (uint32_t i = 0; i < DAY_MINUTES / WIDTH; i++)
+            most[c] += (double)minutes[c * (DAY_MINUTES / WIDTH) + i] / (DAY_MINUTES / WIDTH);
+        top = fmax(top, fmax(used[c], most[c]));
+    }
+    if (top <= 0) return;
+    buf_put_str(out, "  units a second, - capacity\n");
+    for (int row = HEIGHT - 1; row >= 0; row--) {
+        buf_printf(out, "  %9.*f |", top < 10, top * (row + 1) / HEIGHT);
+        for (uint32_t c = 0; c < WIDTH; c++) {
+            int here = (int)(used[c] / top * HEIGHT * EIGHTHS) - row * EIGHTHS;
+            bool line = (int)(most[c] / top * HEIGHT - 1e-9) == row;
+            buf_put_str(out, line && here < EIGHTHS ? "-" : blocks[here < 0 ? 0 : here > EIGHTHS ? EIGHTHS : here]);
+        }
+        buf_put_str(out, "\n");
+    }
+    buf_printf(out, "  %9s  0        3        6        9        12       15       18       21       24 h\n", "");
+}
+
 static void put_use(const struct day_use *u, const char *what, enum limit_id quota, bool plots, struct buf *out) {
     if (u->total <= 0) return;
     buf_printf(out, "  %s\n", what);
@@ -114,7 +144,7 @@ static void put_use(const struct day_use *u, const char *what, enum limit_id quo
         buf_printf(out, "    provisioned   NOT ENOUGH: the quota of a table is %lld units a second\n",
                    (long long)limit_info(quota)->value);
     }
-    if (plots) plot_day(out, u->seconds, u->scaled, "units a second");
+    if (plots) plot_day(out, u->seconds, u->scaled);
 }
 
 static void put_partitions(const struct day *d, struct buf *out) {
