@@ -228,11 +228,11 @@ static void describe(const struct eng_row *row, struct write *w) {
     if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
-/* Prefetches the guard, the version counter and the cache bucket of the row, so that they are in
+/* Prefetches the guards and the cache bucket of the row, so that they are in
  * the processor's cache when the commit reads them. */
 static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
     __builtin_prefetch(engi_guard(&eng->guards, hash), 1);
-    if (eng->range_cache) __builtin_prefetch(engi_version(eng->range_cache, key), 1);
+    __builtin_prefetch(engi_partition_guard(&eng->guards, key), 1);
     if (eng->row_cache) engi_row_cache_prefetch(eng->row_cache, hash);
 }
 
@@ -411,7 +411,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
     struct engi_table *t = w->table;
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
-    assert(engi_version_is_writing(eng->range_cache, key)); /* invariant 7 (a) */
+    assert(engi_partition_is_shared(&eng->guards, key)); /* invariant 7 (a) */
     assert(engi_is_pinned(t)); /* invariant 8 */
     bool alone = w->replaces = replaces(b, t, w);
     assert(!alone || w->exclusive); /* invariant 3 */
@@ -547,7 +547,7 @@ static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) 
     }
     for (size_t i = from; i < to; i++) {
         b->writes[i].step = SHARED;
-        engi_version_begin(b->eng->range_cache, key_of(b, &b->writes[i]));
+        engi_partition_share(guards, key_of(b, &b->writes[i]));
     }
     return true;
 }
@@ -568,7 +568,7 @@ static void leave_guards(struct eng_batch *b, enum step step) {
     for (size_t i = 0; i < b->n_writes; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
-        engi_version_end(b->eng->range_cache, key_of(b, w));
+        engi_partition_leave(guards, key_of(b, w));
         if (w->exclusive) engi_guard_end_exclusive(guards, w->hash);
         else engi_guard_leave(guards, w->hash);
         w->exclusive = false;

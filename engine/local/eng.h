@@ -63,12 +63,6 @@ struct engi_histories {
     _Atomic uint64_t serial;    /* unique among the log records of a moment, also across restarts */
 };
 
-/* engine/local/fragment.h */
-enum { ENGI_FRAGMENT_LOCKS = 16 };
-struct engi_fragment {
-    pthread_mutex_t locks[ENGI_FRAGMENT_LOCKS];
-};
-
 /* engine/local/commit.c */
 enum { ENGI_CALLBACKS_MAX = 64 };
 
@@ -110,7 +104,6 @@ struct eng {
     struct engi_reclaim reclaim;
     _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
     _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
-    struct engi_fragment fragment;
     struct engi_write_clock write_clock;
     struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];

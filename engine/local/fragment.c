@@ -3,26 +3,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/murmur3.h"
 #include "engine/local/commit.h"
 #include "engine/local/eng.h"
-#include "engine/local/lock_order.h"
-#include "engine/local/range_cache.h"
+#include "engine/local/guard.h"
 #include "engine/local/table.h"
 #include "engine/rows/key.h"
 #include "engine/rows/tombstone.h"
-
-void engi_fragment_init(struct engi_fragment *s) {
-    for (int i = 0; i < ENGI_FRAGMENT_LOCKS; i++) pthread_mutex_init(&s->locks[i], NULL);
-}
-
-void engi_fragment_fini(struct engi_fragment *s) {
-    for (int i = 0; i < ENGI_FRAGMENT_LOCKS; i++) pthread_mutex_destroy(&s->locks[i]);
-}
-
-pthread_mutex_t *engi_fragment_lock(struct engi_fragment *s, struct slice prefix) {
-    return &s->locks[murmur3_hash(prefix) % ENGI_FRAGMENT_LOCKS];
-}
 
 struct loose {
     struct slice key;
@@ -129,13 +115,8 @@ static int read_all_pieces(struct step *s, struct err *e) {
     return rc;
 }
 
-/* Whether the partition's fragment lock is held (for assertions). */
-static bool is_locked(const struct step *s) {
-    return pthread_mutex_trylock(engi_fragment_lock(&s->eng->fragment, s->prefix)) != 0;
-}
-
 static int put(struct step *s, const struct engi_tomb *tomb, bool fragmented) {
-    assert(!fragmented || is_locked(s)); /* invariant 2 */
+    assert(!fragmented || engi_partition_is_fragmenting(&s->eng->guards, s->prefix)); /* invariant 2 */
     s->key.n = s->value.n = 0;
     if (fragmented) engi_key_fragment(&s->key, s->prefix, &tomb->range);
     else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);
@@ -177,9 +158,8 @@ static int run(struct step *s, struct err *e) {
     if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_fragment(&s->tombs, e)) ||
         (rc = put_pieces(s, e)))
         return rc;
-    engi_version_begin(s->eng->range_cache, s->prefix); /* invariant 7 (a) */
+    assert(engi_partition_is_shared(&s->eng->guards, s->prefix)); /* invariant 7 (a) */
     rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
-    engi_version_end(s->eng->range_cache, s->prefix);
     if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store fragments later */
     engi_count(s->eng, ENG_STAT_FRAGMENTED);
     return s->more;
@@ -222,15 +202,14 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
 }
 
 int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
-    pthread_mutex_t *lock = engi_fragment_lock(&eng->fragment, prefix);
-    if (!eng->kv->one_writer) return 0; /* the lock excludes only this process */
+    if (!eng->kv->one_writer) return 0; /* the guard excludes only this process */
     struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may fragment, too */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;
-    if (tier == ENG_TIER_ANY) engi_mutex_lock(lock, ENGI_RANK_FRAGMENT);
-    if (tier == ENG_TIER_ANY || engi_mutex_try(lock, ENGI_RANK_FRAGMENT)) {
+    if (tier == ENG_TIER_ANY) engi_partition_fragment(&eng->guards, prefix);
+    if (tier == ENG_TIER_ANY || engi_partition_try_fragment(&eng->guards, prefix)) {
         rc = step_locked(eng, tier, prefix, e);
-        engi_mutex_unlock(lock, ENGI_RANK_FRAGMENT);
+        engi_partition_end_fragment(&eng->guards, prefix);
     }
     engi_table_unpin(eng, t);
     return rc;

@@ -3,13 +3,11 @@
  * it covers, and a read looks at one fragment.
  *
  * Invariant 2: the fragments of a partition are disjoint, and only the thread that holds the
- *              partition's fragment lock writes or deletes them. Writers of loose records do not
- *              take the lock: a loose record that is written again has the same content, so
- *              removing it after fragmenting loses nothing.
+ *              partition's guard alone for it (engi_partition_fragment) writes or deletes them.
+ *              Writers of loose records only share the guard: a loose record that is written again
+ *              has the same content, so removing it after fragmenting loses nothing.
  */
 #pragma once
-
-#include <pthread.h>
 
 #include "engine/local/eng.h"
 #include "engine/rows/tombstone.h"
@@ -17,9 +15,6 @@
 /* Bounds of one step: loose records, and fragments below them. */
 enum { ENGI_FRAGMENT_LOOSE = 64, ENGI_FRAGMENT_PIECES = 256 };
 
-void engi_fragment_init(struct engi_fragment *s);
-void engi_fragment_fini(struct engi_fragment *s);
-pthread_mutex_t *engi_fragment_lock(struct engi_fragment *s, struct slice prefix);
 /* One step. 1: loose records are left, 0: none, -1, ENG_INCOMPLETE. */
 int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) MUST_CHECK;
 /* All of it. Blocking. */

@@ -6,10 +6,10 @@
 
 enum { SPINS = 64 };
 
-#define EXCLUSIVE ((uint64_t)1 << 31)
-#define TAKEN ((uint64_t)1 << 32) /* once more */
+#define EXCLUSIVE ENGI_GUARD_ALONE /* of a row's guard */
+#define TAKEN ENGI_GUARD_TAKEN
 
-static uint32_t holders(uint64_t state) { return (uint32_t)state; }
+static uint64_t holders(uint64_t state) { return state % TAKEN; }
 
 void engi_guards_init(struct engi_guards *s) {
     pthread_mutex_init(&s->lock, NULL);
@@ -21,25 +21,26 @@ void engi_guards_fini(struct engi_guards *s) {
     pthread_cond_destroy(&s->released);
 }
 
-static bool try_share(struct engi_guard *guard) {
-    uint64_t seen = atomic_load_explicit(&guard->state, memory_order_relaxed);
-    while (!(seen & EXCLUSIVE))
-        if (atomic_compare_exchange_weak_explicit(&guard->state, &seen, seen + TAKEN + 1, memory_order_acquire,
+/* Adds one share, and more, to a guard that no thread holds alone. */
+static inline bool try_take(_Atomic uint64_t *state, uint64_t more) {
+    uint64_t seen = atomic_load_explicit(state, memory_order_relaxed);
+    while (!(seen & ENGI_GUARD_ALONE))
+        if (atomic_compare_exchange_weak_explicit(state, &seen, seen + TAKEN + 1 + more, memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
     return false;
 }
 
-static void wait_and_share(struct engi_guards *s, struct engi_guard *guard) {
+static void wait_and_take(struct engi_guards *s, _Atomic uint64_t *state, uint64_t more) {
     for (int i = 0; i < SPINS; i++)
-        if (try_share(guard)) return;
+        if (try_take(state, more)) return;
     int64_t since = clock_machine_us(&clock_real);
     engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-    /* The thread counts itself in waiting before it looks at the guard; a thread that ends an
-     * exclusive hold changes the guard before it reads waiting (engi_guards_wake). So either that
-     * thread sees the waiting one, or the waiting one sees the guard free. */
+    /* The thread counts itself in waiting before it looks at the guard; a thread that held it alone
+     * changes the guard before it reads waiting (engi_guards_wake). So either that thread sees the
+     * waiting one, or the waiting one sees the guard free. */
     atomic_fetch_add(&s->waiting, 1);
-    while (atomic_load(&guard->state) & EXCLUSIVE || !try_share(guard)) pthread_cond_wait(&s->released, &s->lock);
+    while (atomic_load(state) & ENGI_GUARD_ALONE || !try_take(state, more)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
     engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
@@ -47,15 +48,15 @@ static void wait_and_share(struct engi_guards *s, struct engi_guard *guard) {
 }
 
 bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) {
-    bool shared = try_share(engi_guard(s, hash));
+    bool shared = try_take(&engi_guard(s, hash)->state, 0);
     if (shared) engi_order_holds(ENGI_RANK_GUARD, 0);
     return shared;
 }
 
 void engi_guard_share(struct engi_guards *s, uint64_t hash) {
-    struct engi_guard *guard = engi_guard(s, hash);
+    _Atomic uint64_t *state = &engi_guard(s, hash)->state;
     engi_order_will_wait(ENGI_RANK_GUARD, 0);
-    if (UNLIKELY(!try_share(guard))) wait_and_share(s, guard);
+    if (UNLIKELY(!try_take(state, 0))) wait_and_take(s, state, 0);
     engi_order_holds(ENGI_RANK_GUARD, 0);
 }
 
@@ -112,7 +113,7 @@ void engi_guards_wake(struct engi_guards *s) {
 
 bool engi_guard_on_release(struct engi_guards *s, uint64_t hash, struct engi_guard_note *note) {
     engi_mutex_lock(&s->lock, ENGI_RANK_LEAF);
-    atomic_fetch_add(&s->waiting, 1); /* before the look, as in wait_and_share */
+    atomic_fetch_add(&s->waiting, 1); /* before the look, as in wait_and_take */
     bool exclusive = atomic_load(&engi_guard(s, hash)->state) & EXCLUSIVE;
     if (exclusive && !note->listed) {
         note->listed = true;
@@ -148,4 +149,24 @@ void engi_guard_raise(struct engi_guards *s, uint64_t hash, int64_t ts) {
     int64_t seen = atomic_load_explicit(&guard->newest, memory_order_relaxed);
     while (seen < ts && !atomic_compare_exchange_weak_explicit(&guard->newest, &seen, ts, memory_order_relaxed,
                                                                memory_order_relaxed)) {}
+}
+
+bool engi_partition_try_fragment(struct engi_guards *s, struct slice prefix) {
+    bool taken = try_take(engi_partition_guard(s, prefix), ENGI_GUARD_ALONE);
+    if (taken) engi_order_holds(ENGI_RANK_FRAGMENT, 0);
+    return taken;
+}
+
+void engi_partition_fragment(struct engi_guards *s, struct slice prefix) {
+    _Atomic uint64_t *state = engi_partition_guard(s, prefix);
+    engi_order_will_wait(ENGI_RANK_FRAGMENT, 0);
+    if (!try_take(state, ENGI_GUARD_ALONE)) wait_and_take(s, state, ENGI_GUARD_ALONE);
+    engi_order_holds(ENGI_RANK_FRAGMENT, 0);
+}
+
+void engi_partition_end_fragment(struct engi_guards *s, struct slice prefix) {
+    uint64_t before = atomic_fetch_sub(engi_partition_guard(s, prefix), ENGI_GUARD_ALONE + 1);
+    assert(before & ENGI_GUARD_ALONE && before % ENGI_GUARD_ALONE);
+    engi_order_leaves(ENGI_RANK_FRAGMENT);
+    engi_guards_wake(s);
 }

@@ -1,7 +1,12 @@
-/* Row guards. One guard serves all rows with the same hash of their key. It knows the commits that
- * write such a row at the moment, and the newest timestamp that one was ever written with.
+/* What a write to the store holds: the guard of its row and the guard of its partition. Each guard
+ * serves all rows, or all partitions, with the same hash of their key. It counts the writes that are
+ * under way and how many were begun, so it is the key's version counter, too: a reader that finds a
+ * guard free, reads the store, and finds the guard unchanged knows that no write to a key of it has
+ * begun meanwhile. The row cache (engine/local/row_cache.h) relies on the guards of rows, cached
+ * ranges (engine/local/range_cache.h) on those of partitions.
  *
- * A commit shares the guards of its rows from before it reads them until the store has the batch.
+ * Rows. The guard also knows the newest timestamp that one of its rows was ever written with. A
+ * commit shares the guards of its rows from before it reads them until the store has the batch.
  * A delta that sets every column of its row, and is newer than every earlier write of the row,
  * decides the row's whole content: the commit puts it instead of merging it, and a read of the row
  * merges nothing. For that the commit holds the guard exclusively, which it can when no other
@@ -15,24 +20,36 @@
  *              the row's guard held exclusively, from before the reads that justify the put or
  *              make its value.
  *
- * A guard also counts how often it was taken. So a reader that finds it free, reads the store, and
- * finds the guard unchanged knows that no write to a row of it has begun meanwhile
- * (engine/local/row_cache.h).
+ * Partitions. Every write to a key of the partition shares the guard from before the store has the
+ * write until it has it, except a fold, which changes no value. Sharing never waits. A step that
+ * fragments the partition's range tombstones (engine/local/fragment.h) shares the guard for as long
+ * as the step takes, and excludes other such steps.
+ *
+ * One guard for both would be the partition's. Then two rows of one partition in a batch would share
+ * a guard, and their commit could not hold it exclusively: all rows of a hot partition would be
+ * merged instead of put, and a read of one would not be cached while another is written.
  */
 #pragma once
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 
 enum { ENGI_GUARDS = 65536 };
 
+/* The state of a guard: [40 bits: how often it was taken][1 bit: ALONE][23 bits: how many share it].
+ * ALONE: of a row, one commit holds it exclusively and none shares it; of a partition, one of those
+ * that share it fragments. */
+#define ENGI_GUARD_TAKEN ((uint64_t)1 << 24) /* once more */
+#define ENGI_GUARD_ALONE ((uint64_t)1 << 23)
+
 struct engi_guard {
     _Atomic int64_t newest;
-    /* [u32 how often it was taken][u32 EXCLUSIVE, or how many commits share it] */
     _Atomic uint64_t state;
 };
 
@@ -45,7 +62,8 @@ struct engi_guard_note {
 };
 
 struct engi_guards {
-    struct engi_guard guards[ENGI_GUARDS];
+    struct engi_guard rows[ENGI_GUARDS];
+    _Atomic uint64_t partitions[ENGI_GUARDS]; /* states */
     pthread_mutex_t lock;
     pthread_cond_t released;
     struct engi_guard_note *notes;      /* under lock */
@@ -53,24 +71,29 @@ struct engi_guards {
     _Atomic uint64_t waits, waited_us;
 };
 
-static inline struct engi_guard *engi_guard(struct engi_guards *s, uint64_t hash) {
-    return &s->guards[hash % ENGI_GUARDS];
-}
-
 void engi_guards_init(struct engi_guards *s);
 void engi_guards_fini(struct engi_guards *s);
+
+/* ---- states ---- */
+
+static inline bool engi_guard_is_free(uint64_t state) { return !(state % ENGI_GUARD_TAKEN); }
+/* Whether exactly one share of the guard exists. */
+static inline bool engi_guard_is_alone(uint64_t state) { return state % ENGI_GUARD_TAKEN == 1; }
+/* The state after all present holders have left, if no other takes the guard meanwhile. */
+static inline uint64_t engi_guard_left(uint64_t state) { return state - state % ENGI_GUARD_TAKEN; }
+
+/* ---- guards of rows, by the hash of the row's key ---- */
+
+static inline struct engi_guard *engi_guard(struct engi_guards *s, uint64_t hash) {
+    return &s->rows[hash % ENGI_GUARDS];
+}
 /* Several commits may share a guard, or one several times. False: the guard is held exclusively. */
 bool engi_guard_try_share(struct engi_guards *s, uint64_t hash) MUST_CHECK;
 /* The guard's present state. Reads of the store after this call see all writes made while the guard
  * was taken earlier. */
 static inline uint64_t engi_guard_state(const struct engi_guards *s, uint64_t hash) {
-    return atomic_load_explicit(&s->guards[hash % ENGI_GUARDS].state, memory_order_acquire);
+    return atomic_load_explicit(&s->rows[hash % ENGI_GUARDS].state, memory_order_acquire);
 }
-static inline bool engi_guard_is_free(uint64_t state) { return !(uint32_t)state; }
-/* Whether exactly one share of the guard exists. */
-static inline bool engi_guard_is_alone(uint64_t state) { return (uint32_t)state == 1; }
-/* The state after all present holders have left, if no other takes the guard meanwhile. */
-static inline uint64_t engi_guard_left(uint64_t state) { return state & ~(uint64_t)UINT32_MAX; }
 /* May wait for an exclusive holder; the caller holds none. */
 void engi_guard_share(struct engi_guards *s, uint64_t hash);
 void engi_guard_leave(struct engi_guards *s, uint64_t hash);
@@ -95,3 +118,28 @@ static inline bool engi_guard_before(struct engi_guards *s, uint64_t hash, int64
 }
 /* Before the write, with the guard shared or held exclusively. */
 void engi_guard_raise(struct engi_guards *s, uint64_t hash, int64_t ts);
+
+/* ---- guards of partitions, by a key of the partition or its prefix ---- */
+
+static inline _Atomic uint64_t *engi_partition_guard(struct engi_guards *s, struct slice key) {
+    enum { TOKEN = 4 /* behind the table's id */ };
+    return &s->partitions[(load_u64(key.p + TOKEN) ^ load_u32(key.p)) * UINT64_C(0x9e3779b97f4a7c15) >> 48];
+}
+/* These two enclose a write to a key of the partition. */
+static inline void engi_partition_share(struct engi_guards *s, struct slice key) {
+    atomic_fetch_add(engi_partition_guard(s, key), ENGI_GUARD_TAKEN + 1);
+}
+static inline void engi_partition_leave(struct engi_guards *s, struct slice key) {
+    uint64_t before = atomic_fetch_sub_explicit(engi_partition_guard(s, key), 1, memory_order_release);
+    assert(!engi_guard_is_free(before));
+}
+static inline bool engi_partition_is_shared(struct engi_guards *s, struct slice key) {
+    return !engi_guard_is_free(atomic_load_explicit(engi_partition_guard(s, key), memory_order_relaxed));
+}
+/* These three enclose a step that fragments. try: false, another thread fragments. */
+bool engi_partition_try_fragment(struct engi_guards *s, struct slice prefix) MUST_CHECK;
+void engi_partition_fragment(struct engi_guards *s, struct slice prefix);
+void engi_partition_end_fragment(struct engi_guards *s, struct slice prefix);
+static inline bool engi_partition_is_fragmenting(struct engi_guards *s, struct slice prefix) {
+    return atomic_load_explicit(engi_partition_guard(s, prefix), memory_order_relaxed) & ENGI_GUARD_ALONE;
+}

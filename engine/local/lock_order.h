@@ -31,10 +31,10 @@ enum engi_rank {
     ENGI_RANK_STRIPE,   /* engine/local/stripe.h */
     ENGI_RANK_PASS,     /* engi_reclaim.pass */
     ENGI_RANK_HISTORY,  /* engi_history.lock */
-    ENGI_RANK_FRAGMENT, /* engine/local/fragment.h */
+    ENGI_RANK_FRAGMENT, /* a partition's guard, alone for a step that fragments (engine/local/guard.h) */
     ENGI_RANK_COMMIT,   /* the commit locks of engine/local/marks.h */
-    ENGI_RANK_GUARD,    /* a guard shared (engine/local/guard.h) */
-    ENGI_RANK_ALONE,    /* a guard held exclusively */
+    ENGI_RANK_GUARD,    /* a row's guard, shared */
+    ENGI_RANK_ALONE,    /* a row's guard, held exclusively */
     ENGI_RANK_SYNC,     /* engi_commit.turn, and a wait for a sync */
     ENGI_RANK_NAMED,    /* eng.named_lock; a store of several writers calls another engine's notice under it */
     ENGI_RANK_LEAF,     /* every other lock: no lock is taken under it */

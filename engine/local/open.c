@@ -5,7 +5,6 @@
 #include "engine/local/eng.h"
 
 #include "engine/local/commit.h"
-#include "engine/local/fragment.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
@@ -146,7 +145,6 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_commit_locks_init(&eng->commit_locks);
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
-    engi_fragment_init(&eng->fragment);
     pthread_mutex_init(&eng->expiry_lock, NULL);
     pthread_mutex_init(&eng->named_lock, NULL);
     pthread_mutex_init(&eng->notice_lock, NULL);
@@ -178,7 +176,6 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_guards_fini(&eng->guards);
     engi_commit_locks_fini(&eng->commit_locks);
     engi_reclaim_fini(&eng->reclaim);
-    engi_fragment_fini(&eng->fragment);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->named_lock);
@@ -200,7 +197,6 @@ void eng_close(struct eng *eng) {
     engi_guards_fini(&eng->guards);
     engi_commit_locks_fini(&eng->commit_locks);
     engi_reclaim_fini(&eng->reclaim);
-    engi_fragment_fini(&eng->fragment);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->named_lock);

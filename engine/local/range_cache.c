@@ -159,7 +159,7 @@ static void set_admission(const struct engi_range_look *l, const struct admissio
 }
 
 bool engi_range_cache_is_due(const struct engi_range_look *l, enum eng_tier tier) {
-    uint64_t begun = l->state >> 24 & 0xffffffff;
+    uint64_t begun = l->state / ENGI_GUARD_TAKEN & 0xffffffff;
     if (!l->fills) return false;
     struct admission d = admission_at(l);
     if (d.begun != begun) d.misses = d.loop = 0;
@@ -195,9 +195,9 @@ static bool begin_look(struct eng *eng, const struct engi_range_want *w, struct 
     l->hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
     l->place = murmur3_hash(begin) ^ w->back;
     l->admission = &shard_of(r, l->hash)->admissions[(l->place & (r->n_admissions - 1))];
-    l->version = engi_version(r, begin);
-    l->state = atomic_load_explicit(l->version, memory_order_acquire);
-    l->fills = engi_version_is_quiet(l->state);
+    l->guard = engi_partition_guard(&eng->guards, begin);
+    l->state = atomic_load_explicit(l->guard, memory_order_acquire);
+    l->fills = engi_guard_is_free(l->state);
     return true;
 }
 
@@ -254,7 +254,7 @@ struct engi_cached_range *engi_range_cache_find(struct eng *eng, const struct en
 bool engi_range_cache_holds(const struct eng *eng, const struct engi_range_look *l) {
     struct engi_range_cache *r = eng->range_cache;
     if (atomic_load_explicit(&r->epoch, memory_order_acquire) != l->epoch) return false; /* its table is gone */
-    return atomic_load_explicit(l->version, memory_order_acquire) == l->state &&
+    return atomic_load_explicit(l->guard, memory_order_acquire) == l->state &&
            atomic_load_explicit(&l->table->generation, memory_order_acquire) == l->generation;
 }
 

@@ -1,7 +1,7 @@
 /* Cached ranges: the stored keys and values of a range of one partition, for reads of slices.
  *
  * Life of a cached range. A scan that finds none at its begin notes the state of the partition's
- * version counter and lets the store's iterator answer. The second time that a scan misses at this
+ * guard (engine/local/guard.h) and lets the store's iterator answer. The second time that a scan misses at this
  * begin without a write to the partition in between, it notes the records that the iterator passes
  * (engine/local/range_iter.h). At its end these become a cached range: all keys of [lo, hi), and no
  * other. Scans that begin there are then answered from the range, forward or backward, until the
@@ -10,10 +10,10 @@
  * as many misses, and so on, so that alternating writes and reads do not pay for cached ranges.
  *
  * Invariant 7: a cached range that a scan takes equals the answer of the store's iterator at that
- *              moment. (a) A thread that writes or deletes a key of a partition has begun a write
- *              at its version counter from before the store has the write until it has it, and
- *              each begin is counted: a range is valid only while the version counter is in the
- *              same state as before the iterator was opened, and that state was quiet. (b) A change
+ *              moment. (a) A thread that writes or deletes a key of a partition shares the
+ *              partition's guard from before the store has the write until it has it, and the guard
+ *              counts how often it was taken: a range is valid only while the guard is in the same
+ *              state as before the iterator was opened, and it was free then. (b) A change
  *              of a whole table, or a switch to another store, gives the table a new generation
  *              (engi_table_change_begin), and a range is valid only in its own. (c) Where a
  *              compaction may by now have removed data without a write (engine/rows/purge.h), the
@@ -26,9 +26,8 @@
  * (CLOCK). A shard is locked for a few loads and stores; a thread that does not get the lock does
  * without cached ranges. A reader of a range holds a reference.
  *
- *   version counter:    [40 bits: writes begun][24 bits: writes under way]
- *   admission counter:  [16 bits of the hash of the scan's begin][32 bits: writes begun when it
- *                       counted last][8 bits: misses since][7 bits: misses that it takes]
+ *   admission counter:  [16 bits of the hash of the scan's begin][32 bits: how often the guard
+ *                       was taken when it counted last][8 bits: misses since][7 bits: misses that it takes]
  *                       [1 bit: a loop has counted one, and the same read may come again on a
  *                       worker]
  */
@@ -47,14 +46,12 @@ struct engi_range_shard;
 
 enum {
     ENGI_RANGE_CACHE_SHARE = 4 /* the cached ranges' share of the row cache's bytes, as a divisor */,
-    ENGI_VERSIONS = 65536,
     ENGI_CACHED_RANGE_MAX = 512 << 10 /* bytes */,
     ENGI_RANGES_OF_PARTITION = 16,
     ENGI_RANGE_DRAFTS = 16 /* at a time */
 };
 
 struct engi_range_cache {
-    _Atomic uint64_t versions[ENGI_VERSIONS];
     _Atomic uint32_t epoch; /* of the store: drafts from before a switch of the store are not kept */
     _Atomic uint32_t drafts;
     uint32_t n_shards;
@@ -70,26 +67,6 @@ void engi_range_cache_free(struct engi_range_cache *r);
 /* Removes the cached ranges of every table, for a switch to another store. No thread reads
  * meanwhile. */
 void engi_range_cache_clear(struct engi_range_cache *r);
-
-/* ---- version counters ---- */
-
-/* The version counter of a key, by its table and token. */
-static inline _Atomic uint64_t *engi_version(struct engi_range_cache *r, struct slice key) {
-    return &r->versions[(load_u64(key.p + 4) ^ load_u32(key.p)) * UINT64_C(0x9e3779b97f4a7c15) >> 48];
-}
-static inline bool engi_version_is_quiet(uint64_t state) { return !(state & 0xffffff); }
-/* engi_version_begin and engi_version_end enclose a write to the key. r NULL: there are no cached
- * ranges. */
-static inline void engi_version_begin(struct engi_range_cache *r, struct slice key) {
-    if (r) atomic_fetch_add(engi_version(r, key), ((uint64_t)1 << 24) + 1);
-}
-static inline void engi_version_end(struct engi_range_cache *r, struct slice key) {
-    uint64_t before = r ? atomic_fetch_sub_explicit(engi_version(r, key), 1, memory_order_release) : 1;
-    assert(!engi_version_is_quiet(before));
-}
-static inline bool engi_version_is_writing(struct engi_range_cache *r, struct slice key) {
-    return !r || !engi_version_is_quiet(atomic_load_explicit(engi_version(r, key), memory_order_relaxed));
-}
 
 /* ---- cached ranges ---- */
 
@@ -135,7 +112,7 @@ struct engi_range_want {
 struct engi_range_look {
     struct engi_table *table;
     uint64_t hash, state, generation;
-    _Atomic uint64_t *version, *admission;
+    _Atomic uint64_t *guard, *admission;
     uint64_t place; /* of the scan's begin, hashed */
     uint32_t epoch;
     bool fills; /* no write was under way */

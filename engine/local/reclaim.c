@@ -141,9 +141,9 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
 
 /* A partition's record. */
 static int write_one(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
-    engi_version_begin(p->eng->range_cache, key); /* invariant 7 (a) */
+    engi_partition_share(&p->eng->guards, key); /* invariant 7 (a) */
     int rc = write_record(p, key, value, e);
-    engi_version_end(p->eng->range_cache, key);
+    engi_partition_leave(&p->eng->guards, key);
     return rc;
 }
 
@@ -247,10 +247,9 @@ static int remove_same(struct pass *p, struct err *e) {
 }
 
 static int remove_range(struct pass *p, struct err *e) {
-    pthread_mutex_t *lock = engi_fragment_lock(&p->eng->fragment, buf_slice(&p->prefix));
-    engi_mutex_lock(lock, ENGI_RANK_FRAGMENT);
+    engi_partition_fragment(&p->eng->guards, buf_slice(&p->prefix));
     int rc = remove_same(p, e);
-    engi_mutex_unlock(lock, ENGI_RANK_FRAGMENT);
+    engi_partition_end_fragment(&p->eng->guards, buf_slice(&p->prefix));
     return rc;
 }
 

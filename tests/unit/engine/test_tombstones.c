@@ -139,8 +139,8 @@ static void test_long_keys_of_range_deletions_stay_readable(void **state) {
     assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, true), 1);
 }
 
-/* A commit that finds the partition's settle lock taken goes on; a loop leaves what then piles up,
- * and who may block settles it. */
+/* A commit that finds the partition being fragmented goes on. A loop leaves what then piles up, and
+ * a thread that may block fragments it. */
 static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
     struct world *w = *state;
     struct eng_part part = part_of("p");
@@ -155,10 +155,9 @@ static void test_loose_range_deletions_are_settled_by_who_may_block(void **state
     struct buf prefix;
     buf_init(&prefix, 0);
     engi_key_prefix(&prefix, &part);
-    pthread_mutex_t *lock = engi_fragment_lock(&w->eng->fragment, buf_slice(&prefix));
-    pthread_mutex_lock(lock);
+    engi_partition_fragment(&w->eng->guards, buf_slice(&prefix));
     commit(w);
-    pthread_mutex_unlock(lock);
+    engi_partition_end_fragment(&w->eng->guards, buf_slice(&prefix));
     buf_fini(&prefix);
     assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), ENG_INCOMPLETE);
     assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), ENG_INCOMPLETE);

@@ -1,4 +1,4 @@
-/* Sharing and claiming the slots of rows. */
+/* Guards of rows and of partitions. */
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -297,8 +297,68 @@ static void test_a_batch_that_is_gone_is_not_told(void **state) {
     assert_int_equal(atomic_load(&w->eng->guards.waiting), 0);
 }
 
+/* ---- guards of partitions ---- */
+
+static const uint8_t a_prefix[18] = {0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 4, 'p', 'q', 'r', 's'};
+
+static uint64_t partition_state(struct engi_guards *s) {
+    return atomic_load(engi_partition_guard(s, slice_of(a_prefix, sizeof(a_prefix))));
+}
+
+static void test_steps_of_a_partition_exclude_each_other_and_no_writer(void **state) {
+    struct engi_guards *s = *state;
+    struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
+    engi_partition_share(s, prefix);
+    assert_true(engi_partition_try_fragment(s, prefix));
+    assert_false(engi_partition_try_fragment(s, prefix));
+    engi_partition_share(s, prefix);
+    assert_true(engi_partition_is_fragmenting(s, prefix));
+    engi_partition_leave(s, prefix);
+    engi_partition_end_fragment(s, prefix);
+    assert_false(engi_partition_is_fragmenting(s, prefix));
+    assert_true(engi_partition_is_shared(s, prefix));
+    engi_partition_leave(s, prefix);
+    assert_true(engi_guard_is_free(partition_state(s)));
+}
+
+static void test_each_write_and_each_step_changes_the_state_of_the_partition(void **state) {
+    struct engi_guards *s = *state;
+    struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
+    uint64_t first = partition_state(s);
+    engi_partition_share(s, prefix);
+    engi_partition_leave(s, prefix);
+    uint64_t second = partition_state(s);
+    engi_partition_fragment(s, prefix);
+    engi_partition_end_fragment(s, prefix);
+    assert_true(first != second && second != partition_state(s) && first != partition_state(s));
+}
+
+static void *fragment_once(void *arg) {
+    struct engi_guards *s = arg;
+    struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
+    engi_partition_fragment(s, prefix);
+    engi_partition_end_fragment(s, prefix);
+    return NULL;
+}
+
+static void test_a_step_waits_for_the_one_before(void **state) {
+    struct engi_guards *s = *state;
+    struct slice prefix = slice_of(a_prefix, sizeof(a_prefix));
+    pthread_t thread;
+    engi_partition_fragment(s, prefix);
+    assert_int_equal(pthread_create(&thread, NULL, fragment_once, s), 0);
+    while (!atomic_load(&s->waiting)) usleep(100);
+    engi_partition_end_fragment(s, prefix);
+    pthread_join(thread, NULL);
+    assert_true(engi_guard_is_free(partition_state(s)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_steps_of_a_partition_exclude_each_other_and_no_writer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_each_write_and_each_step_changes_the_state_of_the_partition, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_step_waits_for_the_one_before, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_the_lone_sharer_claims, setup, teardown),
         cmocka_unit_test_setup_teardown(test_newest_only_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sharers_wait_for_a_claim_and_are_counted, setup, teardown),

@@ -526,14 +526,14 @@ static void test_nothing_is_noted_while_somebody_writes(void **state) {
     buf_init(&key, 0);
     engi_key_prefix(&key, &part);
     put_rows(w, "p", 4);
-    engi_version_begin(w->eng->range_cache, buf_slice(&key));
+    engi_partition_share(&w->eng->guards, buf_slice(&key));
     for (int i = 0; i < 5; i++) assert_false(is_hit(w, &all_of_p));
     assert_int_equal(runs(w), 0);
-    engi_version_end(w->eng->range_cache, buf_slice(&key));
+    engi_partition_leave(&w->eng->guards, buf_slice(&key));
     warm(w);
-    engi_version_begin(w->eng->range_cache, buf_slice(&key));
+    engi_partition_share(&w->eng->guards, buf_slice(&key));
     assert_false(is_hit(w, &all_of_p));
-    engi_version_end(w->eng->range_cache, buf_slice(&key));
+    engi_partition_leave(&w->eng->guards, buf_slice(&key));
     buf_fini(&key);
 }
 
