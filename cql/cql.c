@@ -247,8 +247,6 @@ enum cql_outcome cql_run_more(struct cql_run *r) {
     return say_disowned(r, outcome);
 }
 
-bool cql_admits(const struct cql_db *db) { return db->options.admission.admit != NULL; }
-
 int cql_admit(struct cql_run *r) {
     const struct cql_admission *a = &r->db->options.admission;
     if (r->admitted || !a->admit) return 0;
@@ -261,7 +259,8 @@ enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
     enum cql_outcome (*apply)(struct cql_run *) = r->apply;
     r->apply = NULL;
     outcome = apply ? apply(r) : outcome;
-    return outcome != CQL_FAILED && cql_permit_creator(r) ? CQL_FAILED : outcome;
+    bool changed = outcome != CQL_FAILED && r->answer.result.kind == RESULT_SCHEMA_CHANGE;
+    return UNLIKELY(changed) && cql_permit_creator(r) ? CQL_FAILED : outcome;
 }
 
 static enum cql_outcome run(struct cql_run *r) {
@@ -290,10 +289,6 @@ static enum cql_outcome run(struct cql_run *r) {
 }
 
 enum cql_outcome cql_run(struct cql_run *r) {
-    cql_run_fini(r); /* of a run that ended in OFFLOAD */
-    r->admitted = false;
-    r->answer.verdict = NULL;
-    r->answer.commit_seq = 0;
     r->eval = (struct evaluation){
         .arena = r->arena,
         .err = r->err,
@@ -302,10 +297,8 @@ enum cql_outcome cql_run(struct cql_run *r) {
         .now_us = r->now_us,
         .now_s = r->in->params.has_now ? r->in->params.now_seconds : r->now_us / 1000000,
     };
-    r->answer.result = (struct cql_result){.kind = RESULT_VOID};
-    r->answer.n_warnings = 0;
+    r->answer.result.kind = RESULT_VOID;
     r->answer.stmt_kind = STMT_KINDS;
-    r->answer.fingerprint = (struct slice){0};
     if (LIKELY(r->db->options.compat.mode != COMPAT_REPORT)) return run(r);
     struct compat_notes notes = {.arena = r->arena};
     r->notes = &notes;

@@ -36,8 +36,6 @@ int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t,
 enum cql_outcome cql_run(struct cql_run *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
 enum cql_outcome cql_run_more(struct cql_run *r);
-/* True when cql_db_options names an admission. */
-bool cql_admits(const struct cql_db *db);
 /* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
 int cql_admit(struct cql_run *r) MUST_CHECK;
 /* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch

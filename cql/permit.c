@@ -112,7 +112,6 @@ int cql_permit(struct cql_run *r, const struct cql_statement *s) {
 int cql_permit_creator(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || !r->session->role) return 0;
-    if (r->answer.result.kind != RESULT_SCHEMA_CHANGE) return 0;
     if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
     struct access_control *access = r->db->options.access;
     const struct resource on = {s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE,
@@ -122,7 +121,7 @@ int cql_permit_creator(struct cql_run *r) {
     const struct role_set *roles = access_begin(access);
     /* Grants nothing when the object that the statement made is gone already: its name may be
      * another object's (A3 of access.h). */
-    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change.object);
+    bool there = catalog_has_object(r->db->options.catalog, r->answer.result.change->object);
     const struct role *role = there ? role_find(roles, r->session->role) : NULL;
     struct role next;
     int rc = 0;

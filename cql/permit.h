@@ -6,5 +6,6 @@
 
 /* -1: refused, r->err says why. */
 int cql_permit(struct cql_run *r, const struct cql_statement *s) MUST_CHECK;
-/* After the request was applied: the creator gets all permissions on its keyspace or table. */
+/* After the request has changed the schema: the creator gets all permissions on its keyspace or
+ * table. */
 int cql_permit_creator(struct cql_run *r) MUST_CHECK;

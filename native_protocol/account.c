@@ -14,8 +14,8 @@ void np_account(struct np_metrics *m, const struct np_account *a, const struct e
     }
     if (UNLIKELY(a->failed)) account_error(m, a, a->failure);
     else np_metric_request(m, a->opcode, NP_OUTCOME_OK);
-    if (a->read_halves) np_metric_add(m, NP_METRIC_READ_UNITS, (int64_t)a->read_halves);
-    if (a->write_halves) np_metric_add(m, NP_METRIC_WRITE_UNITS, (int64_t)a->write_halves);
+    if (a->read_halves) np_metric_add(m, NP_METRIC_READ_UNITS, a->read_halves);
+    if (a->write_halves) np_metric_add(m, NP_METRIC_WRITE_UNITS, a->write_halves);
     if (a->prepared) np_metric_add(m, NP_METRIC_PREPARED, 1);
     if (a->schema_changed) np_metric_add(m, NP_METRIC_SCHEMA_CHANGES, 1);
 }

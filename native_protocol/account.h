@@ -3,15 +3,14 @@
 
 #include "metering/ledger/shard.h"
 #include "metering/limits/limiter.h"
-#include "metering/charge.h"
 #include "native_protocol/metric.h"
 
 struct np_account {
     uint8_t opcode;
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
     bool failed; /* answered with failure by a fault after apply: its writes stand and are charged */
-    enum err_code failure;
-    uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
+    enum err_code failure;   /* when it failed so */
+    int64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
     uint64_t trace; /* number of its trace session (trace_store_add); 0: it is not traced */
     struct ledger_claim claim; /* to reverse the posting of a waiting write if it fails */
     struct limit_took took;    /* of it */

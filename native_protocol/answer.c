@@ -1,5 +1,6 @@
 #include "native_protocol/answer.h"
 
+#include "base/hot.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/durability.h"
 #include "native_protocol/trace.h"
@@ -13,7 +14,7 @@ static void put_result(struct np_call *call) {
     case RESULT_ROWS: np_rows_end(&call->rows, res); break;
     case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
     case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
-    case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, &res->change); break;
+    case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
     }
 }
 
@@ -49,9 +50,17 @@ int npi_answer_deliver(struct np_call *call) {
     return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call) ? -1 : 1;
 }
 
-int npi_answer_encode(struct np_call *call) {
-    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
-    else put_result(call);
+/* A client that the answer tells more than its result and its charge. */
+static bool has_extras(const struct np_call *call) {
+    const struct np_conn *c = call->conn;
+    bool asked = call->options.wants_capacity || c->capacity_full ||
+                 c->loop->o->capacity_payload == NP_CAPACITY_FULL;
+    bool compressed = c->compression != NP_COMPRESS_NONE && !npi_conn_framed(c);
+    return asked || compressed || call->r.answer.n_warnings || call->r.answer.verdict ||
+           call->env.flags & NP_FLAG_TRACING;
+}
+
+SELDOM static int end_with_extras(struct np_call *call) {
     const struct charge *charge = &call->charge;
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
@@ -63,7 +72,6 @@ int npi_answer_encode(struct np_call *call) {
         .n_warnings = call->r.answer.n_warnings,
         .warnings = call->r.answer.warnings,
         .asked = call->options.wants_capacity || c->capacity_full,
-        .charge = charge->total,
         .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
         .scratch = &l->scratch.packed,
     };
@@ -71,24 +79,27 @@ int npi_answer_encode(struct np_call *call) {
         charge_json(&call->cost, charge, &json);
         x.capacity = buf_slice(&json);
     }
-    if (UNLIKELY(call->reply.has_charge && call->r.answer.verdict)) {
+    if (call->reply.has_charge && call->r.answer.verdict) {
         /* the limit that refused the request, else one that would have */
         const struct limit_verdict *v = call->r.answer.verdict;
         bool by_limit = v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced);
         limit_over_json(by_limit ? &v->over : &v->guidance, &throttle);
         x.throttle = buf_slice(&throttle);
     }
-    if (call->env.flags & NP_FLAG_TRACING) {
-        if (!npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
-    }
-    int rc = np_reply_end(&call->reply, &x);
-    if (rc) {
-        x = (struct np_reply_extras){.charge = charge->total};
-        err_set(&call->err, ERR_SERVER, "No memory for the response");
-        put_failure(call);
-        rc = np_reply_end(&call->reply, &x);
-    }
+    if (call->env.flags & NP_FLAG_TRACING && !npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
+    int rc = np_reply_end(&call->reply, charge->total, &x);
     buf_fini(&json);
     buf_fini(&throttle);
     return rc;
+}
+
+int npi_answer_encode(struct np_call *call) {
+    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
+    else put_result(call);
+    int rc = UNLIKELY(has_extras(call)) ? end_with_extras(call)
+                                        : np_reply_end(&call->reply, call->charge.total, NULL);
+    if (LIKELY(!rc)) return 0;
+    err_set(&call->err, ERR_SERVER, "No memory for the response");
+    put_failure(call);
+    return np_reply_end(&call->reply, call->charge.total, NULL);
 }

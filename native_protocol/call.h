@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "metering/charge.h"
 #include "native_protocol/account.h"
 #include "native_protocol/inbox.h"
 #include "native_protocol/request.h"

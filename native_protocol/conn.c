@@ -134,7 +134,6 @@ void npi_conn_flush(struct np_conn *c) {
     size_t n;
     if (c->state == NP_CONN_CLOSED) return;
     npi_loop_settle(c->loop);
-    assert(!c->loop->reads.n); /* Q2 */
     enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
     np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
     switch (sent) {
@@ -157,7 +156,7 @@ void npi_conn_flush(struct np_conn *c) {
 void npi_conn_reply(struct np_conn *c, struct np_reply *r) {
     struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
                                 .scratch = &c->loop->scratch.packed};
-    if (np_reply_end(r, &x)) {
+    if (np_reply_end(r, 0, &x)) {
         np_reply_cancel(r);
         npi_conn_close(c);
     }
@@ -186,7 +185,7 @@ void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const stru
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
     np_put_error(r.out, version, e);
-    if (np_reply_end(&r, &(struct np_reply_extras){0})) np_reply_cancel(&r);
+    if (np_reply_end(&r, 0, NULL)) np_reply_cancel(&r);
     npi_conn_set_state(c, NP_CONN_CLOSING);
 }
 
@@ -325,10 +324,8 @@ static size_t consume(struct np_conn *c, struct slice in) {
         c->begun_us = 0;
         if (c->output.open.n < SEND_EARLY) continue;
         /* A large answer leaves now, so that its buffer stays small and in the processor's cache. */
-        npi_loop_record_reads(c->loop);
         if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
     }
-    npi_loop_record_reads(c->loop);
     return done;
 }
 

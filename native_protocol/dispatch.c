@@ -2,7 +2,6 @@
 
 #include <assert.h>
 
-#include "base/hot.h"
 #include "metering/charge.h"
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
@@ -53,14 +52,11 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
 
 /* ---- size, admit, apply ---- */
 
-static enum charge_consistency consistency_of(const struct np_call *call) {
-    uint16_t level = call->r.in->params.consistency;
-    return level == CL_ONE || level == CL_LOCAL_ONE ? CHARGE_EVENTUAL : CHARGE_STRONG;
-}
-
 static void size(struct np_call *call) {
-    if (UNLIKELY(call->cost.unmetered)) return;
-    charge_compute(&call->cost, consistency_of(call), &call->charge);
+    uint16_t level = call->request.params.consistency;
+    bool eventual = level == CL_ONE || level == CL_LOCAL_ONE;
+    if (LIKELY(!call->cost.unmetered))
+        charge_compute(&call->cost, eventual ? CHARGE_EVENTUAL : CHARGE_STRONG, &call->charge);
 }
 
 static struct limit_took took(const struct np_call *call) {
@@ -121,24 +117,23 @@ void npi_call_more(struct np_call *call, struct eng_batch *batch) {
 
 /* ---- durable, acknowledge, account ---- */
 
-/* The account of a request that succeeds, or that a fault lets fail after apply. */
-static struct np_account account_of(const struct np_call *call) {
+/* Makes the account of a request that succeeds, or that a fault lets fail after apply. */
+static void set_account(struct np_call *call) {
     const struct cql_answer *a = &call->r.answer;
-    struct np_account account = {
+    call->account = (struct np_account){
         .opcode = call->env.opcode,
-        .read_halves = (uint64_t)(call->charge.read_units * 2),
-        .write_halves = (uint64_t)((call->charge.write_units + call->charge.static_write_units) * 2),
+        .read_halves = (int64_t)(call->charge.read_units * 2),
+        .write_halves = (int64_t)((call->charge.write_units + call->charge.static_write_units) * 2),
         .throttled = a->verdict && limit_refuses(a->verdict),
         .prepared = a->result.kind == RESULT_PREPARED,
         .schema_changed = a->result.kind == RESULT_SCHEMA_CHANGE,
         .failed = call->fault.applied && call->err.set,
+        .failure = call->err.code,
     };
-    if (account.failed) account.failure = call->err.code;
     if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger) {
-        account.claim = ledger_claim_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
-        account.took = took(call);
+        call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(a->stmt_kind), call->statement_id);
+        call->account.took = took(call);
     }
-    return account;
 }
 
 /* Sends the response and accounts it, unless durability does both once the write is durable.
@@ -188,10 +183,9 @@ void npi_call_finish(struct np_call *call) {
             memcpy(c->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
     }
     npi_post_name(call);
-    call->account = account_of(call);
+    set_account(call);
     bool answered = answer(call);
-    l->now_us = clock_wall_us(l->o->clock);
-    npi_audit_call(call);
+    if (UNLIKELY(l->o->audit != NULL)) npi_audit_call(call);
     npi_post(call);
     npi_record(call);
     let_go(call, answered);
@@ -255,67 +249,6 @@ static void offload(struct np_call *call) {
     TAILQ_INSERT_TAIL(&l->leaving, &call->work, entry);
 }
 
-/* ---- fast reads ---- */
-
-/* Whether the envelope may be a fast read, of the same statement as those that are not recorded. */
-static bool may_be_fast(const struct np_conn *c, const struct np_envelope *env) {
-    const struct np_options *o = c->loop->o;
-    bool fast = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->reads.id) &&
-                 !(env->flags & (NP_FLAG_TRACING | NP_FLAG_PAYLOAD));
-    bool plain_answer = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL &&
-                            (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
-    if (!fast || !plain_answer || c->state != NP_CONN_READY || env->version != c->version) return false;
-    const struct np_fast_reads *p = &c->loop->reads;
-    if (p->n && (p->conn != c || memcmp(env->body.p, p->id, sizeof(p->id)))) return false;
-    if (npi_fault_any(o) || cql_admits(o->db)) return false;
-    return !o->audit && !npi_post_slow_us(o) && !npi_records(o); /* these need each single request */
-}
-
-/* False: the ledger needs the whole request. */
-SELDOM static bool post_first(const struct np_call *call, struct np_fast_reads *p) {
-    struct np_conn *c = call->conn;
-    struct np_loop *l = c->loop;
-    if (!l->o->ledger) return true;
-    if (p->statement_id)
-        p->in = ledger_put_read(l->o->ledger, l->number, &c->account, p->statement_id, &call->cost, p->began_us);
-    return p->in != NULL;
-}
-
-/* Answers and releases a planned call of such an envelope. False: it is no fast read, and is
- * unchanged. */
-static bool answer_fast(struct np_call *call) {
-    struct np_loop *l = call->conn->loop;
-    struct np_fast_reads *p = &l->reads;
-    const struct cql_run *r = &call->r;
-    const struct np_reply *reply = &call->reply;
-    /* the rows are in the answer, and only the charge is missing */
-    const struct cql_answer *a = &r->answer;
-    bool read = call->outcome == CQL_DONE && a->stmt_kind == STMT_SELECT && a->result.kind == RESULT_ROWS && !r->apply;
-    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->answer.n_warnings;
-    bool fast = read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
-    if (UNLIKELY(!fast)) return false;
-    if (!p->n) {
-        p->conn = call->conn;
-        p->in = NULL;
-        p->began_us = call->r.now_us;
-        p->statement_id = call->r.answer.fingerprint.p ? load_u64(call->r.in->prepared_id.p) : 0;
-        memcpy(p->id, call->body.p, sizeof(p->id));
-    }
-    assert(p->began_us == call->r.now_us); /* Q1 */
-    if (LIKELY(!call->cost.unmetered)) {
-        if (UNLIKELY(!charge_row_read(&call->cost, consistency_of(call)))) size(call);
-        /* to the ledger's queue, mostly behind another read of the same statement (Q1) */
-        bool posted = LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
-        if (UNLIKELY(!posted)) return false;
-    }
-    np_rows_end(&call->rows, &a->result);
-    np_reply_end_fast(&call->reply, 0.5 * call->cost.reads->halves);
-    p->read_halves += call->cost.reads->halves;
-    let_go(call, true);
-    if (++p->n == NP_FAST_READS) npi_loop_record_reads(l);
-    return true;
-}
-
 /* ---- every envelope ---- */
 
 /* NULL: it is answered. */
@@ -325,7 +258,6 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     struct np_call *call = overloaded ? NULL : npi_call_take(c->loop);
     if (!call) {
         struct err e = {0};
-        npi_loop_record_reads(c->loop);
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         npi_answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
@@ -341,17 +273,11 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     return call;
 }
 
-/* Runs a query request on the loop, or hands it to the workers. fast: may_be_fast. */
-static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body, bool fast) {
+/* Runs a query request on the loop, or hands it to the workers. */
+static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct np_call *call = take(c, env, body);
     if (!call) return;
-    call->fault.asked = fast; /* there is none */
-    call->outcome = plan(call, c->loop->batch, false);
-    if (fast) {
-        if (LIKELY(answer_fast(call))) return;
-        npi_loop_record_reads(c->loop);
-    }
-    go_on(call, call->outcome);
+    go_on(call, plan(call, c->loop->batch, false));
     if (call->outcome == CQL_OFFLOAD) offload(call);
     else npi_call_finish(call);
 }
@@ -381,11 +307,6 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
-    if (may_be_fast(c, env)) {
-        on_query(c, env, body, true);
-        return;
-    }
-    npi_loop_record_reads(c->loop);
     err_clear(&e);
     if (check_envelope(c, env, &e)) {
         struct np_envelope as = *env;
@@ -410,7 +331,7 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     case NP_QUERY:
     case NP_PREPARE:
     case NP_EXECUTE:
-    case NP_BATCH: on_query(c, env, body, false); break;
+    case NP_BATCH: on_query(c, env, body); break;
     case NP_ERROR: case NP_READY: case NP_AUTHENTICATE: case NP_SUPPORTED: case NP_RESULT: case NP_EVENT:
     case NP_AUTH_CHALLENGE: case NP_AUTH_SUCCESS: /* responses: check_envelope has refused them */
     case NP_OPCODES: assert(false);

@@ -5,18 +5,6 @@
  * The first four steps run on the thread that has the call, the loop's or a worker's (offload.h);
  * the rest on the loop's. Nothing is written before apply, so a failed or refused request leaves
  * nothing behind. Outcome and units are counted once, when the outcome is known.
- *
- * Fast reads. The full sequence of a read is more code than the processor's first-level cache
- * holds. So where a connection sends reads of one prepared statement in a row, and nothing observes
- * each of them (no limit, fault, trace, audit, capture or slow log), the steps after the plan are
- * short: charge, answer, queue for the ledger; then the call is free for the next read while it is
- * still in the cache. Their common end time and their number are recorded once
- * (npi_loop_record_reads).
- *
- *   Q1  reads that are not recorded are of one connection and one prepared statement, and began at
- *       one moment
- *   Q2  they are recorded before another request of the loop is planned, and before the output is
- *       sent: a client that has an answer finds it charged
  */
 #pragma once
 
@@ -31,7 +19,7 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env);
 void npi_call_run(struct np_call *call, struct eng_batch *batch);
 /* Runs the next part of a call whose outcome is CQL_AGAIN, on a worker with its own batch. */
 void npi_call_more(struct np_call *call, struct eng_batch *batch);
-/* Runs the remaining steps: the one exit of all calls except fast reads. The loop's thread. */
+/* Runs the remaining steps: the one exit of all calls. The loop's thread. */
 void npi_call_finish(struct np_call *call);
 /* Drops the answer so far, and reduces the request to what a call needs while it waits for a
  * worker: to report why it did not run. A run decodes the body again. */

@@ -16,10 +16,6 @@ static inline bool npi_fault_may(const struct np_call *call) {
     const struct faults *all = call->conn->loop->o->faults;
     return UNLIKELY(all != NULL) && (faults_count(all) || call->fault.rule);
 }
-/* Whether any is set at all. */
-static inline bool npi_fault_any(const struct np_options *o) {
-    return UNLIKELY(o->faults != NULL) && faults_count(o->faults);
-}
 /* Applies the fault to a call that is planned and sized. True: the call stops here with the outcome
  * FAILED, or OFFLOAD to start over. The thread that has the call. */
 bool npi_fault_before(struct np_call *call);

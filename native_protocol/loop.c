@@ -42,14 +42,3 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
 }
 
 void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }
-
-void npi_loop_record_reads(struct np_loop *l) {
-    struct np_fast_reads *p = &l->reads;
-    if (!p->n) return;
-    l->now_us = clock_wall_us(l->o->clock);
-    np_metric_requests(&l->metrics, NP_EXECUTE, NP_OUTCOME_OK, p->n);
-    if (p->read_halves) np_metric_add(&l->metrics, NP_METRIC_READ_UNITS, (int64_t)p->read_halves);
-    if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us > p->began_us ? l->now_us - p->began_us : 0);
-    p->n = 0;
-    p->read_halves = 0;
-}

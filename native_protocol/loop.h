@@ -22,6 +22,7 @@ enum { NP_LATE_MAX = 64 << 20 };
 /* Steps of TLS handshakes in one wake-up, so that the other clients wait for at most two of
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
+enum { NP_UNTIMED = 32 };
 
 struct np_conn;
 struct np_durability;
@@ -58,18 +59,6 @@ struct np_committer;
  * not depend on dispatch. */
 typedef void (*np_envelope_fn)(struct np_conn *c, const struct np_envelope *env);
 
-/* Fast reads (dispatch.h) that are answered, and whose number and end are not recorded yet. */
-enum { NP_FAST_READS = 32 };
-struct np_fast_reads {
-    unsigned n;
-    const struct np_conn *conn;
-    uint8_t id[2 + 16]; /* the beginning of their bodies: the statement's id, as [short bytes] */
-    uint64_t statement_id; /* as the ledger knows it; 0: not at all */
-    struct shard *in; /* the ledger's, where they stand; NULL: in none */
-    int64_t began_us;
-    uint64_t read_halves;
-};
-
 struct np_loop {
     const struct np_options *o;
     unsigned number; /* of the front's loops, and of its shard in the ledger */
@@ -89,9 +78,11 @@ struct np_loop {
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    /* wall clock: the end of the last request of this wake-up, or the beginning of its first one,
-     * which is taken as the beginning of the next one; 0: none has begun */
+    /* Wall clock, as the requests of this wake-up share it: the beginning of the next one; 0: none
+     * has begun. npi_loop_time reads it at the end of a request, for queued reads (ledger.h) of up
+     * to NP_UNTIMED at once. */
     int64_t now_us;
+    unsigned n_untimed; /* queued reads since then */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
     _Atomic bool evicts; /* a budget chose connections of this loop */
@@ -102,7 +93,6 @@ struct np_loop {
     struct np_call *calls;
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
-    struct np_fast_reads reads;
     struct eng_batch *batch;         /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
     size_t late_bytes;               /* of batches and answers that are with the committer */
@@ -122,8 +112,12 @@ void npi_loop_wake(struct np_loop *l);
 static inline void npi_loop_settle(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
-/* Records the number and the end of the fast reads. */
-void npi_loop_record_reads(struct np_loop *l);
+/* Reads the clock at the end of a request, which is the beginning of the next one. */
+static inline void npi_loop_time(struct np_loop *l) {
+    l->now_us = clock_wall_us(l->o->clock);
+    l->n_untimed = 0;
+    if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us);
+}
 /* A call from the spare ones, with an empty arena; NULL: no memory. */
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);

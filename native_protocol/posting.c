@@ -1,10 +1,12 @@
 #include "native_protocol/posting.h"
 
+#include "base/hot.h"
 #include "base/log.h"
 #include "base/murmur3.h"
 #include "cql/fingerprint.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/recording.h"
 
 enum operation npi_operation_of(enum stmt_kind kind) {
     static const enum operation operations[] = {
@@ -44,7 +46,7 @@ void npi_post_name(struct np_call *call) {
 
 /* Logs a slow statement without values of rows: its text has no literals, and text that could
  * contain a password is not shown at all. */
-static void tell_slow(struct np_call *call, int64_t took_us) {
+SELDOM static void tell_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.answer.stmt_kind < STMT_KINDS ? stmt_words(call->r.answer.stmt_kind)
                                                       : np_opcode_name(call->env.opcode);
@@ -56,7 +58,7 @@ static void tell_slow(struct np_call *call, int64_t took_us) {
              SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
-static void post(struct np_call *call, int64_t took_us) {
+SELDOM static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
     const struct limit_verdict *v = call->r.answer.verdict;
     enum ledger_outcome outcome = LEDGER_OK;
@@ -95,22 +97,30 @@ static void post(struct np_call *call, int64_t took_us) {
     ledger_post(c->loop->o->ledger, c->loop->number, &q);
 }
 
-int64_t npi_post_slow_us(const struct np_options *o) {
+/* Requests that take this many microseconds or more are logged; 0: none is. */
+static int64_t slow_us_of(const struct np_options *o) {
     return o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
+}
+
+/* Queues a prepared SELECT of one read that succeeded, with nothing else to post. */
+static bool queue_read(struct np_call *call) {
+    const struct np_loop *l = call->conn->loop;
+    const struct cql_answer *a = &call->r.answer;
+    bool more = call->err.set | call->fault.applied | call->offloaded | (a->verdict != NULL) |
+                (a->stmt_kind != STMT_SELECT) | (call->request.kind != REQUEST_EXECUTE) | !call->statement_id;
+    return LIKELY(call->charge.one_read & !more) && is_posted(call) &&
+           ledger_queue_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost,
+                             call->r.now_us);
 }
 
 void npi_post(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
-    int64_t begun_us = call->r.now_us, slow_us = npi_post_slow_us(l->o);
+    int64_t begun_us = call->r.now_us, slow_us = slow_us_of(l->o);
+    bool queued = queue_read(call);
+    if (LIKELY(queued && !slow_us && !npi_records(l->o)) && ++l->n_untimed < NP_UNTIMED) return;
+    npi_loop_time(l);
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
-    /* A prepared SELECT of one read that succeeded, with nothing else to post. */
-    const struct cql_answer *a = &call->r.answer;
-    bool more = call->err.set | call->fault.applied | (a->verdict != NULL) | (a->stmt_kind != STMT_SELECT) |
-                (call->r.in->kind != REQUEST_EXECUTE);
-    bool plain = call->charge.one_read & !more & (call->statement_id != 0);
-    bool posted = LIKELY(plain) && ledger_post_read(l->o->ledger, l->number, &call->conn->account,
-                                                                  call->statement_id, &call->cost, begun_us, took_us);
-    if (UNLIKELY(!posted)) post(call, took_us);
+    if (!queued) post(call, took_us);
 }

@@ -1,5 +1,6 @@
 #include "native_protocol/recording.h"
 
+#include "base/hot.h"
 #include "metering/capture/recorder.h"
 #include "cql/fingerprint.h"
 #include "cql/prepared.h"
@@ -64,7 +65,7 @@ static void put_digest(struct np_call *call, const struct capture_key *k, struct
 
 static uint32_t outcome_of(const struct err *e) { return e->set ? (uint32_t)e->code : 0; }
 
-static void record(struct np_call *call, struct capture_recorder *to) {
+SELDOM static void record(struct np_call *call, struct capture_recorder *to) {
     struct np_conn *c = call->conn;
     const struct capture_switch *is = capture_switch_of(to);
     int64_t now = c->loop->now_us;

@@ -120,14 +120,8 @@ static void put_payload(struct buf *b, const char *key, struct slice value) {
     buf_put_slice(b, value);
 }
 
-static void store_charge(struct np_reply *r, double charge) {
-    uint64_t bits;
-    memcpy(&bits, &charge, 8);
-    store_u64(r->out->p + r->start + NP_HEADER + CHARGE_SLOT - 8, bits);
-}
-
-static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
-    store_charge(r, x->charge);
+/* Adds entries to the payload, behind the charge. */
+static void fill_payload(struct np_reply *r, const struct np_reply_extras *x) {
     if (!x->capacity.p && !x->throttle.p) return;
     store_u16(r->out->p + r->start + NP_HEADER, (uint16_t)(1 + (x->capacity.p != NULL) + (x->throttle.p != NULL)));
     struct buf b;
@@ -177,14 +171,8 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     r->out->p[r->start + 1] |= NP_FLAG_COMPRESSED;
 }
 
-void np_reply_end_fast(struct np_reply *r, double charge) {
-    if (r->has_charge) store_charge(r, charge);
-    np_envelope_end(r->out, r->start, 0);
-}
-
-int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
-    if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
-    if (LIKELY(r->has_charge && (x->asked || !warns(r, x)))) fill_charge(r, x);
+static void fill_extras(struct np_reply *r, const struct np_reply_extras *x) {
+    if (r->has_charge && (x->asked || !warns(r, x))) fill_payload(r, x);
     else if (r->has_charge) {
         /* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings
          * and then loses the connection. Cassandra sends a payload only on request, so no driver of
@@ -194,6 +182,16 @@ int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
     }
     if (!buf_failed(r->out)) fill_front(r, x);
     if (!buf_failed(r->out)) compress(r, x);
+}
+
+int np_reply_end(struct np_reply *r, double charge, const struct np_reply_extras *x) {
+    if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
+    if (r->has_charge) {
+        uint64_t bits;
+        memcpy(&bits, &charge, 8);
+        store_u64(r->out->p + r->start + NP_HEADER + CHARGE_SLOT - 8, bits);
+    }
+    if (UNLIKELY(x != NULL)) fill_extras(r, x);
     np_envelope_end(r->out, r->start, r->more.n);
     return buf_failed(r->out) ? -1 : 0;
 }

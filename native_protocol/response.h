@@ -44,9 +44,6 @@ void np_reply_drop(struct np_reply *r);
 void np_reply_move(struct np_reply *to, struct np_reply *from);
 /* The blocks become part of out. -1: no memory. */
 int np_reply_gather(struct np_reply *r) MUST_CHECK;
-/* Ends a reply that is complete except for its charge, and has no further blocks; out has not
- * failed. */
-void np_reply_end_fast(struct np_reply *r, double charge);
 /* The reply is finished: its blocks, and the memory of out when out belongs to the reply alone,
  * count as held by the connection, no longer as in the making. */
 void np_reply_made(struct np_reply *r);
@@ -68,19 +65,20 @@ int np_err_no_room(struct err *e);
 /* Bytes of the message so far. */
 static inline size_t np_reply_size(const struct np_reply *r) { return r->out->n - r->body + r->more.n + r->tail.n; }
 
+/* The rare parts of a reply. */
 struct np_reply_extras {
     const uint8_t *tracing_id; /* 16 bytes, or NULL */
     uint32_t n_warnings;       /* left out before v4 */
     const char *const *warnings;
     bool asked;                /* the client asked for the payload: else it is left out when there are warnings */
-    double charge;             /* payload RequestCharge, when begun with_charge */
     struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
     struct slice throttle;     /* payload throttle, likewise */
     enum np_compression compression; /* of the body; NONE on v5 */
     struct buf *scratch;             /* needed when compression is set; cleared */
 };
-/* 0, or -1 when the buffer failed: the caller cancels. */
-int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) MUST_CHECK;
+/* charge: payload RequestCharge, when begun with_charge. x NULL: none of the rare parts. 0, or -1
+ * when the buffer failed: the caller cancels. */
+int np_reply_end(struct np_reply *r, double charge, const struct np_reply_extras *x) MUST_CHECK;
 
 /* ---- messages, appended between begin and end ---- */
 

@@ -32,6 +32,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
     l->now_us = 0;
+    l->n_untimed = 0;
     l->handshakes = 0;
     npi_loop_settle(l);
     npi_durability_commit(l->durability);

@@ -186,22 +186,24 @@ SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
 /* ---- scans ---- */
 
 static int open_scan(struct engine_source *s) {
+    struct piece_scan *scan = s->scan;
     struct cql_run *r = s->spec.r;
-    s->passed = 0;
-    s->scan = eng_scan_open(r->db->options.eng, tier(s), &s->scan_spec, r->cost, r->err);
-    if (s->scan && r->blocking) eng_scan_allow(s->scan, PART_ROWS, PART_BYTES);
-    return s->scan ? 0 : -1;
+    scan->passed = 0;
+    scan->open = eng_scan_open(r->db->options.eng, tier(s), &scan->spec, r->cost, r->err);
+    if (scan->open && r->blocking) eng_scan_allow(scan->open, PART_ROWS, PART_BYTES);
+    return scan->open ? 0 : -1;
 }
 
 static void close_scan(struct engine_source *s) {
-    eng_scan_close(s->scan);
-    s->scan = NULL;
+    eng_scan_close(s->scan->open);
+    s->scan->open = NULL;
 }
 
 static int start_scan(struct engine_source *s) {
+    struct piece_scan *scan = s->scan;
     const struct piece *p = &s->piece;
     const struct paging_state *resume = p->resume;
-    s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage,
+    scan->spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage,
                                           .part = p->part,
                                           .slices = p->slices,
                                           .n_slices = p->n_slices,
@@ -216,27 +218,28 @@ static int start_scan(struct engine_source *s) {
                                           .batches = s->base.most > 1,
                                           .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
-        s->scan_spec.resume_key = resume->key;
-        s->scan_spec.resume_ck = resume->ck;
-        s->scan_spec.resume_skip = !resume->ck.p && !resume->before;
-        s->scan_spec.resume_statics = resume->static_row_due;
+        scan->spec.resume_key = resume->key;
+        scan->spec.resume_ck = resume->ck;
+        scan->spec.resume_skip = !resume->ck.p && !resume->before;
+        scan->spec.resume_statics = resume->static_row_due;
     }
     return open_scan(s);
 }
 
 static int start_partition(struct engine_source *s, struct read_batch *out) {
+    struct piece_scan *scan = s->scan;
     const struct paging_state *resume = s->piece.resume;
-    const struct eng_item *item = &s->item;
+    const struct eng_item *item = &scan->item;
     bool again = resume && resume->ck.p && slice_eq(resume->key, item->part.key);
-    s->passed = 0;
+    scan->passed = 0;
     s->quarters_seen |= 1u << path_tokens_quarter(item->part.token);
-    s->statics_kept = false;
-    s->statics = item->statics;
+    scan->statics_kept = false;
+    scan->statics = item->statics;
     bool statics = item->has_static || item->static_expired;
-    if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
+    if (enter_partition(s, item->part.key, statics ? &scan->statics : NULL, again ? resume : NULL)) return READ_FAILED;
     /* The scan reads the next partition's static row before the last batch of this one is sent. */
     if (statics && s->base.most > 1 && !s->piece.part) {
-        s->statics_kept = true;
+        scan->statics_kept = true;
         if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
     }
     if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, item->n_markers);
@@ -245,8 +248,9 @@ static int start_partition(struct engine_source *s, struct read_batch *out) {
 }
 
 SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
+    struct piece_scan *scan = s->scan;
     s->state = AT_SCAN;
-    if (s->item.kind == ENG_ITEM_PARTITION) {
+    if (scan->item.kind == ENG_ITEM_PARTITION) {
         if (!s->static_row_due) return start_partition(s, out);
         s->state = AT_HELD;
         return give_static_row(s, out);
@@ -255,37 +259,38 @@ SELDOM static int take_item(struct engine_source *s, struct read_batch *out) {
         s->static_row_due = false;
         if (s->piece.part) {
             close_scan(s);
-        } else if (++s->passed > SKIP_AFTER) { /* open the scan anew behind the partition */
+        } else if (++scan->passed > SKIP_AFTER) { /* open the scan anew behind the partition */
             close_scan(s);
-            if (keep(&s->resume_key, s->key.is, s->spec.r->err)) return READ_FAILED;
-            s->scan_spec.resume_key = s->resume_key.is;
-            s->scan_spec.resume_ck = (struct slice){0};
-            s->scan_spec.resume_skip = true;
-            s->scan_spec.resume_statics = false;
+            if (keep(&scan->resume_key, s->key.is, s->spec.r->err)) return READ_FAILED;
+            scan->spec.resume_key = scan->resume_key.is;
+            scan->spec.resume_ck = (struct slice){0};
+            scan->spec.resume_skip = true;
+            scan->spec.resume_statics = false;
             if (open_scan(s)) return READ_FAILED;
         }
         s->state = s->piece.part ? AT_BOUND : AT_SCAN;
         return GO_ON;
     }
-    if (s->item.kind == ENG_ITEM_EXPIRED) {
+    if (scan->item.kind == ENG_ITEM_EXPIRED) {
         /* The static row is given when all rows turn out to have expired. By then the scan has moved
          * on to the next partition, or ended. */
-        if (s->static_row_due && !s->statics_kept) {
-            s->statics_kept = true;
+        if (s->static_row_due && !scan->statics_kept) {
+            scan->statics_kept = true;
             if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
         }
-        return pass_expired(s, s->item.row);
+        return pass_expired(s, scan->item.row);
     }
     s->static_row_due = false;
-    return give_row(s, s->item.row, out);
+    return give_row(s, scan->item.row, out);
 }
 
 static int read_scan(struct engine_source *s, struct read_batch *out) {
-    eng_scan_begin_batch(s->scan);
-    int rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
-    if (LIKELY(rc == 1 && s->item.kind == ENG_ITEM_ROW && !s->base.skip_partition)) {
+    struct piece_scan *scan = s->scan;
+    eng_scan_begin_batch(scan->open);
+    int rc = eng_scan_next(scan->open, &scan->item, s->spec.r->err);
+    if (LIKELY(rc == 1 && scan->item.kind == ENG_ITEM_ROW && !s->base.skip_partition)) {
         s->static_row_due = false;
-        return give_row(s, s->item.row, out);
+        return give_row(s, scan->item.row, out);
     }
     if (rc == ENG_PAUSED) return READ_AGAIN;
     if (rc < 0) return rc;
@@ -306,6 +311,7 @@ SELDOM static enum read_pull end_batch(struct engine_source *s, int rc) {
 /* Adds the rows that follow a first one, while they are visible rows of the same partition. Each is
  * read when the row before it is done (pass_row), and handed on as by give_row. */
 static enum read_pull add_following(struct engine_source *s, struct read_batch *out) {
+    struct piece_scan *scan = s->scan;
     struct cql_run *r = s->spec.r;
     struct row_view *v = &s->view;
     uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
@@ -316,14 +322,14 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
     const uint64_t large = r->cost->bytes_read + BATCH_BYTES, enough = large < sum.enough ? large : sum.enough;
     struct slice ck = s->row_ck;
     enum read_pull got = READ_ROWS;
-    while (n < most && s->item.stays && sum.bytes_read < enough) {
+    while (n < most && scan->item.stays && sum.bytes_read < enough) {
         row_view_next(v);
-        int rc = eng_scan_next(s->scan, &s->item, r->err);
-        if (UNLIKELY(rc != 1 || s->item.kind != ENG_ITEM_ROW)) {
+        int rc = eng_scan_next(scan->open, &scan->item, r->err);
+        if (UNLIKELY(rc != 1 || scan->item.kind != ENG_ITEM_ROW)) {
             got = end_batch(s, rc);
             break;
         }
-        const struct eng_row *row = s->item.row;
+        const struct eng_row *row = scan->item.row;
         if (UNLIKELY(!row_view_laid_out(v, row) && row_view_row(v, row, r->err))) return READ_FAILED;
         if (UNLIKELY(s->spec.plan->computes && is_too_much(s))) return READ_INCOMPLETE;
         if (UNLIKELY(!read_meter_batch_row(&s->meter, &sum))) {
@@ -343,6 +349,7 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
 
 /* The first of the rows that match an excluded bound is read, and not returned. */
 SELDOM static int read_bound(struct engine_source *s) {
+    struct piece_scan *scan = s->scan;
     struct cql_run *r = s->spec.r;
     close_scan(s);
     s->state = AT_NEXT_PIECE;
@@ -354,13 +361,13 @@ SELDOM static int read_bound(struct engine_source *s) {
                                  .rows = true,
                                  .expired = true,
                                  .now = r->eval.now_s};
-    s->scan = eng_scan_open(r->db->options.eng, tier(s), &spec, r->cost, r->err);
-    if (!s->scan) return READ_FAILED;
-    s->item.kind = ENG_ITEM_PARTITION;
+    scan->open = eng_scan_open(r->db->options.eng, tier(s), &spec, r->cost, r->err);
+    if (!scan->open) return READ_FAILED;
+    scan->item.kind = ENG_ITEM_PARTITION;
     int rc = 1;
-    while (rc == 1 && s->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(s->scan, &s->item, r->err);
+    while (rc == 1 && scan->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(scan->open, &scan->item, r->err);
     if (rc == 1) {
-        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, s->item.row, r->err))
+        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, scan->item.row, r->err))
             return READ_FAILED;
         read_meter_bound(&s->meter);
     }
@@ -380,6 +387,11 @@ SELDOM static int next_piece(struct engine_source *s) {
     *p = following;
     s->state = p->kind == PIECE_POINT ? AT_POINT : AT_SCAN;
     if (p->kind == PIECE_POINT) return GO_ON;
+    if (!s->scan) {
+        s->scan = ARENA_NEW(s->spec.r->arena, struct piece_scan);
+        if (!s->scan) return err_nomem(s->spec.r->err);
+        kept_key_init(&s->scan->resume_key);
+    }
     if (new_read(s)) return READ_FAILED;
     if (p->kind == PIECE_SCAN) return start_scan(s) ? READ_FAILED : GO_ON;
     s->state = AT_BOUND;
@@ -436,7 +448,6 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
                                    .bytes_start = r->cost->bytes_read};
     kept_key_init(&s->key);
     kept_key_init(&s->ck);
-    kept_key_init(&s->resume_key);
     s->points_left = PART_POINTS;
     if (row_view_init_rows(&s->view, spec->plan->layout, s->base.most, r->arena, r->err)) return NULL;
     row_sizer_init(&s->meter.sizer, &s->view, r->cost);
@@ -475,7 +486,7 @@ int engine_source_end_page(struct engine_source *s, struct slice key) {
 void engine_source_begin_part(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
     s->points_left = PART_POINTS;
-    if (s->scan) eng_scan_allow(s->scan, PART_ROWS, PART_BYTES);
+    if (s->scan && s->scan->open) eng_scan_allow(s->scan->open, PART_ROWS, PART_BYTES);
 }
 
 void engine_source_unread(struct read_source *source) {
@@ -504,8 +515,10 @@ void engine_source_place(const struct read_source *source, struct paging_state *
 
 void engine_source_close(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
-    close_scan(s);
+    if (s->scan) {
+        close_scan(s);
+        kept_key_fini(&s->scan->resume_key);
+    }
     kept_key_fini(&s->key);
     kept_key_fini(&s->ck);
-    kept_key_fini(&s->resume_key);
 }

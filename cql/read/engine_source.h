@@ -34,6 +34,17 @@ typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *o
 
 enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
 
+/* The scan of a piece; made when the first piece needs one. */
+struct piece_scan {
+    struct eng_scan *open; /* NULL: it is closed */
+    struct eng_scan_spec spec;
+    struct kept_key resume_key;
+    struct eng_item item;
+    uint32_t passed;       /* rows of a partition that is done */
+    struct eng_row statics; /* of the partition: its cells are the scan's until it moves on from it */
+    bool statics_kept;     /* the view has a copy of them */
+};
+
 struct engine_source {
     struct read_source base;
     struct read_spec spec;
@@ -43,12 +54,7 @@ struct engine_source {
     struct row_view view;
     struct piece piece;
     enum source_state state;
-    /* the scan */
-    struct eng_scan *scan;
-    struct eng_scan_spec scan_spec;
-    struct kept_key resume_key;
-    struct eng_item item;
-    uint32_t passed;            /* rows of a partition that is done */
+    struct piece_scan *scan;    /* NULL: all pieces so far were points */
     /* points */
     uint32_t points_left;       /* pieces of this part */
     bool had_point;
@@ -59,8 +65,6 @@ struct engine_source {
     uint64_t rows_seen;         /* of it, in this page or before */
     bool partition_open;        /* key is that of a partition of this page */
     bool static_row_due;        /* nothing visible yet but its static values, which are not given yet */
-    struct eng_row statics;     /* its cells are the scan's until it moves on from the partition */
-    bool statics_kept;          /* the view has a copy of them */
     uint32_t quarters_seen;     /* of the token ring: bits */
     /* the place in it */
     const struct eng_row *row;  /* handed on last; NULL: static values only; another one once the scan moved on */

@@ -8,17 +8,13 @@
 #include "cql/read/select.h"
 #include "cql/request/db.h"
 
-/* One run; in the request's arena. */
+/* One run; in the request's arena, with the operators that its statement needs. */
 struct select_run {
     const struct cql_statement *statement;
-    struct paging_state resume;
     struct read_source *source;
-    struct row_filter filter;
-    struct row_group group;
-    struct row_project project;
-    struct row_order order;
+    struct row_group *group; /* NULL: rows are not grouped */
+    struct row_order *order; /* NULL: they are not sorted */
     struct result_page page;
-    bool grouped, ordered;
 };
 
 /* ---- the parameters of a request ---- */
@@ -67,11 +63,35 @@ static int check_order(const struct read_spec *spec, bool empty) {
 static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
     if (!p->where->n_filters && !p->distinct && spec->partition_limit == UINT64_MAX) return below;
-    row_filter_init(&run->filter, below, run->source);
-    run->filter.counts = !p->n_aggregates && !p->grouped;
-    run->filter.first_only = p->distinct;
-    if (p->where->n_filters && !(run->filter.filters = where_filters_bind(p->where, &spec->r->eval))) return NULL;
-    return &run->filter.op;
+    struct row_filter *filter = ARENA_NEW(spec->r->arena, struct row_filter);
+    if (!filter) return err_null(err_nomem(spec->r->err));
+    row_filter_init(filter, below, run->source);
+    filter->counts = !p->n_aggregates && !p->grouped;
+    filter->first_only = p->distinct;
+    if (p->where->n_filters && !(filter->filters = where_filters_bind(p->where, &spec->r->eval))) return NULL;
+    return &filter->op;
+}
+
+static struct read_op *add_group(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    struct row_group *group = ARENA_NEW(spec->r->arena, struct row_group);
+    if (!group) return err_null(err_nomem(spec->r->err));
+    run->group = group;
+    return row_group_init(group, below, run->source, spec->r, spec->plan, spec) ? NULL : &group->op;
+}
+
+static struct read_op *add_project(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    struct row_project *project = ARENA_NEW(spec->r->arena, struct row_project);
+    uint32_t rows = run->group ? 1 : run->source->most;
+    if (!project) return err_null(err_nomem(spec->r->err));
+    return row_project_init(project, below, spec->r, spec->plan, rows) ? NULL : &project->op;
+}
+
+static struct read_op *add_order(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    struct row_order *order = ARENA_NEW(spec->r->arena, struct row_order);
+    if (!order) return err_null(err_nomem(spec->r->err));
+    run->order = order;
+    row_order_init(order, below, spec->r, spec->plan);
+    return &order->op;
 }
 
 static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {
@@ -83,39 +103,28 @@ static int build(struct select_run *run, const struct access_path *path, const s
     run->source = path->open(&of_rows, keys);
     if (!run->source) return -1;
     struct read_op *op = add_filter(run, &run->source->op, spec);
-    if (!op) return -1;
-    if (!rows) {
-        run->grouped = true;
-        if (row_group_init(&run->group, op, run->source, spec->r, p, spec)) return -1;
-        op = &run->group.op;
-    }
+    if (op && !rows) op = add_group(run, op, spec);
     /* A select list that is a range of columns in order needs no projection. */
-    if (!p->consecutive || run->grouped) {
-        if (row_project_init(&run->project, op, spec->r, p, run->grouped ? 1 : run->source->most)) return -1;
-        op = &run->project.op;
-    }
+    if (op && (!p->consecutive || !rows)) op = add_project(run, op, spec);
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
-    if (p->ordered && several && (!p->n_aggregates || p->grouped)) {
-        run->ordered = true;
-        row_order_init(&run->order, op, spec->r, p);
-        op = &run->order.op;
-    }
+    if (op && p->ordered && several && (!p->n_aggregates || p->grouped)) op = add_order(run, op, spec);
+    if (!op) return -1;
     struct result_page *page = &run->page;
     result_page_init(page, op, run->source);
-    page->group = run->grouped ? &run->group : NULL;
+    page->group = run->group;
     page->has_limit = spec->limit != UINT64_MAX;
     page->limit_left = spec->limit;
     page->ended = page->has_limit && page->limit_left == 0;
     page->reads_on = spec->count_read_rows;
-    page->whole = run->ordered && !spec->as_keyspaces;
-    if (!spec->count_read_rows && !run->ordered && !run->source->single) page->rows_left = spec->page_rows;
+    page->whole = run->order && !spec->as_keyspaces;
+    if (!spec->count_read_rows && !run->order && !run->source->single) page->rows_left = spec->page_rows;
     return 0;
 }
 
 static void fini(struct cql_run *r) {
     struct select_run *run = r->running;
-    if (run->grouped) row_group_fini(&run->group);
-    if (run->ordered) row_order_fini(&run->order);
+    if (run->group) row_group_fini(run->group);
+    if (run->order) row_order_fini(run->order);
     if (run->source) run->source->path->close(run->source);
     r->running = NULL;
     r->running_fini = NULL;
@@ -187,9 +196,11 @@ static int start(struct cql_run *r, struct select_run *run, const struct access_
     void *keys = NULL;
     bool empty = false;
     if (r->in->params.paging_state.p) {
-        if (paging_decode(r->in->params.paging_state, p->salt, &run->resume, r->err)) return -1;
-        spec->resume = &run->resume;
-        spec->limit = run->resume.has_limit ? run->resume.limit_left : UINT64_MAX;
+        struct paging_state *resume = ARENA_NEW(r->arena, struct paging_state);
+        if (!resume) return err_nomem(r->err);
+        if (paging_decode(r->in->params.paging_state, p->salt, resume, r->err)) return -1;
+        spec->resume = resume;
+        spec->limit = resume->has_limit ? resume->limit_left : UINT64_MAX;
     }
     if (path->eval(spec, &keys, &empty)) return -1;
     const char *warning = NULL;

@@ -124,7 +124,7 @@ struct cql_result {
     bool meta_changed;              /* EXECUTE on v5: the client's result_metadata_id is stale */
     const char *keyspace;           /* SET_KEYSPACE */
     struct cql_prepared *prepared;  /* PREPARED: a reference that the caller drops */
-    struct schema_change change;    /* SCHEMA_CHANGE */
+    const struct schema_change *change; /* SCHEMA_CHANGE; in the request's arena */
 };
 
 /* ---- requests ---- */
@@ -222,7 +222,8 @@ struct cql_answer {
     const struct limit_verdict *verdict; /* the admission's verdict, in the arena; NULL: none */
 };
 
-/* One run of a request. The caller sets the first part; cql keeps its state in the rest. */
+/* One run of a request. The caller sets the first part; cql keeps its answer and its state in the
+ * rest, which is zero before. A request that starts over has a run of its own. */
 struct cql_run {
     const struct cql_request *in;
     struct cql_db *db;

@@ -39,12 +39,14 @@ enum cql_outcome ddl_more(struct cql_run *r, const struct cql_statement *s) {
 static enum cql_outcome ddl_apply(struct cql_run *r) {
     const struct cql_statement *s = r->compiled;
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
-    if (!unfinished) {
+    struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
+    if (!unfinished || !change) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    int rc = catalog_apply(r->db->options.catalog, s->plan, &r->answer.result.change, unfinished, r->err);
+    int rc = catalog_apply(r->db->options.catalog, s->plan, change, unfinished, r->err);
     if (rc < 0) return CQL_FAILED;
+    r->answer.result.change = change;
     r->answer.result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
     return *unfinished ? ddl_more(r, s) : CQL_DONE;
 }

@@ -91,7 +91,6 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
 enum cql_outcome batch_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,
                            uint32_t n) {
     struct traits traits = {0};
-    r->answer.result = (struct cql_result){.kind = RESULT_VOID};
     if (n == 0) return CQL_DONE;
     for (uint32_t i = 0; i < n; i++) traits_add(&traits, modify_plan_of(items[i].statement));
     bool spans = write_rules_spans(r, batch->kind);

@@ -15,8 +15,8 @@
 enum { KNOWN = 1 << 14 };
 
 struct capture_recorder {
+    struct capture_switch is; /* first */
     struct capture_options o;
-    struct capture_switch is;
     pthread_mutex_t turn; /* serialises starting and stopping */
     pthread_t thread;
     pthread_mutex_t lock; /* protects the fields below, down to known */
@@ -34,8 +34,6 @@ struct capture_recorder {
     uint64_t file_bytes;
     struct buf writing;
 };
-
-const struct capture_switch *capture_switch_of(const struct capture_recorder *r) { return r ? &r->is : NULL; }
 
 /* Bytes that one file may have. A capture that rotates keeps two files. */
 static uint64_t file_max(const struct capture_recorder *r) {

@@ -73,7 +73,7 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 static void settle(struct ledger *l, struct shard *s) {
     const struct shard_segment *segments = s->segments;
     const struct shard_key *keys = s->keys;
-    assert(shard_reads_are_timed(s));
+    if (UNLIKELY(!shard_reads_are_timed(s))) shard_reads_time(s, clock_wall_us(l->clock));
     for (const struct shard_batch *batch = s->batches; batch < s->batches + s->n_batches; batch++) {
         uint32_t second = second_of(l, s, batch->second_us);
         turn_second(l, s, second);
@@ -110,25 +110,13 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
     pthread_mutex_unlock(&s->lock);
 }
 
-bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
-                      const struct op_cost *cost, int64_t now_us, int64_t took_us) {
-    if (UNLIKELY(!ledger_put_read(l, shard, c, statement_id, cost, now_us))) return false;
-    ledger_time_reads(l, shard, took_us);
-    return true;
+bool ledger_queue_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                       const struct op_cost *cost, int64_t began_us) {
+    return shard_read_put(&l->shards[shard], c, statement_id, cost, began_us);
 }
 
-/* Settles a queue that is more than half full, if all its reads are timed. */
-struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
-                              const struct op_cost *cost, int64_t now_us) {
-    struct shard *s = &l->shards[shard];
-    bool half_full = s->n_batches > SHARD_BATCHES / 2 || s->n_segments > SHARD_SEGMENTS / 2 ||
-                     s->n_keys > SHARD_KEYS / 2;
-    if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
-    return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
-}
-
-void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) {
-    shard_reads_time(&l->shards[shard], took_us);
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t now_us) {
+    shard_reads_time(&l->shards[shard], now_us);
 }
 
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim,

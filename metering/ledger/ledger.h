@@ -32,20 +32,17 @@ void ledger_close(struct ledger *l);
 
 /* These are called by one thread, the shard's owner. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
-/* ledger_post for the most frequent request: a successful SELECT by a prepared statement that is
- * one read, of no system table, with nothing to record but its cost. The read may stay in a queue
- * (shard.h) until the owner settles, which it does before other threads can see the answer. The
- * owner sees its own posting at once. Returns false when the request does not qualify; call
- * ledger_post then. */
-bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
-                      const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
-/* ledger_post_read in two steps, for reads that end together: ledger_put_read queues each of them,
- * and ledger_time_reads sets the latency of all reads queued since the last call, before anything
- * else is posted. ledger_put_read returns the shard, by which shard_read_again queues a further
- * read, or NULL when the read does not qualify. */
-struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
-                              const struct op_cost *cost, int64_t now_us) MUST_CHECK;
-void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us);
+/* Queues the most frequent request (shard.h) instead of posting it: a successful SELECT by a
+ * prepared statement that is one read, of no system table, with nothing to record but its cost. It
+ * began at began_us. Its end is the next call of ledger_time_reads, or the moment when the queue is
+ * posted, if that comes first. The owner posts the queue (ledger_settle) before other threads can
+ * see the answer; the owner itself sees a queued read at once. Returns false when the request does
+ * not qualify; call ledger_post then. */
+bool ledger_queue_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id,
+                       const struct op_cost *cost, int64_t began_us) MUST_CHECK;
+/* The reads that were queued since the last call have ended at now_us. Called before a read that
+ * began at another moment is queued. */
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t now_us);
 void ledger_settle(struct ledger *l, unsigned shard);
 /* Reverses a posted write whose commit failed: the write costs nothing and counts as a system
  * error. Its charge is subtracted from every table, partition and statement that it was posted to,

@@ -222,6 +222,7 @@ struct shard {
     _Atomic pthread_t owner; /* the thread that queued last */
     /* accessed by the owner only */
     uint32_t n_batches, n_segments, n_keys, n_key_bytes;
+    int64_t began_us;          /* Q1. The queued reads without a duration began at this moment */
     struct shard_batch *batch; /* the last one; NULL: none */
     struct shard_batch batches[SHARD_BATCHES];
     struct shard_segment segments[SHARD_SEGMENTS];
@@ -239,13 +240,10 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
  * read and nothing else, whose entities are its rows_read (op_cost_count_rows). Returns false when
  * the read is not queued; post it then. */
 bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
-                    int64_t now_us) MUST_CHECK;
-/* Queues another read with the connection, the statement and the second of the last shard_read_put.
- * The queue must not have been posted or cleared since. */
-bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
-/* Sets the duration of each read queued since the last call. Every read gets one before it is
+                    int64_t began_us) MUST_CHECK;
+/* The reads queued since the last call have ended at now_us. Every read gets a duration before it is
  * posted. */
-void shard_reads_time(struct shard *s, int64_t took_us);
+void shard_reads_time(struct shard *s, int64_t now_us);
 static inline bool shard_reads_are_timed(const struct shard *s) {
     return !s->batch || s->batch->n_timed == s->batch->n;
 }

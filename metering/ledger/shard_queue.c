@@ -1,6 +1,7 @@
 /* The shard's queue of reads, and the posting of its batches: alike reads are posted as one sum. */
 #include "metering/ledger/shard.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hot.h"
@@ -34,24 +35,16 @@ SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
     return count(s->batch, cost);
 }
 
-bool shard_read_again(struct shard *s, const struct op_cost *cost) {
-    const struct op_read *of = cost->reads;
-    if (UNLIKELY(!is_alike(s->batch, cost))) return false;
-    if (UNLIKELY(!of->one_partition)) return count(s->batch, cost);
-    bool light = heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves);
-    return LIKELY(light) ? count(s->batch, cost) : add_key(s, cost);
-}
-
 /* Opens a batch only for a statement that the shard keeps: the text and names of another one are
  * valid only during its request, which therefore is posted at once. */
-static bool open_batch(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+SELDOM static bool open_batch(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t began_us) {
     const struct op_read *of = cost->reads;
     bool full = s->n_batches == SHARD_BATCHES || s->n_segments == SHARD_SEGMENTS || s->n_keys == SHARD_KEYS;
     if (full || !heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_batches) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
     s->batch = &s->batches[s->n_batches++];
     *s->batch = (struct shard_batch){.statement_id = statement_id,
-                                 .second_us = now_us / SECOND_US * SECOND_US,
+                                 .second_us = began_us / SECOND_US * SECOND_US,
                                  .object = of->object,
                                  .halves = of->halves,
                                  .rows_read = cost->rows_read,
@@ -63,22 +56,31 @@ static bool open_batch(struct shard *s, uint64_t statement_id, const struct op_c
     return true;
 }
 
-bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
-                    int64_t now_us) {
-    const struct shard_batch *r = s->batch;
-    bool goes_on =
-        r && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US && is_alike(r, cost);
-    if (!goes_on && !open_batch(s, statement_id, cost, now_us)) return false;
-    if (!s->batch->n_segments || s->segments[s->n_segments - 1].connection != c) {
-        if (s->n_segments == SHARD_SEGMENTS) return false;
-        s->segments[s->n_segments++] = (struct shard_segment){.connection = c, .from = s->batch->n};
-        s->batch->n_segments++;
-    }
-    return shard_read_again(s, cost);
+SELDOM static bool open_segment(struct shard *s, struct ledger_connection *c) {
+    if (s->n_segments == SHARD_SEGMENTS) return false;
+    s->segments[s->n_segments++] = (struct shard_segment){.connection = c, .from = s->batch->n};
+    s->batch->n_segments++;
+    return true;
 }
 
-void shard_reads_time(struct shard *s, int64_t took_us) {
-    uint64_t took = (uint64_t)took_us;
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost,
+                    int64_t began_us) {
+    const struct shard_batch *r = s->batch;
+    const struct op_read *of = cost->reads;
+    assert(began_us == s->began_us || shard_reads_are_timed(s)); /* Q1 */
+    s->began_us = began_us;
+    bool goes_on =
+        r && r->statement_id == statement_id && (uint64_t)(began_us - r->second_us) < SECOND_US && is_alike(r, cost);
+    if (UNLIKELY(!goes_on) && !open_batch(s, statement_id, cost, began_us)) return false;
+    bool same = s->batch->n_segments && s->segments[s->n_segments - 1].connection == c;
+    if (UNLIKELY(!same) && !open_segment(s, c)) return false;
+    if (UNLIKELY(!of->one_partition)) return count(s->batch, cost);
+    bool light = heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves);
+    return LIKELY(light) ? count(s->batch, cost) : add_key(s, cost);
+}
+
+void shard_reads_time(struct shard *s, int64_t now_us) {
+    uint64_t took = now_us > s->began_us ? (uint64_t)(now_us - s->began_us) : 0;
     for (uint32_t i = s->n_batches; i && s->batches[i - 1].n_timed < s->batches[i - 1].n; i--) {
         struct shard_batch *r = &s->batches[i - 1];
         uint32_t n = r->n - r->n_timed;

@@ -106,7 +106,7 @@ void harness_work(struct harness *h, unsigned i, size_t n) {
         np_reply_begin(&call->reply, &call->out, call->env.version, call->env.stream, NP_ERROR, false);
         np_put_error(&call->out, call->env.version, &e);
     }
-    assert_int_equal(np_reply_end(&call->reply, &(struct np_reply_extras){0}), 0);
+    assert_int_equal(np_reply_end(&call->reply, 0, NULL), 0);
     np_reply_made(&call->reply);
     call->errand.done = returned;
     npi_inbox_give(&call->conn->loop->inbox, &call->errand);

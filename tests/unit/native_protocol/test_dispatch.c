@@ -151,7 +151,7 @@ static void put_execute(struct buf *in, int16_t stream, const uint8_t *id, int p
 /* Runs of reads that are finished together, of each length up to more than what may wait, and what ends them. */
 static void test_dispatch_reads_that_arrive_together_are_answered_in_order_each_with_its_row(void **state) {
     (void)state;
-    enum { MOST = 2 * NP_FAST_READS + 3, ROWS = 7 };
+    enum { MOST = 2 * NP_UNTIMED + 3, ROWS = 7 };
     struct harness h;
     int peer;
     uint8_t row[16], other[16];
@@ -181,7 +181,7 @@ static void test_dispatch_reads_that_arrive_together_are_answered_in_order_each_
             if (i < n) assert_int_equal(body[28], ck * 0x11);
         }
         assert_int_equal(at, out.n);
-        assert_int_equal(h.loop.reads.n, 0);
+        assert_int_equal(h.loop.n_untimed, 0);
         assert_int_equal(c->refs, 2);
         buf_fini(&in), buf_fini(&out);
     }

@@ -20,7 +20,7 @@ static void test_reply_void_carries_the_charge(void **state) {
     buf_put_str(&b, "before");
     np_reply_begin(&r, &b, 4, 9, NP_RESULT, true);
     np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.charge = 2.5}), 0);
+    assert_int_equal(np_reply_end(&r, 2.5, NULL), 0);
     assert_int_equal(b.p[6 + 1], NP_FLAG_PAYLOAD);
     struct rd rd = rd_of(body_of(&b, 6));
     assert_int_equal(rd_u16(&rd), 1);
@@ -45,7 +45,7 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
                                 .warnings = warnings,
                                 .asked = true,
                                 .capacity = slice_str("{}")};
-    assert_int_equal(np_reply_end(&r, &x), 0);
+    assert_int_equal(np_reply_end(&r, 1, &x), 0);
     assert_int_equal(b.p[1], NP_FLAG_PAYLOAD | NP_FLAG_TRACING | NP_FLAG_WARNING);
     struct rd rd = rd_of(body_of(&b, 0));
     assert_true(slice_is(rd_bytes(&rd, 16), "0123456789abcdef"));
@@ -72,12 +72,11 @@ static void test_reply_with_warnings_has_no_payload_that_nobody_asked_for(void *
             struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef",
                                         .n_warnings = 1,
                                         .warnings = warnings,
-                                        .charge = 1,
                                         .capacity = capacities[i]};
             buf_init(&b, 0);
             np_reply_begin(&r, &b, version, 9, NP_RESULT, true);
             np_put_set_keyspace(&b, "ks");
-            assert_int_equal(np_reply_end(&r, &x), 0);
+            assert_int_equal(np_reply_end(&r, 1, &x), 0);
             assert_int_equal(b.p[1], NP_FLAG_TRACING | NP_FLAG_WARNING);
             struct rd rd = rd_of(body_of(&b, 0));
             rd_bytes(&rd, 16);
@@ -99,8 +98,7 @@ static void test_reply_v3_has_neither_payload_nor_warnings(void **state) {
     buf_init(&b, 0);
     np_reply_begin(&r, &b, 3, 1, NP_RESULT, true);
     np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.n_warnings = 1, .warnings = warnings, .charge = 1}),
-                     0);
+    assert_int_equal(np_reply_end(&r, 1, &(struct np_reply_extras){.n_warnings = 1, .warnings = warnings}), 0);
     assert_int_equal(b.n, NP_HEADER + 4);
     assert_int_equal(b.p[1], 0);
     buf_fini(&b);
@@ -114,7 +112,7 @@ static void test_reply_failure_is_cancelled_cleanly(void **state) {
     buf_put_str(&b, "kept");
     np_reply_begin(&r, &b, 4, 1, NP_RESULT, true);
     for (int i = 0; i < 100; i++) np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){0}), -1);
+    assert_int_equal(np_reply_end(&r, 0, NULL), -1);
     np_reply_cancel(&r);
     assert_int_equal(b.n, 4);
     assert_false(buf_failed(&b));
@@ -129,8 +127,8 @@ static void test_reply_compressed_body_keeps_its_header(void **state) {
     buf_init(&b, 0), buf_init(&scratch, 0), buf_init(&back, 0);
     np_reply_begin(&r, &b, 4, 1, NP_RESULT, false);
     for (int i = 0; i < 100; i++) np_put_void(&b);
-    assert_int_equal(np_reply_end(&r, &(struct np_reply_extras){.compression = NP_COMPRESS_LZ4, .scratch = &scratch}),
-                     0);
+    struct np_reply_extras x = {.compression = NP_COMPRESS_LZ4, .scratch = &scratch};
+    assert_int_equal(np_reply_end(&r, 0, &x), 0);
     assert_int_equal(b.p[1], NP_FLAG_COMPRESSED);
     assert_int_equal(np_body_decompress(NP_COMPRESS_LZ4, body_of(&b, 0), 4096, &back, &e), 0);
     assert_int_equal(back.n, 400);

@@ -511,9 +511,9 @@ static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t st
                                .connection = c,
                                .statement_id = statement,
                                .text = slice_str("SELECT")};
-    if (how == TOGETHER && ledger_put_read(l, 0, c, statement, &cost, now_us)) return;
-    if (how == TOGETHER) ledger_time_reads(l, 0, took_us);
-    if (how != QUEUED || !ledger_post_read(l, 0, c, statement, &cost, now_us, took_us)) ledger_post(l, 0, &q);
+    bool queued = how != ONE_BY_ONE && ledger_queue_read(l, 0, c, statement, &cost, now_us);
+    if (how == QUEUED || !queued) ledger_time_reads(l, 0, now_us + took_us);
+    if (!queued) ledger_post(l, 0, &q);
 }
 
 static void post_write(struct ledger *l, uint32_t object, int token, uint32_t units) {
@@ -529,8 +529,8 @@ static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how
     for (int n = 0; n < TRACE; n++) {
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
         unsigned dice = (unsigned)(seed >> 40) % 64;
-        if (n % 7 == 0 && n) ledger_time_reads(l, 0, took_of(n - 1));
-        else if (dice == 2 && n) ledger_time_reads(l, 0, took_of(n));
+        if (n % 7 == 0 && n) ledger_time_reads(l, 0, now_us + took_of(n - 1));
+        else if (dice <= 2 && n) ledger_time_reads(l, 0, now_us + took_of(n));
         if (dice % 8 == 3) of = seed >> 50;
         uint64_t statement = 1 + of % 2;
         if (dice == 0) now_us += S / 3;
@@ -538,7 +538,7 @@ static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how
         else if (dice == 2) post_write(l, 1, n % WRITTEN_TOKENS, 2);
         else post_read(l, &c[of / 2 % 2], statement, (uint32_t)statement, n, how);
     }
-    ledger_time_reads(l, 0, took_of(TRACE - 1));
+    ledger_time_reads(l, 0, now_us + took_of(TRACE - 1));
 }
 
 static int take_cells(void *arg, const struct book_table *t, uint32_t second) {
@@ -694,6 +694,26 @@ static void test_who_has_posted_sees_it_at_once(void **state) {
 }
 
 /* Reads may be queued when their table is dropped, their connection closed, the ledger closed: they are in the sums. */
+static void test_a_read_without_an_end_ends_when_the_queue_is_posted(void **state) {
+    (void)state;
+    struct ledger_connection c = {.role = "alice"};
+    now_us = (int64_t)18500000 * S;
+    struct ledger *l = open_ledger(1, NULL);
+    ledger_connect(l, 0, &c);
+    post_read(l, &c, 7, 1, 0, ONE_BY_ONE);
+    uint64_t before = of(l, 1).total.of[OPERATION_SELECT][OF_LATENCY];
+    for (int i = 0; i < 3; i++) post_read(l, &c, 7, 1, 0, TOGETHER);
+    ledger_time_reads(l, 0, now_us + 10);
+    for (int i = 0; i < 2; i++) post_read(l, &c, 7, 1, 0, TOGETHER);
+    now_us += 500;
+    assert_int_equal(of(l, 1).total.of[OPERATION_SELECT][OF_LATENCY] - before, 3 * 10 + 2 * 500);
+    for (int i = 0; i < 2; i++) post_read(l, &c, 7, 1, 0, TOGETHER);
+    now_us -= S; /* a clock that goes back */
+    assert_int_equal(of(l, 1).total.of[OPERATION_SELECT][OF_LATENCY] - before, 3 * 10 + 2 * 500);
+    ledger_disconnect(l, 0, &c);
+    ledger_close(l);
+}
+
 static void test_nothing_in_the_queue_is_lost(void **state) {
     (void)state;
     char path[64];
@@ -753,7 +773,7 @@ static void test_each_of_very_many_who_ask_is_counted(void **state) {
         for (int round = 0; round < ROUNDS; round++)
             for (int i = 0; i < CONNECTIONS; i++)
                 for (int k = 0; k <= (i + round) % MOST; k++, all++) post_read(l, &c[i], 7, 1, READ, how);
-        ledger_time_reads(l, 0, took_of(READ));
+        ledger_time_reads(l, 0, now_us + took_of(READ));
         assert_int_equal(reads_of(l), all);
         for (int i = 0; i < CONNECTIONS; i++) {
             uint64_t asked = 0;
@@ -800,7 +820,8 @@ static void *read_many(void *arg) {
                                    .connection = &c,
                                    .statement_id = 5,
                                    .text = slice_str("SELECT")};
-        if (!ledger_post_read(p->l, p->shard, &c, 5, &cost, now_us, 1)) ledger_post(p->l, p->shard, &q);
+        if (!ledger_queue_read(p->l, p->shard, &c, 5, &cost, q.now_us)) ledger_post(p->l, p->shard, &q);
+        ledger_time_reads(p->l, p->shard, q.now_us + 1);
         if (i % 50 == 0) ledger_settle(p->l, p->shard);
         if (i % 5000 == 7) assert_true(of(p->l, 1).total.of[OPERATION_SELECT][OF_REQUESTS] > (uint64_t)i);
     }
@@ -874,6 +895,7 @@ int main(void) {
         cmocka_unit_test(test_what_the_limiter_notes_is_kept_until_its_table_is_dropped),
         cmocka_unit_test(test_reads_in_the_queue_come_to_what_they_come_to_one_by_one),
         cmocka_unit_test(test_who_has_posted_sees_it_at_once),
+        cmocka_unit_test(test_a_read_without_an_end_ends_when_the_queue_is_posted),
         cmocka_unit_test(test_nothing_in_the_queue_is_lost),
         cmocka_unit_test(test_the_queue_is_bounded_and_all_is_counted),
         cmocka_unit_test(test_each_of_very_many_who_ask_is_counted),
