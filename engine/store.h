@@ -16,6 +16,7 @@
 #include "engine/tier.h"
 
 struct eng;
+struct eng_batch;
 struct eng_part;
 struct engi_dropped;
 struct store;
@@ -68,6 +69,26 @@ enum store_hint {
     STORE_MANY_LOOSE,   /* many range deletions of the partition are not in fragments. Blocks until they are */
 };
 
+/* What a change deletes or lets expire, as bits. */
+enum store_deletes {
+    STORE_DELETES_MANY = 1, /* a partition or a range of it */
+    STORE_DELETES_ROW = 2,
+    STORE_DELETES_CELLS = 4, /* or lets them expire */
+};
+
+/* An operand that a batch adds to a record: its key and then its value, from at on in the batch's
+ * bytes. */
+struct store_change {
+    size_t at;
+    uint32_t n_key, n_value;
+    uint32_t group;         /* changes of one group are written together */
+    uint32_t columns;       /* the highest column id in it, plus one */
+    uint32_t covers_below;  /* as in struct eng_row */
+    uint8_t deletes;        /* bits of enum store_deletes */
+    bool is_range;          /* a deletion of a range: every operand of this key has this value */
+    int64_t oldest, newest; /* its timestamps */
+};
+
 struct store_ops {
     void (*begin)(struct store *s, uint32_t table, struct store_view *view);
     void (*end)(struct store *s, const struct store_view *view);
@@ -81,6 +102,17 @@ struct store_ops {
      * view's newest cursor sees it. A store that does not know answers true. */
     bool (*may_be_deleted)(struct store *s, const struct store_view *view, int64_t token);
     void (*hint)(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint);
+
+    /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no memory. */
+    struct eng_batch *(*batch_new)(struct store *s);
+    void (*batch_free)(struct eng_batch *b);
+    /* Takes part in adding b->changes[b->n], which is not counted yet. -1, ERR_SERVER: the table was
+     * freed. */
+    int (*batch_add)(struct eng_batch *b, uint32_t table, struct err *e);
+    /* The batch has no change any more. done: it was written or dropped, and gives back its locks. */
+    void (*batch_clear)(struct eng_batch *b, bool done);
+    /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. */
+    int (*commit)(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e);
 };
 
 /* First member of every engine. */

@@ -132,10 +132,6 @@ int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* eng_ingest from a snapshot of the store; NULL: the present content. */
 int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
                    struct err *e) MUST_CHECK;
-/* Adds a delta, as a commit wrote it, to a batch for another table. rest: its key behind the
- * table's id. */
-int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta,
-                      struct err *e) MUST_CHECK;
 /* Calls eng->expiry for a row whose expired data is removed. */
 void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
 

@@ -8,6 +8,7 @@
 #include "engine/local/eng.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/table.h"
+#include "engine/rows/batch.h"
 #include "engine/rows/key.h"
 
 enum { LOG_KEY = 24, CHUNK_BYTES = 1 << 20, CHUNK_ROWS = 4096 };

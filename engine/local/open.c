@@ -13,6 +13,7 @@
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
+#include "engine/local/write.h"
 #include "engine/rows/key.h"
 
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -114,6 +115,20 @@ int eng_compact(struct eng *eng, struct err *e) {
 
 /* ---- opening ---- */
 
+static const struct store_ops local_store = {
+    .begin = engi_view_begin,
+    .end = engi_view_end,
+    .read = engi_read_row,
+    .cursor_open = engi_read_cursor,
+    .may_be_deleted = engi_read_may_be_deleted,
+    .hint = engi_read_hint,
+    .batch_new = engi_write_batch_new,
+    .batch_free = engi_write_batch_free,
+    .batch_add = engi_write_batch_add,
+    .batch_clear = engi_write_batch_clear,
+    .commit = engi_write_commit,
+};
+
 static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
     if (o->copy_of) return o->copy_of->kv->ops->checkpoint(o->copy_of->kv, kv, e);
     if (o->beside) return kv_memory_share(o->beside->kv, kv, e);
@@ -134,7 +149,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         free(eng);
         return NULL;
     }
-    eng->store.ops = &engi_local_store;
+    eng->store.ops = &local_store;
     eng->durability = o->durability;
     pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;

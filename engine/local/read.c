@@ -14,7 +14,7 @@ static struct eng *eng_of(struct store *s) { return (struct eng *)s; }
 
 /* ---- views ---- */
 
-static void begin(struct store *s, uint32_t table, struct store_view *view) {
+void engi_view_begin(struct store *s, uint32_t table, struct store_view *view) {
     struct eng *eng = eng_of(s);
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
@@ -24,14 +24,14 @@ static void begin(struct store *s, uint32_t table, struct store_view *view) {
     view->gone = UNLIKELY(!t) && engi_table_was_freed(eng, table);
 }
 
-static void end(struct store *s, const struct store_view *view) {
+void engi_view_end(struct store *s, const struct store_view *view) {
     struct engi_section section = {.stripe = (uint32_t)(view->section >> 32), .phase = (uint32_t)view->section};
     engi_leave(&eng_of(s)->epoch, section);
 }
 
 /* A mark that was removed since the cursor was opened may have stood for records that the cursor
  * still sees. */
-static bool may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
+bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
     return engi_deleted(view->table, token) || atomic_load(&eng_of(s)->heals) != view->moment;
 }
 
@@ -127,8 +127,8 @@ static int read_pair(struct eng *eng, const struct store_view *view, enum eng_ti
     return 0;
 }
 
-static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
-                    struct err *e) {
+int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                  struct err *e) {
     struct eng *eng = eng_of(s);
     if (r->with_statics) return read_pair(eng, view, tier, r, e);
     if (!engi_deleted(view->table, r->part->token)) {
@@ -141,13 +141,13 @@ static int read_row(struct store *s, const struct store_view *view, enum eng_tie
 
 /* ---- cursors ---- */
 
-static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
-                                   struct err *e) {
+struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const struct store_range *range,
+                                 struct err *e) {
     struct eng *eng = eng_of(s);
     view->moment = atomic_load(&eng->heals);
     struct kv_iter_spec spec = {.tier = range->tier, .one_prefix = range->part && !range->reverse, .undeleted = true,
                                 .lower = range->lower, .upper = range->upper};
-    if (eng->range_cache && range->from.p && !may_be_deleted(s, view, range->part->token)) {
+    if (eng->range_cache && range->from.p && !engi_read_may_be_deleted(s, view, range->part->token)) {
         struct engi_range_want want = {.table = view->table, .back = range->reverse,
                                        .from = range->from, .to = range->to,
                                        .whole = range->tier != ENG_TIER_CACHE || range->both_ends};
@@ -160,7 +160,7 @@ static struct kv_iter *cursor_open(struct store *s, struct store_view *view, con
 
 /* Has the reclaimer visit the bucket early, or fragments the partition's range deletions. If that
  * fails, readers go on as before. */
-static void hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint) {
+void engi_read_hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint hint) {
     struct engi_table *t = view->table;
     uint16_t bucket = engi_bucket_of_key(prefix);
     struct err e = {0};
@@ -168,12 +168,3 @@ static void hint(struct store *s, const struct store_view *view, struct slice pr
         if (engi_fragment_all(eng_of(s), prefix, &e)) err_clear(&e);
     } else if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
 }
-
-const struct store_ops engi_local_store = {
-    .begin = begin,
-    .end = end,
-    .read = read_row,
-    .cursor_open = cursor_open,
-    .may_be_deleted = may_be_deleted,
-    .hint = hint,
-};

@@ -1,5 +1,7 @@
-/* A batch of deltas: they are encoded when they are added, and handed to the store at the commit,
- * which knows the timestamps that each row was written with. */
+/* The store's side of a batch: its commit, which knows the timestamps that each row was written
+ * with, and the stripes that belong to it. */
+#include "engine/local/write.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -13,6 +15,7 @@
 #include "engine/local/row_cache.h"
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
+#include "engine/rows/batch.h"
 #include "engine/rows/key.h"
 
 enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* before-images of cached rows, in one round */ };
@@ -25,23 +28,15 @@ struct mark { struct engi_table *table; uint16_t place; };
  * that no other commit is writing at that moment. */
 enum step { TO_WRITE, SHARED /* the commit shares its guard and writes it in this round */, WRITTEN };
 
-/* A delta: its key and then its value, from at on in the batch's bytes. */
+/* What the commit knows of a change, beside struct store_change. */
 struct write {
-    size_t at;
-    uint32_t n_key, n_value;
     uint64_t hash;           /* of the key */
-    int64_t oldest, newest;  /* timestamps */
     struct engi_table *table; /* pinned by the batch */
-    uint32_t columns;        /* the highest column id in it, plus one */
-    uint32_t covers_below;   /* as in struct eng_row */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
     uint8_t step;            /* enum step */
-    bool exclusive;            /* this commit holds its guard exclusively */
+    bool exclusive;          /* this commit holds its guard exclusively */
     bool replaces;           /* readers no longer see any part of the row's earlier state */
-    uint32_t group;          /* writes of one group are written together */
-    uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
-    /* after the commit: fold the row, or fragment the partition's range tombstones */
-    bool fold;
+    bool fold; /* after the commit: fold the row, or fragment the partition's range tombstones */
 };
 
 /* The before-image of a cached row that a write of this round changes, from at on in the batch's
@@ -56,13 +51,12 @@ struct evicted {
  * one wake-up, which are some hundreds. */
 enum { WRITTEN_LOG = 17, WRITTEN_BITS = 1 << WRITTEN_LOG, WRITTEN_NOTED = 128 };
 
-struct eng_batch {
+struct batch {
+    struct eng_batch base;
     struct eng *eng;
-    struct kv_batch *kv; /* filled by the commit */
-    struct buf key, value, bytes;
-    struct arena arena; /* bounds of one range delete */
-    struct write *writes;
-    size_t n_writes, cap_writes;
+    struct kv_batch *kv;  /* filled by the commit */
+    struct write *writes; /* of base.changes */
+    size_t cap_writes;
     struct engi_table **pinned; /* tables that it writes to, pinned from the first delta until the batch is empty */
     size_t n_pinned, cap_pinned;
     struct mark *marks; /* recorded with this batch; filled by the commit */
@@ -70,9 +64,6 @@ struct eng_batch {
     struct evicted *taken; /* of one round */
     size_t n_taken, cap_taken;
     struct buf taken_bytes;
-    struct { size_t n_writes, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
-    size_t n_savepoints;
-    uint32_t group;         /* of the next write; each outermost savepoint begins a new group */
     int64_t met_us;         /* time since which commits put off rows held exclusively by others; 0: none did */
     uint64_t met;           /* the hash of such a row */
     struct engi_guard_note note; /* called when such a guard is released */
@@ -85,19 +76,11 @@ struct eng_batch {
     int64_t now_us;         /* the commit's time in a history; 0: the clock was not read yet */
 };
 
-/* Room for one more element of an array that doubles; -1: out of memory. */
-static int reserve(void **array, size_t n, size_t *cap, size_t size) {
-    if (LIKELY(n < *cap)) return 0;
-    size_t more = *cap ? *cap * 2 : 8;
-    void *grown = realloc(*array, more * size);
-    if (!grown) return -1;
-    *array = grown;
-    *cap = more;
-    return 0;
-}
+static struct batch *batch_of(struct eng_batch *b) { return (struct batch *)b; }
 
-struct eng_batch *eng_batch_new(struct eng *eng) {
-    struct eng_batch *b = calloc(1, sizeof(*b));
+struct eng_batch *engi_write_batch_new(struct store *s) {
+    struct eng *eng = (struct eng *)s;
+    struct batch *b = calloc(1, sizeof(*b));
     if (!b) return NULL;
     b->eng = eng;
     b->commit_lock = atomic_fetch_add(&eng->commit_locks.next, 1) % ENGI_COMMIT_LOCKS;
@@ -106,29 +89,28 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
         free(b);
         return NULL;
     }
-    buf_init(&b->key, 0);
-    buf_init(&b->value, 0);
-    buf_init(&b->bytes, 0);
     buf_init(&b->taken_bytes, 0);
-    arena_init(&b->arena, 1024, 0);
-    return b;
+    return &b->base;
 }
 
-void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg) {
+void eng_batch_on_met(struct eng_batch *batch, void (*fn)(void *arg), void *arg) {
+    struct batch *b = batch_of(batch);
     b->note.fn = fn;
     b->note.arg = arg;
 }
 
 /* ---- stripes of a batch ---- */
 
-int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) {
+int eng_batch_try_lock(struct eng_batch *batch, const struct eng_part *part) {
+    struct batch *b = batch_of(batch);
     return b->eng->kv->one_writer ? engi_stripes_try(b->eng, &b->locked, part) : -1;
 }
-void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part) {
+void eng_batch_unlock(struct eng_batch *batch, const struct eng_part *part) {
+    struct batch *b = batch_of(batch);
     engi_stripes_give_back(b->eng, &b->locked, part);
 }
 bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) {
-    return engi_stripes_have(&b->locked, part);
+    return engi_stripes_have(&((const struct batch *)b)->locked, part);
 }
 
 static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
@@ -136,7 +118,8 @@ static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind,
     return (uint32_t)((h ^ (uint64_t)murmur3_hash(ck)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WRITTEN_LOG));
 }
 
-void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+void eng_batch_wrote(struct eng_batch *batch, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    struct batch *b = batch_of(batch);
     uint32_t i = written_bit(part, kind, ck);
     if (b->n_written < WRITTEN_NOTED) b->noted[b->n_written] = (uint16_t)(i / 64);
     b->n_written++;
@@ -146,10 +129,10 @@ void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_
 bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind,
                            struct slice ck) {
     uint32_t i = written_bit(part, kind, ck);
-    return b->written[i / 64] >> (i % 64) & 1;
+    return ((const struct batch *)b)->written[i / 64] >> (i % 64) & 1;
 }
 
-static void leave_stripes(struct eng_batch *b) {
+static void leave_stripes(struct batch *b) {
     if (!b->locked.any) return;
     if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
     else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
@@ -160,31 +143,25 @@ static void leave_stripes(struct eng_batch *b) {
 /* ---- pins of a batch ---- */
 
 /* Invariant 8. Searches the newest pins first, because deltas of one table follow each other. */
-static struct engi_table *pin(struct eng_batch *b, uint32_t table, struct err *e) {
+static struct engi_table *pin(struct batch *b, uint32_t table, struct err *e) {
     for (size_t i = b->n_pinned; i-- > 0;)
         if (LIKELY(b->pinned[i]->id == table)) return b->pinned[i];
-    if (reserve((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *)))
+    if (engi_array_grow((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *)))
         return err_nomem(e), NULL;
     struct engi_table *t = engi_table_pin(b->eng, table, e);
     if (t) b->pinned[b->n_pinned++] = t;
     return t;
 }
 
-static void unpin_all(struct eng_batch *b) {
+static void unpin_all(struct batch *b) {
     while (b->n_pinned) engi_table_unpin(b->eng, b->pinned[--b->n_pinned]);
 }
 
-void eng_batch_free(struct eng_batch *b) {
-    if (!b) return;
+void engi_write_batch_free(struct eng_batch *batch) {
+    struct batch *b = batch_of(batch);
     engi_guard_cancel(&b->eng->guards, &b->note);
-    leave_stripes(b);
-    unpin_all(b);
     b->kv->ops->batch_free(b->kv);
-    buf_fini(&b->key);
-    buf_fini(&b->value);
-    buf_fini(&b->bytes);
     buf_fini(&b->taken_bytes);
-    arena_fini(&b->arena);
     free(b->writes);
     free(b->pinned);
     free(b->marks);
@@ -192,11 +169,10 @@ void eng_batch_free(struct eng_batch *b) {
     free(b);
 }
 
-static void clear(struct eng_batch *b) {
-    b->kv->ops->batch_clear(b->kv);
-    buf_clear(&b->bytes, BYTES_KEPT);
-    b->n_writes = b->n_marks = 0;
+void engi_write_batch_clear(struct eng_batch *batch, bool done) {
+    struct batch *b = batch_of(batch);
     unpin_all(b);
+    if (!done) return;
     b->met_us = 0;
     leave_stripes(b);
 }
@@ -207,27 +183,6 @@ static void note_ts(struct engi_table *t, int64_t ts) {
     while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
 }
 
-static void span(struct write *w, int64_t ts) {
-    if (ts == ENG_NO_TS) return;
-    if (ts < w->oldest) w->oldest = ts;
-    if (ts > w->newest) w->newest = ts;
-}
-
-/* Fills in w from the row: its timestamps, and the marks and columns that the commit records. */
-static void describe(const struct eng_row *row, struct write *w) {
-    *w = (struct write){.oldest = INT64_MAX, .newest = ENG_NO_TS, .covers_below = row->covers_below};
-    span(w, row->live_ts);
-    span(w, row->del_ts);
-    for (uint32_t i = 0; i < row->n_cells; i++) span(w, row->cells[i].ts);
-    uint8_t flags = 0;
-    for (uint32_t i = 0; i < row->n_cells; i++) flags |= row->cells[i].flags;
-    if (row->del_ts != ENG_NO_TS) w->marks |= 1 << ENGI_MARK_ROWS;
-    if (flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION | ENG_CELL_EXPIRING) ||
-        row->live_expiry != ENG_NO_EXPIRY)
-        w->marks |= 1 << ENGI_MARK_DEAD;
-    if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
-}
-
 /* Prefetches the guards and the cache bucket of the row, so that they are in
  * the processor's cache when the commit reads them. */
 static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
@@ -236,127 +191,33 @@ static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
     if (eng->row_cache) engi_row_cache_prefetch(eng->row_cache, hash);
 }
 
-/* Adds the row under the key that is in b->key. */
-static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, struct op_cost *cost, struct err *e) {
-    struct write w;
+static uint8_t marks_of(uint8_t deletes) {
+    return (uint8_t)((deletes & STORE_DELETES_MANY ? 1 << ENGI_MARK_COVER : 0) |
+                     (deletes & STORE_DELETES_ROW ? 1 << ENGI_MARK_ROWS : 0) |
+                     (deletes & STORE_DELETES_CELLS ? 1 << ENGI_MARK_DEAD : 0));
+}
+
+int engi_write_batch_add(struct eng_batch *batch, uint32_t table, struct err *e) {
+    struct batch *b = batch_of(batch);
+    const struct store_change *c = &batch->changes[batch->n];
     struct engi_table *t = pin(b, table, e);
     if (!t) return -1;
-    describe(row, &w);
-    b->value.n = 0;
-    eng_row_encode(row, &b->value);
-    w.at = b->bytes.n;
-    buf_put_slice(&b->bytes, buf_slice(&b->key));
-    buf_put_slice(&b->bytes, buf_slice(&b->value));
-    bool failed = buf_failed(&b->key) || buf_failed(&b->value) || buf_failed(&b->bytes);
-    if (failed || reserve((void **)&b->writes, b->n_writes, &b->cap_writes, sizeof(w))) {
-        b->key.failed = b->value.failed = b->bytes.failed = false;
-        b->bytes.n = w.at;
-        return err_nomem(e);
-    }
-    w.n_key = (uint32_t)b->key.n;
-    w.n_value = (uint32_t)b->value.n;
-    w.hash = murmur3_hash(buf_slice(&b->key));
-    w.table = t;
-    w.group = b->group;
-    b->writes[b->n_writes++] = w;
-    fetch(b->eng, w.hash, buf_slice(&b->key));
-    note_ts(t, w.oldest);
-    if (cost) cost->bytes_written += b->key.n + b->value.n;
+    if (engi_array_grow((void **)&b->writes, batch->n, &b->cap_writes, sizeof(*b->writes))) return err_nomem(e);
+    struct slice key = engi_change_key(batch, c);
+    struct write *w = &b->writes[batch->n];
+    *w = (struct write){.hash = murmur3_hash(key), .table = t};
+    if (UNLIKELY(c->deletes)) w->marks = marks_of(c->deletes);
+    fetch(b->eng, w->hash, key);
+    note_ts(t, c->oldest);
     return 0;
 }
-
-int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
-                  struct err *e) {
-    if (part->key.n > UINT16_MAX)
-        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    b->key.n = 0;
-    engi_key_row(&b->key, part, delta->kind, delta->ck);
-    return add(b, part->table, delta, cost, e);
-}
-
-/* The key is in b->key. n_prefix: as in struct write. */
-static int add_tombstone(struct eng_batch *b, uint32_t n_prefix, const struct eng_part *part, int64_t ts, int64_t now,
-                         struct op_cost *cost, struct err *e) {
-    struct eng_row row;
-    eng_row_init(&row, ENG_ROW, slice_of("", 0));
-    row.del_ts = ts;
-    row.del_at = now;
-    if (part->key.n > UINT16_MAX)
-        return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    if (add(b, part->table, &row, cost, e)) return -1;
-    b->writes[b->n_writes - 1].n_prefix = n_prefix;
-    b->writes[b->n_writes - 1].marks = 1 << ENGI_MARK_COVER;
-    return 0;
-}
-
-int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts,
-                           int64_t now, struct op_cost *cost, struct err *e) {
-    struct engi_interval interval;
-    arena_reset(&b->arena);
-    if (engi_interval_of(range, &b->arena, &interval)) return err_nomem(e);
-    if (!interval.no_end && slice_cmp(interval.from, interval.to) >= 0) return 0; /* no row is in it */
-    b->key.n = 0;
-    engi_key_prefix(&b->key, part);
-    size_t n = b->key.n;
-    struct slice prefix = arena_dup(&b->arena, buf_slice(&b->key)); /* the key is built behind itself */
-    if (!prefix.p) return err_nomem(e);
-    b->key.n = 0;
-    engi_key_loose(&b->key, prefix, &interval, ts);
-    return add_tombstone(b, (uint32_t)n, part, ts, now, cost, e);
-}
-
-int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now,
-                               struct op_cost *cost, struct err *e) {
-    b->key.n = 0;
-    engi_key_kind(&b->key, part, ENGI_PARTITION_DELETION);
-    return add_tombstone(b, 0, part, ts, now, cost, e);
-}
-
-int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) {
-    struct eng_row row;
-    arena_reset(&b->arena);
-    b->key.n = 0;
-    engi_key_table(&b->key, table);
-    buf_put_slice(&b->key, rest);
-    size_t n = buf_failed(&b->key) ? 0 : engi_prefix_len(buf_slice(&b->key));
-    if (!n || b->key.n <= n) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
-    enum engi_kind kind = b->key.p[n];
-    eng_row_init(&row, kind == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of("", 0));
-    if (eng_row_decode(delta, &b->arena, &row, e) || add(b, table, &row, NULL, e)) return -1;
-    struct write *w = &b->writes[b->n_writes - 1];
-    if (kind == ENGI_RANGE_TOMBSTONE || kind == ENGI_PARTITION_DELETION) w->marks = 1 << ENGI_MARK_COVER;
-    if (kind == ENGI_RANGE_TOMBSTONE) w->n_prefix = (uint32_t)n;
-    return 0;
-}
-
-void eng_batch_savepoint(struct eng_batch *b) {
-    assert(b->n_savepoints < ENG_SAVEPOINTS_MAX);
-    if (!b->n_savepoints) b->group++;
-    b->savepoints[b->n_savepoints].n_writes = b->n_writes;
-    b->savepoints[b->n_savepoints++].n_bytes = b->bytes.n;
-}
-
-void eng_batch_rollback(struct eng_batch *b) {
-    assert(b->n_savepoints);
-    b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
-    b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
-    if (!b->n_savepoints) b->group++;
-    if (!b->n_writes) unpin_all(b); /* a batch that stays empty is not committed */
-}
-
-void eng_batch_release(struct eng_batch *b) {
-    assert(b->n_savepoints);
-    if (!--b->n_savepoints) b->group++;
-}
-
-void eng_batch_drop(struct eng_batch *b) { clear(b); }
-bool eng_batch_empty(const struct eng_batch *b) { return b->n_writes == 0; }
-size_t eng_batch_bytes(const struct eng_batch *b) { return b->bytes.n + b->n_writes * sizeof(*b->writes); }
 
 /* ---- the commit ---- */
 
-static struct slice key_of(const struct eng_batch *b, const struct write *w) {
-    return slice_of(b->bytes.p + w->at, w->n_key);
+static struct slice key_of(const struct batch *b, size_t i) { return engi_change_key(&b->base, &b->base.changes[i]); }
+
+static struct slice operand_of(const struct batch *b, size_t i) {
+    return engi_change_value(&b->base, &b->base.changes[i]);
 }
 
 static void raise_columns(struct engi_table *t, uint32_t n) {
@@ -364,9 +225,9 @@ static void raise_columns(struct engi_table *t, uint32_t n) {
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-static int put_mark(struct eng_batch *b, struct engi_table *table, uint16_t place) {
+static int put_mark(struct batch *b, struct engi_table *table, uint16_t place) {
     uint8_t key[ENGI_MARK_RECORD];
-    if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
+    if (engi_array_grow((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
     b->marks[b->n_marks++] = (struct mark){.table = table, .place = place};
     store_u32(key, ENGI_TABLE_MARKS);
     store_u32(key + 4, table->id);
@@ -375,9 +236,10 @@ static int put_mark(struct eng_batch *b, struct engi_table *table, uint16_t plac
 }
 
 /* Notes the write's marks before the store has the write (invariant 4). */
-static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
-    uint16_t bucket = engi_bucket_of_key(key_of(b, w));
-    for (uint32_t bits = w->marks; bits; bits &= bits - 1) {
+static int note_marks(struct batch *b, size_t i) {
+    struct engi_table *t = b->writes[i].table;
+    uint16_t bucket = engi_bucket_of_key(key_of(b, i));
+    for (uint32_t bits = b->writes[i].marks; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
         uint16_t place = engi_mark_place(mark, bucket);
         if (engi_mark_note(&t->marks, mark, place) && put_mark(b, t, place)) return -1;
@@ -388,40 +250,45 @@ static int note_marks(struct eng_batch *b, struct engi_table *t, const struct wr
 
 /* Whether the delta, reconciled with all earlier writes of its row, gives the delta itself. The
  * check of the guard comes last, because it takes the guard exclusively. */
-static bool replaces(struct eng_batch *b, const struct engi_table *t, struct write *w) {
+static bool replaces(struct batch *b, size_t i) {
     struct eng *eng = b->eng;
-    if (!w->covers_below || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
-    if (w->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
-    uint16_t bucket = engi_bucket_of_key(key_of(b, w));
+    struct write *w = &b->writes[i];
+    const struct store_change *c = &b->base.changes[i];
+    const struct engi_table *t = w->table;
+    if (!c->covers_below || c->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
+    if (c->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
+    uint16_t bucket = engi_bucket_of_key(key_of(b, i));
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_FAR, bucket))) return false;
-    w->exclusive = engi_guard_before(&eng->guards, w->hash, w->oldest) && engi_guard_upgrade(&eng->guards, w->hash);
-    return w->exclusive && engi_guard_before(&eng->guards, w->hash, w->oldest);
+    w->exclusive = engi_guard_before(&eng->guards, w->hash, c->oldest) && engi_guard_upgrade(&eng->guards, w->hash);
+    return w->exclusive && engi_guard_before(&eng->guards, w->hash, c->oldest);
 }
 
 /* Adds the delta to the table's history as well. */
-static int remember(struct eng_batch *b, struct engi_table *t, struct slice key, struct slice value) {
+static int remember(struct batch *b, struct engi_table *t, struct slice key, struct slice value) {
     struct engi_history *h = atomic_load(&t->history);
     if (!h) return 0;
     if (!b->now_us) b->now_us = clock_wall_us(b->eng->clock);
-    return engi_history_log(b->eng, h, b->kv, b->now_us, key, value, &b->value);
+    return engi_history_log(b->eng, h, b->kv, b->now_us, key, value, &b->base.value);
 }
 
-static int hand_over(struct eng_batch *b, struct write *w) {
+static int hand_over(struct batch *b, size_t i) {
     struct eng *eng = b->eng;
+    struct write *w = &b->writes[i];
+    const struct store_change *c = &b->base.changes[i];
     struct engi_table *t = w->table;
-    struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
+    struct slice key = key_of(b, i), value = operand_of(b, i);
     assert(engi_partition_is_shared(&eng->guards, key)); /* invariant 7 (a) */
     assert(engi_is_pinned(t)); /* invariant 8 */
-    bool alone = w->replaces = replaces(b, t, w);
+    bool alone = w->replaces = replaces(b, i);
     assert(!alone || w->exclusive); /* invariant 3 */
-    raise_columns(t, w->columns);
-    engi_guard_raise(&eng->guards, w->hash, w->newest);
-    if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
+    raise_columns(t, c->columns);
+    engi_guard_raise(&eng->guards, w->hash, c->newest);
+    if (UNLIKELY(w->marks) && note_marks(b, i)) return -1;
     if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value))
         return -1;
-    if (w->n_prefix) {
-        w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
+    if (c->is_range) {
+        w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
         return b->kv->ops->batch_put(b->kv, key, value); /* every write of this key has this value */
     }
     w->fold = !alone && eng->kv->one_writer && engi_fold_count(&eng->fold, w->hash);
@@ -433,7 +300,7 @@ struct ceilings { int64_t newest, clock; };
 
 /* Adds the horizons that cover the batch's timestamps to the store's batch: invariant 1 of
  * engine/local/horizon.h. */
-static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings *to) {
+static int record_horizons(struct batch *b, int64_t newest, struct ceilings *to) {
     struct eng *eng = b->eng;
     if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest, b->kv, newest, &to->newest)) return -1;
     return engi_horizon_record(&eng->write_clock.horizon, b->kv, engi_write_clock_end(&eng->write_clock), &to->clock);
@@ -444,16 +311,16 @@ static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings 
 static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
 
 /* The stripes that this thread holds of the batch's rows, as a bit set. */
-static void held_stripes(const struct eng_batch *b, uint64_t set[ENGI_STRIPES / 64]) {
+static void held_stripes(const struct batch *b, uint64_t set[ENGI_STRIPES / 64]) {
     uint32_t stripe;
     memset(set, 0, ENGI_STRIPES / 8);
-    for (size_t i = 0; i < b->n_writes; i++)
-        if (engi_stripe_held(b->eng, key_of(b, &b->writes[i]), &stripe)) set[stripe / 64] |= 1ull << (stripe % 64);
+    for (size_t i = 0; i < b->base.n; i++)
+        if (engi_stripe_held(b->eng, key_of(b, i), &stripe)) set[stripe / 64] |= 1ull << (stripe % 64);
 }
 
 /* Makes the commit conditional on the turns of its stripes, so that it fails if another engine has
  * committed under one of them since this engine locked it. */
-static int take_turns(struct eng_batch *b) {
+static int take_turns(struct batch *b) {
     uint64_t set[ENGI_STRIPES / 64];
     held_stripes(b, set);
     for (uint32_t i = 0; i < ENGI_STRIPES; i++)
@@ -461,7 +328,7 @@ static int take_turns(struct eng_batch *b) {
     return 0;
 }
 
-static void end_turns(struct eng_batch *b) {
+static void end_turns(struct batch *b) {
     uint64_t set[ENGI_STRIPES / 64];
     held_stripes(b, set);
     for (uint32_t i = 0; i < ENGI_STRIPES; i++)
@@ -469,18 +336,18 @@ static void end_turns(struct eng_batch *b) {
 }
 
 /* Evicts the row from the row cache, before the store has the write. */
-static void evict(struct eng_batch *b, size_t i) {
+static void evict(struct batch *b, size_t i) {
     const struct write *w = &b->writes[i];
     struct evicted *o = NULL;
     if (b->taken_bytes.n < TAKEN_OUT_BYTES_MAX &&
-        !reserve((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken)))
+        !engi_array_grow((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken)))
         o = &b->taken[b->n_taken];
     if (UNLIKELY(!o)) {
-        engi_row_cache_evict(b->eng, w->hash, key_of(b, w));
+        engi_row_cache_evict(b->eng, w->hash, key_of(b, i));
         return;
     }
     size_t at = b->taken_bytes.n;
-    if (!engi_row_cache_evict_copy(b->eng, w->table, w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look))
+    if (!engi_row_cache_evict_copy(b->eng, w->table, w->hash, key_of(b, i), &b->taken_bytes, &o->absent, &o->look))
         return;
     o->write = i;
     o->at = at;
@@ -490,52 +357,54 @@ static void evict(struct eng_batch *b, size_t i) {
 
 /* Inserts the rows' after-images into the row cache, after the store has the batch and the guards
  * were left. */
-static void put_back(struct eng_batch *b) {
+static void put_back(struct batch *b) {
     for (size_t i = 0; i < b->n_taken; i++) {
         const struct evicted *o = &b->taken[i];
         const struct write *w = &b->writes[o->write];
-        struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
-        b->value.n = 0;
+        struct slice key = key_of(b, o->write), value = operand_of(b, o->write);
+        struct buf *merged = &b->base.value;
+        merged->n = 0;
         if (!w->replaces && !o->absent) {
-            if (eng_row_merge(slice_of(b->taken_bytes.p + o->at, o->n), value, &b->value) || buf_failed(&b->value))
-                break;
-            value = buf_slice(&b->value);
+            struct slice before = slice_of(b->taken_bytes.p + o->at, o->n);
+            if (eng_row_merge(before, value, merged) || buf_failed(merged)) break;
+            value = buf_slice(merged);
         }
         engi_row_cache_put_back(b->eng, &o->look, key, value);
     }
 }
 
-static int fill(struct eng_batch *b, struct ceilings *ceilings) {
+static int fill(struct batch *b, struct ceilings *ceilings) {
     int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
-    for (size_t i = 0; i < b->n_writes; i++) {
+    for (size_t i = 0; i < b->base.n; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
-        if (UNLIKELY(w->newest >= ceiling) && is_far(b->eng, w->newest)) w->marks |= 1 << ENGI_MARK_FAR;
-        else if (w->newest > newest) newest = w->newest;
+        int64_t ts = b->base.changes[i].newest;
+        if (UNLIKELY(ts >= ceiling) && is_far(b->eng, ts)) w->marks |= 1 << ENGI_MARK_FAR;
+        else if (ts > newest) newest = ts;
         evict(b, i);
-        if (hand_over(b, w)) return -1;
+        if (hand_over(b, i)) return -1;
     }
     if (UNLIKELY(!b->eng->kv->one_writer) && take_turns(b)) return -1;
     return record_horizons(b, newest, ceilings);
 }
 
-static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
+static void recorded(struct batch *b, const struct ceilings *ceilings) {
     engi_horizon_recorded(&b->eng->newest, ceilings->newest);
     engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
     if (UNLIKELY(!b->eng->kv->one_writer)) end_turns(b);
 }
 
-static void note_changed(struct eng_batch *b) {
-    for (size_t i = 0; i < b->n_writes; i++) {
+static void note_changed(struct batch *b) {
+    for (size_t i = 0; i < b->base.n; i++) {
         const struct write *w = &b->writes[i];
-        if (w->step == WRITTEN) engi_changed(w->table, engi_bucket_of_key(key_of(b, w)));
+        if (w->step == WRITTEN) engi_changed(w->table, engi_bucket_of_key(key_of(b, i)));
     }
 }
 
 /* Shares the guards of a group's writes: all, or none if another commit has held exclusively one
  * and wait is false. */
-static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) {
+static bool share_group(struct batch *b, size_t from, size_t to, bool wait) {
     struct engi_guards *guards = &b->eng->guards;
     for (size_t i = from; i < to; i++) {
         if (wait) engi_guard_share(guards, b->writes[i].hash);
@@ -547,28 +416,29 @@ static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) 
     }
     for (size_t i = from; i < to; i++) {
         b->writes[i].step = SHARED;
-        engi_partition_share(guards, key_of(b, &b->writes[i]));
+        engi_partition_share(guards, key_of(b, i));
     }
     return true;
 }
 
 /* Shares the guards of this round's writes and returns their number. */
-static size_t share_guards(struct eng_batch *b, bool wait) {
+static size_t share_guards(struct batch *b, bool wait) {
     size_t n = 0;
-    for (size_t from = 0, to; from < b->n_writes; from = to) {
-        for (to = from + 1; to < b->n_writes && b->writes[to].group == b->writes[from].group; to++) {}
+    for (size_t from = 0, to; from < b->base.n; from = to) {
+        uint32_t group = b->base.changes[from].group;
+        for (to = from + 1; to < b->base.n && b->base.changes[to].group == group; to++) {}
         if (b->writes[from].step == TO_WRITE && share_group(b, from, to, wait)) n += to - from;
     }
     return n;
 }
 
 /* Leaves the guards of this round's writes, and sets their step. */
-static void leave_guards(struct eng_batch *b, enum step step) {
+static void leave_guards(struct batch *b, enum step step) {
     struct engi_guards *guards = &b->eng->guards;
-    for (size_t i = 0; i < b->n_writes; i++) {
+    for (size_t i = 0; i < b->base.n; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
-        engi_partition_leave(guards, key_of(b, w));
+        engi_partition_leave(guards, key_of(b, i));
         if (w->exclusive) engi_guard_end_exclusive(guards, w->hash);
         else engi_guard_leave(guards, w->hash);
         w->exclusive = false;
@@ -577,13 +447,13 @@ static void leave_guards(struct eng_batch *b, enum step step) {
     engi_guards_wake(guards);
 }
 
-static void count(struct eng_batch *b) {
+static void count(struct batch *b) {
     atomic_fetch_add_explicit(&b->eng->commit_locks.of[b->commit_lock].puts, b->puts, memory_order_relaxed);
     atomic_fetch_add_explicit(&b->eng->commit_locks.of[b->commit_lock].merges, b->merges, memory_order_relaxed);
 }
 
 /* Writes this round. Every row's guard is shared before the first one is held exclusively. */
-static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
+static int write_shared(struct batch *b, bool patience, struct err *e) {
     struct eng *eng = b->eng;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
@@ -598,7 +468,7 @@ static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
     }
     b->n_taken = 0;
     buf_clear(&b->taken_bytes, BYTES_KEPT);
-    b->value.failed = false;
+    b->base.value.failed = false;
     b->kv->ops->batch_clear(b->kv);
     b->n_marks = 0;
     return rc;
@@ -606,7 +476,7 @@ static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
 
 /* Whether the commit returns ENG_MET when all of its rows are held exclusively by others, to be
  * called back later. */
-static bool puts_off(struct eng_batch *b) {
+static bool puts_off(struct batch *b) {
     int64_t now = clock_mono_us(&clock_real);
     if (!b->note.fn || (b->met_us && now - b->met_us > ENG_MET_US)) return false;
     if (!b->met_us) b->met_us = now;
@@ -619,7 +489,7 @@ _Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_CHANGED == (int)KV_CHANGED && ENG
 /* Writes one round while it holds the commit's lock. *n: the number of writes done. Returns 0, -1,
  * KV_BUSY or ENG_MET. The commit holds neither commit lock nor guard while it waits for room in the
  * store. */
-static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
+static int write_round(struct batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *lock = &b->eng->commit_locks.of[b->commit_lock].lock;
     engi_order_will_wait(ENGI_RANK_COMMIT, b->commit_lock);
     pthread_rwlock_rdlock(lock);
@@ -633,9 +503,9 @@ static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err
 }
 
 /* Writes the rounds that are left; earlier rounds may have written a part of the batch. */
-static int write_all(struct eng_batch *b, bool patience, struct err *e) {
+static int write_all(struct batch *b, bool patience, struct err *e) {
     size_t left = 0, n;
-    for (size_t i = 0; i < b->n_writes; i++) left += b->writes[i].step == TO_WRITE;
+    for (size_t i = 0; i < b->base.n; i++) left += b->writes[i].step == TO_WRITE;
     int rc = 0;
     for (; !rc && left; left -= n) rc = write_round(b, patience, &n, e);
     return rc;
@@ -643,16 +513,16 @@ static int write_all(struct eng_batch *b, bool patience, struct err *e) {
 
 /* Folds a row or fragments a partition after the commit. It reads only memory, because a loop may
  * run it. A failure leaves the work to a later write. */
-static void fold(struct eng_batch *b, const struct write *w) {
-    struct slice key = key_of(b, w);
+static void fold(struct batch *b, size_t i) {
+    struct slice key = key_of(b, i);
     struct err e;
     err_clear(&e);
-    if (!w->n_prefix) {
-        if (engi_fold_row(b->eng->kv, &b->eng->guards, key, w->hash)) engi_count(b->eng, ENG_STAT_FOLDS);
-    } else if (engi_fragment_step(b->eng, ENG_TIER_CACHE, slice_of(key.p, w->n_prefix), &e) < 0) return;
+    if (!b->base.changes[i].is_range) {
+        if (engi_fold_row(b->eng->kv, &b->eng->guards, key, b->writes[i].hash)) engi_count(b->eng, ENG_STAT_FOLDS);
+    } else if (engi_fragment_step(b->eng, ENG_TIER_CACHE, slice_of(key.p, engi_prefix_len(key)), &e) < 0) return;
 }
 
-static int write_patiently(struct eng_batch *b, struct err *e) {
+static int write_patiently(struct batch *b, struct err *e) {
     struct eng *eng = b->eng;
     int rc;
     while ((rc = write_all(b, true, e)) == KV_BUSY) {
@@ -673,20 +543,14 @@ static int contended(struct err *e) {
     return -1;
 }
 
-static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
+int engi_write_commit(struct eng_batch *batch, bool patience, uint64_t *seq, struct err *e) {
+    struct batch *b = batch_of(batch);
     struct eng *eng = b->eng;
-    assert(b->n_savepoints == 0);
     int rc = engi_commit_check(eng, e);
     if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
-    if (rc == KV_BUSY) return ENG_BUSY;
-    if (rc == ENG_MET) return ENG_MET;
     if (rc == KV_CHANGED) rc = contended(e);
     if (!rc) *seq = engi_commit_next_seq(eng);
-    for (size_t i = 0; !rc && i < b->n_writes; i++)
-        if (b->writes[i].fold) fold(b, &b->writes[i]);
-    clear(b);
+    for (size_t i = 0; !rc && i < batch->n; i++)
+        if (b->writes[i].fold) fold(b, i);
     return rc;
 }
-
-int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, true, seq, e); }
-int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, false, seq, e); }

@@ -1,0 +1,10 @@
+/* Writes of the local store: struct store_ops (engine/store.h). Private to engine/. */
+#pragma once
+
+#include "engine/store.h"
+
+struct eng_batch *engi_write_batch_new(struct store *s);
+void engi_write_batch_free(struct eng_batch *b);
+int engi_write_batch_add(struct eng_batch *b, uint32_t table, struct err *e) MUST_CHECK;
+void engi_write_batch_clear(struct eng_batch *b, bool done);
+int engi_write_commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) MUST_CHECK;
