@@ -8,7 +8,7 @@
 struct np_account {
     uint8_t opcode;
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
-    bool failed; /* answered with failure by a fault after apply: its writes stand and are charged */
+    bool failed; /* answered with failure by a fault after apply: its writes remain and are charged */
     enum err_code failure;   /* when it failed so */
     int64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
     uint64_t trace; /* number of its trace session (trace_store_add); 0: it is not traced */

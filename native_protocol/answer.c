@@ -41,7 +41,7 @@ int npi_answer_deliver(struct np_call *call) {
         return 0;
     }
     if (!waits) return np_output_append_rest(&c->output, r);
-    if (r->more.n && np_reply_gather(r)) return -1;
+    if (r->more.n && np_reply_flatten(r)) return -1;
     if (!call->r.answer.commit_seq)
         return npi_hold(c->loop->durability, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
     call->seq = call->r.answer.commit_seq;

@@ -58,16 +58,6 @@ int np_audit_parse(const char *text, unsigned *out, struct err *e) {
     }
 }
 
-static enum np_audit_category category_of(enum stmt_kind kind) {
-    static const enum np_audit_category categories[] = {
-#define STMT(id, words, functions, permission, resource, rule, checks, category, ...) NP_AUDIT_##category,
-#include "cql/syntax/stmt.def"
-#undef STMT
-        NP_AUDIT_OTHER, /* STMT_KINDS */
-    };
-    return categories[kind];
-}
-
 /* ---- lines ---- */
 
 /* Names and statements come from the wire, and may be cut. In text that is not valid UTF-8, and so
@@ -161,13 +151,19 @@ static struct slice statement_of(struct np_call *call) {
 }
 
 void npi_audit_call(struct np_call *call) {
+    static const enum np_audit_category categories[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, ...) NP_AUDIT_##category,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        NP_AUDIT_OTHER, /* STMT_KINDS */
+    };
     const struct np_conn *c = call->conn;
     struct np_audit *a = c->loop->o->audit;
     bool prepares = call->env.opcode == NP_PREPARE;
     enum stmt_kind kind = call->r.answer.stmt_kind;
     /* the driver prepares the statement again; that retry is audited */
     if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return;
-    enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(kind);
+    enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : categories[kind];
     if (!wanted(a, category, &call->err)) return;
     const struct entry x = {
         .category = category,

@@ -104,17 +104,17 @@ static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
 
 /* Selects the shares that may be evicted (they hold finished bytes) or revoked (they make
  * answers). */
-struct payers {
+struct candidates {
     struct np_share *but; /* this share stays; NULL: every share may go */
     size_t holds;         /* evict only shares that hold more */
     size_t makes;         /* revoke only shares that make more; SIZE_MAX: none */
-    bool spare;
+    bool grace;           /* spare the shares whose bytes still move */
 };
 
 /* Evicts or revokes the share that gives back the most bytes; of two alike, the one that has held
  * them longer. False: no share qualifies. */
-static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_us) {
-    struct np_share *holder = who->spare ? most_still(b, now_us) : TOP(&b->held, held_node);
+static bool evict_one(struct np_budget *b, const struct candidates *who, int64_t now_us) {
+    struct np_share *holder = who->grace ? most_still(b, now_us) : TOP(&b->held, held_node);
     struct np_share *maker = TOP(&b->making, making_node);
     if (holder && holder->bytes <= who->holds) holder = NULL;
     if (maker && maker->making <= who->makes) maker = NULL;
@@ -126,7 +126,7 @@ static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_
         holder->leaving = holder->bytes;
         b->leaving += holder->leaving;
         atomic_store(&holder->evicted, true);
-        b->o.tell(holder->owner);
+        b->o.notify(holder->owner);
     } else {
         assert(maker->making && !maker->leaving); /* B5 */
         leave_heaps(maker);
@@ -138,11 +138,11 @@ static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_
 
 static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
 
-static void make_room(struct np_budget *b, size_t limit, const struct payers *who) {
+static void make_room(struct np_budget *b, size_t limit, const struct candidates *who) {
     if (!over(b, limit)) return;
     int64_t now_us = clock_machine_us(b->o.clock);
     if (who->but) leave_heaps(who->but);
-    while (over(b, limit) && send_one(b, who, now_us)) continue;
+    while (over(b, limit) && evict_one(b, who, now_us)) continue;
     if (who->but) enter_heaps(who->but);
 }
 
@@ -174,8 +174,8 @@ void npi_share_add(struct np_share *s, size_t n) {
     if (!n) return;
     pthread_mutex_lock(&b->lock);
     put(s, n, 0);
-    make_room(b, b->o.limit, &(struct payers){.spare = true});
-    make_room(b, b->o.limit + b->o.limit / 8, &(struct payers){.spare = false});
+    make_room(b, b->o.limit, &(struct candidates){.grace = true});
+    make_room(b, b->o.limit + b->o.limit / 8, &(struct candidates){.grace = false});
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -224,9 +224,9 @@ static bool find_room(struct np_share *s, const void *maker, size_t size, size_t
     struct np_budget *b = s->budget;
     size_t limit = limit_of(b, maker, size);
     bool small = is_small(size), reserved = small || b->turn == maker;
-    const struct payers who = {.holds = reserved ? 0 : NP_SHARE_OWN,
+    const struct candidates who = {.holds = reserved ? 0 : NP_SHARE_OWN,
                                .makes = small ? s->making + n : SIZE_MAX,
-                               .spare = true};
+                               .grace = true};
     if (n < limit) make_room(b, limit - n, &who);
     return n <= limit && !over(b, limit - n);
 }
@@ -271,7 +271,7 @@ enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_
     pthread_mutex_lock(&b->lock);
     if (s->revoked && so_far) may = NP_MAY_GIVE_UP;
     else if (!is_small(so_far)) /* waiting for its own reader is no reason to close it */
-        make_room(b, soft, &(struct payers){.but = s, .holds = NP_SHARE_OWN, .makes = SIZE_MAX, .spare = true});
+        make_room(b, soft, &(struct candidates){.but = s, .holds = NP_SHARE_OWN, .makes = SIZE_MAX, .grace = true});
     if (may == NP_MAY_GO_ON && !is_small(so_far) && over(b, soft)) {
         if (!b->turn && s->bytes - s->making <= NP_SHARE_OWN) b->turn = maker;
         if (b->turn != maker) may = over(b, limit_of(b, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;

@@ -58,7 +58,7 @@ struct np_budget_options {
     /* a share may be evicted when it has not moved for still_us, or has held bytes for long_us; 0
      * and 0: always */
     int64_t still_us, long_us;
-    void (*tell)(void *owner); /* notifies the owner of an evicted share; called under the lock, on any thread */
+    void (*notify)(void *owner); /* notifies the owner of an evicted share; called under the lock, on any thread */
 };
 
 struct np_budget {

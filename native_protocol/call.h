@@ -1,9 +1,9 @@
 /* A call is one query request from its envelope to its response. Dispatch, the loop and the workers
  * hand it to each other.
  *
- * Life: a call is taken from the loop's spare calls, decoded, and run on the loop. It is finished
+ * Life: a call is taken from the loop's free calls, decoded, and run on the loop. It is finished
  * there; or its body is copied, it runs again on a worker, and it returns to the loop to be
- * finished. Then the call and its arena go back to the spare calls. It belongs to one thread at a
+ * finished. Then the call and its arena go back to the free calls. It belongs to one thread at a
  * time: the loop, or the worker that has it.
  */
 #pragma once
@@ -51,7 +51,7 @@ struct np_call_fault {
     bool asked;                    /* the faults were checked for one that hits it */
     const struct fault_rule *rule; /* the fault that hits it, in the arena; NULL: none */
     bool begun;                    /* its effect before apply has taken place */
-    /* the call was applied before the fault took effect: its writes stand, whatever the answer
+    /* the call was applied before the fault took effect: its writes remain, whatever the answer
      * is */
     bool applied;
     int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
@@ -60,7 +60,7 @@ struct np_call_fault {
 enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
 
 struct np_call {
-    struct np_errand errand; /* first: its way back from a worker */
+    struct np_task task; /* first: its way back from a worker */
     struct np_call *next;
     struct np_conn *conn; /* referenced */
     struct np_envelope env;
@@ -85,7 +85,7 @@ struct np_call {
     /* offloaded only */
     bool offloaded;
     struct np_work work;
-    bool crowded_out;           /* there was no room for its answer: it started over */
+    bool awaits_room;           /* there was no room for its answer: it started over */
     uint32_t n_parts;           /* that were run */
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */
@@ -94,7 +94,3 @@ struct np_call {
 
 /* The memory that a call holds while it waits for a worker. */
 static inline size_t npi_call_bytes(const struct np_call *c) { return sizeof(*c) + c->arena.used + c->out.cap; }
-/* Drops the references that running the call took. */
-void npi_call_forget(struct np_call *call);
-/* Drops the plan of a call that is to start over, with its references. */
-void npi_call_unplan(struct np_call *call);

@@ -7,7 +7,7 @@
 struct np_committer {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct np_late *queue, **tail; /* under lock */
+    struct np_deferred *queue, **tail; /* under lock */
     _Atomic unsigned n;            /* queued or being committed */
     bool stopping;                 /* under lock */
     bool started;
@@ -19,14 +19,14 @@ static void *work(void *arg) {
     for (;;) {
         pthread_mutex_lock(&c->lock);
         while (!c->queue && !c->stopping) pthread_cond_wait(&c->wake, &c->lock);
-        struct np_late *late = c->queue;
-        if (late) c->queue = late->next;
+        struct np_deferred *d = c->queue;
+        if (d) c->queue = d->next;
         if (!c->queue) c->tail = &c->queue;
         pthread_mutex_unlock(&c->lock);
-        if (!late) return NULL;
-        late->rc = eng_batch_commit(late->batch, &late->seq, &late->err);
+        if (!d) return NULL;
+        d->rc = eng_batch_commit(d->batch, &d->seq, &d->err);
         atomic_fetch_sub(&c->n, 1);
-        npi_inbox_give(late->inbox, &late->errand);
+        npi_inbox_give(d->inbox, &d->task);
     }
 }
 
@@ -40,7 +40,7 @@ struct np_committer *npi_committer_new(struct err *e) {
         c->started = true;
         return c;
     }
-    err_set(e, ERR_SERVER, "cannot start the thread of late commits");
+    err_set(e, ERR_SERVER, "cannot start the thread of deferred commits");
     npi_committer_free(c);
     return NULL;
 }
@@ -60,12 +60,12 @@ void npi_committer_free(struct np_committer *c) {
     free(c);
 }
 
-void npi_committer_submit(struct np_committer *c, struct np_late *late) {
-    late->next = NULL;
+void npi_committer_submit(struct np_committer *c, struct np_deferred *d) {
+    d->next = NULL;
     atomic_fetch_add(&c->n, 1);
     pthread_mutex_lock(&c->lock);
-    *c->tail = late;
-    c->tail = &late->next;
+    *c->tail = d;
+    c->tail = &d->next;
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);
 }

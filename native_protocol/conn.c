@@ -14,7 +14,6 @@
 #include "native_protocol/workers.h"
 
 enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
-enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_PROBES = 4 };
 
 /* ---- state ---- */
 
@@ -91,7 +90,7 @@ void npi_conn_close(struct np_conn *c) {
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
     atomic_store(&c->gone, true);
-    if (c->offloaded && l->workers) np_workers_look(l->workers); /* drops its waiting calls */
+    if (c->offloaded && l->workers) np_workers_wake_monitor(l->workers); /* drops its waiting calls */
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     if (c->dirty) {
@@ -106,8 +105,8 @@ void npi_conn_close(struct np_conn *c) {
     if (c->prev) c->prev->next = c->next;
     else l->conns = c->next;
     if (c->next) c->next->prev = c->prev;
-    if (c->counted_as) npi_peers_leave(&l->bounds->peers, c->counted_as);
-    c->counted_as = NULL;
+    if (c->address_entry) npi_peers_leave(&l->bounds->peers, c->address_entry);
+    c->address_entry = NULL;
     cql_client_close(l->o->db, &c->client);
     npi_conn_unref(c);
 }
@@ -133,7 +132,7 @@ static void may_read_again(struct np_conn *c);
 void npi_conn_flush(struct np_conn *c) {
     size_t n;
     if (c->state == NP_CONN_CLOSED) return;
-    npi_loop_settle(c->loop);
+    npi_loop_publish(c->loop);
     enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
     np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
     switch (sent) {
@@ -175,11 +174,6 @@ void npi_answer_error(struct np_conn *c, const struct np_envelope *env, const st
     np_account(&c->loop->metrics, &(struct np_account){.opcode = env->opcode}, e);
 }
 
-void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
-    if (active(c)) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
-    npi_conn_end(c, version, stream, e);
-}
-
 void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
     if (!active(c)) return;
     struct np_reply r;
@@ -187,6 +181,12 @@ void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const stru
     np_put_error(r.out, version, e);
     if (np_reply_end(&r, 0, NULL)) np_reply_cancel(&r);
     npi_conn_set_state(c, NP_CONN_CLOSING);
+}
+
+/* Like npi_conn_end, for a violation of the protocol, which is counted. */
+static void fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
+    if (active(c)) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
+    npi_conn_end(c, version, stream, e);
 }
 
 /* ---- back-pressure ---- */
@@ -204,7 +204,7 @@ static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
-    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer checks again */
+    if (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     if (c->begun_us) c->begun_us = c->loop->tick_us; /* the pause was ours, so the request gets its full time again */
@@ -237,7 +237,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     if (n == NP_BAD) {
         bool spoken = np_speaks(newest, &env), beta = newest == NP_VERSION_MAX && env.version == NP_VERSION_BETA;
         uint8_t version = npi_conn_framed(c) ? c->version : spoken || beta ? env.version : 4;
-        npi_conn_fail(c, version, spoken ? env.stream : 0, &e);
+        fail(c, version, spoken ? env.stream : 0, &e);
         return NP_BAD;
     }
     if (n == NP_TOO_BIG) {
@@ -259,7 +259,7 @@ static size_t pass_over(struct np_conn *c, size_t n) {
 static void bad_segment(struct np_conn *c, const char *why) {
     struct err e = {0};
     err_set(&e, ERR_PROTOCOL, "%s", why);
-    npi_conn_fail(c, 5, 0, &e);
+    fail(c, 5, 0, &e);
 }
 
 /* Takes one segment's part of an envelope that is larger than a segment. */
@@ -285,7 +285,7 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     struct err e;
     err_clear(&e);
     ssize_t n = np_segment_decode(in, c->compression == NP_COMPRESS_LZ4, &c->loop->scratch.segment, &seg, &e);
-    if (n == NP_BAD) npi_conn_fail(c, 5, 0, &e);
+    if (n == NP_BAD) fail(c, 5, 0, &e);
     if (n <= 0) return n;
     if (!seg.self_contained) take_part(c, seg.payload);
     else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
@@ -308,7 +308,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         bool over = c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX ||
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
                     /* the store is behind: writers wait */
-                    (c->in_flight && c->loop->late_bytes > NP_LATE_MAX);
+                    (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX);
         if (over && !c->loop->stopping) {
             pause_reading(c);
             break;
@@ -375,7 +375,7 @@ static void read_more(struct np_conn *c) {
         else if (c->transport.wants_write) ev_io_start(l->ev, &c->write_io);
         return;
     }
-    c->heard_us = l->tick_us;
+    c->received_us = l->tick_us;
     np_metric_add(&l->metrics, NP_METRIC_BYTES_IN, n);
     if (!active(c)) return; /* closing: the input is discarded */
     if (c->in.n) {
@@ -419,7 +419,7 @@ static void expel(struct np_conn *c, enum np_metric why, enum err_code code, con
     struct err e = {0};
     err_set(&e, code, "%s", text);
     np_metric_add(&c->loop->metrics, why, 1);
-    npi_conn_fail(c, c->version ? c->version : 4, 0, &e);
+    fail(c, c->version ? c->version : 4, 0, &e);
     drop_input(c);
 }
 
@@ -463,7 +463,7 @@ void npi_conn_check_evicted(struct np_conn *c) {
 
 /* ---- creation ---- */
 
-static void note_addresses(struct np_conn *c, int fd) {
+static void read_addresses(struct np_conn *c, int fd) {
     struct sockaddr_storage a;
     socklen_t n = sizeof(a);
     if (!getsockname(fd, (struct sockaddr *)&a, &n)) {
@@ -478,34 +478,28 @@ static void note_addresses(struct np_conn *c, int fd) {
     c->account.client.port = ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port has the same offset */
 }
 
-static void set_options(int fd) {
-    int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-}
-
 struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
+    static const struct {
+        int level, name, value;
+    } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                   {SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, 60},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+                   {IPPROTO_TCP, TCP_KEEPCNT, 4}};
     struct np_conn *c = calloc(1, sizeof(*c));
     if (c) {
-        note_addresses(c, fd);
-        c->counted_as = npi_peers_enter(&l->bounds->peers, &c->peer);
-        if (!c->counted_as) np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
+        read_addresses(c, fd);
+        c->address_entry = npi_peers_enter(&l->bounds->peers, &c->peer);
+        if (!c->address_entry) np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
     }
-    if (!c || !c->counted_as) {
+    if (!c || !c->address_entry || np_transport_init(&c->transport, fd, tls)) {
+        if (c && c->address_entry) npi_peers_leave(&l->bounds->peers, c->address_entry);
         free(c);
         close(fd);
         return NULL;
     }
-    if (np_transport_init(&c->transport, fd, tls)) {
-        npi_peers_leave(&l->bounds->peers, c->counted_as);
-        free(c);
-        close(fd);
-        return NULL;
-    }
-    set_options(fd);
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(options[i].value));
     c->loop = l;
     c->refs = 1;
     c->state_us = clock_machine_us(l->o->clock);
@@ -516,7 +510,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);
     buf_init(&c->large, 0);
-    np_output_init(&c->output, &l->spare, &l->bounds->unread, l);
+    np_output_init(&c->output, &l->bufs, &l->bounds->unread, l);
     npi_share_init(&c->unfinished, &l->bounds->unfinished, l);
     c->next = l->conns;
     if (c->next) c->next->prev = c;

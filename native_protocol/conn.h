@@ -65,13 +65,13 @@ struct np_conn {
         char nonce[32];
     } login;
     struct ip_address peer; /* the client's */
-    struct np_peer *counted_as;
+    struct np_peer *address_entry;
 
     struct buf in;    /* an incomplete envelope or segment */
     struct buf large; /* v5: an envelope that arrives in several segments */
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
     struct np_share unfinished; /* in and large, of the server's budget */
-    int64_t heard_us; /* when bytes last arrived, as of the loop's tick */
+    int64_t received_us; /* when bytes last arrived, as of the loop's tick */
     /* when the unfinished request in `in` or `large` began to arrive, as of the loop's tick; 0:
      * there is none */
     int64_t begun_us;
@@ -101,8 +101,6 @@ void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const st
 void npi_answer_error(struct np_conn *c, const struct np_envelope *env, const struct err *e);
 /* Answers an error on the stream, then closes once it is sent. */
 void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
-/* Like npi_conn_end, for a violation of the protocol, which is counted. */
-void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
 
 /* The buffer to append responses to; flushed at the end of the wake-up. */
 struct buf *npi_conn_out(struct np_conn *c);

@@ -38,7 +38,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
         .answer.stmt_kind = STMT_KINDS,
-        .noted = call->fault.rule != NULL || call->crowded_out,
+        .noted = call->fault.rule != NULL || call->awaits_room,
     };
     err_clear(&call->err);
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream,
@@ -71,7 +71,7 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
          * and holds no memory meanwhile. */
         npi_call_unplan(call);
         err_clear(&call->err);
-        call->crowded_out = true;
+        call->awaits_room = true;
         call->r.answer.work_class = WORK_READ;
         planned = CQL_OFFLOAD;
     }
@@ -182,7 +182,7 @@ void npi_call_finish(struct np_call *call) {
         if (!call->err.set && call->r.answer.result.kind == RESULT_SET_KEYSPACE)
             memcpy(c->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
     }
-    npi_post_name(call);
+    npi_post_statement(call);
     set_account(call);
     bool answered = answer(call);
     if (UNLIKELY(l->o->audit != NULL)) npi_audit_call(call);

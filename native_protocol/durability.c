@@ -10,9 +10,9 @@
 #include "system_schema/system_tables/trace_store.h"
 
 static struct np_held *held_take(struct np_durability *d) {
-    struct np_held *h = d->spare;
+    struct np_held *h = d->unused;
     if (!h) return calloc(1, sizeof(*h));
-    d->spare = NULL;
+    d->unused = NULL;
     h->next = NULL;
     return h;
 }
@@ -41,7 +41,7 @@ int npi_hold(struct np_durability *d, struct np_conn *c, struct buf *from, size_
     if (!d->now) {
         d->now = held_take(d);
         if (!d->now) return -1;
-        npi_spare_take(&d->loop->spare, &d->now->bytes);
+        npi_buf_pool_take(&d->loop->bufs, &d->now->bytes);
     }
     struct np_held *h = d->now;
     size_t start = h->bytes.n;
@@ -97,15 +97,15 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
 static void held_release(struct np_durability *d, struct np_held *h, const struct err *e) {
     for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
     enum { ACKS_KEPT = 4096 };
-    if (d->spare || h->cap_acks > ACKS_KEPT) {
+    if (d->unused || h->cap_acks > ACKS_KEPT) {
         held_free(h);
         return;
     }
     np_reply_drop(&h->rest);
     h->rest = (struct np_reply){0};
-    npi_spare_give(&d->loop->spare, &h->bytes);
+    npi_buf_pool_give(&d->loop->bufs, &h->bytes);
     h->n_acks = 0;
-    d->spare = h;
+    d->unused = h;
 }
 
 void npi_durability_release(struct np_durability *d) {
@@ -147,7 +147,7 @@ static bool all_wait(const struct np_loop *l) {
     if (!TAILQ_EMPTY(&l->leaving)) return false;
     for (const struct np_conn *c = l->conns; c; c = c->next) {
         if (++conns > CONNS_MAX || c->offloaded) return false;
-        if (!c->in_flight && l->tick_us - c->heard_us < QUIET_US) return false;
+        if (!c->in_flight && l->tick_us - c->received_us < QUIET_US) return false;
         writes += c->in_flight;
         if (writes > OWN_WRITES_MAX) return false;
     }
@@ -247,41 +247,41 @@ static void drop_held(struct np_held *h) {
 }
 
 /* A batch that is with the committer, and its answers. */
-struct late_batch {
-    struct np_late late; /* first */
+struct deferred_batch {
+    struct np_deferred commit; /* first */
     struct np_durability *durability;
     struct np_held *held;
     size_t bytes; /* of the batch and the answers */
 };
 
 /* The batch has come back: its answers wait until it is durable. */
-static void late_done(struct np_errand *x, bool ended) {
-    struct late_batch *b = (struct late_batch *)x;
-    b->durability->loop->late_bytes -= b->bytes;
+static void deferred_done(struct np_task *x, bool ended) {
+    struct deferred_batch *b = (struct deferred_batch *)x;
+    b->durability->loop->deferred_bytes -= b->bytes;
     if (ended) drop_held(b->held);
-    else committed(b->durability, b->held, b->late.rc, b->late.seq, &b->late.err);
-    eng_batch_free(b->late.batch);
+    else committed(b->durability, b->held, b->commit.rc, b->commit.seq, &b->commit.err);
+    eng_batch_free(b->commit.batch);
     free(b);
 }
 
 /* Hands the batch to the committer, which waits for the store; the loop continues with a new
  * batch. */
-static int commit_late(struct np_durability *d, struct np_held *h, struct err *e) {
+static int defer_commit(struct np_durability *d, struct np_held *h, struct err *e) {
     assert(d->loop->committer);
-    struct late_batch *b = calloc(1, sizeof(*b));
+    struct deferred_batch *b = calloc(1, sizeof(*b));
     struct eng_batch *fresh = b ? batch_new(d->loop) : NULL;
     if (!fresh) {
         free(b);
         eng_batch_drop(d->loop->batch);
         return err_nomem(e);
     }
-    b->late = (struct np_late){.errand.done = late_done, .inbox = &d->loop->inbox, .batch = d->loop->batch};
+    b->commit = (struct np_deferred){.task.done = deferred_done, .inbox = &d->loop->inbox, .batch = d->loop->batch};
     b->durability = d;
     b->held = h;
     b->bytes = eng_batch_bytes(d->loop->batch) + (h ? h->bytes.n : 0);
     d->loop->batch = fresh;
-    d->loop->late_bytes += b->bytes;
-    npi_committer_submit(d->loop->committer, &b->late);
+    d->loop->deferred_bytes += b->bytes;
+    npi_committer_submit(d->loop->committer, &b->commit);
     return 0;
 }
 
@@ -290,12 +290,12 @@ void npi_durability_commit(struct np_durability *d) {
     struct err e = {0};
     uint64_t seq = 0;
     if (!h && eng_batch_empty(d->loop->batch)) return;
-    bool late = d->loop->committer && npi_committer_busy(d->loop->committer);
-    int rc = late ? ENG_BUSY : eng_batch_try_commit(d->loop->batch, &seq, &e);
+    bool behind = d->loop->committer && npi_committer_busy(d->loop->committer);
+    int rc = behind ? ENG_BUSY : eng_batch_try_commit(d->loop->batch, &seq, &e);
     if (rc == ENG_MET) return; /* the rest is committed at a later wake-up (rows_are_free) */
     d->now = NULL;
     if (rc != ENG_BUSY) committed(d, h, rc, seq, &e);
-    else if (commit_late(d, h, &e)) committed(d, h, -1, 0, &e);
+    else if (defer_commit(d, h, &e)) committed(d, h, -1, 0, &e);
 }
 
 /* ---- life ---- */
@@ -323,6 +323,6 @@ void npi_durability_close(struct np_durability *d) {
 }
 
 void npi_durability_free(struct np_durability *d) {
-    held_free(d->spare);
+    held_free(d->unused);
     free(d);
 }

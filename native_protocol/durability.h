@@ -42,7 +42,7 @@ struct np_durability {
     struct np_loop *loop;
     struct np_held *now;         /* answers of this wake-up's batch; NULL: none */
     struct np_held *held, *tail; /* committed, by sequence */
-    struct np_held *spare;       /* for the next batch; or NULL */
+    struct np_held *unused;      /* for the next batch; or NULL */
     _Atomic bool waits;          /* held is not empty: a thread that syncs wakes the loop */
     bool unsynced;               /* no sync is under way yet for the newest blocks of held */
     ev_idle quiet;               /* fires when a sync is due and the loop is otherwise idle */

@@ -37,7 +37,7 @@ bool npi_fault_before(struct np_call *call) {
     bool waits = rule->delay_ms && !call->fault.until_us;
     call->fault.begun = rule->after || !waits;
     if (waits && !rule->after) return start_over(call, now_us(call) + rule->delay_ms * 1000);
-    if (waits && !call->offloaded) return start_over(call, 0); /* on a worker, which can put it aside */
+    if (waits && !call->offloaded) return start_over(call, 0); /* on a worker, whose queue can delay it */
     if (rule->after) return false;
     set_error(call, rule);
     return call->err.set && fail(call);

@@ -1,7 +1,7 @@
 /* Applies faults (native_protocol/faults/faults.h) to requests, in two steps of the sequence: before apply and
  * after it.
  *
- * A delayed call starts over on a worker, which puts it aside until its time, so that no thread and
+ * A delayed call starts over on a worker, whose queue delays it until its time, so that no thread and
  * no lock waits. A call that is delayed before apply is then planned again; a call that is delayed
  * after apply is applied on the worker, and only its answer waits.
  */
@@ -22,7 +22,7 @@ bool npi_fault_before(struct np_call *call);
 /* Drops a part of the writes of a planned and sized call if its fault applies only a part. True:
  * the caller sizes the call again. */
 bool npi_fault_cut(struct np_call *call);
-/* Applies the fault to a call after apply: its writes stand, whatever the fault answers. */
+/* Applies the fault to a call after apply: its writes remain, whatever the fault answers. */
 void npi_fault_after(struct np_call *call);
 /* Whether the call must still wait. On a worker. */
 bool npi_fault_delays(struct np_call *call);

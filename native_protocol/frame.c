@@ -52,3 +52,13 @@ size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum 
 void np_envelope_end(struct buf *out, size_t start, size_t more) {
     if (!buf_failed(out)) buf_patch_u32(out, start + 5, (uint32_t)(out->n - start - NP_HEADER + more));
 }
+
+void np_put_string(struct buf *out, const char *s) {
+    size_t n = strlen(s);
+    if (n > UINT16_MAX) n = UINT16_MAX;
+    uint8_t *to = buf_reserve(out, 2 + n);
+    if (!to) return;
+    store_u16(to, (uint16_t)n);
+    memcpy(to + 2, s, n);
+    buf_advance(out, 2 + n);
+}

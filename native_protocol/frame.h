@@ -62,3 +62,6 @@ void np_envelope_end(struct buf *out, size_t start, size_t more);
 /* Whether a server whose newest version is `newest` speaks the version of this envelope, whose
  * flags are decoded. */
 bool np_speaks(uint8_t newest, const struct np_envelope *env);
+
+/* [string]: a length of two bytes and the bytes; cut at 65535. */
+void np_put_string(struct buf *out, const char *s);

@@ -103,7 +103,7 @@ static uint16_t bound_port(int fd) {
     struct sockaddr_storage a;
     socklen_t n = sizeof(a);
     if (getsockname(fd, (struct sockaddr *)&a, &n)) return 0;
-    return ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port is at the same place */
+    return ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port has the same offset */
 }
 
 /* SO_REUSEPORT would let a second server of the same user share the port silently. So a socket
@@ -178,7 +178,7 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
     if (!o->unread_bytes) o->unread_bytes = UNREAD_BYTES;
     b->work.limit = (o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES) +
                     (o->work_bytes ? o->work_bytes : WORK_BYTES);
-    struct np_budget_options budget = {.clock = o->clock, .limit = o->unfinished_bytes, .tell = npi_loop_evict};
+    struct np_budget_options budget = {.clock = o->clock, .limit = o->unfinished_bytes, .notify = npi_loop_evict};
     npi_budget_init(&b->unfinished, &budget);
     budget.limit = o->unread_bytes;
     budget.still_us = UNREAD_STILL_US;
@@ -193,14 +193,14 @@ static void on_durable(void *arg) {
     for (unsigned i = 0; i < f->n_loops; i++) npi_durability_moved(f->loops[i].durability);
 }
 
-/* An errand that notifies the registered connections of a loop of a change of the schema. */
+/* A task that notifies the registered connections of a loop of a change of the schema. */
 struct schema_event {
-    struct np_errand errand; /* first */
+    struct np_task task; /* first */
     struct np_loop *loop;
     struct schema_change change;
 };
 
-static void send_event(struct np_errand *x, bool ended) {
+static void send_event(struct np_task *x, bool ended) {
     struct schema_event *event = (struct schema_event *)x;
     for (struct np_conn *c = ended ? NULL : event->loop->conns; c; c = c->next)
         if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
@@ -214,8 +214,8 @@ static void on_change(void *arg, const struct schema_change *change) {
     for (unsigned i = 0; i < f->n_loops; i++) {
         struct schema_event *event = malloc(sizeof(*event));
         if (!event) return;
-        *event = (struct schema_event){.errand.done = send_event, .loop = &f->loops[i], .change = *change};
-        npi_inbox_give(&f->loops[i].inbox, &event->errand);
+        *event = (struct schema_event){.task.done = send_event, .loop = &f->loops[i], .change = *change};
+        npi_inbox_give(&f->loops[i].inbox, &event->task);
     }
 }
 
@@ -276,14 +276,14 @@ int np_front_pause(struct np_front *f, struct err *e) {
     enum { TRIES = 2000, EACH_US = 1000 };
     for (int i = 0; i < TRIES; i++) {
         for (unsigned k = 0; k < f->n_loops; k++) pthread_mutex_lock(&f->loops[k].awake);
-        if (np_workers_alone(f->workers) && !npi_committer_busy(f->committer)) return 0;
-        np_front_go_on(f);
+        if (np_workers_idle(f->workers) && !npi_committer_busy(f->committer)) return 0;
+        np_front_resume(f);
         usleep(EACH_US);
     }
     return err_set(e, ERR_OVERLOADED, "Other requests go on too long; try again");
 }
 
-void np_front_go_on(struct np_front *f) {
+void np_front_resume(struct np_front *f) {
     for (unsigned k = f->n_loops; k > 0; k--) pthread_mutex_unlock(&f->loops[k - 1].awake);
 }
 

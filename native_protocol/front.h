@@ -21,9 +21,9 @@ void np_front_free(struct np_front *f);
 /* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
 /* Called by a worker that runs a statement: waits until no other request runs, and holds all back
- * until np_front_go_on. Connections stay open. -1, ERR_OVERLOADED: other requests run too long. */
+ * until np_front_resume. Connections stay open. -1, ERR_OVERLOADED: other requests run too long. */
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
-void np_front_go_on(struct np_front *f);
+void np_front_resume(struct np_front *f);
 /* The bound ports. */
 uint16_t np_front_port(const struct np_front *f);     /* 0: none */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */

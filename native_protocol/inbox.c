@@ -13,7 +13,7 @@ void npi_inbox_start(struct np_inbox *in, struct ev_loop *ev) {
     ev_async_start(ev, &in->wake);
 }
 
-void npi_inbox_give(struct np_inbox *in, struct np_errand *x) {
+void npi_inbox_give(struct np_inbox *in, struct np_task *x) {
     x->next = NULL;
     pthread_mutex_lock(&in->lock);
     *in->tail = x;
@@ -26,11 +26,11 @@ void npi_inbox_wake(struct np_inbox *in) { ev_async_send(in->ev, &in->wake); }
 
 void npi_inbox_run(struct np_inbox *in, bool ended) {
     pthread_mutex_lock(&in->lock);
-    struct np_errand *x = in->first;
+    struct np_task *x = in->first;
     in->first = NULL;
     in->tail = &in->first;
     pthread_mutex_unlock(&in->lock);
-    for (struct np_errand *next; x; x = next) {
+    for (struct np_task *next; x; x = next) {
         next = x->next;
         x->done(x, ended);
     }

@@ -1,7 +1,7 @@
-/* A loop's inbox: what other threads hand to the loop. Any thread gives an errand; the loop's thread
+/* A loop's inbox: what other threads hand to the loop. Any thread gives a task; the loop's thread
  * runs all of them at its next wake-up, in the order in which they were given.
  *
- * An errand is the first member of its own struct, which belongs to the inbox from give until its
+ * A task is the first member of its own struct, which belongs to the inbox from give until its
  * function is called. That function takes the struct back or frees it.
  */
 #pragma once
@@ -10,17 +10,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct np_errand {
-    struct np_errand *next;
+struct np_task {
+    struct np_task *next;
     /* The loop's thread; ended: the loop has ended, its connections are closed and nothing may be sent. */
-    void (*done)(struct np_errand *x, bool ended);
+    void (*done)(struct np_task *x, bool ended);
 };
 
 struct np_inbox {
     struct ev_loop *ev;
     ev_async wake;
     pthread_mutex_t lock;
-    struct np_errand *first, **tail; /* under lock */
+    struct np_task *first, **tail; /* under lock */
 };
 
 /* woken is called on the thread of the event loop after npi_inbox_wake; arg is its watcher's data. */
@@ -31,7 +31,7 @@ void npi_inbox_start(struct np_inbox *in, struct ev_loop *ev);
 void npi_inbox_fini(struct np_inbox *in);
 
 /* Any thread. */
-void npi_inbox_give(struct np_inbox *in, struct np_errand *x);
+void npi_inbox_give(struct np_inbox *in, struct np_task *x);
 void npi_inbox_wake(struct np_inbox *in);
 
 /* The loop's thread. */

@@ -23,12 +23,11 @@ struct allowance {
 };
 
 struct login {
-    struct np_errand errand; /* first */
+    struct np_task task; /* first */
     struct login *next;
     struct np_conn *conn; /* referenced; the loop's thread only */
     struct np_loop *loop;
-    int16_t stream;
-    uint8_t version;
+    struct np_envelope env; /* without its body */
     bool right;
     char hash[PASSWORD_HASH_MAX], name[NAME_MAX_BYTES + 1], password[PASSWORD_MAX_BYTES + 1];
 };
@@ -113,24 +112,24 @@ int np_logins_check(struct np_logins *p, const uint8_t address[16], const char *
 /* ---- answers ---- */
 
 /* name: the role that the client named; NULL: none yet. */
-static void fail(struct np_conn *c, uint8_t version, int16_t stream, const char *name, const struct err *e) {
+static void fail(struct np_conn *c, const struct np_envelope *env, const char *name, const struct err *e) {
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS_FAILED, 1);
     npi_audit_login(c, name, e);
     np_account(&c->loop->metrics, &(struct np_account){.opcode = NP_AUTH_RESPONSE}, e);
-    npi_conn_end(c, version, stream, e);
+    npi_conn_end(c, env->version, env->stream, e);
 }
 
-static void enter(struct np_conn *c, uint8_t version, int16_t stream, const char *role) {
+static void enter(struct np_conn *c, const struct np_envelope *env, const char *role) {
     struct err e = {0};
     if (npi_conn_log_in(c, role)) {
         err_nomem(&e);
-        fail(c, version, stream, role, &e);
+        fail(c, env, role, &e);
         return;
     }
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS, 1);
     npi_audit_login(c, role, &e);
     struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_AUTH_SUCCESS, false);
+    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTH_SUCCESS, false);
     buf_u32(r.out, UINT32_MAX); /* no token */
     npi_conn_reply(c, &r);
     np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
@@ -143,18 +142,18 @@ static void login_free(struct login *l) {
     free(l);
 }
 
-static void login_done(struct np_errand *x, bool ended) {
+static void login_done(struct np_task *x, bool ended) {
     (void)ended; /* then the connection is closed */
     struct login *l = (struct login *)x;
     struct np_conn *c = l->conn;
     c->login.pending = false;
     if (c->state == NP_CONN_AUTH && l->right) {
         allow(l->loop->logins, c, -1);
-        enter(c, l->version, l->stream, l->name);
+        enter(c, &l->env, l->name);
     } else if (c->state == NP_CONN_AUTH) {
         struct err e = {0};
         err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", l->name);
-        fail(c, l->version, l->stream, l->name, &e);
+        fail(c, &l->env, l->name, &e);
     }
     npi_conn_unref(c);
     login_free(l);
@@ -173,7 +172,7 @@ static void *run_thread(void *arg) {
         if (!p->first) p->last = &p->first;
         pthread_mutex_unlock(&p->lock);
         l->right = password_verify(l->hash, l->password);
-        npi_inbox_give(&l->loop->inbox, &l->errand);
+        npi_inbox_give(&l->loop->inbox, &l->task);
         pthread_mutex_lock(&p->lock);
     }
     pthread_mutex_unlock(&p->lock);
@@ -203,16 +202,18 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     struct login *l = calloc(1, sizeof(*l));
     if (!l || take_plain(token, l, l ? &e : NULL)) {
         if (!l) err_nomem(&e);
-        fail(c, env->version, env->stream, NULL, &e);
+        fail(c, env, NULL, &e);
         if (l) login_free(l);
         return;
     }
-    l->errand.done = login_done;
-    l->conn = c, l->loop = c->loop;
-    l->stream = env->stream, l->version = env->version;
+    l->task.done = login_done;
+    l->conn = c;
+    l->loop = c->loop;
+    l->env = *env;
+    l->env.body = (struct slice){0};
     bool may = hash_of(p, l->name, l->hash);
     if (may && password_is_remembered(l->hash, l->password)) {
-        enter(c, env->version, env->stream, l->name);
+        enter(c, env, l->name);
     } else if (allow(p, c, 1)) {
         npi_conn_ref(l->conn);
         l->conn->login.pending = true;
@@ -225,7 +226,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
         return;
     } else {
         err_too_many(&e);
-        fail(c, env->version, env->stream, l->name, &e);
+        fail(c, env, l->name, &e);
     }
     login_free(l);
 }
@@ -237,7 +238,7 @@ static void challenge(struct np_conn *c, const struct np_envelope *env) {
     struct np_reply r;
     struct err e = {0};
     if (sigv4_nonce(c->login.nonce, &e)) {
-        fail(c, env->version, env->stream, NULL, &e);
+        fail(c, env, NULL, &e);
         return;
     }
     c->login.challenged = true;
@@ -264,17 +265,17 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
     struct sigv4_response s;
     struct err e = {0};
     if (sigv4_parse(token, &s, &e)) {
-        fail(c, env->version, env->stream, NULL, &e);
+        fail(c, env, NULL, &e);
         return;
     }
     const struct access_key *key = access_key_find(p->o.keys, s.access_key);
     c->login.challenged = false; /* a nonce is used once */
     if (is_signed(p, c, &s, key)) {
-        enter(c, env->version, env->stream, key->role);
+        enter(c, env, key->role);
         return;
     }
     err_set(&e, ERR_BAD_CREDENTIALS, "Authentication failure: Invalid signature");
-    fail(c, env->version, env->stream, key ? key->role : NULL, &e);
+    fail(c, env, key ? key->role : NULL, &e);
 }
 
 /* ---- entry ---- */
@@ -288,7 +289,7 @@ void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice to
     else if (c->login.challenged) return login_sigv4(p, c, env, token);
     else if (p->o.keys && sigv4_is_hello(token)) return challenge(c, env);
     else return login_plain(p, c, env, token);
-    fail(c, env->version, env->stream, NULL, &e);
+    fail(c, env, NULL, &e);
 }
 
 /* ---- life ---- */

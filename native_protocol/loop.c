@@ -25,13 +25,13 @@ void npi_call_free(struct np_call *c) {
 
 void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->conn = NULL;
-    c->offloaded = c->crowded_out = false;
+    c->offloaded = c->awaits_room = false;
     c->share.crowded = false;
     c->n_parts = 0;
     c->seq = 0;
     np_reply_drop(&c->reply);
-    npi_spare_give(&l->spare, &c->out);
-    if (l->n_calls >= NP_SPARE_CALLS) {
+    npi_buf_pool_give(&l->bufs, &c->out);
+    if (l->n_calls >= NP_FREE_CALLS) {
         npi_call_free(c);
         return;
     }
@@ -39,6 +39,18 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->next = l->calls;
     l->calls = c;
     l->n_calls++;
+}
+
+void npi_call_forget(struct np_call *call) {
+    struct cql_result *res = &call->r.answer.result;
+    if (res->kind == RESULT_PREPARED && res->prepared) cql_prepared_unref(res->prepared);
+    res->prepared = NULL;
+    cql_run_fini(&call->r);
+}
+
+void npi_call_unplan(struct np_call *call) {
+    npi_call_forget(call);
+    call->cost = (struct op_cost){.arena = &call->arena}; /* the cost names objects that may be freed meanwhile */
 }
 
 void npi_loop_wake(struct np_loop *l) { npi_inbox_wake(&l->inbox); }

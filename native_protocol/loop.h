@@ -13,12 +13,12 @@
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 #include "native_protocol/peers.h"
-#include "native_protocol/spare.h"
+#include "native_protocol/buf_pool.h"
 #include "native_protocol/work_queue.h"
 
-enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
+enum { NP_WINDOW = 256 << 10, NP_FREE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
 /* Bytes of batches and their answers that a loop may have with the committer. */
-enum { NP_LATE_MAX = 64 << 20 };
+enum { NP_DEFERRED_MAX = 64 << 20 };
 /* Steps of TLS handshakes in one wake-up, so that the other clients wait for at most two of
  * them. */
 enum { NP_HANDSHAKES_MAX = 2 };
@@ -89,13 +89,13 @@ struct np_loop {
     unsigned handshakes; /* steps of TLS handshakes in this wake-up */
 
     struct np_scratch scratch;
-    struct np_spare spare;
+    struct np_buf_pool bufs;
     struct np_call *calls;
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
-    struct eng_batch *batch;         /* writes of this wake-up */
+    struct eng_batch *batch;          /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
-    size_t late_bytes;               /* of batches and answers that are with the committer */
+    size_t deferred_bytes;            /* of batches and answers that are with the committer */
 
     struct np_inbox inbox;
     _Atomic bool stop_asked;
@@ -109,7 +109,7 @@ void npi_loop_wake(struct np_loop *l);
 /* The loop's thread. */
 /* Makes the postings of the loop's requests visible to all readers of the ledger. Called before an
  * answer leaves, and before a call goes to another thread. */
-static inline void npi_loop_settle(const struct np_loop *l) {
+static inline void npi_loop_publish(const struct np_loop *l) {
     if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
 }
 /* Reads the clock at the end of a request, which is the beginning of the next one. */
@@ -118,7 +118,13 @@ static inline void npi_loop_time(struct np_loop *l) {
     l->n_untimed = 0;
     if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us);
 }
-/* A call from the spare ones, with an empty arena; NULL: no memory. */
+/* A free or new call, with an empty arena; NULL: no memory. */
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
 void npi_call_free(struct np_call *c);
+
+/* The thread that has the call. */
+/* Drops the references that running the call took. */
+void npi_call_forget(struct np_call *call);
+/* Drops the plan of a call that is to start over, with its references. */
+void npi_call_unplan(struct np_call *call);

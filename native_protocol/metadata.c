@@ -1,6 +1,6 @@
 #include "native_protocol/metadata.h"
 
-#include "native_protocol/notation.h"
+#include "native_protocol/frame.h"
 
 static bool same(const char *a, const char *b) { return a == b || !strcmp(a, b); }
 

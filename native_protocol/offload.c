@@ -11,7 +11,7 @@ static struct np_call *call_of(struct np_work *w) {
 }
 
 /* A call is back from its worker. */
-static void returned(struct np_errand *x, bool ended) {
+static void returned(struct np_task *x, bool ended) {
     struct np_call *call = (struct np_call *)x;
     if (!ended) {
         npi_call_finish(call);
@@ -25,8 +25,8 @@ static void returned(struct np_errand *x, bool ended) {
 
 static void give_back(struct np_call *call) {
     np_reply_made(&call->reply);
-    call->errand.done = returned;
-    npi_inbox_give(&call->conn->loop->inbox, &call->errand);
+    call->task.done = returned;
+    npi_inbox_give(&call->conn->loop->inbox, &call->task);
 }
 
 /* ---- on a worker ---- */
@@ -50,7 +50,7 @@ static enum np_may may_go_on(struct np_call *call) {
         npi_call_set_deadline(call, class);
         return NP_MAY_WAIT;
     }
-    return call->crowded_out && !npi_share_has_room(unread) ? NP_MAY_WAIT : NP_MAY_GO_ON;
+    return call->awaits_room && !npi_share_has_room(unread) ? NP_MAY_WAIT : NP_MAY_GO_ON;
 }
 
 static enum np_work_part wait(struct np_call *call) {
@@ -66,7 +66,7 @@ static enum np_work_part wait_for_room(struct np_call *call) {
     npi_call_start_over(call);
     call->work.deadline_us = call->r.deadline_us = deadline_us;
     call->outcome = CQL_OFFLOAD;
-    call->crowded_out = true;
+    call->awaits_room = true;
     return wait(call);
 }
 
@@ -113,8 +113,8 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     return NP_PART_LAST;
 }
 
-static void say_why(struct np_call *call, enum np_work_end why) {
-    bool ddl = call->work.class == WORK_DDL, waited_for_room = call->outcome == CQL_OFFLOAD && call->crowded_out;
+static void set_end_error(struct np_call *call, enum np_work_end why) {
+    bool ddl = call->work.class == WORK_DDL, waited_for_room = call->outcome == CQL_OFFLOAD && call->awaits_room;
     call->outcome = CQL_FAILED;
     switch (why) {
     case NP_WORK_STALE:
@@ -137,7 +137,7 @@ static void say_why(struct np_call *call, enum np_work_end why) {
 
 static void ended(struct np_work *w, enum np_work_end why) {
     struct np_call *call = call_of(w);
-    if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
+    if (why != NP_WORK_DONE && !call->fault.applied) set_end_error(call, why);
     /* frees the memory now: other requests may need it before the loop handles this call */
     if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply);
     give_back(call);

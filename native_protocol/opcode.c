@@ -2,23 +2,15 @@
 
 #include <stddef.h>
 
-const char *np_opcode_name(uint8_t code) {
-    switch (code) {
-#define OPCODE(id, value, name, direction) \
-    case value: return name;
+enum direction { RESPONSE, REQUEST };
+static const struct {
+    const char *name; /* NULL: no such opcode */
+    enum direction direction;
+} opcodes[UINT8_MAX + 1] = {
+#define OPCODE(id, code, name, direction) [code] = {name, direction},
 #include "native_protocol/opcode.def"
 #undef OPCODE
-    default: return NULL;
-    }
-}
+};
 
-bool np_opcode_is_request(uint8_t code) {
-    enum { RESPONSE, REQUEST };
-    switch (code) {
-#define OPCODE(id, value, name, direction) \
-    case value: return direction == REQUEST;
-#include "native_protocol/opcode.def"
-#undef OPCODE
-    default: return false;
-    }
-}
+const char *np_opcode_name(uint8_t code) { return opcodes[code].name; }
+bool np_opcode_is_request(uint8_t code) { return opcodes[code].direction == REQUEST; }

@@ -8,8 +8,8 @@
  * this size are copied instead of queued as a block. */
 enum { STEP = 4 << 20, COPIED = 16 << 10 };
 
-void np_output_init(struct np_output *o, struct np_spare *spare, struct np_budget *budget, void *owner) {
-    *o = (struct np_output){.spare = spare};
+void np_output_init(struct np_output *o, struct np_buf_pool *pool, struct np_budget *budget, void *owner) {
+    *o = (struct np_output){.pool = pool};
     buf_init(&o->open, 0);
     buf_init(&o->sending, 0);
     npi_share_init(&o->share, budget, owner);
@@ -25,8 +25,8 @@ static void count(struct np_output *o) {
 }
 
 static void give_back(struct np_output *o) {
-    npi_spare_give(o->spare, &o->open);
-    npi_spare_give(o->spare, &o->sending);
+    npi_buf_pool_give(o->pool, &o->open);
+    npi_buf_pool_give(o->pool, &o->sending);
     o->sent = 0;
 }
 
@@ -66,10 +66,10 @@ int np_output_append_rest(struct np_output *o, struct np_reply *reply) {
 
 int np_output_begin_framing(struct np_output *o, bool lz4) {
     struct buf b;
-    if (!o->sending.p) npi_spare_take(o->spare, &o->sending);
+    if (!o->sending.p) npi_buf_pool_take(o->pool, &o->sending);
     while (np_blocks_pop(&o->queue, &b)) {
         buf_put_slice(&o->sending, buf_slice(&b));
-        npi_spare_give(o->spare, &b);
+        npi_buf_pool_give(o->pool, &b);
     }
     buf_put_slice(&o->sending, buf_slice(&o->open));
     o->open.n = 0;
@@ -89,13 +89,13 @@ static int load(struct np_output *o) {
         buf_init(&o->open, 0);
     }
     if (!o->framed) {
-        npi_spare_give(o->spare, &o->sending);
+        npi_buf_pool_give(o->pool, &o->sending);
         o->sending = b;
         return 1;
     }
-    if (!o->sending.p) npi_spare_take(o->spare, &o->sending);
+    if (!o->sending.p) npi_buf_pool_take(o->pool, &o->sending);
     np_segment_encode(buf_slice(&b), o->lz4, &o->large_left, &o->sending);
-    npi_spare_give(o->spare, &b);
+    npi_buf_pool_give(o->pool, &b);
     return buf_failed(&o->sending) ? -1 : 1;
 }
 

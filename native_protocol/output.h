@@ -22,11 +22,11 @@
 #include "native_protocol/blocks.h"
 #include "native_protocol/budget.h"
 #include "native_protocol/response.h"
-#include "native_protocol/spare.h"
+#include "native_protocol/buf_pool.h"
 #include "native_protocol/transport.h"
 
 struct np_output {
-    struct np_spare *spare;
+    struct np_buf_pool *pool;
     struct buf open;
     struct np_blocks queue;
     struct buf sending;
@@ -37,13 +37,13 @@ struct np_output {
     size_t counted;
 };
 
-void np_output_init(struct np_output *o, struct np_spare *spare, struct np_budget *budget, void *owner);
+void np_output_init(struct np_output *o, struct np_buf_pool *pool, struct np_budget *budget, void *owner);
 /* Drops the unsent bytes. The share stays, for answers that are still on workers. */
 void np_output_drop(struct np_output *o);
 
 /* The buffer to append responses to. */
 static inline struct buf *np_output_open(struct np_output *o) {
-    if (!o->open.p) npi_spare_take(o->spare, &o->open);
+    if (!o->open.p) npi_buf_pool_take(o->pool, &o->open);
     return &o->open;
 }
 /* Appends a whole answer: its beginning in front, and the reply's further blocks with their charge;

@@ -23,7 +23,7 @@ static bool is_posted(const struct np_call *call) {
 }
 
 /* A prepared statement is named by its id, any other by a hash of its text without literals. */
-void npi_post_name(struct np_call *call) {
+void npi_post_statement(struct np_call *call) {
     const struct cql_run *r = &call->r;
     struct slice text = {0};
     call->statement_id = 0;
@@ -46,7 +46,7 @@ void npi_post_name(struct np_call *call) {
 
 /* Logs a slow statement without values of rows: its text has no literals, and text that could
  * contain a password is not shown at all. */
-SELDOM static void tell_slow(struct np_call *call, int64_t took_us) {
+SELDOM static void log_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.answer.stmt_kind < STMT_KINDS ? stmt_words(call->r.answer.stmt_kind)
                                                       : np_opcode_name(call->env.opcode);
@@ -121,6 +121,6 @@ void npi_post(struct np_call *call) {
     npi_loop_time(l);
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
-    if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
+    if (UNLIKELY(slow_us && took_us >= slow_us)) log_slow(call, took_us);
     if (!queued) post(call, took_us);
 }

@@ -36,42 +36,14 @@ static struct slice read_bytes(struct rd *r) {
     return n < 0 ? (struct slice){0} : rd_bytes(r, (size_t)n);
 }
 
-/* Length of the UTF-8 sequence at p, or 0: malformed (overlong, surrogate, above U+10FFFF, cut). */
-static size_t utf8_sequence(const uint8_t *p, size_t left) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = p[0] < 0x80                   ? 1
-               : p[0] >= 0xC2 && p[0] < 0xE0 ? 2
-               : (p[0] & 0xF0) == 0xE0       ? 3
-               : p[0] >= 0xF0 && p[0] < 0xF5 ? 4
-                                             : 0;
-    if (n <= 1 || n > left) return n <= 1 ? n : 0;
-    uint32_t c = p[0] & (0xFF >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xC0) != 0x80) return 0;
-        c = c << 6 | (p[i] & 0x3F);
-    }
-    return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
-}
-
-/* How many bytes from p on are ASCII, eight at a time. */
-static size_t ascii_run(const uint8_t *p, size_t left) {
-    size_t n = 0;
-    while (left - n >= 8 && !(load_u64(p + n) & UINT64_C(0x8080808080808080))) n += 8;
-    return n;
-}
-
 static int read_query(struct decode *d, struct slice *out) {
     int32_t n = (int32_t)rd_u32(&d->rd);
     if (d->rd.bad || n < 0) return truncated(d);
     *out = rd_bytes(&d->rd, (size_t)n);
     if (check(d)) return -1;
-    for (size_t at = ascii_run(out->p, out->n); at < out->n;) {
-        size_t c = utf8_sequence(out->p + at, out->n - at);
-        if (!c) return err_set(d->err, ERR_PROTOCOL, "Cannot decode string as UTF8");
-        at += c;
-        if (c > 1) at += ascii_run(out->p + at, out->n - at);
-    }
-    return 0;
+    if (!cql_value_validate(cql_type_scalar(CQL_TEXT), *out, d->err)) return 0;
+    err_clear(d->err);
+    return err_set(d->err, ERR_PROTOCOL, "Cannot decode string as UTF8");
 }
 
 static int check_consistency(struct decode *d, uint16_t cl) {

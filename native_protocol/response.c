@@ -52,7 +52,7 @@ void np_reply_made(struct np_reply *r) {
     r->charged += r->out->cap;
 }
 
-int np_reply_gather(struct np_reply *r) {
+int np_reply_flatten(struct np_reply *r) {
     struct buf b;
     if (!buf_reserve(r->out, r->more.n)) return -1;
     while (np_blocks_pop(&r->more, &b)) {
@@ -78,26 +78,30 @@ int np_err_no_room(struct err *e) {
     return err_set(e, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
 }
 
-/* Opens a new block, which is charged before it is allocated. */
-static int open_block(struct np_reply *r, size_t n, struct err *e) {
+struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
+    if (LIKELY(!r->tail.p && r->out->n - r->start + n <= NP_BLOCK - NP_END_ROOM)) return r->out;
+    if (r->tail.p && r->tail.cap - r->tail.n >= n) return &r->tail;
+    /* a new block, which is charged before it is allocated */
     size_t cap = NP_BLOCK;
     while (cap < n) cap *= 2; /* the capacity of a buffer of n bytes */
-    if (np_blocks_push(&r->more, &r->tail)) return err_nomem(e);
+    if (np_blocks_push(&r->more, &r->tail)) {
+        err_nomem(e);
+        return NULL;
+    }
     if (r->share) {
         enum np_may may = npi_share_make(r->share, r, r->charged, cap);
         r->no_room = may == NP_MAY_WAIT;
-        if (may != NP_MAY_GO_ON) return np_err_no_room(e);
+        if (may != NP_MAY_GO_ON) {
+            np_err_no_room(e);
+            return NULL;
+        }
         r->charged += cap;
         r->making += cap;
     }
     buf_init(&r->tail, 0);
-    return buf_reserve(&r->tail, cap) ? 0 : err_nomem(e);
-}
-
-struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
-    if (LIKELY(!r->tail.p && r->out->n - r->start + n <= NP_BLOCK - NP_LATE)) return r->out;
-    if (r->tail.p && r->tail.cap - r->tail.n >= n) return &r->tail;
-    return open_block(r, n, e) ? NULL : &r->tail;
+    if (buf_reserve(&r->tail, cap)) return &r->tail;
+    err_nomem(e);
+    return NULL;
 }
 
 /* Replaces the bytes [at, at + old) by what; the bytes behind them move. */
@@ -157,13 +161,13 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 /* Every body is compressed when the client asked for compression, however small, as Cassandra does.
- * A body is compressed as a whole, so it is in memory twice for a moment. A body above GATHER_MAX
+ * A body is compressed as a whole, so it is in memory twice for a moment. A body above FLATTEN_MAX
  * is sent uncompressed, as the specification allows for each envelope (v4, section 2.2). */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
-    enum { GATHER_MAX = 4 << 20 };
+    enum { FLATTEN_MAX = 4 << 20 };
     size_t at = r->start + NP_HEADER;
     if (x->compression == NP_COMPRESS_NONE) return;
-    if (r->more.n > GATHER_MAX || (r->more.n && np_reply_gather(r))) return;
+    if (r->more.n > FLATTEN_MAX || (r->more.n && np_reply_flatten(r))) return;
     buf_clear(x->scratch, 1 << 17);
     if (!np_body_compress(x->compression, slice_of(r->out->p + at, r->out->n - at), x->scratch)) return;
     r->out->n = at;

@@ -16,11 +16,10 @@
 #include "native_protocol/budget.h"
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
-#include "native_protocol/notation.h"
 
 enum {
     NP_BLOCK = 256 << 10,
-    NP_LATE = 4 << 10 /* room for the parts inserted at the end, so that the buffer need not grow once more */
+    NP_END_ROOM = 4 << 10 /* room for the parts inserted at the end, so that the buffer need not grow once more */
 };
 
 struct np_reply {
@@ -43,17 +42,17 @@ void np_reply_drop(struct np_reply *r);
 /* Moves all blocks of from, with their charge, to to, which has none. */
 void np_reply_move(struct np_reply *to, struct np_reply *from);
 /* The blocks become part of out. -1: no memory. */
-int np_reply_gather(struct np_reply *r) MUST_CHECK;
+int np_reply_flatten(struct np_reply *r) MUST_CHECK;
 /* The reply is finished: its blocks, and the memory of out when out belongs to the reply alone,
  * count as held by the connection, no longer as in the making. */
 void np_reply_made(struct np_reply *r);
 /* Drops the message, not the envelope. */
 void np_reply_restart(struct np_reply *r);
 /* The buffer for the next rows; *room: the bytes that fit without a new allocation. */
-static inline struct buf *np_reply_place(struct np_reply *r, size_t *room) {
+static inline struct buf *np_reply_space(struct np_reply *r, size_t *room) {
     struct buf *b = r->tail.p ? &r->tail : r->out;
     size_t end = b->cap < b->limit ? b->cap : b->limit;
-    if (!r->tail.p && end > r->start + NP_BLOCK - NP_LATE) end = r->start + NP_BLOCK - NP_LATE;
+    if (!r->tail.p && end > r->start + NP_BLOCK - NP_END_ROOM) end = r->start + NP_BLOCK - NP_END_ROOM;
     *room = end > b->n && !b->failed ? end - b->n : 0;
     return b;
 }

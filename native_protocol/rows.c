@@ -36,7 +36,7 @@ static int rows_rows(struct row_sink *s, const struct value *const *rows, uint32
     uint32_t columns = r->meta->n, i = 0;
     while (i < n) {
         size_t room;
-        struct buf *out = np_reply_place(r->reply, &room);
+        struct buf *out = np_reply_space(r->reply, &room);
         uint8_t *p = room ? out->p + out->n : NULL, *next;
         const uint8_t *end = p + room;
         for (; room && i < n && (next = values_put(p, end, rows[i], columns)); i++) p = next;
@@ -74,9 +74,9 @@ void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metada
     };
 }
 
-/* Inserts the parts that stand between the column count and the column specs or rows written
+/* Inserts the parts between the column count and the column specs or rows written
  * already. */
-static void insert_late(struct np_rows *r, const struct cql_result *result, bool changed) {
+static void insert_before_specs(struct np_rows *r, const struct cql_result *result, bool changed) {
     struct buf *out = r->reply->out;
     size_t end = out->n;
     if (result->paging_state.p) {
@@ -105,5 +105,5 @@ void np_rows_end(struct np_rows *r, const struct cql_result *result) {
     if (buf_failed(out)) return;
     buf_patch_u32(out, r->flags_at, flags);
     buf_patch_u32(out, r->count_at, r->count);
-    insert_late(r, result, changed);
+    insert_before_specs(r, result, changed);
 }

@@ -17,7 +17,7 @@ struct np_rows {
     struct row_sink sink;
     struct np_reply *reply;
     bool skip_metadata; /* asked by the client */
-    bool specs;         /* they stand before the rows */
+    bool specs;         /* they precede the rows */
     const struct result_meta *meta; /* NULL before begin */
     size_t flags_at, specs_at, count_at;
     uint32_t count;

@@ -50,7 +50,7 @@ static const char *class_name(enum cql_work_class class) {
     return names[class];
 }
 
-void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t number) {
+void npi_trace_record(struct np_call *call, enum np_trace_step step, int64_t number) {
     struct np_trace *t = &call->trace;
     /* parts leave room for the last steps */
     if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return;

@@ -34,12 +34,12 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     l->now_us = 0;
     l->n_untimed = 0;
     l->handshakes = 0;
-    npi_loop_settle(l);
+    npi_loop_publish(l);
     npi_durability_commit(l->durability);
     flush_dirty(l);
     if (l->durability->unsynced) {
         npi_durability_sync(l->durability);
-        npi_loop_settle(l);
+        npi_loop_publish(l);
         flush_dirty(l);
     }
     if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
@@ -191,7 +191,7 @@ void *npi_loop_run(void *arg) {
 }
 
 void npi_loop_close(struct np_loop *l) {
-    npi_loop_settle(l);
+    npi_loop_publish(l);
     while (l->conns) npi_conn_close(l->conns);
     if (l->durability) npi_durability_close(l->durability);
     npi_inbox_run(&l->inbox, true);
@@ -208,7 +208,7 @@ void npi_loop_fini(struct np_loop *l) {
     npi_inbox_fini(&l->inbox);
     for (int i = 0; i < NP_LISTENERS; i++)
         if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-    npi_spare_fini(&l->spare);
+    npi_buf_pool_fini(&l->bufs);
     buf_fini(&l->scratch.segment);
     buf_fini(&l->scratch.body);
     buf_fini(&l->scratch.packed);

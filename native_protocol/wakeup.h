@@ -21,7 +21,7 @@ void npi_loop_fini(struct np_loop *l);
 
 /* Any thread: the loop stops accepting, answers the requests in flight and ends. */
 void npi_loop_stop(struct np_loop *l);
-/* A budget chose a connection of the loop (np_budget's tell; owner is the loop). Any thread. */
+/* A budget chose a connection of the loop (np_budget's notify; owner is the loop). Any thread. */
 void npi_loop_evict(void *owner);
 
 /* Runs every second: closes the connections that are out of time. Public for tests with a clock of

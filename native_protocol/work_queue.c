@@ -13,7 +13,7 @@ void np_work_client_init(struct np_work_client *c) {
 void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max) {
     *q = (struct np_queue){.n_max = n_max, .bytes_max = bytes_max};
     for (int i = 0; i < WORK_CLASSES; i++) TAILQ_INIT(&q->turns[i]);
-    TAILQ_INIT(&q->aside);
+    TAILQ_INIT(&q->delayed);
     TAILQ_INIT(&q->clients);
 }
 
@@ -49,8 +49,8 @@ static void unlink_work(struct np_queue *q, struct np_turn *t, struct np_work *w
     count_out(q, w);
 }
 
-static void take_aside(struct np_queue *q, struct np_work *w) {
-    TAILQ_REMOVE(&q->aside, w, entry);
+static void take_delayed(struct np_queue *q, struct np_work *w) {
+    TAILQ_REMOVE(&q->delayed, w, entry);
     count_out(q, w);
 }
 
@@ -66,7 +66,7 @@ struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_
     TAILQ_FOREACH(c, &q->clients, entry)
         if (!most || (by_bytes ? c->bytes > most->bytes : c->n > most->n)) most = c;
     /* Removes the newest work of the client that has the most: a scan first, then the other
-     * classes, and works put aside last. */
+     * classes, and delayed works last. */
     struct np_work *out;
     for (int i = 0; i < WORK_CLASSES; i++) {
         struct np_turn *t = &most->turns[order[i]];
@@ -74,9 +74,9 @@ struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_
         unlink_work(q, t, out);
         return out;
     }
-    TAILQ_FOREACH_REVERSE(out, &q->aside, np_works, entry) if (out->client == most) break;
+    TAILQ_FOREACH_REVERSE(out, &q->delayed, np_works, entry) if (out->client == most) break;
     assert(out);
-    take_aside(q, out);
+    take_delayed(q, out);
     return out;
 }
 
@@ -93,17 +93,17 @@ struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class) {
     return w;
 }
 
-void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us) {
-    TAILQ_INSERT_TAIL(&q->aside, w, entry);
+void np_queue_delay(struct np_queue *q, struct np_work *w, int64_t now_us) {
+    TAILQ_INSERT_TAIL(&q->delayed, w, entry);
     count_in(q, w, now_us);
 }
 
 unsigned np_queue_resume(struct np_queue *q, int64_t now_us) {
     unsigned classes = 0;
-    for (struct np_work *w = TAILQ_FIRST(&q->aside), *next; w; w = next) {
+    for (struct np_work *w = TAILQ_FIRST(&q->delayed), *next; w; w = next) {
         next = TAILQ_NEXT(w, entry);
         if (w->not_before_us > now_us) continue;
-        TAILQ_REMOVE(&q->aside, w, entry);
+        TAILQ_REMOVE(&q->delayed, w, entry);
         append(q, w);
         classes |= 1u << w->class;
     }
@@ -120,11 +120,11 @@ bool np_work_is_stale(const struct np_work *w, int64_t now_us) {
 typedef bool (*wanted_fn)(const struct np_work *w, int64_t now_us);
 static bool is_any(const struct np_work *w, int64_t now_us) { return (void)w, (void)now_us, true; }
 
-static void take_aside_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struct np_works *out) {
-    for (struct np_work *w = TAILQ_FIRST(&q->aside), *next; w; w = next) {
+static void take_delayed_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struct np_works *out) {
+    for (struct np_work *w = TAILQ_FIRST(&q->delayed), *next; w; w = next) {
         next = TAILQ_NEXT(w, entry);
         if (!wanted(w, now_us)) continue;
-        take_aside(q, w);
+        take_delayed(q, w);
         TAILQ_INSERT_TAIL(out, w, entry);
     }
 }
@@ -140,7 +140,7 @@ static void take_turn_out(struct np_queue *q, struct np_turn *t, wanted_fn wante
 }
 
 static void take_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struct np_works *out) {
-    take_aside_out(q, wanted, now_us, out);
+    take_delayed_out(q, wanted, now_us, out);
     for (int i = 0; i < WORK_CLASSES; i++)
         for (struct np_turn *t = TAILQ_FIRST(&q->turns[i]), *next; t; t = next) {
             next = TAILQ_NEXT(t, entry);
@@ -152,8 +152,8 @@ void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out) {
     take_out(q, np_work_is_stale, now_us, out);
 }
 
-void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out) {
-    if (only_aside) take_aside_out(q, is_any, 0, out);
+void np_queue_empty(struct np_queue *q, bool only_delayed, struct np_works *out) {
+    if (only_delayed) take_delayed_out(q, is_any, 0, out);
     else take_out(q, is_any, 0, out);
 }
 
@@ -163,7 +163,7 @@ int64_t np_queue_next_moment(const struct np_queue *q) {
     int64_t at = INT64_MAX;
     const struct np_turn *t;
     const struct np_work *w;
-    TAILQ_FOREACH(w, &q->aside, entry) at = earlier(earlier(at, w->not_before_us), w->deadline_us);
+    TAILQ_FOREACH(w, &q->delayed, entry) at = earlier(earlier(at, w->not_before_us), w->deadline_us);
     for (int i = 0; i < WORK_CLASSES; i++)
         TAILQ_FOREACH(t, &q->turns[i], entry)
             TAILQ_FOREACH(w, &t->works, entry) at = earlier(at, w->deadline_us);

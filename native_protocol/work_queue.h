@@ -2,7 +2,7 @@
  * clients.
  *
  * Life of a work: it is put, taken by a worker of its class, and perhaps put again for its next
- * part, or put aside until a given time. Within a class the clients take turns, however many works
+ * part, or delayed until a given time. Within a class the clients take turns, however many works
  * each has; a client's own works run in the order they were put. So a client with a thousand scans
  * delays another client's single scan by one part, not by a thousand.
  *
@@ -25,7 +25,7 @@ struct np_work {
     enum cql_work_class class;
     size_t bytes;                  /* that it holds while it waits; set before each put */
     int64_t deadline_us;           /* 0: none */
-    int64_t not_before_us;         /* put aside until then */
+    int64_t not_before_us;         /* delayed until then */
     int64_t since_us, waited_us;   /* when it was put; how long it has waited in all, before its parts */
     const _Atomic bool *cancelled; /* true: its client is gone */
 };
@@ -50,7 +50,7 @@ TAILQ_HEAD(np_work_clients, np_work_client);
 
 struct np_queue {
     struct np_turns turns[WORK_CLASSES]; /* clients with waiting work, whose turn is next first */
-    struct np_works aside;
+    struct np_works delayed;
     struct np_work_clients clients; /* with any work here */
     unsigned n, n_max;
     size_t bytes, bytes_max;
@@ -60,20 +60,20 @@ void np_work_client_init(struct np_work_client *c);
 void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max);
 /* Returns NULL, or the work that has no room, which is no longer in the queue. */
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) MUST_CHECK;
-/* Puts a work aside until its not_before_us. It counts like the others, and loses its room only to
+/* Queues a work that is delayed until its not_before_us. It counts like the others, and loses its room only to
  * a later np_queue_put. */
-void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us);
+void np_queue_delay(struct np_queue *q, struct np_work *w, int64_t now_us);
 /* Takes the next work of the class; NULL: none waits. */
 struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class);
-/* Moves the works whose time has come from aside to their queues. Returns a bit per class that got
+/* Moves the works whose time has come from delayed to their queues. Returns a bit per class that got
  * some. */
 unsigned np_queue_resume(struct np_queue *q, int64_t now_us);
 /* Its deadline has passed, or its client is gone. */
 bool np_work_is_stale(const struct np_work *w, int64_t now_us);
 /* Moves all stale works to the end of out. */
 void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out);
-/* Moves all works, or only those aside, to the end of out. */
-void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out);
-/* The earliest time at which a deadline passes or a work aside resumes; INT64_MAX: none. Walks the
+/* Moves all works, or only the delayed ones, to the end of out. */
+void np_queue_empty(struct np_queue *q, bool only_delayed, struct np_works *out);
+/* The earliest time at which a deadline passes or a delayed work resumes; INT64_MAX: none. Walks the
  * queue. */
 int64_t np_queue_next_moment(const struct np_queue *q);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum { QUEUE_MAX = 16384, STACK = 1 << 20 };
-enum { SCAN_NICE = 10, KEEP_AT_MOST_EVERY_US = 10000, TOGETHER = 16 };
+enum { SCAN_NICE = 10, CHECK_AT_MOST_EVERY_US = 10000, TOGETHER = 16 };
 
 struct worker {
     struct np_workers *workers;
@@ -21,11 +21,11 @@ struct worker {
 struct np_workers {
     struct np_workers_options o;
     pthread_mutex_t lock;
-    pthread_cond_t wake[WORK_CLASSES], keep;
+    pthread_cond_t wake[WORK_CLASSES], monitor_wake;
     /* threads that wait for a work, under lock; one that was woken counts until it runs */
     unsigned n_idle[WORK_CLASSES];
     struct np_queue queue;
-    int64_t look_us; /* when the monitor looks next */
+    int64_t check_us; /* when the monitor checks the queue next */
     bool stopping, no_waiting;
     bool has_monitor;
     _Atomic unsigned running; /* parts */
@@ -43,30 +43,10 @@ static void end_all(struct np_workers *p, struct np_works *list, enum np_work_en
 
 /* ---- submitting ---- */
 
-static void look_by(struct np_workers *p, int64_t at_us) {
-    if (!at_us || at_us >= p->look_us) return;
-    p->look_us = at_us;
-    pthread_cond_signal(&p->keep);
-}
-
-static void put_aside(struct np_workers *p, struct np_work *w) {
-    int64_t now_us = clock_machine_us(p->o.clock);
-    pthread_mutex_lock(&p->lock);
-    bool refused = p->no_waiting;
-    if (!refused) {
-        np_queue_put_aside(&p->queue, w, now_us);
-        look_by(p, w->not_before_us);
-    }
-    pthread_mutex_unlock(&p->lock);
-    if (refused) p->o.ops->ended(w, NP_WORK_STOPPING);
-}
-
-/* Puts w into the queue, under the lock. A work that has no room goes to out. */
-static void put(struct np_workers *p, struct np_work *w, int64_t now_us, struct np_works *out) {
-    int64_t deadline_us = w->deadline_us;
-    struct np_work *no_room = np_queue_put(&p->queue, w, now_us);
-    if (no_room) TAILQ_INSERT_TAIL(out, no_room, entry);
-    look_by(p, deadline_us);
+static void check_by(struct np_workers *p, int64_t at_us) {
+    if (!at_us || at_us >= p->check_us) return;
+    p->check_us = at_us;
+    pthread_cond_signal(&p->monitor_wake);
 }
 
 /* Wakes one thread of each class; a thread that leaves works wakes another (take). While stopping,
@@ -80,7 +60,10 @@ void np_workers_submit(struct np_workers *p, struct np_works *list) {
     for (struct np_work *w; !refused && (w = TAILQ_FIRST(list));) {
         TAILQ_REMOVE(list, w, entry);
         classes |= 1u << w->class;
-        put(p, w, now_us, &out);
+        int64_t deadline_us = w->deadline_us;
+        struct np_work *no_room = np_queue_put(&p->queue, w, now_us);
+        if (no_room) TAILQ_INSERT_TAIL(&out, no_room, entry);
+        check_by(p, deadline_us);
     }
     for (int i = 0; i < WORK_CLASSES; i++)
         if (classes >> i & 1 && p->n_idle[i]) pthread_cond_signal(&p->wake[i]);
@@ -115,16 +98,8 @@ static struct np_work *take(struct worker *t) {
     return w;
 }
 
-/* A finished work is given back at once after a slow part, because the next part may be slow, too;
- * after quick ones several are given back together. */
-static void done(struct worker *t, struct np_work *w, int64_t since_us) {
-    const struct np_workers *p = t->workers;
-    TAILQ_INSERT_TAIL(&t->done, w, entry);
-    t->n_done++;
-    bool quick = p->o.quick_us && t->class == WORK_READ && clock_machine_us(p->o.clock) - since_us < p->o.quick_us;
-    if (!quick || t->n_done >= TOGETHER) give_back(t);
-}
-
+/* Runs a part of a work. A finished work is given back at once after a slow part, because the next
+ * part may be slow, too; after quick ones several are given back together. */
 static void run_part(struct worker *t, struct np_work *w) {
     struct np_workers *p = t->workers;
     int64_t now_us = clock_machine_us(p->o.clock);
@@ -132,12 +107,23 @@ static void run_part(struct worker *t, struct np_work *w) {
     bool stale = np_work_is_stale(w, now_us);
     enum np_work_part part = stale ? NP_PART_LAST : p->o.ops->run(w, t->batch);
     if (!stale && part == NP_PART_LAST) {
-        done(t, w, now_us);
+        TAILQ_INSERT_TAIL(&t->done, w, entry);
+        t->n_done++;
+        bool quick = p->o.quick_us && t->class == WORK_READ && clock_machine_us(p->o.clock) - now_us < p->o.quick_us;
+        if (!quick || t->n_done >= TOGETHER) give_back(t);
         return;
     }
     if (stale) p->o.ops->ended(w, NP_WORK_STALE);
-    else if (part == NP_PART_LATER) put_aside(p, w);
-    else {
+    else if (part == NP_PART_LATER) {
+        pthread_mutex_lock(&p->lock);
+        bool refused = p->no_waiting;
+        if (!refused) {
+            np_queue_delay(&p->queue, w, clock_machine_us(p->o.clock));
+            check_by(p, w->not_before_us);
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (refused) p->o.ops->ended(w, NP_WORK_STOPPING);
+    } else {
         if (w->class == WORK_READ) w->class = WORK_SCAN;
         struct np_works one = TAILQ_HEAD_INITIALIZER(one);
         TAILQ_INSERT_TAIL(&one, w, entry);
@@ -166,7 +152,7 @@ static void *work(void *arg) {
 
 /* ---- the monitor ---- */
 
-int64_t np_workers_keep(struct np_workers *p) {
+int64_t np_workers_check(struct np_workers *p) {
     struct np_works stale = TAILQ_HEAD_INITIALIZER(stale);
     int64_t now_us = clock_machine_us(p->o.clock);
     pthread_mutex_lock(&p->lock);
@@ -174,7 +160,7 @@ int64_t np_workers_keep(struct np_workers *p) {
     unsigned woken = np_queue_resume(&p->queue, now_us);
     for (int i = 0; i < WORK_CLASSES; i++)
         if (woken & 1u << i) pthread_cond_broadcast(&p->wake[i]);
-    int64_t next_us = p->look_us = np_queue_next_moment(&p->queue);
+    int64_t next_us = p->check_us = np_queue_next_moment(&p->queue);
     pthread_mutex_unlock(&p->lock);
     end_all(p, &stale, NP_WORK_STALE);
     return next_us;
@@ -183,7 +169,7 @@ int64_t np_workers_keep(struct np_workers *p) {
 static void sleep_until(struct np_workers *p, int64_t at_us) {
     struct timespec at;
     if (at_us == INT64_MAX) {
-        pthread_cond_wait(&p->keep, &p->lock);
+        pthread_cond_wait(&p->monitor_wake, &p->lock);
         return;
     }
     int64_t wait_us = at_us - clock_machine_us(p->o.clock);
@@ -195,23 +181,23 @@ static void sleep_until(struct np_workers *p, int64_t at_us) {
         at.tv_sec++;
         at.tv_nsec -= 1000000000;
     }
-    pthread_cond_timedwait(&p->keep, &p->lock, &at);
+    pthread_cond_timedwait(&p->monitor_wake, &p->lock, &at);
 }
 
-static void *keep(void *arg) {
+static void *monitor(void *arg) {
     struct np_workers *p = arg;
     int64_t last_us = 0;
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        int64_t now_us = clock_machine_us(p->o.clock), at_us = p->look_us;
+        int64_t now_us = clock_machine_us(p->o.clock), at_us = p->check_us;
         /* each round walks the queue */
-        if (at_us < last_us + KEEP_AT_MOST_EVERY_US) at_us = last_us + KEEP_AT_MOST_EVERY_US;
+        if (at_us < last_us + CHECK_AT_MOST_EVERY_US) at_us = last_us + CHECK_AT_MOST_EVERY_US;
         if (at_us > now_us) {
             sleep_until(p, at_us);
             continue;
         }
         pthread_mutex_unlock(&p->lock);
-        np_workers_keep(p);
+        np_workers_check(p);
         pthread_mutex_lock(&p->lock);
         last_us = now_us;
     }
@@ -219,16 +205,16 @@ static void *keep(void *arg) {
     return NULL;
 }
 
-void np_workers_look(struct np_workers *p) {
+void np_workers_wake_monitor(struct np_workers *p) {
     pthread_mutex_lock(&p->lock);
-    look_by(p, 1);
+    check_by(p, 1);
     pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- life ---- */
 
 /* Reads and updates mostly wait for a disk or a lock, so they get more threads than cores; a scan
- * uses the processor; DDL is put aside while it waits. */
+ * uses the processor; DDL is delayed while it waits. */
 static unsigned threads_of(const struct np_workers_options *o, enum cql_work_class class) {
     enum { DDL_THREADS = 2, MOST = 64 };
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -239,30 +225,23 @@ static unsigned threads_of(const struct np_workers_options *o, enum cql_work_cla
     return n < MOST ? n : MOST;
 }
 
-static int start_class(struct np_workers *p, enum cql_work_class class, unsigned n, const pthread_attr_t *attr) {
-    for (; n; n--) {
-        struct worker *t = &p->threads[p->n_threads];
-        *t = (struct worker){.workers = p,
-                             .class = class,
-                             .batch = eng_batch_new(p->o.eng),
-                             .done = TAILQ_HEAD_INITIALIZER(t->done)};
-        if (!t->batch) return -1;
-        if (pthread_create(&t->thread, attr, work, t)) {
-            eng_batch_free(t->batch);
-            return -1;
-        }
-        p->n_threads++;
-    }
-    return 0;
-}
-
 static int start(struct np_workers *p, const unsigned *threads) {
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK);
     int rc = 0;
-    for (int i = 0; i < WORK_CLASSES && !rc; i++) rc = start_class(p, (enum cql_work_class)i, threads[i], &attr);
-    if (!rc) rc = pthread_create(&p->monitor, &attr, keep, p);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        for (unsigned n = threads[i]; n && !rc; n--) {
+            struct worker *t = &p->threads[p->n_threads];
+            *t = (struct worker){.workers = p,
+                                 .class = (enum cql_work_class)i,
+                                 .batch = eng_batch_new(p->o.eng),
+                                 .done = TAILQ_HEAD_INITIALIZER(t->done)};
+            rc = !t->batch || pthread_create(&t->thread, &attr, work, t) ? -1 : 0;
+            if (!rc) p->n_threads++;
+            else if (t->batch) eng_batch_free(t->batch);
+        }
+    if (!rc) rc = pthread_create(&p->monitor, &attr, monitor, p);
     p->has_monitor = !rc;
     pthread_attr_destroy(&attr);
     return rc;
@@ -274,14 +253,14 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     struct np_workers *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
     if (!p) return err_nomem(e), NULL;
     p->o = *o;
-    p->look_us = INT64_MAX;
+    p->check_us = INT64_MAX;
     np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX,
                   o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
     pthread_mutex_init(&p->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->keep, &attr);
+    pthread_cond_init(&p->monitor_wake, &attr);
     pthread_condattr_destroy(&attr);
     for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_init(&p->wake[i], NULL);
     if (!start(p, threads)) return p;
@@ -291,7 +270,7 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     return NULL;
 }
 
-bool np_workers_alone(struct np_workers *p) {
+bool np_workers_idle(struct np_workers *p) {
     pthread_mutex_lock(&p->lock);
     bool alone = p->queue.n == 0 && atomic_load(&p->running) <= 1;
     pthread_mutex_unlock(&p->lock);
@@ -313,7 +292,7 @@ void np_workers_stop(struct np_workers *p) {
     p->stopping = p->no_waiting = true;
     np_queue_empty(&p->queue, false, &waiting);
     for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_broadcast(&p->wake[i]);
-    pthread_cond_broadcast(&p->keep);
+    pthread_cond_broadcast(&p->monitor_wake);
     pthread_mutex_unlock(&p->lock);
     end_all(p, &waiting, NP_WORK_STOPPING);
     while (p->n_threads) pthread_join(p->threads[--p->n_threads].thread, NULL);
@@ -322,7 +301,7 @@ void np_workers_stop(struct np_workers *p) {
 }
 
 void np_workers_free(struct np_workers *p) {
-    pthread_cond_destroy(&p->keep);
+    pthread_cond_destroy(&p->monitor_wake);
     for (int i = 0; i < WORK_CLASSES; i++) pthread_cond_destroy(&p->wake[i]);
     pthread_mutex_destroy(&p->lock);
     free(p);

@@ -12,11 +12,11 @@
  * is quick.
  *
  * A monitor thread watches the waiting works: it ends stale ones (past their deadline, or without
- * their client) even while every thread of their class is busy, and puts works that were put aside
- * back into their queues.
+ * their client) even while every thread of their class is busy, and puts delayed works back into
+ * their queues.
  *
- * Submit and look on any thread, the rest on one. Scans run at a lower priority than the loops and
- * the other classes.
+ * np_workers_submit and np_workers_wake_monitor may be called on any thread, the rest on one. Scans
+ * run at a lower priority than the loops and the other classes.
  */
 #pragma once
 
@@ -58,15 +58,15 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
 /* Submits all works of the list, which is empty afterwards. */
 void np_workers_submit(struct np_workers *p, struct np_works *list);
 /* A client has disconnected: the monitor checks the queue now. */
-void np_workers_look(struct np_workers *p);
-/* One round of the monitor: ends stale works, resumes works put aside. Returns the time of the next
+void np_workers_wake_monitor(struct np_workers *p);
+/* One round of the monitor: ends stale works, resumes delayed works. Returns the time of the next
  * round (INT64_MAX: none needed). Public for tests with a clock of their own. */
-int64_t np_workers_keep(struct np_workers *p);
-/* Called before the server stops: no work is put aside any more, and works aside end now. The
+int64_t np_workers_check(struct np_workers *p);
+/* Called before the server stops: no work is delayed any more, and delayed works end now. The
  * others run on. */
 void np_workers_stop_waiting(struct np_workers *p);
 /* No work waits, and at most one part runs. */
-bool np_workers_alone(struct np_workers *p);
+bool np_workers_idle(struct np_workers *p);
 /* Ends the waiting works, lets running parts finish, joins the threads. */
 void np_workers_stop(struct np_workers *p);
 void np_workers_free(struct np_workers *p);

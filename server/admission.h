@@ -1,5 +1,5 @@
 /* Admission: connects the server's requests with its limiter. Each request passes it once, when its
- * cost is known (cql_admission, native_protocol/sequence.c).
+ * cost is known (cql_admission, native_protocol/dispatch.c).
  *
  * Admission gives the limiter the capacity of each table, at the start and after each change of
  * the schema. It turns a request's cost into a question to the limiter. It turns a refusal into

@@ -15,11 +15,11 @@ static int yield_rule(void *arg, const struct fault_rule *rule) {
         const char *name = fault_column_name(c);
         const void *at = fault_column_at(rule, c);
         enum fault_type type = fault_column_type(c);
-        if (!rule->has[c] && type != FAULT_IS_TOLD) continue;
+        if (!rule->has[c] && type != FAULT_IS_COUNTER) continue;
         switch (type) {
         case FAULT_IS_TEXT: row_text_copy(ro, name, at); break;
         case FAULT_IS_LONG:
-        case FAULT_IS_TOLD: row_long(ro, name, *(const int64_t *)at); break;
+        case FAULT_IS_COUNTER: row_long(ro, name, *(const int64_t *)at); break;
         case FAULT_IS_INT: row_int(ro, name, *(const int32_t *)at); break;
         case FAULT_IS_DOUBLE: row_double(ro, name, *(const double *)at); break;
         case FAULT_IS_BOOL: row_bool(ro, name, *(const bool *)at); break;
@@ -67,7 +67,7 @@ struct virtual_table control_faults_table(struct faults *f) {
 #define FAULT_INT(column) ", " #column " int"
 #define FAULT_DOUBLE(column) ", " #column " double"
 #define FAULT_BOOL(column) ", " #column " boolean"
-#define FAULT_TELLS FAULT_LONG
+#define FAULT_COUNTER FAULT_LONG
     static const char columns[] = "name text pk"
 #include "native_protocol/faults/column.def"
         ;

@@ -16,7 +16,7 @@ static int pause_all(struct states *s, struct err *e) {
 }
 
 static void go_on(struct states *s) {
-    np_front_go_on(*s->front);
+    np_front_resume(*s->front);
     page_go_on(s->page);
     control_plane_go_on(s->control_plane);
 }

@@ -22,7 +22,7 @@ static const struct {
 #define FAULT_INT(column) AT(column, FAULT_IS_INT)
 #define FAULT_DOUBLE(column) AT(column, FAULT_IS_DOUBLE)
 #define FAULT_BOOL(column) AT(column, FAULT_IS_BOOL)
-#define FAULT_TELLS(column) AT(column, FAULT_IS_TOLD)
+#define FAULT_COUNTER(column) AT(column, FAULT_IS_COUNTER)
 #include "native_protocol/faults/column.def"
 #undef AT
 };
@@ -38,7 +38,7 @@ int fault_rule_set(struct fault_rule *r, enum fault_column c, const uint8_t *byt
         [FAULT_IS_LONG] = 8, [FAULT_IS_INT] = 4, [FAULT_IS_DOUBLE] = 8, [FAULT_IS_BOOL] = 1};
     enum fault_type type = columns[c].type;
     void *to = (char *)r + columns[c].at;
-    if (type == FAULT_IS_TOLD)
+    if (type == FAULT_IS_COUNTER)
         return err_invalid(e, "Column %s of system_control.faults tells what is; it may not be set", columns[c].name);
     r->has[c] = n > 0;
     if (type == FAULT_IS_TEXT) {

@@ -17,12 +17,12 @@ enum fault_column {
 #define FAULT_INT FAULT_TEXT
 #define FAULT_DOUBLE FAULT_TEXT
 #define FAULT_BOOL FAULT_TEXT
-#define FAULT_TELLS FAULT_TEXT
+#define FAULT_COUNTER FAULT_TEXT
 #include "native_protocol/faults/column.def"
     FAULT_COLUMNS
 };
 
-enum fault_type { FAULT_IS_TEXT, FAULT_IS_LONG, FAULT_IS_INT, FAULT_IS_DOUBLE, FAULT_IS_BOOL, FAULT_IS_TOLD };
+enum fault_type { FAULT_IS_TEXT, FAULT_IS_LONG, FAULT_IS_INT, FAULT_IS_DOUBLE, FAULT_IS_BOOL, FAULT_IS_COUNTER };
 
 struct fault_rule {
     char name[FAULT_NAME_MAX];
@@ -32,7 +32,7 @@ struct fault_rule {
 #define FAULT_INT(column) int32_t column;
 #define FAULT_DOUBLE(column) double column;
 #define FAULT_BOOL(column) bool column;
-#define FAULT_TELLS(column) int64_t column;
+#define FAULT_COUNTER(column) int64_t column;
 #include "native_protocol/faults/column.def"
     /* set by fault_rule_check */
     int kind;                 /* an enum cql_request_kind; -1: any but PREPARE */

@@ -69,7 +69,7 @@ static void on_envelope(struct np_conn *c, const struct np_envelope *env) {
     }
 }
 
-static void returned(struct np_errand *x, bool ended) {
+static void returned(struct np_task *x, bool ended) {
     struct np_call *call = (struct np_call *)x;
     struct np_conn *c = call->conn;
     if (ended) {
@@ -108,8 +108,8 @@ void harness_work(struct harness *h, unsigned i, size_t n) {
     }
     assert_int_equal(np_reply_end(&call->reply, 0, NULL), 0);
     np_reply_made(&call->reply);
-    call->errand.done = returned;
-    npi_inbox_give(&call->conn->loop->inbox, &call->errand);
+    call->task.done = returned;
+    npi_inbox_give(&call->conn->loop->inbox, &call->task);
 }
 
 /* ---- life ---- */
@@ -132,7 +132,7 @@ static void open_store(struct harness *h) {
 static void open_loop(struct harness *h, np_envelope_fn on_request, size_t unfinished, size_t unread) {
     struct err e = {0};
     npi_peers_init(&h->bounds.peers, 1000, 1000);
-    struct np_budget_options bo = {.clock = &h->clock, .limit = unfinished, .tell = npi_loop_evict};
+    struct np_budget_options bo = {.clock = &h->clock, .limit = unfinished, .notify = npi_loop_evict};
     npi_budget_init(&h->bounds.unfinished, &bo);
     bo.limit = unread;
     bo.still_us = 2000000;
@@ -179,12 +179,12 @@ void harness_close(struct harness *h) {
     npi_loop_close(&h->loop);
     if (o->db) cql_db_free(o->db);
     if (o->catalog) catalog_close(o->catalog);
+    eng_close(o->eng); /* its threads may call the loop until then, as in a server */
     npi_loop_fini(&h->loop);
     if (h->loop.workers) np_workers_free(h->loop.workers);
     npi_peers_fini(&h->bounds.peers);
     npi_budget_fini(&h->bounds.unfinished);
     npi_budget_fini(&h->bounds.unread);
-    eng_close(o->eng);
 }
 
 void harness_wait(struct harness *h) {

@@ -18,7 +18,7 @@ static void setup_sparing(struct np_budget *b, struct np_share s[4], size_t limi
     fake = (struct clock){.wall_us = fake_us, .mono_us = fake_us};
     now_us = 1000;
     struct np_budget_options o = {
-        .clock = &fake, .limit = limit, .still_us = still_us, .long_us = long_us, .tell = tell};
+        .clock = &fake, .limit = limit, .still_us = still_us, .long_us = long_us, .notify = tell};
     npi_budget_init(b, &o);
     for (int i = 0; i < 4; i++) {
         told[i] = 0;

@@ -60,7 +60,7 @@ static struct world *world_new(const char *ddl_delay) {
     w->conn->loop = w->loop;
     w->conn->version = VERSION;
     np_work_client_init(&w->conn->work);
-    np_output_init(&w->conn->output, &w->loop->spare, &w->bounds.unread, w->loop);
+    np_output_init(&w->conn->output, &w->loop->bufs, &w->bounds.unread, w->loop);
     w->batch = eng_batch_new(w->eng);
     assert_non_null(w->batch);
     return w;
@@ -118,8 +118,8 @@ static enum np_work_part run(struct world *w, struct np_call *c) { return npi_of
 /* It came back to the loop, alone. */
 static void end(struct world *w, struct np_call *c, enum np_work_end why) {
     npi_offload_ops.ended(&c->work, why);
-    assert_ptr_equal(w->loop->inbox.first, &c->errand);
-    assert_null(c->errand.next);
+    assert_ptr_equal(w->loop->inbox.first, &c->task);
+    assert_null(c->task.next);
     w->loop->inbox.first = NULL;
     w->loop->inbox.tail = &w->loop->inbox.first;
 }

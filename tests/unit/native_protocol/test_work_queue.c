@@ -143,10 +143,10 @@ static void test_scan_pays_before_other_works_of_its_client(void **state) {
     free(w);
 }
 
-static void test_client_with_most_aside_pays_as_well(void **state) {
+static void test_the_client_with_most_delayed_works_loses_one(void **state) {
     (void)state;
     struct world *w = world_new(3, 64);
-    for (int i = 0; i < 3; i++) np_queue_put_aside(&w->q, make(w, "a1", WORK_READ, 1), 0);
+    for (int i = 0; i < 3; i++) np_queue_delay(&w->q, make(w, "a1", WORK_READ, 1), 0);
     assert_string_equal(put(w, "b1", WORK_READ, 1), "a1"); /* the innocent has room */
     assert_int_equal(w->clients[0].n, 2);
     assert_order(w, WORK_READ, "b1");
@@ -190,7 +190,7 @@ static void test_works_of_a_client_that_is_gone_leave(void **state) {
     struct world *w = world_new(64, 64);
     put_all(w, WORK_SCAN, "a1 b1 a2");
     put_all(w, WORK_READ, "a3");
-    np_queue_put_aside(&w->q, make(w, "a4", WORK_DDL, 1), 0);
+    np_queue_delay(&w->q, make(w, "a4", WORK_DDL, 1), 0);
     w->gone[0] = true;
     assert_string_equal(stale(w, 0), "a4 a3 a1 a2 ");
     assert_int_equal(w->clients[0].n, 0);
@@ -198,14 +198,14 @@ static void test_works_of_a_client_that_is_gone_leave(void **state) {
     free(w);
 }
 
-static void test_what_is_aside_comes_back_at_its_moment(void **state) {
+static void test_a_delayed_work_resumes_at_its_time(void **state) {
     (void)state;
     struct world *w = world_new(64, 64);
     struct np_work *x = make(w, "a1", WORK_DDL, 1), *y = make(w, "b1", WORK_DDL, 1);
     x->not_before_us = 50;
     y->not_before_us = 40;
-    np_queue_put_aside(&w->q, x, 0);
-    np_queue_put_aside(&w->q, y, 0);
+    np_queue_delay(&w->q, x, 0);
+    np_queue_delay(&w->q, y, 0);
     assert_int_equal(np_queue_next_moment(&w->q), 40);
     assert_order(w, WORK_DDL, "");
     assert_int_equal(np_queue_resume(&w->q, 39), 0);
@@ -223,7 +223,7 @@ static void test_emptying_leaves_nothing_behind(void **state) {
     struct world *w = world_new(64, 64);
     struct np_works out = TAILQ_HEAD_INITIALIZER(out);
     put_all(w, WORK_SCAN, "a1 b1 a2");
-    np_queue_put_aside(&w->q, make(w, "c1", WORK_DDL, 1), 0);
+    np_queue_delay(&w->q, make(w, "c1", WORK_DDL, 1), 0);
     np_queue_empty(&w->q, true, &out);
     assert_string_equal(name_of(TAILQ_FIRST(&out)), "c1");
     assert_int_equal(w->q.n, 3);
@@ -243,10 +243,10 @@ int main(void) {
         cmocka_unit_test(test_client_with_most_works_pays_for_a_full_queue),
         cmocka_unit_test(test_client_with_most_bytes_pays_when_they_are_too_many),
         cmocka_unit_test(test_scan_pays_before_other_works_of_its_client),
-        cmocka_unit_test(test_client_with_most_aside_pays_as_well),
+        cmocka_unit_test(test_the_client_with_most_delayed_works_loses_one),
         cmocka_unit_test(test_deadline_ends_the_wait_in_every_class),
         cmocka_unit_test(test_works_of_a_client_that_is_gone_leave),
-        cmocka_unit_test(test_what_is_aside_comes_back_at_its_moment),
+        cmocka_unit_test(test_a_delayed_work_resumes_at_its_time),
         cmocka_unit_test(test_emptying_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,10 +219,10 @@ static void test_deadline_ends_what_waits_while_all_threads_are_busy(void **stat
     late->work.deadline_us = 1005000;
     submit(late);
     w->now_us = 1004999;
-    assert_int_equal(np_workers_keep(w->workers), 1005000);
+    assert_int_equal(np_workers_check(w->workers), 1005000);
     assert_waits(late);
     w->now_us = 1005000;
-    assert_int_equal(np_workers_keep(w->workers), INT64_MAX);
+    assert_int_equal(np_workers_check(w->workers), INT64_MAX);
     assert_ends(late, NP_WORK_STALE);
     assert_waits(patient);
     open_work(busy);
@@ -258,7 +258,7 @@ static void test_work_of_a_client_that_went_is_not_run(void **state) {
     r->work.cancelled = &gone;
     submit(r);
     gone = true;
-    np_workers_look(w->workers); /* the monitor's thread does the rest */
+    np_workers_wake_monitor(w->workers); /* the monitor's thread does the rest */
     assert_ends(r, NP_WORK_STALE);
     open_work(busy);
     assert_ends(busy, NP_WORK_DONE);
@@ -290,7 +290,7 @@ static void test_work_that_waits_for_its_moment_holds_no_thread(void **state) {
     assert_ends(submit_new(w, 1, WORK_DDL, 'd'), NP_WORK_DONE);
     assert_waits(held);
     w->now_us = 1009000;
-    np_workers_keep(w->workers);
+    np_workers_check(w->workers);
     assert_ends(held, NP_WORK_DONE);
     assert_string_equal(w->log, "hdh");
     world_free(w);
@@ -304,12 +304,12 @@ static void test_stop_ends_what_waits_and_lets_what_runs_finish(void **state) {
     held->later = more->later = true;
     held->work.not_before_us = more->work.not_before_us = INT64_MAX;
     submit(held);
-    assert_ends(submit_new(w, 1, WORK_DDL, 'd'), NP_WORK_DONE); /* held is aside by now */
+    assert_ends(submit_new(w, 1, WORK_DDL, 'd'), NP_WORK_DONE); /* held is delayed by now */
     struct test_work *busy = occupy(w, WORK_SCAN, 'x'), *queued = submit_new(w, 0, WORK_SCAN, 'y');
     busy->parts = 2;
     np_workers_stop_waiting(w->workers);
     assert_ends(held, NP_WORK_STOPPING);
-    submit(more); /* what would be put aside now ends as well */
+    submit(more); /* what would be delayed now ends as well */
     assert_ends(more, NP_WORK_STOPPING);
     assert_waits(queued);
     open_work(busy);
