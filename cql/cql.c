@@ -112,6 +112,15 @@ static int default_keyspace(struct cql_run *r, const char **out) {
     return known ? 0 : err_invalid(r->err, "Keyspace '%s' does not exist", *out);
 }
 
+/* The request, or its refusal, counts for the table. */
+static void name_table(struct op_cost *cost, const struct schema_table *t) {
+    if (!cost) return;
+    cost->keyspace = t->keyspace->name;
+    cost->table = t->name;
+    cost->object = t->object;
+    cost->is_system = t->keyspace->is_system;
+}
+
 /* Compiles a text for one run, in the request's arena. */
 static struct cql_statement *compile_once(struct cql_run *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
@@ -123,27 +132,27 @@ static struct cql_statement *compile_once(struct cql_run *r, struct slice query,
                         .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err,
                         .permit = cql_permit, .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
-    if (!s && c.tables && r->cost) { /* the refusal counts for the table, if compiling got that far */
-        const struct schema_table *t = c.tables->table;
-        r->cost->keyspace = t->keyspace->name;
-        r->cost->table = t->name;
-        r->cost->object = t->object;
-        r->cost->is_system = t->keyspace->is_system;
-    }
+    if (!s && c.tables) name_table(r->cost, c.tables->table);
     return s;
+}
+
+/* Runs a compiled statement whose values are in r->eval. */
+static enum cql_outcome run_statement(struct cql_run *r, const struct cql_statement *s) {
+    if (cql_permit(r, s)) return CQL_FAILED;
+    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
+    if (UNLIKELY(r->notes != NULL) && r->statement && s == prepared_statement(r->statement)) {
+        struct compat k = compat_in(r, &s->compat);
+        compat_again(&k); /* it was compiled before, so its refusals are noted now */
+    }
+    if (s->table) name_table(r->cost, s->table);
+    r->compiled = s;
+    return s->ops->run(r, s);
 }
 
 static enum cql_outcome run_text(struct cql_run *r, struct slice query, const char *keyspace) {
     r->schema = catalog_schema(r->db->options.catalog);
     struct cql_statement *s = compile_once(r, query, keyspace);
-    if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
-    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
-    return statement_run(r, s);
-}
-
-static void again(struct cql_run *r, const struct cql_statement *s) {
-    struct compat k = compat_in(r, &s->compat);
-    compat_again(&k);
+    return !s || check_values(r, &s->binds) ? CQL_FAILED : run_statement(r, s);
 }
 
 static enum cql_outcome run_execute(struct cql_run *r) {
@@ -155,11 +164,7 @@ static enum cql_outcome run_execute(struct cql_run *r) {
     if (UNLIKELY(s->late)) return run_text(r, prepared_query(r->statement), prepared_keyspace(r->statement));
     if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
     bool as_bound = r->eval.n_values == s->binds.n && !r->in->params.names;
-    if (UNLIKELY(!as_bound) && check_values(r, &s->binds)) return CQL_FAILED;
-    if (cql_permit(r, s)) return CQL_FAILED;
-    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
-    if (UNLIKELY(r->notes != NULL)) again(r, s);
-    return statement_run(r, s);
+    return UNLIKELY(!as_bound) && check_values(r, &s->binds) ? CQL_FAILED : run_statement(r, s);
 }
 
 /* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are

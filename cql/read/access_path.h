@@ -1,16 +1,13 @@
 /* Where the rows of a SELECT come from: chosen when the statement is compiled, one table of
  * functions each.
  *
- *   path_keys         partitions that = and IN name, with their rows and slices, as Cassandra reads
- *                     them
- *   path_subqueries   the same in keyspaces mode: every element of the product of the IN lists is a
- *                     query of its own
- *   path_tokens       a range of tokens, or the ring
- *   path_virtual      a system table, which yields its rows from memory
+ *   path_keys      partitions that = and IN name, with their rows and slices
+ *   path_tokens    a range of tokens, or the ring
+ *   path_virtual   a system table, which yields its rows from memory
  *
  * Life: eval finds what the bound values name, before anything is answered; open makes a source,
  * which the operators pull; close gives back what the request's arena does not hold. The first
- * three are engine_source.h's.
+ * two are engine_source.h's.
  */
 #pragma once
 
@@ -45,7 +42,7 @@ struct read_source {
     /* rows or groups of the partition so far, on earlier pages too; the filter or the group
      * operator counts */
     uint64_t given;
-    uint64_t partition_limit;
+    uint64_t partition_limit; /* set from above before the first pull; UINT64_MAX: none */
     bool skip_partition;      /* set from above: no further row of this partition is wanted */
     bool last_query;          /* set from above: LIMIT is reached, no further subquery is wanted */
     bool single;              /* at most one row comes: no page follows */
@@ -54,7 +51,6 @@ struct read_source {
 };
 
 struct access_path {
-    const struct access_path *in_keyspaces; /* stands in for this one in keyspaces mode; NULL: none does */
     enum cql_work_class work_class;
     /* *keys: what is named, in the request's arena; *none: there is nothing to read. 0 / -1. */
     int (*eval)(const struct read_spec *spec, void **keys, bool *none);
@@ -71,4 +67,4 @@ struct access_path {
     void (*close)(struct read_source *s);
 };
 
-extern const struct access_path path_keys, path_subqueries, path_tokens, path_virtual;
+extern const struct access_path path_keys, path_tokens, path_virtual;

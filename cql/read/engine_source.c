@@ -429,14 +429,14 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
 /* ---- what a path calls, and those above ---- */
 
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn,
-                                      void *keys, uint32_t rows) {
+                                      void *keys, uint32_t rows, bool single) {
     struct cql_run *r = spec->r;
     struct engine_source *s = ARENA_NEW(r->arena, struct engine_source);
     if (!s) return err_nomem(r->err), NULL;
     s->base = (struct read_source){.op = {next},
                                    .path = path,
                                    .most = spec->plan->asks_times ? 1 : rows,
-                                   .partition_limit = spec->partition_limit};
+                                   .single = single};
     s->spec = *spec;
     s->next_piece = fn;
     s->keys = keys;
@@ -444,7 +444,7 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
                                    .before_row = spec->as_keyspaces,
                                    .paged = spec->paged,
                                    .may_undo = spec->may_unread,
-                                   .rows_left = spec->count_read_rows ? spec->page_rows : UINT64_MAX,
+                                   .rows_left = spec->count_read_rows && !single ? spec->page_rows : UINT64_MAX,
                                    .bytes_start = r->cost->bytes_read};
     kept_key_init(&s->key);
     kept_key_init(&s->ck);

@@ -1,4 +1,4 @@
-/* Rows of the engine, piece by piece: the source of path_keys, path_subqueries and path_tokens.
+/* Rows of the engine, piece by piece: the source of path_keys and path_tokens.
  *
  * A path names one piece after another: a row by its key, or a scan of one partition or of a range
  * of tokens. The source reads it, puts rows together (row_view), charges them (meter) and hands on
@@ -75,9 +75,10 @@ struct engine_source {
     bool before;                /* the page ends before the partition's first row */
 };
 
-/* For a path's open, and its piece function. rows: the most that a piece can have, or READ_BATCH. */
+/* For a path's open, and its piece function. rows: the most that a piece can have, or READ_BATCH.
+ * single: at most one row comes. */
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path,
-                                      engine_piece_fn *next_piece, void *keys, uint32_t rows) MUST_CHECK;
+                                      engine_piece_fn *next_piece, void *keys, uint32_t rows, bool single) MUST_CHECK;
 /* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading
  * it is part of no cost. */
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_CHECK;

@@ -46,7 +46,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
         int64_t token = murmur3_token(k->resume->key);
         if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
     }
-    struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k, READ_BATCH);
+    struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k, READ_BATCH, false);
     if (source && k->resume)
         ((struct engine_source *)source)->quarters_seen = 1u << path_tokens_quarter(murmur3_token(k->resume->key));
     return source;

@@ -219,8 +219,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     const struct paging_state *resume = spec->resume;
     struct virtual_source *s = ARENA_NEW(spec->r->arena, struct virtual_source);
     if (!s) return err_nomem(spec->r->err), NULL;
-    s->base = (struct read_source){.op = {next}, .path = &path_virtual, .most = READ_BATCH,
-                                   .partition_limit = spec->partition_limit};
+    s->base = (struct read_source){.op = {next}, .path = &path_virtual, .most = READ_BATCH};
     s->spec = *spec;
     s->key = keys;
     s->n_key = t->n_partition_key + t->n_clustering;

@@ -6,6 +6,7 @@
 #include "cql/read/page.h"
 #include "cql/read/project.h"
 #include "cql/read/select.h"
+#include "cql/request/consistency.h"
 #include "cql/request/db.h"
 
 /* One run; in the request's arena, with the operators that its statement needs. */
@@ -94,14 +95,12 @@ static struct read_op *add_order(struct select_run *run, struct read_op *below, 
     return &order->op;
 }
 
-static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {
+static int build(struct select_run *run, const struct read_spec *spec, void *keys) {
     const struct select_plan *p = spec->plan;
-    struct read_spec of_rows = *spec;
     bool rows = !p->n_aggregates && !p->grouped;
-    if (!rows) of_rows.partition_limit = UINT64_MAX;
-    else if (p->distinct) of_rows.partition_limit = 1;
-    run->source = path->open(&of_rows, keys);
+    run->source = p->path->open(spec, keys);
     if (!run->source) return -1;
+    run->source->partition_limit = !rows ? UINT64_MAX : p->distinct ? 1 : spec->partition_limit;
     struct read_op *op = add_filter(run, &run->source->op, spec);
     if (op && !rows) op = add_group(run, op, spec);
     /* A select list that is a range of columns in order needs no projection. */
@@ -190,8 +189,7 @@ static enum cql_outcome more(struct cql_run *r, const struct cql_statement *s) {
     return pull(r);
 }
 
-static int start(struct cql_run *r, struct select_run *run, const struct access_path *path,
-                 struct read_spec *spec) {
+static int start(struct cql_run *r, struct select_run *run, struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
     void *keys = NULL;
     bool empty = false;
@@ -202,13 +200,13 @@ static int start(struct cql_run *r, struct select_run *run, const struct access_
         spec->resume = resume;
         spec->limit = resume->has_limit ? resume->limit_left : UINT64_MAX;
     }
-    if (path->eval(spec, &keys, &empty)) return -1;
+    if (p->path->eval(spec, &keys, &empty)) return -1;
     const char *warning = NULL;
     if (p->where->keyless) warning = "Aggregation query used without partition key";
     else if (p->where->partition_in) warning = "Aggregation query used on multiple partition keys (IN restriction)";
     if ((p->n_aggregates || p->grouped) && warning && cql_warn(r, "%s", warning)) return -1;
     if (check_order(spec, empty)) return -1;
-    if (build(run, path, spec, keys)) return -1;
+    if (build(run, spec, keys)) return -1;
     if (r->sink->begin(r->sink, &run->statement->result))
         return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
     return 0;
@@ -216,7 +214,12 @@ static int start(struct cql_run *r, struct select_run *run, const struct access_
 
 static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     const struct select_plan *p = s->plan;
+    const struct cql_admission *admission = &r->db->options.admission;
     struct read_spec spec;
+    if (consistency_check(r, CONSISTENCY_READ, s->table, &s->compat) || consistency_reach(r, s->table->keyspace))
+        return CQL_FAILED;
+    if (UNLIKELY(admission->begin) && !s->table->virt && admission->begin(admission->arg, r, s->table, r->err))
+        return CQL_FAILED;
     r->answer.work_class = p->path->work_class;
     r->answer.deadline_per_part = p->n_aggregates || p->grouped;
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
@@ -234,8 +237,7 @@ static enum cql_outcome run(struct cql_run *r, const struct cql_statement *s) {
     run->statement = s;
     r->running = run;
     r->running_fini = fini;
-    const struct access_path *path = spec.as_keyspaces && p->path->in_keyspaces ? p->path->in_keyspaces : p->path;
-    if (start(r, run, path, &spec) == 0) return pull(r);
+    if (start(r, run, &spec) == 0) return pull(r);
     fini(r);
     return CQL_FAILED;
 }

@@ -1,8 +1,5 @@
 #include "cql/request/statement.h"
 
-#include "cql/request/consistency.h"
-#include "cql/request/db.h"
-
 struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast,
                                         const struct statement_ops *ops) {
     struct cql_statement *s = ARENA_NEW(c->arena, struct cql_statement);
@@ -49,22 +46,4 @@ const struct schema_table *statement_table(struct compile *c, const struct ast_n
     *use = (struct table_use){.table = t, .next = c->tables};
     c->tables = use;
     return t;
-}
-
-enum cql_outcome statement_run(struct cql_run *r, const struct cql_statement *s) {
-    const struct schema_table *t = s->table;
-    if (t && r->cost) {
-        r->cost->keyspace = t->keyspace->name;
-        r->cost->table = t->name;
-        r->cost->object = t->object;
-        r->cost->is_system = t->keyspace->is_system;
-    }
-    if (s->kind == STMT_SELECT) {
-        const struct cql_admission *a = &r->db->options.admission;
-        if (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace))
-            return CQL_FAILED;
-        if (UNLIKELY(a->begin) && !t->virt && a->begin(a->arg, r, t, r->err)) return CQL_FAILED;
-    }
-    r->compiled = s;
-    return s->ops->run(r, s);
 }

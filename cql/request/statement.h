@@ -53,5 +53,3 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
 /* Finds the table a statement names, with the session's keyspace as default; fills the error
  * ("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"). */
 const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* Runs a compiled statement whose values are in r->eval. */
-enum cql_outcome statement_run(struct cql_run *r, const struct cql_statement *s);
