@@ -66,8 +66,8 @@ YIELDS_METERING(partitions) {
         row_text(&ro, "table_name", p->table);
         row_long(&ro, "token", p->p.token);
         row_use(&ro, &p->p.usage);
-        row_load(&ro, "load", p->load);
-        row_load(&ro, "load_error", p->error);
+        row_load(&ro, "load", p->kept.load);
+        row_load(&ro, "load_error", p->kept.error);
         row_load(&ro, "load_last_minute", window_load(&p->p.usage.last_minute));
         row_load(&ro, "load_last_second", window_load(&p->p.usage.last_second));
         size_t n_key = p->p.key_n < sizeof(p->p.key) ? p->p.key_n : sizeof(p->p.key);
@@ -91,12 +91,12 @@ YIELDS_METERING(statements) {
     for (size_t i = 0; !rc && i < n; i++) {
         const struct ledger_statement *s = &all[i];
         row_out_begin(&ro);
-        row_count(&ro, "statement_id", s->id);
+        row_count(&ro, "statement_id", s->kept.key);
         row_use(&ro, &s->s.usage);
         row_figure(&ro, "executions", &s->s.usage, USAGE_REQUESTS);
         row_text(&ro, "keyspace_name", s->keyspace);
-        row_load(&ro, "load", s->load);
-        row_load(&ro, "load_error", s->error);
+        row_load(&ro, "load", s->kept.load);
+        row_load(&ro, "load_error", s->kept.error);
         if (s->s.rows_read) row_text(&ro, "query_class", query_class_name(s->s.class));
         row_count(&ro, "rows_read", s->s.rows_read);
         row_count(&ro, "rows_returned", s->s.rows_returned);

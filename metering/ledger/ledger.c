@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -272,63 +273,64 @@ static void names_of(struct ledger *l, uint32_t object, char keyspace[BOOK_NAME]
 
 /* ---- the heaviest ---- */
 
-/* Partitions of all shards, found by an index with open addressing, so that merging costs the same
- * for each partition beside few loops or many. */
+/* A kind of subject of which each shard keeps the heaviest. Its items begin with a struct heavy_item. */
+struct subject {
+    size_t size;  /* of an item */
+    size_t heavy; /* where struct shard has the struct heavy */
+    /* Fills in the rest of an item as of the second. Under the shard's lock. */
+    void (*copy)(void *item, const struct shard *s, uint32_t slot, uint32_t second);
+    /* Adds to an item what another shard keeps of the same subject. */
+    void (*join)(void *to, const void *from, uint32_t second);
+};
+
+/* Items of all shards, found by an index with open addressing, so that merging costs the same for
+ * each item beside few loops or many. */
 struct merged {
-    struct ledger_partition *all;
+    const struct subject *of;
+    char *all;
     size_t n;
     uint32_t *slots; /* index in all, and 1; 0: free. At most half of them are taken */
     size_t mask;
 };
 
-/* The slot of the partition, or the free one that it would take. */
-static uint32_t *slot_of(const struct merged *m, const struct shard_partition *p) {
-    size_t at = (size_t)((shard_partition_id(p->object, p->token) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
-    for (;; at++) {
-        uint32_t *slot = &m->slots[at & m->mask];
-        const struct shard_partition *other = *slot ? &m->all[*slot - 1].p : NULL;
-        if (!other || (other->object == p->object && other->token == p->token)) return slot;
-    }
+static struct heavy_item *item_at(const struct merged *m, size_t i) {
+    return (struct heavy_item *)(m->all + i * m->of->size);
 }
 
-static int heavier_partition(const void *a, const void *b) {
-    const struct ledger_partition *x = a, *y = b;
-    return (x->load < y->load) - (x->load > y->load);
-}
-
-static int heavier_statement(const void *a, const void *b) {
-    const struct ledger_statement *x = a, *y = b;
-    return (x->load < y->load) - (x->load > y->load);
-}
-
-/* Merges a shard's partitions, all[m->n] to all[n - 1], into those of the shards before. */
+/* Merges a shard's items, m->n to n - 1, into those of the shards before. */
 static void merge_shard(struct merged *m, size_t n, uint32_t second) {
     for (size_t i = m->n; i < n; i++) {
-        uint32_t *slot = slot_of(m, &m->all[i].p);
-        if (*slot) {
-            struct ledger_partition *to = &m->all[*slot - 1];
-            to->load += m->all[i].load;
-            to->error += m->all[i].error;
-            usage_merge(&to->p.usage, &m->all[i].p.usage, second);
-            shard_origins_add(&to->origins, &m->all[i].origins);
+        const struct heavy_item *item = item_at(m, i);
+        size_t at = (size_t)((item->key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & m->mask;
+        while (m->slots[at] && item_at(m, m->slots[at] - 1)->key != item->key) at = (at + 1) & m->mask;
+        if (m->slots[at]) {
+            struct heavy_item *to = item_at(m, m->slots[at] - 1);
+            to->load += item->load;
+            to->error += item->error;
+            m->of->join(to, item, second);
         } else {
-            if (second > m->all[i].p.usage.second) usage_roll(&m->all[i].p.usage, second);
-            if (m->n != i) m->all[m->n] = m->all[i];
-            *slot = (uint32_t)++m->n;
+            if (m->n != i) memcpy(item_at(m, m->n), item, m->of->size);
+            m->slots[at] = (uint32_t)++m->n;
         }
     }
 }
 
-/* A partition that one shard keeps and another does not may have more load than is shown here, by
- * up to K2's bound in the other shard (heavy.h). */
-struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n) {
-    size_t most = (size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, slots = 1;
+static int heavier(const void *a, const void *b) {
+    const struct heavy_item *x = a, *y = b;
+    return (x->load < y->load) - (x->load > y->load);
+}
+
+/* The kept items of all shards, merged, heaviest first. An item that one shard keeps and another
+ * does not may have more load than is shown here, by up to K2's bound in the other shard (heavy.h).
+ * *total: the load of all items, kept or not. NULL: no memory. */
+static void *merge(struct ledger *l, const struct subject *of, size_t *n, uint64_t *total) {
+    size_t most = 0, slots = 1;
+    for (unsigned i = 0; i < l->n_shards; i++)
+        most += ((struct heavy *)((char *)&l->shards[i] + of->heavy))->n_sets * HEAVY_WAYS;
     while (slots < 2 * most) slots *= 2;
-    struct merged m = {.all = calloc(most, sizeof(*m.all)),
-                       .slots = calloc(slots, sizeof(*m.slots)),
+    struct merged m = {.of = of, .all = calloc(most, of->size), .slots = calloc(slots, sizeof(*m.slots)),
                        .mask = slots - 1};
-    uint64_t total = 0;
-    *n = 0;
+    *n = *total = 0;
     if (!m.all || !m.slots) {
         free(m.all);
         free(m.slots);
@@ -337,24 +339,46 @@ struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n) {
     collect(l);
     uint32_t second = running_second(l);
     for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
+        const struct heavy *heavy = (struct heavy *)((char *)s + of->heavy);
         size_t taken = m.n;
         pthread_mutex_lock(&s->lock); /* for the copying alone */
-        for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
-            struct heavy_item x = heavy_at(&s->partitions, i);
-            if (x.load)
-                m.all[taken++] = (struct ledger_partition){.p = s->partition_infos[i],
-                                                           .origins = shard_origins_of(s, i),
-                                                           .load = x.load, .error = x.error};
+        for (uint32_t i = 0; i < heavy->n_sets * HEAVY_WAYS; i++) {
+            struct heavy_item x = heavy_at(heavy, i);
+            if (!x.load) continue;
+            *item_at(&m, taken) = x;
+            of->copy(item_at(&m, taken++), s, i, second);
         }
-        total += s->partitions.total;
+        *total += heavy->total;
         pthread_mutex_unlock(&s->lock);
         merge_shard(&m, taken, second);
     }
     free(m.slots);
-    for (size_t k = 0; k < m.n; k++) m.all[k].share = total ? (double)m.all[k].load / (double)total : 0;
-    qsort(m.all, m.n, sizeof(*m.all), heavier_partition);
+    qsort(m.all, m.n, of->size, heavier);
     *n = m.n;
     return m.all;
+}
+
+static void copy_partition(void *item, const struct shard *s, uint32_t slot, uint32_t second) {
+    struct ledger_partition *to = item;
+    to->p = s->partition_infos[slot];
+    to->origins = shard_origins_of(s, slot);
+    if (second > to->p.usage.second) usage_roll(&to->p.usage, second);
+}
+
+static void join_partition(void *item, const void *from_item, uint32_t second) {
+    struct ledger_partition *to = item;
+    const struct ledger_partition *from = from_item;
+    usage_merge(&to->p.usage, &from->p.usage, second);
+    shard_origins_add(&to->origins, &from->origins);
+}
+
+struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n) {
+    static const struct subject partitions = {sizeof(struct ledger_partition), offsetof(struct shard, partitions),
+                                              copy_partition, join_partition};
+    uint64_t total;
+    struct ledger_partition *all = merge(l, &partitions, n, &total);
+    for (size_t k = 0; k < *n; k++) all[k].share = total ? (double)all[k].kept.load / (double)total : 0;
+    return all;
 }
 
 struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
@@ -366,57 +390,31 @@ struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
     return all;
 }
 
-static struct ledger_statement *statement_of(struct ledger_statement *all, size_t n, uint64_t id) {
-    for (size_t i = 0; i < n; i++)
-        if (all[i].id == id) return &all[i];
-    return NULL;
+static void copy_statement(void *item, const struct shard *s, uint32_t slot, uint32_t second) {
+    struct ledger_statement *to = item;
+    to->s = s->statement_infos[slot];
+    snprintf(to->text, sizeof(to->text), "%s", to->s.text ? to->s.text : "");
+    to->s.text = NULL; /* the shard's */
+    if (second > to->s.usage.second) usage_roll(&to->s.usage, second);
 }
 
-static size_t join_statements(struct ledger_statement *all, size_t before, size_t n, uint32_t second) {
-    size_t kept = before;
-    for (size_t i = before; i < n; i++) {
-        struct ledger_statement *to = statement_of(all, before, all[i].id);
-        if (to) {
-            to->load += all[i].load;
-            to->error += all[i].error;
-            to->s.rows_read += all[i].s.rows_read;
-            to->s.rules |= all[i].s.rules;
-            to->s.rows_returned += all[i].s.rows_returned;
-            usage_merge(&to->s.usage, &all[i].s.usage, second);
-        } else {
-            if (second > all[i].s.usage.second) usage_roll(&all[i].s.usage, second);
-            if (kept != i) all[kept] = all[i];
-            kept++;
-        }
-    }
-    return kept;
+static void join_statement(void *item, const void *from_item, uint32_t second) {
+    struct ledger_statement *to = item;
+    const struct ledger_statement *from = from_item;
+    to->s.rows_read += from->s.rows_read;
+    to->s.rules |= from->s.rules;
+    to->s.rows_returned += from->s.rows_returned;
+    usage_merge(&to->s.usage, &from->s.usage, second);
 }
 
 struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
-    struct ledger_statement *all = calloc((size_t)l->n_shards * SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*all));
-    *n = 0;
-    if (!all) return NULL;
-    collect(l);
-    uint32_t second = running_second(l);
-    for (struct shard *s = l->shards; s < l->shards + l->n_shards; s++) {
-        size_t taken = *n;
-        pthread_mutex_lock(&s->lock); /* for the copying alone */
-        for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
-            struct heavy_item x = heavy_at(&s->statements, i);
-            const struct shard_statement *from = &s->statement_infos[i];
-            if (!x.load) continue;
-            struct ledger_statement *to = &all[taken++];
-            *to = (struct ledger_statement){.id = x.key, .s = *from, .load = x.load, .error = x.error};
-            to->s.text = NULL; /* the shard's */
-            snprintf(to->text, sizeof(to->text), "%s", from->text ? from->text : "");
-        }
-        pthread_mutex_unlock(&s->lock);
-        *n = join_statements(all, *n, taken, second);
-    }
+    static const struct subject statements = {sizeof(struct ledger_statement), offsetof(struct shard, statements),
+                                              copy_statement, join_statement};
+    uint64_t total;
+    struct ledger_statement *all = merge(l, &statements, n, &total);
     pthread_mutex_lock(&l->lock);
     for (size_t k = 0; k < *n; k++) names_of(l, all[k].s.object, all[k].keyspace, all[k].table);
     pthread_mutex_unlock(&l->lock);
-    qsort(all, *n, sizeof(*all), heavier_statement);
     return all;
 }
 

@@ -93,11 +93,11 @@ void ledger_ranges(struct ledger *l, uint32_t i, uint32_t out[SHARD_RANGES][RANG
 /* The kept partitions of all shards, merged, heaviest first. Free with free(). NULL and *n 0: there
  * are none, or there is no memory. */
 struct ledger_partition {
+    /* load: in halves of read units, a write unit counting as six; load - error <= true load <= load */
+    struct heavy_item kept; /* first */
     struct shard_partition p;
     struct shard_origins origins;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
-    /* in halves of read units, a write unit counting as six; load - error <= true load <= load */
-    uint64_t load, error;
     double share;         /* of the load of all partitions, kept or not */
     enum order_pattern pattern; /* of the keys that its table's writes go to */
 };
@@ -107,8 +107,8 @@ struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n);
 struct ledger_partition *ledger_partition_usage(struct ledger *l, size_t *n);
 
 struct ledger_statement {
+    struct heavy_item kept;   /* first; key: the statement's id */
     struct shard_statement s; /* s.text is NULL */
-    uint64_t id, load, error;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
     char text[SHARD_TEXT + 1];
 };

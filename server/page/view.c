@@ -556,7 +556,7 @@ static void put_statements(const struct shard_origins *p, const struct ledger_st
     buf_put_str(out, ",\"statements\":[");
     for (int i = 0; i < SHARD_ORIGIN_STATEMENTS; i++)
         for (size_t k = 0; p->statements[i].n && k < n; k++) {
-            if (all[k].id != p->statements[i].id) continue;
+            if (all[k].kept.key != p->statements[i].id) continue;
             buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)p->statements[i].n);
             put_text(out, "statement", all[k].text);
             buf_put_str(out, "}");

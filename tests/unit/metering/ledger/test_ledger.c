@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/steps.h"
 #include "metering/ledger/ledger.h"
 
 enum { S = 1000000 };
@@ -31,7 +32,8 @@ static struct ledger *open_ledger(unsigned n_shards, const char *path) {
 }
 
 /* A write of so many units to a partition of a table. */
-static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t token, uint32_t units) {
+static void post_by(struct ledger *l, unsigned shard, uint64_t statement_id, uint32_t object, int64_t token,
+                    uint32_t units) {
     struct op_write w = {.keyspace = "k",
                          .table = object == 1 ? "one" : "two",
                          .object = object,
@@ -40,9 +42,13 @@ static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t toke
                          .has_row = true,
                          .write_units = units};
     struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
-    struct ledger_request q = {
-        .cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
+    struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us,
+                               .took_us = 100, .statement_id = statement_id, .text = slice_str("INSERT")};
     ledger_post(l, shard, &q);
+}
+
+static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t token, uint32_t units) {
+    post_by(l, shard, 0, object, token, units);
 }
 
 struct wanted {
@@ -134,7 +140,7 @@ static void check_units(struct ledger *l, uint32_t object, uint64_t all, uint64_
     assert_int_equal(f.n[FIGURE_STATIC_WRITE_UNITS], statics);
     const struct ledger_partition p = partition_of(l, object);
     assert_int_equal(usage_all(&p.p.usage, USAGE_WRITE_UNITS), all);
-    assert_in_range(usage_load(0, all), p.load - p.error, p.load);
+    assert_in_range(usage_load(0, all), p.kept.load - p.kept.error, p.kept.load);
 }
 
 static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_was_posted_to(void **state) {
@@ -349,11 +355,51 @@ static void test_heavy_partitions_of_shards_are_one(void **state) {
     assert_true(n > 500);
     assert_int_equal(all[0].p.token, 77);
     assert_int_equal(usage_all(&all[0].p.usage, USAGE_WRITE_UNITS), 3000);
-    assert_in_range(3000 * 6, all[0].load - all[0].error, all[0].load);
+    assert_in_range(3000 * 6, all[0].kept.load - all[0].kept.error, all[0].kept.load);
     assert_true(all[0].share > 0.49 && all[0].share < 0.6);
     assert_string_equal(all[0].table, "one");
     free(all);
     ledger_close(l);
+}
+
+/* One statement that every shard has, and EACH of its own in each. Returns how much work it was to merge them. */
+static uint64_t merge_statements_of(unsigned shards) {
+    enum { EACH = 100, SHARED = 7 };
+    size_t n;
+    uint64_t steps = 0;
+    struct ledger *l = open_ledger(shards, NULL);
+    for (unsigned shard = 0; shard < shards; shard++) {
+        post_by(l, shard, SHARED, 1, 5, 1000);
+        for (uint64_t i = 1; i <= EACH; i++)
+            post_by(l, shard, (shard * EACH + i) * UINT64_C(0x9e3779b97f4a7c15), 1, 5, 1);
+    }
+    free(ledger_statements(l, &n)); /* what waits is counted by now */
+#ifdef TALLY_STEPS
+    steps -= steps_of_thread();
+#endif
+    struct ledger_statement *all = ledger_statements(l, &n);
+#ifdef TALLY_STEPS
+    steps += steps_of_thread();
+#endif
+    assert_in_range(n, shards * EACH * 3 / 4, shards * EACH + 1);
+    assert_int_equal(all[0].kept.key, SHARED);
+    assert_int_equal(usage_all(&all[0].s.usage, USAGE_WRITE_UNITS), 1000 * shards);
+    assert_in_range(1000 * shards * 6, all[0].kept.load - all[0].kept.error, all[0].kept.load);
+    for (size_t i = 1; i < n; i++) {
+        assert_true(all[i].kept.load <= all[i - 1].kept.load);
+        assert_int_equal(usage_all(&all[i].s.usage, USAGE_WRITE_UNITS), 1);
+    }
+    free(all);
+    ledger_close(l);
+    return steps;
+}
+
+/* All pairs would be 28 times as many comparisons. */
+static void test_merging_statements_costs_each_of_them_the_same(void **state) {
+    (void)state;
+    now_us = (int64_t)12500000 * S;
+    uint64_t of_two = merge_statements_of(2), of_eight = merge_statements_of(8);
+    assert_in_range(of_eight, 0, 6 * of_two);
 }
 
 /* As a sum over all that is kept, and of partition 77. */
@@ -364,7 +410,7 @@ static void check_partitions(struct ledger *l, uint64_t units, uint64_t hot) {
     for (size_t i = 0; i < n; i++) {
         sum += usage_all(&all[i].p.usage, USAGE_WRITE_UNITS);
         if (all[i].p.token == 77) found = usage_all(&all[i].p.usage, USAGE_WRITE_UNITS);
-        assert_true(all[i].load >= 6 * usage_all(&all[i].p.usage, USAGE_WRITE_UNITS));
+        assert_true(all[i].kept.load >= 6 * usage_all(&all[i].p.usage, USAGE_WRITE_UNITS));
     }
     if (n) assert_memory_equal(all[0].p.key, "key", 3);
     free(all);
@@ -595,7 +641,7 @@ static void check_loads(const struct seen *queued, const struct seen *one_by_one
     assert_true(queued->n_partitions > 100);
     for (size_t i = 0; i < queued->n_partitions; i++) {
         const struct ledger_partition *a = &queued->partitions[i];
-        assert_in_range(loads[a->p.object][a->p.token], a->load - a->error, a->load);
+        assert_in_range(loads[a->p.object][a->p.token], a->kept.load - a->kept.error, a->kept.load);
         if (a->p.token >= WRITTEN_TOKENS) {
             struct slice key = key_of(a->p.token);
             assert_int_equal(a->p.key_n, key.n);
@@ -604,8 +650,8 @@ static void check_loads(const struct seen *queued, const struct seen *one_by_one
         }
         for (size_t k = 0; k < one_by_one->n_partitions; k++) {
             const struct ledger_partition *b = &one_by_one->partitions[k];
-            if (a->p.object != b->p.object || a->p.token != b->p.token || a->error || b->error) continue;
-            assert_true(a->load == b->load && a->share == b->share); /* share: of the same total */
+            if (a->p.object != b->p.object || a->p.token != b->p.token || a->kept.error || b->kept.error) continue;
+            assert_true(a->kept.load == b->kept.load && a->share == b->share); /* share: of the same total */
             assert_memory_equal(&a->p.usage, &b->p.usage, sizeof(struct usage));
             assert_int_equal(a->p.key_n, b->p.key_n);
             assert_memory_equal(a->p.key, b->p.key, sizeof(a->p.key));
@@ -642,7 +688,7 @@ static void check_trace(enum how how) {
     assert_int_equal(queued.n_statements, 2);
     for (size_t i = 0; i < 2; i++) {
         const struct ledger_statement *a = &queued.statements[i], *b = &one_by_one.statements[i];
-        assert_true(a->id == b->id && a->load == b->load && a->s.rows_read == b->s.rows_read &&
+        assert_true(a->kept.key == b->kept.key && a->kept.load == b->kept.load && a->s.rows_read == b->s.rows_read &&
                     a->s.rows_returned == b->s.rows_returned && a->s.class == b->s.class);
         assert_memory_equal(&a->s.usage, &b->s.usage, sizeof(struct usage));
     }
@@ -890,6 +936,7 @@ int main(void) {
         cmocka_unit_test(test_a_dropped_table_leaves_the_book_and_stays_in_the_sum),
         cmocka_unit_test(test_minutes_of_a_dropped_table_are_kept_with_their_spans),
         cmocka_unit_test(test_heavy_partitions_of_shards_are_one),
+        cmocka_unit_test(test_merging_statements_costs_each_of_them_the_same),
         cmocka_unit_test(test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too),
         cmocka_unit_test(test_roles_outlive_a_restart),
         cmocka_unit_test(test_what_the_limiter_notes_is_kept_until_its_table_is_dropped),
