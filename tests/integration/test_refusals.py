@@ -232,6 +232,63 @@ def test_all_tables_together_are_provisioned_with_80_000_units(tmp_path):
     s.stop()
 
 
+def scaling(kind, most, region=None):
+    """AUTOSCALING_SETTINGS of reads or writes: of the table, or of one of its Regions beside 100 units of the table."""
+    of = f"'autoscaling_disabled': false, 'maximum_units': {100 if region else most}, 'scaling_policy': {{'target_tracking_scaling_policy_configuration': {{'target_value': 50}}}}"
+    there = f", 'replica_updates': {{'{region}': {{'maximum_units': {most}}}}}" if region else ""
+    return f"AUTOSCALING_SETTINGS = {{'provisioned_{kind}_capacity_autoscaling_update': {{{of}{there}}}}}"
+
+
+def test_the_quota_of_a_table_holds_in_each_of_its_regions(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none").start()
+
+    def words(kind, asked):
+        return f"The quota of 40000 {kind} units per second for a table has been exceeded (asked: {asked}). Ask for less, or ask AWS for a higher quota."
+
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': '3', 'eu-west-1': '3', 'ap-southeast-1': '3'}")
+        session.execute(f"CREATE TABLE k.a (p int PRIMARY KEY) {provisioned(5, 5)}")
+        await_active(session, "k", "a")
+        for region in ("eu-west-1", "ap-southeast-1"):
+            for kind in ("write", "read"):
+                refused(session, f"ALTER TABLE k.a WITH {scaling(kind, 40001, region)}", words(kind, 40001))
+                refused(session, f"CREATE TABLE k.b (p int PRIMARY KEY) {provisioned(5, 5)} AND {scaling(kind, 41000, region)}", words(kind, 41000))
+            session.execute(f"ALTER TABLE k.a WITH {scaling('write', 40000, region)}")
+            await_active(session, "k", "a")
+        refused(session, "ALTER TABLE k.a WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, "
+                "'write_capacity_units': 5}, 'replica_updates': {'eu-west-1': {'read_capacity_units': 40002}}}", words("read", 40002))
+        refused(session, f"ALTER TABLE k.a {provisioned(5, 40003)}", words("write", 40003))
+        # the units of Regions are not added up
+        session.execute(f"ALTER TABLE k.a WITH {scaling('write', 40000)}")
+        await_active(session, "k", "a")
+    s.stop()
+
+
+def test_a_region_keeps_the_write_capacity_that_it_has(tmp_path):
+    """A quota that was higher once: what exceeds it stays, and may become less, but not more."""
+    options = "--compatibility", "strict", "--ddl-delay", "none"
+    s = Server(tmp_path, *options, "--limit-values", "table-write=50000").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': '3', 'eu-west-1': '3'}")
+        session.execute(f"CREATE TABLE k.a (p int PRIMARY KEY) {provisioned(5, 5)} AND {scaling('write', 45000, 'eu-west-1')}")
+        await_active(session, "k", "a")
+        refused(session, f"ALTER TABLE k.a WITH {scaling('write', 50001, 'eu-west-1')}",
+                "The quota of 50000 write units per second for a table has been exceeded (asked: 50001). Ask for less, or ask AWS for a higher quota.")
+    s.stop()
+    s = Server(tmp_path, *options).start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        session.execute("ALTER TABLE k.a WITH comment = 'what a table has it keeps'")
+        await_active(session, "k", "a")
+        session.execute(f"ALTER TABLE k.a WITH {scaling('write', 44000, 'eu-west-1')}")
+        await_active(session, "k", "a")
+        refused(session, f"ALTER TABLE k.a WITH {scaling('write', 44001, 'eu-west-1')}",
+                "The quota of 40000 write units per second for a table has been exceeded (asked: 44001). Ask for less, or ask AWS for a higher quota.")
+    s.stop()
+
+
 def test_quotas_of_capacity_are_settings(tmp_path):
     s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "table-read=100000,account-read=100001").start()
     with s.cluster(schema_metadata_enabled=False) as cluster:
