@@ -156,10 +156,7 @@ static const struct role *without(const struct role *r, const char *member_of, m
     struct role *out = ARENA_NEW(a, struct role);
     struct grant *grants = ARENA_ARRAY(a, r->n_grants ? r->n_grants : 1, struct grant);
     const char **names = ARENA_ARRAY(a, r->n_member_of ? r->n_member_of : 1, const char *);
-    if (!out || !grants || !names) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!out || !grants || !names) return err_null(err_nomem(e));
     *out = *r;
     out->grants = grants, out->member_of = names;
     out->n_grants = out->n_member_of = 0;
@@ -305,10 +302,7 @@ int access_resume(struct access_control *a, bool changed, struct err *e) {
 
 struct access_control *access_open(const struct access_options *o, struct err *e) {
     struct access_control *a = calloc(1, sizeof(*a));
-    if (!a) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!a) return err_null(err_nomem(e));
     a->eng = o->eng;
     a->catalog = o->catalog;
     a->first_role = o->first_role;

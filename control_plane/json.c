@@ -51,7 +51,7 @@ struct doc *json_read(struct arena *a, struct slice body, struct err *e) {
     struct doc_builder b = {.arena = a};
     if (!body.n) body = slice_str("{}");
     yajl_handle parser = yajl_alloc(&calls, NULL, &b);
-    if (!parser) return err_nomem(e), NULL;
+    if (!parser) return err_null(err_nomem(e));
     bool ok = yajl_parse(parser, body.p, body.n) == yajl_status_ok && yajl_complete_parse(parser) == yajl_status_ok;
     yajl_free(parser);
     if (ok && b.root) return b.root;

@@ -15,8 +15,7 @@ struct authorization {
 
 static const struct access_key *refuse(enum api_error *error, enum api_error why, struct err *e, const char *words) {
     *error = why;
-    err_invalid(e, "%s", words);
-    return NULL;
+    return err_null(err_invalid(e, "%s", words));
 }
 
 static struct slice field(const char *text, const char *name) {

@@ -28,10 +28,7 @@ struct compat_report {
 
 struct compat_report *compat_report_new(struct clock *clock, struct err *e) {
     struct compat_report *r = calloc(1, sizeof *r);
-    if (!r) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!r) return err_null(err_nomem(e));
     r->clock = clock;
     pthread_mutex_init(&r->lock, NULL);
     return r;

@@ -45,10 +45,7 @@ static int open_rooms(struct catalog *c, const struct catalog_options *o, struct
 
 struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     struct catalog *c = calloc(1, sizeof *c);
-    if (!c) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!c) return err_null(err_nomem(e));
     arena_init(&c->arena, 64 * 1024, 0);
     objects_init(&c->objects);
     c->objects.eng = o->eng;

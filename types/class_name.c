@@ -60,8 +60,7 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
 static const struct cql_type *refuse_definition(struct slice class, struct err *e) {
     if (e->set && e->no_memory) return NULL;
     err_clear(e);
-    err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
-    return NULL;
+    return err_null(err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class)));
 }
 
 /* The dimension of a vector; 0: the next word is no dimension. */
@@ -165,8 +164,7 @@ static const struct cql_type *read_dynamic(struct reader *r, struct slice class,
         if (!(letters[i] = arena_strdup(r->arena, all[i].letter))) letters = NULL;
     }
     if (letters) return cql_type_new_dynamic(r->arena, letters, types, n, e);
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 /* Reads a name that is written as hexadecimal digits of its bytes. */
@@ -195,20 +193,15 @@ static const struct cql_type *read_user(struct reader *r, struct slice class, ui
     }
     if (!ok || !take(r, ')')) return refuse_definition(class, e);
     const char **kept = ARENA_ARRAY(r->arena, n + 1, const char *);
-    if (!kept) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!kept) return err_null(err_nomem(e));
     memcpy(kept, names, n * sizeof *kept);
     return cql_type_new_user(r->arena, (const char *)keyspace.p, name, types, kept, n, e);
 }
 
 static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e) {
     struct slice name = read_word(r), class = without_package(name);
-    if (depth > CQL_TYPE_DEPTH_MAX) {
-        err_set(e, ERR_INVALID, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
-        return NULL;
-    }
+    if (depth > CQL_TYPE_DEPTH_MAX)
+        return err_null(err_set(e, ERR_INVALID, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX));
     const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
     struct reader ahead = *r;
     /* PartitionerDefinedOrder takes one argument or no parentheses at all. */

@@ -51,8 +51,7 @@ static const struct cql_type *alias_of(const struct cql_type *t, char letter) {
 static const struct cql_type *class_of(struct walk *w, struct slice name, struct err *e) {
     const struct cql_type *t = cql_type_by_class(&w->arena, name, e);
     if (!t || !(cql_type_contains(t, CQL_DYNAMIC_COMPOSITE) || cql_class_is_reversed(name))) return t;
-    err_invalid(e, "Unable to find abstract-type class '%.*s'", CQLT_QUOTE(name));
-    return NULL;
+    return err_null(err_invalid(e, "Unable to find abstract-type class '%.*s'", CQLT_QUOTE(name)));
 }
 
 static int read_header(struct walk *w, struct component *c, struct err *e) {

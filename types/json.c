@@ -488,10 +488,7 @@ bool cql_json_member(struct rd *object, struct slice *name, struct slice *value)
 /* Parses a value that cql_json_check accepted. */
 static yajl_val parse_tree(struct slice value, struct err *e) {
     char why[256] = "", *copy = malloc(value.n + 1);
-    if (!copy) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!copy) return err_null(err_nomem(e));
     memcpy(copy, value.p, value.n);
     copy[value.n] = 0;
     yajl_val j = yajl_tree_parse(copy, why, sizeof why);

@@ -113,8 +113,7 @@ static const struct cql_type *new_named(struct arena *a, enum cql_type_id id, bo
     }
     return check_class(t, e) ? NULL : t;
 nomem:
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen,
@@ -172,8 +171,7 @@ static bool take(struct parser *p, char c) {
 }
 
 static const struct cql_type *syntax(struct parser *p) {
-    err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLT_QUOTE(p->whole));
-    return NULL;
+    return err_null(err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLT_QUOTE(p->whole)));
 }
 
 /* The length of the word or "quoted" name at the beginning of the text. 0: there is none, or its
@@ -200,10 +198,7 @@ static char *take_name(struct parser *p) {
     skip_spaces(p);
     size_t end = name_end(p->rest), n = 0;
     char *out = arena_alloc(p->arena, end + 1);
-    if (!out) {
-        err_nomem(p->err);
-        return NULL;
-    }
+    if (!out) return err_null(err_nomem(p->err));
     const uint8_t *s = p->rest.p;
     bool quoted = end && s[0] == '"';
     for (size_t i = quoted; i < end && !(quoted && i + 1 == end); i++) {
@@ -254,10 +249,7 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
         if (n == cap) {
             if (cap >= CQL_TYPE_PARTS_MAX) return syntax(p);
             const struct cql_type **more = ARENA_ARRAY(p->arena, cap * 2, const struct cql_type *);
-            if (!more) {
-                err_nomem(p->err);
-                return NULL;
-            }
+            if (!more) return err_null(err_nomem(p->err));
             memcpy(more, all, n * sizeof *all);
             all = more;
             cap *= 2;

@@ -37,8 +37,7 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
                            .name = name,
                            .field_names = field_names};
     if (sort_names(a, t)) return t;
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) {
@@ -90,6 +89,5 @@ const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *k
                                .keyspace = arena_strdup(a, keyspace ? keyspace : ""),
                                .name = arena_strdup(a, name)};
     if (t && t->keyspace && t->name) return t;
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }

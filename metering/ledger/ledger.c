@@ -660,7 +660,7 @@ static int start(struct ledger *l, const char *path, struct err *e) {
 struct ledger *ledger_open(const struct ledger_options *o, struct err *e) {
     struct ledger *l = calloc(1, sizeof(*l) + o->n_shards * sizeof(l->shards[0]));
     pthread_condattr_t monotonic;
-    if (!l) return err_nomem(e), NULL;
+    if (!l) return err_null(err_nomem(e));
     l->clock = o->clock;
     l->journal.fd = -1;
     pthread_mutex_init(&l->lock, NULL);

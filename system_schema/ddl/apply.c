@@ -48,10 +48,8 @@ struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     const struct entry *old = ks ? NULL : entry_find_deleting(a->objects, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)apply_busy(a, old);
     else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
-    if (ks && ks->status == SCHEMA_CREATING) {
-        err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
-        return NULL;
-    }
+    if (ks && ks->status == SCHEMA_CREATING)
+        return err_null(err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace));
     if (ks && regions_are_added(ks)) { /* G1 */
         apply_busy(a, ks);
         return NULL;

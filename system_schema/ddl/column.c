@@ -75,7 +75,7 @@ int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { retu
 static const struct cql_type *without_names(struct apply *a, const struct cql_type *t) {
     if (t->n_args == 0 || cql_type_is_custom(t)) return t;
     const struct cql_type **args = ARENA_ARRAY(&a->arena, t->n_args, const struct cql_type *);
-    if (!args) return err_nomem(a->err), NULL;
+    if (!args) return err_null(err_nomem(a->err));
     for (uint32_t i = 0; i < t->n_args; i++)
         if (!(args[i] = without_names(a, t->args[i]))) return NULL;
     return cql_type_new(&a->arena, t->id == CQL_UDT ? CQL_TUPLE : t->id, t->frozen, args, t->n_args, t->dimension,

@@ -46,10 +46,7 @@ static struct schema_type *type_of_fields(struct apply *a, const struct cql_type
     const char **names = ARENA_ARRAY(&a->arena, n + 1, const char *);
     const struct cql_type **fields = ARENA_ARRAY(&a->arena, n + 1, const struct cql_type *);
     struct schema_type *t = ARENA_NEW(&a->arena, struct schema_type);
-    if (!names || !fields || !t) {
-        err_nomem(a->err);
-        return NULL;
-    }
+    if (!names || !fields || !t) return err_null(err_nomem(a->err));
     for (uint32_t i = 0; i < n; i++) {
         names[i] = i < n_old ? old->field_names[i] : ch->columns[i - n_old].name;
         fields[i] = i < n_old ? old->args[i] : ch->columns[i - n_old].type;
@@ -141,22 +138,21 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
     const struct catalog_change *ch = a->change;
     struct schema_type *t = type_of_fields(a, old);
     const char **names = t ? ARENA_ARRAY(&a->arena, old->n_args, const char *) : NULL;
-    if (!names) return err_nomem(a->err), NULL;
+    if (!names) return err_null(err_nomem(a->err));
     memcpy(names, old->field_names, old->n_args * sizeof *names);
     for (uint32_t i = 0; i < ch->n_renames; i++) {
         uint32_t at = cql_type_field(old, slice_str(ch->rename_from[i]));
         if (at < old->n_args) {
             names[at] = ch->rename_to[i];
         } else if (!ch->column_conditional) {
-            err_invalid(a->err, "Unkown field %s in user type %s.%s", ch->rename_from[i], ch->keyspace, x->name);
-            return NULL;
+            return err_null(err_invalid(a->err, "Unkown field %s in user type %s.%s", ch->rename_from[i], ch->keyspace,
+                                        x->name));
         }
     }
     t->type = cql_type_new_user(&a->arena, ch->keyspace, ch->name, old->args, names, old->n_args, a->err);
     for (uint32_t i = 0; t->type && i < old->n_args; i++) {
         if (cql_type_field(t->type, slice_str(names[i])) == i) continue;
-        err_invalid(a->err, "Duplicate field name %s in type %s", names[i], ch->keyspace);
-        return NULL;
+        return err_null(err_invalid(a->err, "Duplicate field name %s in type %s", names[i], ch->keyspace));
     }
     return t->type ? t : NULL;
 }

@@ -120,8 +120,7 @@ struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint3
     if (!x || !copy) {
         free(x);
         free(copy);
-        err_nomem(e);
-        return NULL;
+        return err_null(err_nomem(e));
     }
     *x = (struct entry){.kind = kind,
                         .objects = o,
@@ -210,10 +209,8 @@ void entry_set_status(struct objects *o, struct entry *x, enum schema_status to)
  * no statement can create. */
 static const struct cql_type *decode_type(struct objects *o, const struct entry *x, struct arena *a, struct err *e) {
     const struct object_place at = entry_place(o, x);
-    if (o->type_depth == CQL_TYPE_DEPTH_MAX) {
-        err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name);
-        return NULL;
-    }
+    if (o->type_depth == CQL_TYPE_DEPTH_MAX)
+        return err_null(err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name));
     o->type_depth++;
     const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
     o->type_depth--;

@@ -17,10 +17,7 @@ static void encode(const void *definition, struct buf *out) {
 static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
     char *name = arena_strdup(a, at->name);
-    if (!ks || !name) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!ks || !name) return err_null(err_nomem(e));
     struct rd rd = rd_of(form);
     uint8_t version = rd_u8(&rd);
     ks->name = name;
@@ -32,8 +29,7 @@ static void *decode(struct slice form, const struct object_place *at, struct are
         ks->tags = s.tags;
         return ks;
     }
-    err_set(e, ERR_SERVER, "the catalogue's record of keyspace %s is damaged", at->name);
-    return NULL;
+    return err_null(err_set(e, ERR_SERVER, "the catalogue's record of keyspace %s is damaged", at->name));
 }
 
 static int check(const void *definition, struct err *e) {

@@ -137,10 +137,7 @@ damaged:
 
 static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
-    if (!t || !(t->name = arena_strdup(a, at->name))) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!t || !(t->name = arena_strdup(a, at->name))) return err_null(err_nomem(e));
     return get_table(form, at, a, t, e) ? NULL : t;
 }
 

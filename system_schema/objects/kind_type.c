@@ -46,10 +46,7 @@ damaged:
 
 static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
     struct schema_type *t = ARENA_NEW(a, struct schema_type);
-    if (!t) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!t) return err_null(err_nomem(e));
     return get_type(form, at, a, t, e) ? NULL : t;
 }
 

@@ -17,10 +17,7 @@ void entry_touch(struct objects *o, struct entry *x) {
 static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
     const struct object_place at = entry_place(x->objects, x);
     *owner = owner_new();
-    if (!*owner) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!*owner) return err_null(err_nomem(e));
     void *definition = x->kind->decode(x->form, &at, &(*owner)->arena, e);
     if (!definition) owner_unref(*owner);
     return definition;

@@ -61,23 +61,19 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
                                              struct err *e) {
     const struct schema_space *space = schema_space_find(s, keyspace);
     const struct schema_keyspace *ks = space ? space->keyspace : NULL;
-    if (!ks && !s->has_control && strcmp(keyspace, "system_control") == 0) {
-        err_invalid(e, "system_control is off: it is there when tallyd is started with --control on");
-        return NULL;
-    }
+    if (!ks && !s->has_control && strcmp(keyspace, "system_control") == 0)
+        return err_null(err_invalid(e, "system_control is off: it is there when tallyd is started with --control on"));
     if (!ks || ks->status == SCHEMA_CREATING) {
         const char *words = s->cassandra_mode ? "keyspace %s does not exist"
                             : ks              ? "unconfigured keyspace %s"
                                               : "Keyspace %s does not exist";
-        err_set(e, ERR_INVALID, words, keyspace);
-        return NULL;
+        return err_null(err_set(e, ERR_INVALID, words, keyspace));
     }
     const struct schema_table *t = schema_tables_find(&space->tables, name);
     if (t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING)) return t;
-    if (t && t->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS) {
-        err_invalid(e, "Table '%s' is %s: wait until it is ACTIVE", name, schema_status_name(t->status));
-        return NULL;
-    }
+    if (t && t->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS)
+        return err_null(err_invalid(e, "Table '%s' is %s: wait until it is ACTIVE", name,
+                                    schema_status_name(t->status)));
     if (s->cassandra_mode) err_invalid(e, "table %s does not exist", name);
     else err_invalid(e, "unconfigured table %s.%s", keyspace, name);
     return NULL;

@@ -212,10 +212,7 @@ int space_edit_types(struct space *s, uint32_t object, const struct schema_type 
 
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like, struct err *e) {
     struct space *s = calloc(1, sizeof *s);
-    if (!s) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!s) return err_null(err_nomem(e));
     atomic_init(&s->refs, 1);
     s->id = id;
     s->space.keyspace = ks;

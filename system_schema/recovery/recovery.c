@@ -93,8 +93,7 @@ static struct history *history_new(struct recovery *r, uint32_t id, const char *
             .next = r->histories};
     if (h && h->keyspace && h->name) return r->histories = h;
     if (h) history_free(h);
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 static int add_version(struct history *h, int64_t from_us, struct slice form, struct err *e) {

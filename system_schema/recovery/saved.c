@@ -262,7 +262,7 @@ static struct spare *spare_of(struct recovery *r, const char *name, const char *
     struct spare *s = find_spare(r->saved, name);
     if (s) return s;
     s = calloc(1, sizeof *s);
-    if (!s) return err_nomem(e), NULL;
+    if (!s) return err_null(err_nomem(e));
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->keyspace, sizeof s->keyspace, "%s", keyspace);
     s->next = r->saved->first;

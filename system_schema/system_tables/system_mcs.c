@@ -151,9 +151,8 @@ int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table 
         const struct schema_keyspace *ks = space->keyspace;
         struct schema_table_cursor at = schema_tables_begin(&space->tables);
         if (emit_tags(&ro, ks->name, NULL, &ks->tags)) return -1;
-        for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        for (const struct schema_table *t; (t = schema_tables_next(&at));)
             if (emit_tags(&ro, ks->name, t->name, &t->settings.tags)) return -1;
-        }
     }
     return 0;
 }

@@ -110,10 +110,7 @@ static struct schema_table *make_table(struct arena *a, const struct system_tabl
     struct table_parts parts = {
         .name = r->table, .n_columns = n, .n_column_ids = n, .settings = *settings_defaults(true)};
     parts.columns = ARENA_ARRAY(a, n, struct schema_column);
-    if (!t || !parts.columns) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!t || !parts.columns) return err_null(err_nomem(e));
     bool flushed = strcmp(r->keyspace, "system_traces") != 0 && strcmp(r->keyspace, "system_distributed") != 0;
     SETTING_SET(&parts.settings, comment, r->comment);
     SETTING_SET(&parts.settings, gc_grace_seconds, r->gc_grace);
@@ -140,10 +137,7 @@ static struct space *make_keyspace(struct arena *a, const struct system_table *a
                                    int release, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
     struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
-    if (!ks || !replication) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!ks || !replication) return err_null(err_nomem(e));
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
     const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3"
                          : strcmp(name, "system_traces") == 0                           ? "2"
