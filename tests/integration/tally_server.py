@@ -18,12 +18,12 @@ TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
 TALLY = ROOT / "build" / PRESET / "bin" / "tally"
 # Time-outs are for hangs only: a result never depends on how busy the machine is.
 HANG = 120 * SLOWER  # seconds after which a condition that did not come true never will
-TIMEOUTS = ("--read-timeout", "--range-timeout", "--write-timeout")
+TIMEOUTS = {"--read-timeout": 1000 * HANG, "--range-timeout": 1000 * HANG, "--write-timeout": 1000 * HANG, "--handshake-timeout": min(HANG, 600)}
 
 
 def patient(flags):
     """The server's own time-outs, unless a test sets them."""
-    return [f for flag in TIMEOUTS if flag not in flags for f in (flag, str(1000 * HANG))]
+    return [f for flag, timeout in TIMEOUTS.items() if flag not in flags for f in (flag, str(timeout))]
 
 
 class Server:

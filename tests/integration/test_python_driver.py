@@ -16,6 +16,7 @@ from cassandra.protocol import SyntaxException
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 from cassandra.util import Date, Duration, Time
 
+from control import release_all
 from tally_server import await_active, create_keyspace, create_table, eventually, status_of
 
 CAPACITY = {"capacity": b""}
@@ -188,20 +189,25 @@ def test_batches_cost_the_sum_and_logged_ones_double(session):
 
 # ---------------------------------------------------------------- asynchronous DDL
 
-def test_a_table_is_creating_then_active(server, session):
-    session.execute("CREATE TABLE mykeyspace.slow (k int PRIMARY KEY)")
-    assert status_of(session, "mykeyspace", "slow") == "CREATING"
-    with pytest.raises(InvalidRequest) as e:
+def test_a_table_is_creating_then_active(new_server):
+    server = new_server("--control", "on", "--ddl-rules", "CREATE TABLE mykeyspace.slow = held")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "mykeyspace")
+        session.execute("CREATE TABLE mykeyspace.slow (k int PRIMARY KEY)")
+        assert status_of(session, "mykeyspace", "slow") == "CREATING"
+        with pytest.raises(InvalidRequest) as e:
+            session.execute("INSERT INTO mykeyspace.slow (k) VALUES (1)")
+        assert "unconfigured table mykeyspace.slow" in str(e.value)
+        names = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'mykeyspace' AND table_name = 'slow'"
+        assert session.execute(names).one() is None
+        release_all(session)
+        assert await_active(session, "mykeyspace", "slow")[-1] == "ACTIVE"
+        assert session.execute(names).one() is not None
         session.execute("INSERT INTO mykeyspace.slow (k) VALUES (1)")
-    assert "unconfigured table mykeyspace.slow" in str(e.value)
-    names = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'mykeyspace' AND table_name = 'slow'"
-    assert session.execute(names).one() is None
-    assert await_active(session, "mykeyspace", "slow")[-1] == "ACTIVE"
-    assert session.execute(names).one() is not None
-    session.execute("INSERT INTO mykeyspace.slow (k) VALUES (1)")
-    session.execute("DROP TABLE mykeyspace.slow")
-    with pytest.raises(InvalidRequest):
-        session.execute("SELECT * FROM mykeyspace.slow")
+        session.execute("DROP TABLE mykeyspace.slow")
+        with pytest.raises(InvalidRequest):
+            session.execute("SELECT * FROM mykeyspace.slow")
 
 
 def test_creation_goes_on_after_a_restart(new_server):
