@@ -33,7 +33,7 @@ static unsigned cores(void) {
 
 /* Checks the limit of address space (ulimit -v). It also counts memory that is only reserved:
  * stacks, and the arenas of the C library. */
-static int check_limit(const struct memory_wishes *w, size_t memory, struct err *e) {
+static int check_limit(const struct memory_settings *w, size_t memory, struct err *e) {
     enum { BASE = 320, THREAD = 10, WORKERS = 24 };
     size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
     size_t need = BASE * MB + threads * THREAD * MB + memory + memory / 2;
@@ -54,20 +54,20 @@ static const struct part {
 #undef PART
 };
 
-static size_t least_of(const struct memory_wishes *w, int i) {
+static size_t least_of(const struct memory_settings *w, int i) {
     size_t n = parts[i].least * MB;
     bool holds_requests = i == MEMORY_UNFINISHED || i == MEMORY_QUEUED;
     return holds_requests && n < w->frame_max + w->frame_max / 2 ? w->frame_max + w->frame_max / 2 : n;
 }
 
 /* The memory needed when each part is as small as allowed. */
-static size_t least_memory(const struct memory_wishes *w) {
+static size_t least_memory(const struct memory_settings *w) {
     size_t n = w->parts[MEMORY_CACHE] ? w->parts[MEMORY_CACHE] : CACHE_LEAST * MB;
     for (int i = 0; i < MEMORY_CACHE; i++) n += w->parts[i] ? w->parts[i] : least_of(w, i);
     return n;
 }
 
-static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
+static void divide(const struct memory_settings *w, struct memory_plan *plan) {
     size_t cache = plan->memory;
     size_t spare = plan->memory - least_memory(w); /* may be added to the least sizes of parts */
     for (int i = 0; i < MEMORY_CACHE; i++) {
@@ -84,7 +84,7 @@ static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
     plan->parts[MEMORY_CACHE] = w->parts[MEMORY_CACHE] ? w->parts[MEMORY_CACHE] : cache;
 }
 
-int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) {
+int memory_plan(const struct memory_settings *w, struct memory_plan *plan, struct err *e) {
     enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8 };
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;

@@ -30,13 +30,13 @@ struct memory_plan {
 /* The settings. A size (in bytes) or number of jobs that is 0 is chosen by the machine's memory
  * and cores. frame_max: the largest request, which must fit into the parts UNFINISHED and
  * QUEUED. */
-struct memory_wishes {
+struct memory_settings {
     size_t memory, parts[MEMORY_PARTS], frame_max;
     bool no_row_cache;
     unsigned background_jobs, threads;
 };
 
 /* ERR_CONFIG: memory is less than its parts, or the limit of address space is too low for them. */
-int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) MUST_CHECK;
+int memory_plan(const struct memory_settings *w, struct memory_plan *plan, struct err *e) MUST_CHECK;
 /* Sets up the reserve and the C library's allocator. Call it once, before other threads start. */
 void memory_guard(void);

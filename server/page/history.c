@@ -22,40 +22,39 @@ struct history_table *history_find(struct history *h, uint32_t object) {
     return NULL;
 }
 
-/* ---- places ---- */
+/* ---- watched tables ---- */
 
-static void forget(struct history *h, struct history_table *t) {
+static void unwatch(struct history *h, struct history_table *t) {
     ledger_watch(h->o.ledger, (uint32_t)(t - h->tables), 0);
     history_file_forget(h, t);
     history_table_close(t);
 }
 
-static double load_of(const struct figures *f) {
-    return (double)usage_load(f->n[FIGURE_READ_UNITS], f->n[FIGURE_WRITE_UNITS]);
-}
-
 static double minute_load(const struct book_table *t, uint32_t second) {
     const struct book_minute *m = book_minute(t, second / 60 - 1);
-    return m ? load_of(&m->cell.f) : 0;
+    const uint64_t *n = m ? m->cell.f.n : NULL;
+    return n ? (double)usage_load(n[FIGURE_READ_UNITS], n[FIGURE_WRITE_UNITS]) : 0;
 }
 
-/* A free place, or the one whose table has had the least load. */
-static struct history_table *place_for(struct history *h, double load) {
-    struct history_table *least = &h->tables[0];
+/* A free entry, or the one whose table has had the least load, if that is less than load. */
+static struct history_table *entry_for(struct history *h, double load) {
+    struct history_table *least = NULL;
     for (struct history_table *t = h->tables; t < h->tables + HISTORY_TABLES; t++) {
         if (!t->object) return t;
-        bool idle = t->seen + 120 < h->second;
-        double its = idle ? 0 : t->minute_load;
-        if (its < (least->seen + 120 < h->second ? 0 : least->minute_load)) least = t;
+        double its = t->seen + 120 < h->second ? 0 : t->minute_load; /* it may be idle */
+        if (its >= load) continue;
+        least = t;
+        load = its;
     }
-    return load > (least->seen + 120 < h->second ? 0 : least->minute_load) ? least : NULL;
+    return least;
 }
 
-static void adopt(struct history *h, const struct history_candidate *c) {
+/* Begins to watch the table, if there is an entry for it. */
+static void watch(struct history *h, const struct history_candidate *c) {
     struct err e = {0};
-    struct history_table *t = place_for(h, c->minute_load);
+    struct history_table *t = entry_for(h, c->minute_load);
     if (!t) return;
-    if (t->object) forget(h, t);
+    if (t->object) unwatch(h, t);
     uint8_t *image = calloc(1, history_image_bytes());
     if (!image || history_table_open(t, image, &e)) {
         free(image);
@@ -139,17 +138,6 @@ static int take_table(void *arg, const struct book_table *b, uint32_t second) {
     return 0;
 }
 
-static void add_ranges(struct history *h, struct history_table *t, uint32_t second) {
-    uint32_t now[SHARD_RANGES][RANGE_FIGURES];
-    float values[SHARD_RANGES * RANGE_FIGURES];
-    ledger_ranges(h->o.ledger, (uint32_t)(t - h->tables), now);
-    for (uint32_t r = 0; r < SHARD_RANGES; r++)
-        for (uint32_t f = 0; f < RANGE_FIGURES; f++)
-            values[r * RANGE_FIGURES + f] = (float)(now[r][f] - t->last_ranges[r][f]) / (float)t->seconds;
-    for (uint32_t s = second - t->seconds + 1; s <= second; s++) rings_add(&t->ranges, s, values);
-    memcpy(t->last_ranges, now, sizeof(now));
-}
-
 static void add_partitions(struct history *h, uint32_t second) {
     size_t n;
     struct ledger_partition *all = ledger_partition_usage(h->o.ledger, &n);
@@ -172,19 +160,23 @@ static void add_partitions(struct history *h, uint32_t second) {
 }
 
 static void add_table(struct history *h, struct history_table *t, uint32_t second) {
+    uint32_t now[SHARD_RANGES][RANGE_FIGURES];
+    float values[SHARD_RANGES * RANGE_FIGURES];
     double read = 0, write = 0;
     if (h->o.capacity && h->o.capacity(h->o.arg, t->object, &read, &write)) {
         t->values[SERIES_READ_CAPACITY] = (float)read;
         t->values[SERIES_WRITE_CAPACITY] = (float)write;
     }
-    for (uint32_t s = second - t->seconds + 1; s <= second; s++) rings_add(&t->series, s, t->values);
-    add_ranges(h, t, second);
+    ledger_ranges(h->o.ledger, (uint32_t)(t - h->tables), now);
+    for (uint32_t r = 0; r < SHARD_RANGES; r++)
+        for (uint32_t f = 0; f < RANGE_FIGURES; f++)
+            values[r * RANGE_FIGURES + f] = (float)(now[r][f] - t->last_ranges[r][f]) / (float)t->seconds;
+    for (uint32_t s = second - t->seconds + 1; s <= second; s++) {
+        rings_add(&t->series, s, t->values);
+        rings_add(&t->ranges, s, values);
+    }
+    memcpy(t->last_ranges, now, sizeof(now));
     t->seconds = 0;
-}
-
-static void forget_dropped(struct history *h) {
-    for (struct history_table *t = h->tables; h->o.exists && t < h->tables + HISTORY_TABLES; t++)
-        if (t->object && !h->o.exists(h->o.arg, t->object)) forget(h, t);
 }
 
 void history_sample(struct history *h) {
@@ -201,11 +193,12 @@ void history_sample(struct history *h) {
             if (t->object && t->seconds) add_table(h, t, second);
         }
         if (any) add_partitions(h, second);
-        if (h->candidate.object) adopt(h, &h->candidate);
+        if (h->candidate.object) watch(h, &h->candidate);
     }
     if (second / 60 != h->saved) {
         h->saved = second / 60;
-        forget_dropped(h);
+        for (struct history_table *t = h->tables; h->o.exists && t < h->tables + HISTORY_TABLES; t++)
+            if (t->object && !h->o.exists(h->o.arg, t->object)) unwatch(h, t);
         history_file_save(h);
     }
     pthread_mutex_unlock(&h->lock);

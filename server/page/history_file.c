@@ -34,7 +34,7 @@ struct head {
     uint32_t form, place;
 };
 
-/* ---- a place ---- */
+/* ---- a table's image ---- */
 
 /* Where the parts of a place begin; rows of partitions hold 8-byte numbers. */
 static size_t aligned(size_t n) { return (n + 7) & ~(size_t)7; }
@@ -45,15 +45,11 @@ size_t history_image_bytes(void) { return parts_at() + (size_t)RING_SLOTS * PART
 
 static struct keys *keys_of(uint8_t *image) { return (void *)(image + sizeof(struct name)); }
 
-static uint64_t gauges(void) {
-    uint64_t set = 0;
-    for (int i = 0; i < SERIES_N; i++) set |= (uint64_t)series_info((enum series)i)->gauge << i;
-    return set;
-}
-
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) {
+    uint64_t gauges = 0;
+    for (int i = 0; i < SERIES_N; i++) gauges |= (uint64_t)series_info((enum series)i)->gauge << i;
     *t = (struct history_table){0};
-    if (rings_init(&t->series, SERIES_N, SERIES_WIDTH, gauges(), image + series_at(), e)) return -1;
+    if (rings_init(&t->series, SERIES_N, SERIES_WIDTH, gauges, image + series_at(), e)) return -1;
     if (rings_init(&t->ranges, SHARD_RANGES * RANGE_FIGURES, RANGES_WIDTH, 0, image + ranges_at(), e)) {
         rings_fini(&t->series);
         return -1;
@@ -75,7 +71,7 @@ static uint32_t checksum(const void *part, size_t bytes) {
     return crc32c(0, slice_of((const uint8_t *)part + sizeof(uint32_t), bytes - sizeof(uint32_t)));
 }
 
-static off_t place_of(uint32_t i) { return HEAD + (off_t)(i * history_image_bytes()); }
+static off_t offset_of(uint32_t i) { return HEAD + (off_t)(i * history_image_bytes()); }
 
 /* ---- writing ---- */
 
@@ -108,19 +104,19 @@ static void save(struct history *h, uint32_t i) {
     snprintf(name->keyspace, sizeof(name->keyspace), "%s", t->keyspace);
     snprintf(name->table, sizeof(name->table), "%s", t->name);
     name->crc = checksum(name, sizeof(*name));
-    if (is_new) write_at(h, name, sizeof(*name), place_of(i));
+    if (is_new) write_at(h, name, sizeof(*name), offset_of(i));
     rings_store(&t->series);
     rings_store(&t->ranges);
     parts_store(&t->parts);
     if (t->parts.keys_changed) {
         keys->crc = checksum(keys, sizeof(*keys));
-        write_at(h, keys, sizeof(*keys), place_of(i) + (off_t)sizeof(*name));
+        write_at(h, keys, sizeof(*keys), offset_of(i) + (off_t)sizeof(*name));
         t->parts.keys_changed = h->failing;
     }
-    save_slots(h, t->image + series_at(), rings_slot_bytes(SERIES_N, SERIES_WIDTH), place_of(i) + (off_t)series_at());
+    save_slots(h, t->image + series_at(), rings_slot_bytes(SERIES_N, SERIES_WIDTH), offset_of(i) + (off_t)series_at());
     save_slots(h, t->image + ranges_at(), rings_slot_bytes(SHARD_RANGES * RANGE_FIGURES, RANGES_WIDTH),
-               place_of(i) + (off_t)ranges_at());
-    save_slots(h, t->image + parts_at(), PARTS_SLOT_BYTES, place_of(i) + (off_t)parts_at());
+               offset_of(i) + (off_t)ranges_at());
+    save_slots(h, t->image + parts_at(), PARTS_SLOT_BYTES, offset_of(i) + (off_t)parts_at());
 }
 
 /* Tables without a request since the last save have changed nothing. */
@@ -130,7 +126,7 @@ void history_file_save(struct history *h) {
 }
 
 void history_file_forget(struct history *h, const struct history_table *t) {
-    off_t at = place_of((uint32_t)(t - h->tables)), end = at + (off_t)history_image_bytes();
+    off_t at = offset_of((uint32_t)(t - h->tables)), end = at + (off_t)history_image_bytes();
     /* A place that stays as it is would be taken for a table that exists no more, and dropped then. */
     if (h->fd >= 0 && fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at)) {
         const struct name none = {0};
@@ -141,16 +137,16 @@ void history_file_forget(struct history *h, const struct history_table *t) {
 /* ---- reading ---- */
 
 /* Reads a place. false: there is no table in it. *damaged: the number of parts that were left out. */
-static bool read_place(struct history *h, uint32_t i, uint8_t *image, uint32_t *damaged) {
+static bool read_image(struct history *h, uint32_t i, uint8_t *image, uint32_t *damaged) {
     const struct name *name = (const void *)image;
     struct keys *keys = keys_of(image);
-    if (pread(h->fd, image, sizeof(*name), place_of(i)) != (ssize_t)sizeof(*name) || (!name->object && !name->crc))
+    if (pread(h->fd, image, sizeof(*name), offset_of(i)) != (ssize_t)sizeof(*name) || (!name->object && !name->crc))
         return false;
     if (name->crc != checksum(name, sizeof(*name))) {
         *damaged = 1;
         return false;
     }
-    ssize_t n = pread(h->fd, image, history_image_bytes(), place_of(i));
+    ssize_t n = pread(h->fd, image, history_image_bytes(), offset_of(i));
     if (n < (ssize_t)sizeof(*name)) return false;
     bool no_keys = !keys->crc && !keys->keys[0].seen;
     if (!no_keys && keys->crc != checksum(keys, sizeof(*keys))) {
@@ -167,7 +163,7 @@ static void read_table(struct history *h, uint32_t i) {
     struct err e = {0};
     uint32_t damaged = 0;
     uint8_t *image = calloc(1, history_image_bytes());
-    bool found = image && read_place(h, i, image, &damaged);
+    bool found = image && read_image(h, i, image, &damaged);
     if (damaged)
         log_warn("%s: %u damaged parts of the history of table %u are left out", h->o.path, damaged, i);
     struct history_table *t = &h->tables[i];

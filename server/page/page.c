@@ -137,16 +137,6 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
     buf_put_str(&a->body, "}\n");
 }
 
-static void run_job(struct lane *l, struct job *j) {
-    struct http_answer *a = http_held_answer(j->held);
-    pthread_mutex_lock(&l->running);
-    if (j->kind == JOB_LOGIN) log_in(l->page, j, a);
-    else run_statement(l->page, j, a);
-    pthread_mutex_unlock(&l->running);
-    http_release(j->held);
-    free(j);
-}
-
 static void *run_lane(void *arg) {
     struct lane *l = arg;
     struct page *p = l->page;
@@ -160,7 +150,13 @@ static void *run_lane(void *arg) {
         STAILQ_REMOVE_HEAD(&l->jobs, entry);
         l->n--;
         pthread_mutex_unlock(&p->lock);
-        run_job(l, j);
+        pthread_mutex_lock(&l->running);
+        struct http_answer *a = http_held_answer(j->held);
+        if (j->kind == JOB_LOGIN) log_in(p, j, a);
+        else run_statement(p, j, a);
+        pthread_mutex_unlock(&l->running);
+        http_release(j->held);
+        free(j);
         pthread_mutex_lock(&p->lock);
     }
     pthread_mutex_unlock(&p->lock);
@@ -224,14 +220,6 @@ static void answer_logout(struct page *p, const struct asked *asked, struct http
     buf_put_str(&a->body, "{}\n");
 }
 
-static void answer_query(struct page *p, const struct asked *asked, struct http_answer *a) {
-    hold(p, asked, JOB_QUERY, a);
-}
-
-static void answer_explain(struct page *p, const struct asked *asked, struct http_answer *a) {
-    hold(p, asked, JOB_EXPLAIN, a);
-}
-
 static void answer_rows(struct page *p, const struct asked *asked, struct http_answer *a) {
     const char *of = http_argument(asked->q, "of");
     for (size_t i = 0; of && i < ARRAY_LEN(system_rows); i++)
@@ -242,7 +230,7 @@ static void answer_rows(struct page *p, const struct asked *asked, struct http_a
     answer_error(a, 404, "There are no rows of that name");
 }
 
-/* Pictures show keys and statements of all tables, as system_metering does. */
+/* Pictures show keys and statements of all tables, as system_metering does. False: answered. */
 static bool may_see(struct page *p, const struct asked *asked, struct http_answer *a) {
     const struct resource on = {RESOURCE_OF_TABLE, "system_metering", "partitions"};
     struct buf words;
@@ -260,7 +248,6 @@ static bool may_see(struct page *p, const struct asked *asked, struct http_answe
 }
 
 static void answer_tables(struct page *p, const struct asked *asked, struct http_answer *a) {
-    if (!may_see(p, asked, a)) return;
     answer_json(a, 200);
     view_tables(&p->o.view, http_argument(asked->q, "after"), &a->body);
 }
@@ -282,77 +269,73 @@ static void answer_view(struct http_answer *a, bool found) {
 
 static void answer_history(struct page *p, const struct asked *asked, struct http_answer *a) {
     const struct view_table t = table_of(asked->q);
-    if (may_see(p, asked, a)) answer_view(a, view_history(&p->o.view, &t, &a->body));
+    answer_view(a, view_history(&p->o.view, &t, &a->body));
 }
 
 static void answer_map(struct page *p, const struct asked *asked, struct http_answer *a) {
     const struct view_table t = table_of(asked->q);
     const char *by = http_argument(asked->q, "by");
-    if (may_see(p, asked, a)) answer_view(a, view_map(&p->o.view, &t, by && !strcmp(by, "partition"), &a->body));
+    answer_view(a, view_map(&p->o.view, &t, by && !strcmp(by, "partition"), &a->body));
 }
 
 static void answer_statements(struct page *p, const struct asked *asked, struct http_answer *a) {
     const struct view_table t = table_of(asked->q);
-    if (may_see(p, asked, a)) answer_view(a, view_statements(&p->o.view, &t, &a->body));
+    answer_view(a, view_statements(&p->o.view, &t, &a->body));
 }
 
 static void answer_partitions(struct page *p, const struct asked *asked, struct http_answer *a) {
     const struct view_table t = table_of(asked->q);
     const char *token = http_argument(asked->q, "token"), *range = http_argument(asked->q, "range");
-    if (!may_see(p, asked, a)) return;
     answer_view(a, view_partitions(&p->o.view, &t, !token, token ? strtoll(token, NULL, 10) : 0,
                                    range ? (uint32_t)strtoul(range, NULL, 10) : 0, &a->body));
 }
 
+enum needs { NOTHING, SESSION, PICTURES /* a session that may see all tables */ };
 static const struct {
     const char *method, *path;
-    bool is_open; /* needs no session */
-    void (*answer)(struct page *p, const struct asked *asked, struct http_answer *a);
-} addresses[] = {{"GET", "/api/session", true, answer_session},
-                 {"POST", "/api/login", true, answer_login},
-                 {"POST", "/api/logout", true, answer_logout},
-                 {"GET", "/api/tables", false, answer_tables},
-                 {"GET", "/api/history", false, answer_history},
-                 {"GET", "/api/map", false, answer_map},
-                 {"GET", "/api/partitions", false, answer_partitions},
-                 {"GET", "/api/statements", false, answer_statements},
-                 {"GET", "/api/rows", false, answer_rows},
-                 {"POST", "/api/query", false, answer_query},
-                 {"POST", "/api/explain", false, answer_explain}};
+    enum needs needs;
+    void (*answer)(struct page *p, const struct asked *asked, struct http_answer *a); /* NULL: a job answers */
+    enum job_kind job;
+} addresses[] = {{"GET", "/api/session", NOTHING, answer_session},
+                 {"POST", "/api/login", NOTHING, answer_login},
+                 {"POST", "/api/logout", NOTHING, answer_logout},
+                 {"GET", "/api/tables", PICTURES, answer_tables},
+                 {"GET", "/api/history", PICTURES, answer_history},
+                 {"GET", "/api/map", PICTURES, answer_map},
+                 {"GET", "/api/partitions", PICTURES, answer_partitions},
+                 {"GET", "/api/statements", PICTURES, answer_statements},
+                 {"GET", "/api/rows", SESSION, answer_rows},
+                 {"POST", "/api/query", SESSION, NULL, JOB_QUERY},
+                 {"POST", "/api/explain", SESSION, NULL, JOB_EXPLAIN}};
 
-static bool answer_asset(const struct http_request *q, struct http_answer *out) {
-    for (size_t i = 0; i < ARRAY_LEN(assets); i++) {
-        if (strcmp(q->path, assets[i].path)) continue;
-        out->status = strcmp(q->method, "GET") && strcmp(q->method, "HEAD") ? 405 : 200;
-        out->type = assets[i].type;
-        buf_put(&out->body, assets[i].bytes, out->status == 200 ? assets[i].n : 0);
-        return true;
-    }
-    return false;
-}
-
-static bool has_session(struct page *p, struct asked *asked) {
-    char token[SESSION_TOKEN + 1];
-    return !p->sessions || (session_token(http_header(asked->q, "Cookie"), token) &&
-                            session_role(p->sessions, token, asked->role));
+static void answer_asset(const struct asset *x, const struct http_request *q, struct http_answer *out) {
+    out->status = strcmp(q->method, "GET") && strcmp(q->method, "HEAD") ? 405 : 200;
+    out->type = x->type;
+    buf_put(&out->body, x->bytes, out->status == 200 ? x->n : 0);
+    secure(out);
 }
 
 bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out) {
     struct asked asked = {.q = q};
-    size_t i = 0;
-    while (i < ARRAY_LEN(addresses) && strcmp(q->path, addresses[i].path)) i++;
-    if (i == ARRAY_LEN(addresses)) {
-        if (!answer_asset(q, out)) return false;
-        secure(out);
+    char token[SESSION_TOKEN + 1];
+    for (size_t i = 0; i < ARRAY_LEN(assets); i++) {
+        if (strcmp(q->path, assets[i].path)) continue;
+        answer_asset(&assets[i], q, out);
         return true;
     }
+    size_t i = 0;
+    while (i < ARRAY_LEN(addresses) && strcmp(q->path, addresses[i].path)) i++;
+    if (i == ARRAY_LEN(addresses)) return false;
     bool posts = !strcmp(addresses[i].method, "POST");
     secure(out);
-    asked.signed_in = has_session(p, &asked);
+    asked.signed_in = !p->sessions || (session_token(http_header(q, "Cookie"), token) &&
+                                       session_role(p->sessions, token, asked.role));
     if (strcmp(q->method, addresses[i].method)) answer_error(out, 405, "This address takes another method");
     else if (posts && !http_header(q, "X-Tally")) answer_error(out, 403, "A POST needs the header X-Tally");
-    else if (!asked.signed_in && !addresses[i].is_open) answer_error(out, 401, "Sign in first");
-    else addresses[i].answer(p, &asked, out);
+    else if (!asked.signed_in && addresses[i].needs != NOTHING) answer_error(out, 401, "Sign in first");
+    else if (addresses[i].needs == PICTURES && !may_see(p, &asked, out)) return true;
+    else if (addresses[i].answer) addresses[i].answer(p, &asked, out);
+    else hold(p, &asked, addresses[i].job, out);
     return true;
 }
 

@@ -65,15 +65,6 @@ static uint32_t load(const struct parts *p, unsigned ring, uint32_t slot, struct
     return n;
 }
 
-static void turn(struct parts *p, unsigned ring, uint32_t slot) {
-    struct parts_open *o = &p->open[ring];
-    store(p, ring);
-    o->slot = slot;
-    o->n = load(p, ring, slot, o->rows);
-    for (uint32_t i = 0; i < o->n; i++)
-        for (int f = 0; f < RANGE_FIGURES; f++) o->rows[i].mean[f] *= (float)ring_shapes[ring].seconds;
-}
-
 static struct part *row_of(struct parts_open *o, int64_t token) {
     struct part *least = &o->rows[0];
     for (struct part *x = o->rows; x < o->rows + o->n; x++) {
@@ -92,7 +83,7 @@ static float worth(const struct part_key *k, uint32_t second) {
     return k->seen && k->seen + oldest > second ? k->most : 0;
 }
 
-static void note_key(struct parts *p, uint32_t second, int64_t token, struct slice key, float share) {
+static void record_key(struct parts *p, uint32_t second, int64_t token, struct slice key, float share) {
     struct part_key *least = p->keys;
     for (struct part_key *k = p->keys; k < p->keys + PART_KEYS; k++) {
         if (k->seen && k->token == token) {
@@ -118,12 +109,18 @@ const struct part_key *parts_key(const struct parts *p, int64_t token) {
 /* ---- rings ---- */
 
 void parts_add(struct parts *p, uint32_t second, int64_t token, struct slice key, const float figures[RANGE_FIGURES]) {
-    note_key(p, second, token, key, weight_of(figures));
+    record_key(p, second, token, key, weight_of(figures));
     for (unsigned k = 0; k < RINGS; k++) {
         struct parts_open *o = &p->open[k];
         uint32_t slot = second / ring_shapes[k].seconds;
         if (slot < o->slot) continue;
-        if (slot != o->slot) turn(p, k, slot);
+        if (slot != o->slot) {
+            store(p, k);
+            o->slot = slot;
+            o->n = load(p, k, slot, o->rows);
+            for (uint32_t i = 0; i < o->n; i++)
+                for (int f = 0; f < RANGE_FIGURES; f++) o->rows[i].mean[f] *= (float)ring_shapes[k].seconds;
+        }
         struct part *row = row_of(o, token);
         for (int f = 0; f < RANGE_FIGURES; f++) {
             row->mean[f] += figures[f];

@@ -129,25 +129,20 @@ void rings_fini(struct rings *r) {
     *r = (struct rings){0};
 }
 
-/* Opens a slot, which continues the one of an earlier run when the image has it. */
-static void turn(struct rings *r, unsigned ring, uint32_t slot) {
-    struct ring_open *o = &r->open[ring];
-    store(r, ring);
-    *o = (struct ring_open){.slot = slot, .sum = o->sum, .most = o->most};
-    if (load(r, ring, slot, o->sum, o->most, &o->seconds)) {
-        for (uint32_t i = 0; i < r->n; i++) o->sum[i] *= divisor(r, ring, i, o->seconds);
-        return;
-    }
-    memset(o->sum, 0, r->n * sizeof(float));
-    memset(o->most, 0, r->n * sizeof(float));
-}
-
 void rings_add(struct rings *r, uint32_t second, const float *values) {
     for (unsigned k = 0; k < RINGS; k++) {
         struct ring_open *o = &r->open[k];
         uint32_t slot = second / ring_shapes[k].seconds;
         if (slot < o->slot) continue;
-        if (slot != o->slot) turn(r, k, slot);
+        if (slot != o->slot) { /* opens a slot, which continues the one of an earlier run when the image has it */
+            store(r, k);
+            *o = (struct ring_open){.slot = slot, .sum = o->sum, .most = o->most};
+            bool continues = load(r, k, slot, o->sum, o->most, &o->seconds);
+            for (uint32_t i = 0; i < r->n; i++) {
+                o->sum[i] = continues ? o->sum[i] * divisor(r, k, i, o->seconds) : 0;
+                if (!continues) o->most[i] = 0;
+            }
+        }
         o->seconds++;
         for (uint32_t i = 0; i < r->n; i++) {
             o->sum[i] += values[i];

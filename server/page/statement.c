@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/page/json.h"
+
 enum { STATE_MAX = 16 << 10, WORK_BYTES = 64 << 20 };
 
 /* ---- rows as JSON ---- */
@@ -23,9 +25,10 @@ static int begin_rows(struct row_sink *s, const struct result_meta *meta) {
         struct buf type;
         buf_init(&type, 0);
         cql_type_print(meta->columns[i].type, &type);
-        buf_put_str(r->columns, i ? ",{\"name\":" : "{\"name\":");
-        buf_json_str(r->columns, slice_str(meta->columns[i].name));
-        buf_put_str(r->columns, ",\"type\":");
+        json_item(r->columns);
+        buf_put_str(r->columns, "{");
+        json_text(r->columns, "name", meta->columns[i].name);
+        json_member(r->columns, "type");
         buf_json_str(r->columns, buf_slice(&type));
         buf_put_str(r->columns, "}");
         buf_fini(&type);
@@ -33,28 +36,28 @@ static int begin_rows(struct row_sink *s, const struct result_meta *meta) {
     return buf_failed(r->columns) ? err_nomem(r->err) : 0;
 }
 
-static int take_row(struct json_rows *r, const struct value *values) {
-    buf_put_str(r->rows, r->rows->n ? ",[" : "[");
-    for (uint32_t i = 0; i < r->meta->n; i++) {
-        struct buf text;
-        buf_init(&text, 0);
-        if (i) buf_put_str(r->rows, ",");
-        if (!value_is_null(values[i])) cql_value_text(r->meta->columns[i].type, value_slice(values[i]), &text);
-        if (value_is_null(values[i])) buf_put_str(r->rows, "null");
-        else buf_json_str(r->rows, buf_slice(&text));
-        buf_fini(&text);
-    }
-    buf_put_str(r->rows, "]");
-    if (r->rows->n > STATEMENT_ANSWER)
-        return err_set(r->err, ERR_INVALID, "A page of these rows is larger than %u MiB: ask for fewer rows at once",
-                       STATEMENT_ANSWER >> 20);
-    return buf_failed(r->rows) ? err_nomem(r->err) : 0;
-}
-
 static int take_rows(struct row_sink *s, const struct value *const *rows, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++)
-        if (take_row((struct json_rows *)s, rows[i])) return -1;
-    return 0;
+    struct json_rows *r = (struct json_rows *)s;
+    for (uint32_t k = 0; k < n; k++) {
+        json_item(r->rows);
+        buf_put_str(r->rows, "[");
+        for (uint32_t i = 0; i < r->meta->n; i++) {
+            struct value v = rows[k][i];
+            struct buf text;
+            buf_init(&text, 0);
+            if (!value_is_null(v)) cql_value_text(r->meta->columns[i].type, value_slice(v), &text);
+            json_item(r->rows);
+            if (value_is_null(v)) buf_put_str(r->rows, "null");
+            else buf_json_str(r->rows, buf_slice(&text));
+            buf_fini(&text);
+        }
+        buf_put_str(r->rows, "]");
+        if (r->rows->n > STATEMENT_ANSWER)
+            return err_set(r->err, ERR_INVALID,
+                           "A page of these rows is larger than %u MiB: ask for fewer rows at once",
+                           STATEMENT_ANSWER >> 20);
+    }
+    return buf_failed(r->rows) ? err_nomem(r->err) : 0;
 }
 
 static void restart_rows(struct row_sink *s) {
@@ -92,22 +95,22 @@ int page_statement_state(const char *hex, size_t max, struct buf *out) {
 }
 
 static void put_list(struct buf *out, const char *name, const struct buf *items) {
-    buf_printf(out, ",\"%s\":[", name);
+    json_member(out, name);
+    buf_put_str(out, "[");
     buf_put_slice(out, buf_slice(items));
     buf_put_str(out, "]");
 }
 
-static void put_rules(struct buf *out, const struct charge *charge) {
-    const char *between = "";
-    buf_put_str(out, ",\"reasons\":[");
+void page_put_rules(struct buf *out, uint64_t rules) {
+    json_member(out, "reasons");
+    buf_put_str(out, "[");
     for (unsigned id = 0; id < RULES; id++) {
-        if (!(charge->rules >> id & 1)) continue;
-        buf_printf(out, "%s{\"rule\":", between);
-        buf_json_str(out, slice_str(rule_of((enum rule_id)id)->name));
-        buf_put_str(out, ",\"text\":");
-        buf_json_str(out, slice_str(rule_of((enum rule_id)id)->text));
+        if (!(rules >> id & 1)) continue;
+        json_item(out);
+        buf_put_str(out, "{");
+        json_text(out, "rule", rule_of((enum rule_id)id)->name);
+        json_text(out, "text", rule_of((enum rule_id)id)->text);
         buf_put_str(out, "}");
-        between = ",";
     }
     buf_put_str(out, "]");
 }
@@ -121,35 +124,22 @@ static void put_answer(const struct statement *s, const struct cql_run *r, const
     explanation_advice(&x, &advice);
     buf_printf(out, "{\"kind\":\"%s\",", x.is_read ? "read" : "write");
     explanation_json(&x, out);
-    put_rules(out, charge);
-    buf_put_str(out, ",\"advice\":");
+    page_put_rules(out, charge->rules);
+    json_member(out, "advice");
     buf_json_str(out, buf_slice(&advice));
-    buf_put_str(out, ",\"charge\":");
+    json_member(out, "charge");
     charge_json(r->cost, charge, out);
     if (s->runs) {
         struct slice state = r->answer.result.paging_state;
         put_list(out, "columns", rows->columns);
         put_list(out, "rows", rows->rows);
-        buf_put_str(out, ",\"next\":");
+        json_member(out, "next");
         if (state.p) buf_put_str(out, "\"");
         for (size_t i = 0; state.p && i < state.n; i++) buf_printf(out, "%02x", state.p[i]);
         buf_put_str(out, state.p ? "\"" : "null");
     }
     buf_put_str(out, "}");
     buf_fini(&advice);
-}
-
-static enum cql_outcome plan(const struct statement_options *o, struct cql_run *r) {
-    enum cql_outcome outcome = cql_run(r);
-    while (outcome == CQL_AGAIN) {
-        if (clock_machine_us(o->clock) > r->deadline_us) {
-            cql_abandon(r);
-            err_set(r->err, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
-            return CQL_FAILED;
-        }
-        outcome = cql_run_more(r);
-    }
-    return outcome;
 }
 
 static void run_in(const struct statement_options *o, const struct statement *s, struct slice state,
@@ -169,7 +159,12 @@ static void run_in(const struct statement_options *o, const struct statement *s,
                         .sink = &rows->sink, .batch = batch, .now_us = clock_wall_us(o->clock), .blocking = true,
                         .deadline_us = clock_machine_us(o->clock) + STATEMENT_SECONDS * INT64_C(1000000),
                         .answer.stmt_kind = STMT_KINDS};
-    enum cql_outcome outcome = plan(o, &r);
+    enum cql_outcome outcome = cql_run(&r);
+    while (outcome == CQL_AGAIN && clock_machine_us(o->clock) <= r.deadline_us) outcome = cql_run_more(&r);
+    if (outcome == CQL_AGAIN) {
+        cql_abandon(&r);
+        err_set(e, ERR_SERVER, "The statement took longer than %d seconds", STATEMENT_SECONDS);
+    }
     struct charge charge = {0};
     if (outcome == CQL_DONE || outcome == CQL_COMMIT) {
         charge_compute(&cost, s->eventual ? CHARGE_EVENTUAL : CHARGE_STRONG, &charge);

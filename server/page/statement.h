@@ -34,5 +34,7 @@ struct statement {
  * take STATEMENT_SECONDS; on a thread that may block. */
 int page_statement_run(const struct statement_options *o, const struct statement *s, struct buf *out,
                        struct err *e) MUST_CHECK;
+/* Appends the member "reasons": the rules of a charge, a bit set of enum rule_id. */
+void page_put_rules(struct buf *out, uint64_t rules);
 /* Bytes of a hexadecimal text. -1: it is none, or it is longer than max. */
 int page_statement_state(const char *hex, size_t max, struct buf *out) MUST_CHECK;

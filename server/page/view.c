@@ -6,18 +6,18 @@
 
 #include "metering/charge.h"
 #include "metering/limits/limiter.h"
-
-/* ---- texts ---- */
-
-static void put_text(struct buf *out, const char *name, const char *text) {
-    buf_printf(out, "\"%s\":", name);
-    buf_json_str(out, slice_str(text));
-}
+#include "server/page/json.h"
+#include "server/page/statement.h"
 
 /* A number with three digits, so that answers stay small. */
 static void put_number(struct buf *out, double v) {
     if (v >= 1000) buf_printf(out, "%.0f", v);
     else buf_printf(out, "%.3g", v > 0 ? v : 0);
+}
+
+static void put_figure(struct buf *out, const char *name, double v) {
+    json_member(out, name);
+    put_number(out, v);
 }
 
 /* The running second; the one before it, until the history has its last second. */
@@ -39,15 +39,11 @@ static const struct schema_table *find_table(const struct view_options *v, const
     return NULL;
 }
 
-static bool is_limited(const struct view_options *v, uint32_t object, struct limit_table *out) {
-    return v->limit_table && v->limit_table(v->arg, object, out);
-}
-
 /* ---- overview ---- */
 
 static void put_capacity(const struct view_options *v, const struct schema_table *t, struct buf *out) {
     struct limit_table l;
-    if (!is_limited(v, t->object, &l)) {
+    if (!v->limit_table || !v->limit_table(v->arg, t->object, &l)) {
         buf_put_str(out, ",\"read_capacity\":null,\"write_capacity\":null,\"throttled\":[]");
         return;
     }
@@ -56,18 +52,17 @@ static void put_capacity(const struct view_options *v, const struct schema_table
                l.read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST", limit_mode_name(l.mode),
                (long long)capacity_rate(&l.read, v->limits->values.of[LIMIT_TABLE_READ]),
                (long long)capacity_rate(&l.write, v->limits->values.of[LIMIT_TABLE_WRITE]));
-    const char *between = "";
     for (int i = 0; i < LIMITS; i++) {
         const struct limit_counts *c = &l.counts[i];
         if (!c->last_us) continue;
-        buf_printf(out, "%s{", between);
-        put_text(out, "limit", limit_info((enum limit_id)i)->name);
-        buf_printf(out, ",\"refused\":%llu,\"shadowed\":%llu,\"last_at\":%lld,\"rate\":%lld,",
+        json_item(out);
+        buf_put_str(out, "{");
+        json_text(out, "limit", limit_info((enum limit_id)i)->name);
+        buf_printf(out, ",\"refused\":%llu,\"shadowed\":%llu,\"last_at\":%lld,\"rate\":%lld",
                    (unsigned long long)c->refused, (unsigned long long)c->shadowed, (long long)(c->last_us / 1000),
                    (long long)c->last_rate);
-        put_text(out, "what", limit_info((enum limit_id)i)->what);
+        json_text(out, "what", limit_info((enum limit_id)i)->what);
         buf_put_str(out, "}");
-        between = ",";
     }
     buf_put_str(out, "]");
 }
@@ -79,7 +74,7 @@ static void put_recent(const struct history_table *t, uint32_t now, struct buf *
     buf_put_str(out, ",\"watched\":true,\"spark\":[");
     for (uint32_t s = now - SPARK; s < now; s++) {
         bool any = rings_read(&t->series, 0, s, now, mean, most);
-        if (s > now - SPARK) buf_put_str(out, ",");
+        json_item(out);
         put_number(out, any ? mean[SERIES_READ_UNITS] + mean[SERIES_WRITE_UNITS] : 0);
         if (any && s + 2 >= now) memcpy(last, mean, sizeof(last));
         if (any && mean[SERIES_REQUESTS] > 0) {
@@ -87,30 +82,22 @@ static void put_recent(const struct history_table *t, uint32_t now, struct buf *
             p99 = mean[SERIES_P99];
         }
     }
-    buf_put_str(out, "],\"read_units\":");
-    put_number(out, last[SERIES_READ_UNITS]);
-    buf_put_str(out, ",\"write_units\":");
-    put_number(out, last[SERIES_WRITE_UNITS]);
-    buf_put_str(out, ",\"throttles\":");
-    put_number(out, last[SERIES_READ_THROTTLES] + last[SERIES_WRITE_THROTTLES]);
-    buf_put_str(out, ",\"p50_ms\":");
-    put_number(out, p50);
-    buf_put_str(out, ",\"p99_ms\":");
-    put_number(out, p99);
+    buf_put_str(out, "]");
+    put_figure(out, "read_units", last[SERIES_READ_UNITS]);
+    put_figure(out, "write_units", last[SERIES_WRITE_UNITS]);
+    put_figure(out, "throttles", last[SERIES_READ_THROTTLES] + last[SERIES_WRITE_THROTTLES]);
+    put_figure(out, "p50_ms", p50);
+    put_figure(out, "p99_ms", p99);
 }
 
 static void put_table(const struct view_options *v, const struct schema_table *t, uint32_t now, struct buf *out) {
     uint64_t bytes = 0;
+    json_item(out);
     buf_put_str(out, "{");
-    put_text(out, "keyspace", t->keyspace->name);
-    buf_put_str(out, ",");
-    put_text(out, "table", t->name);
-    buf_put_str(out, ",");
-    put_text(out, "status", schema_status_name(t->status));
-    if (schema_status_verb(t->status)) {
-        buf_put_str(out, ",");
-        put_text(out, "under_way", schema_status_verb(t->status));
-    }
+    json_text(out, "keyspace", t->keyspace->name);
+    json_text(out, "table", t->name);
+    json_text(out, "status", schema_status_name(t->status));
+    if (schema_status_verb(t->status)) json_text(out, "under_way", schema_status_verb(t->status));
     int64_t at = cql_table_billable_last(v->db, t, &bytes);
     buf_printf(out, ",\"created\":%lld,\"bytes\":", (long long)t->created_ms);
     if (at) buf_printf(out, "%llu", (unsigned long long)bytes);
@@ -122,29 +109,23 @@ static void put_table(const struct view_options *v, const struct schema_table *t
     buf_put_str(out, "}");
 }
 
-/* Is the table behind the last one of the page before, in the order of names? */
-static bool is_after(const struct schema_table *t, const char *after) {
-    char name[160];
-    if (!after) return true;
-    snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
-    return strcmp(name, after) > 0;
-}
-
 static void put_space(const struct view_options *v, const struct schema_space *space, const char *after, uint32_t now,
                       uint32_t *n, char last[160], struct buf *out) {
     const struct schema_tables *lists[] = {&space->tables, &space->deleting};
+    char name[160];
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         struct schema_table_cursor c = schema_tables_begin(lists[l]);
         for (const struct schema_table *t; *n <= VIEW_TABLES && (t = schema_tables_next(&c));) {
-            if (l == 0 && !is_after(t, after)) continue;
+            snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
+            if (l == 0 && after && strcmp(name, after) <= 0) continue; /* it was on a page before */
             if ((l == 1 && after) || history_find(v->history, t->object)) continue;
             if (*n == VIEW_TABLES) { /* there is a further page */
                 *n += 1;
                 break;
             }
-            if ((*n)++) buf_put_str(out, ",");
+            ++*n;
             put_table(v, t, now, out);
-            if (l == 0) snprintf(last, 160, "%s.%s", t->keyspace->name, t->name);
+            if (l == 0) memcpy(last, name, sizeof(name));
         }
     }
 }
@@ -159,7 +140,7 @@ void view_tables(const struct view_options *v, const char *after, struct buf *ou
         const struct history_table *h = &v->history->tables[i];
         const struct schema_table *t = h->object ? schema_table_any(schema, h->keyspace, h->name) : NULL;
         if (!t || t->object != h->object) continue;
-        if (n++) buf_put_str(out, ",");
+        n++;
         put_table(v, t, now, out);
     }
     for (uint32_t i = 0; i < schema->n_spaces && n <= VIEW_TABLES; i++) {
@@ -169,16 +150,14 @@ void view_tables(const struct view_options *v, const char *after, struct buf *ou
     }
     pthread_mutex_unlock(&v->history->lock);
     buf_put_str(out, "],\"keyspaces\":[");
-    const char *between = "";
     for (uint32_t i = 0; i < schema->n_spaces; i++) { /* DDL under way */
         const struct schema_keyspace *k = schema->spaces[i]->keyspace;
         if (k->is_system || !schema_status_verb(k->status)) continue;
-        buf_printf(out, "%s{", between);
-        put_text(out, "keyspace", k->name);
-        buf_put_str(out, ",");
-        put_text(out, "status", schema_status_name(k->status));
+        json_item(out);
+        buf_put_str(out, "{");
+        json_text(out, "keyspace", k->name);
+        json_text(out, "status", schema_status_name(k->status));
         buf_put_str(out, "}");
-        between = ",";
     }
     buf_put_str(out, "],\"next\":");
     if (n > VIEW_TABLES) buf_json_str(out, slice_str(last));
@@ -208,29 +187,29 @@ bool view_history(const struct view_options *v, const struct view_table *q, stru
     float mean[SERIES_N], most[SERIES_N];
     if (!t) return false;
     put_window(q, now, &first, &last, out);
-    buf_put_str(out, ",\"table\":");
+    json_member(out, "table");
     pthread_mutex_lock(&v->history->lock);
     put_table(v, t, now, out);
-    buf_put_str(out, ",\"series\":[");
+    json_member(out, "series");
+    buf_put_str(out, "[");
     for (int i = 0; i < SERIES_N; i++) {
-        buf_put_str(out, i ? ",{" : "{");
-        put_text(out, "name", series_info((enum series)i)->name);
-        buf_put_str(out, ",");
-        put_text(out, "what", series_info((enum series)i)->what);
+        json_item(out);
+        buf_put_str(out, "{");
+        json_text(out, "name", series_info((enum series)i)->name);
+        json_text(out, "what", series_info((enum series)i)->what);
         buf_put_str(out, "}");
     }
     buf_put_str(out, "],\"points\":[");
     const struct history_table *h = history_find(v->history, t->object);
-    const char *between = "";
     for (uint32_t slot = first; h && slot <= last; slot++) {
         if (!rings_read(&h->series, q->ring, slot, now, mean, most)) continue;
-        buf_printf(out, "%s[%u", between, slot);
+        json_item(out);
+        buf_printf(out, "[%u", slot);
         for (int i = 0; i < 2 * SERIES_N; i++) {
             buf_put_str(out, ",");
             put_number(out, i < SERIES_N ? mean[i] : most[i - SERIES_N]);
         }
         buf_put_str(out, "]");
-        between = ",";
     }
     pthread_mutex_unlock(&v->history->lock);
     buf_put_str(out, "]}\n");
@@ -350,19 +329,15 @@ static void put_finding(const struct view_options *v, const struct schema_table 
     size_t i = 0;
     while (strcmp(findings[i].kind, kind)) i++;
     buf_put_str(out, ",\"finding\":{");
-    put_text(out, "kind", kind);
-    buf_put_str(out, ",");
-    put_text(out, "words", findings[i].words);
-    buf_put_str(out, ",");
-    put_text(out, "advice", findings[i].advice);
-    buf_put_str(out, ",");
-    put_text(out, "source", findings[i].source);
+    json_text(out, "kind", kind);
+    json_text(out, "words", findings[i].words);
+    json_text(out, "advice", findings[i].advice);
+    json_text(out, "source", findings[i].source);
     if (f.has_token) {
-        buf_printf(out, ",\"token\":\"%lld\",\"share\":", (long long)f.token);
-        put_number(out, f.share);
-        buf_put_str(out, ",\"refused\":");
-        put_number(out, f.refused);
-        buf_put_str(out, ",\"key\":");
+        buf_printf(out, ",\"token\":\"%lld\"", (long long)f.token);
+        put_figure(out, "share", f.share);
+        put_figure(out, "refused", f.refused);
+        json_member(out, "key");
         put_known_key(t, &h->parts, f.token, out);
     }
     buf_put_str(out, "}");
@@ -372,8 +347,9 @@ static void put_finding(const struct view_options *v, const struct schema_table 
 
 /* A cell: the row, then read units, write units, throttles and entities a second: the means, and
  * the maxima. */
-static void put_cell(struct buf *out, const char *between, uint32_t row, const float *mean, const float *most) {
-    buf_printf(out, "%s[%u", between, row);
+static void put_cell(struct buf *out, uint32_t row, const float *mean, const float *most) {
+    json_item(out);
+    buf_printf(out, "[%u", row);
     for (int i = 0; i < 2 * RANGE_FIGURES; i++) {
         double value = i < RANGE_FIGURES ? mean[i] : most[i - RANGE_FIGURES];
         buf_put_str(out, ",");
@@ -382,21 +358,14 @@ static void put_cell(struct buf *out, const char *between, uint32_t row, const f
     buf_put_str(out, "]");
 }
 
-static bool is_cell(const float *most) {
-    for (int i = 0; i < RANGE_FIGURES; i++)
-        if (most[i] > 0) return true;
-    return false;
-}
-
 static void put_range_column(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
                              struct buf *out) {
     float mean[SHARD_RANGES * RANGE_FIGURES], most[SHARD_RANGES * RANGE_FIGURES];
-    const char *between = "";
     if (!rings_read(&h->ranges, q->ring, slot, now, mean, most)) return;
     for (uint32_t r = 0; r < SHARD_RANGES; r++) {
-        if (!is_cell(most + r * RANGE_FIGURES)) continue;
-        put_cell(out, between, r, mean + r * RANGE_FIGURES, most + r * RANGE_FIGURES);
-        between = ",";
+        bool any = false;
+        for (uint32_t i = r * RANGE_FIGURES; i < (r + 1) * RANGE_FIGURES; i++) any = any || most[i] > 0;
+        if (any) put_cell(out, r, mean + r * RANGE_FIGURES, most + r * RANGE_FIGURES);
     }
 }
 
@@ -405,13 +374,6 @@ struct map_rows {
     uint32_t n;
     int64_t tokens[RING_SLOTS_MOST * PARTS_KEPT + PARTS_OPEN];
 };
-
-static uint32_t map_row(struct map_rows *rows, int64_t token) {
-    for (uint32_t i = 0; i < rows->n; i++)
-        if (rows->tokens[i] == token) return i;
-    rows->tokens[rows->n] = token;
-    return rows->n++;
-}
 
 /* Writes the row "others" (-1): the load that no named partition accounts for. */
 static void put_others(const struct history_table *h, const struct view_table *q, uint32_t slot, uint32_t now,
@@ -425,7 +387,7 @@ static void put_others(const struct history_table *h, const struct view_table *q
     buf_put_str(out, ",\"others\":[");
     for (int i = 0; i < RANGE_FIGURES; i++) {
         double rest = all[i] - (i == RANGE_READ_HALVES ? named[i] / 2 : named[i]);
-        buf_put_str(out, i ? "," : "");
+        json_item(out);
         put_number(out, rest > all[i] * 0.005 ? rest : 0);
     }
     buf_put_str(out, "]");
@@ -437,18 +399,21 @@ static void put_part_column(const struct history_table *h, const struct view_tab
     uint32_t n = parts_read(&h->parts, q->ring, slot, now, parts);
     if (n > PARTS_KEPT) n = PARTS_KEPT;
     for (uint32_t i = 0; i < n; i++) {
-        put_cell(out, i ? "," : "", map_row(rows, parts[i].token), parts[i].mean, parts[i].most);
+        uint32_t row = 0;
+        while (row < rows->n && rows->tokens[row] != parts[i].token) row++;
+        if (row == rows->n) rows->tokens[rows->n++] = parts[i].token;
+        put_cell(out, row, parts[i].mean, parts[i].most);
         for (int f = 0; f < RANGE_FIGURES; f++) named[f] += parts[i].mean[f];
     }
 }
 
 static void put_columns(const struct history_table *h, const struct view_table *q, uint32_t first, uint32_t last,
                         uint32_t now, struct map_rows *rows, struct buf *out) {
-    const char *between = "";
     for (uint32_t slot = first; slot <= last; slot++) {
         float named[RANGE_FIGURES] = {0};
         size_t begins = out->n;
-        buf_printf(out, "%s{\"slot\":%u,\"cells\":[", between, slot);
+        json_item(out);
+        buf_printf(out, "{\"slot\":%u,\"cells\":[", slot);
         size_t empty = out->n;
         if (rows) put_part_column(h, q, slot, now, rows, named, out);
         else put_range_column(h, q, slot, now, out);
@@ -456,12 +421,8 @@ static void put_columns(const struct history_table *h, const struct view_table *
         buf_put_str(out, "]");
         size_t before = out->n;
         if (rows) put_others(h, q, slot, now, named, out);
-        if (!any && out->n == before) {
-            out->n = begins;
-            continue;
-        }
-        buf_put_str(out, "}");
-        between = ",";
+        if (any || out->n > before) buf_put_str(out, "}");
+        else out->n = begins;
     }
 }
 
@@ -483,7 +444,8 @@ bool view_map(const struct view_options *v, const struct view_table *q, bool by_
     if (h && (rows || !by_partition)) put_columns(h, q, first, last, now, rows, out);
     buf_put_str(out, "],\"rows\":[");
     for (uint32_t i = 0; h && rows && i < rows->n; i++) {
-        buf_printf(out, "%s{\"token\":\"%lld\",\"key\":", i ? "," : "", (long long)rows->tokens[i]);
+        json_item(out);
+        buf_printf(out, "{\"token\":\"%lld\",\"key\":", (long long)rows->tokens[i]);
         put_known_key(t, &h->parts, rows->tokens[i], out);
         buf_put_str(out, "}");
     }
@@ -509,27 +471,15 @@ static void put_usage(const struct usage *u, struct buf *out) {
 }
 
 static void put_statement(const struct ledger_statement *s, struct buf *out) {
-    const char *between = "";
+    json_item(out);
     buf_put_str(out, "{");
-    put_text(out, "statement", s->text);
-    if (s->s.rows_read) {
-        buf_put_str(out, ",");
-        put_text(out, "query_class", query_class_name(s->s.class));
-    }
-    buf_printf(out, ",\"rows_read\":%llu,\"rows_returned\":%llu", (unsigned long long)s->s.rows_read,
-               (unsigned long long)s->s.rows_returned);
+    json_text(out, "statement", s->text);
+    if (s->s.rows_read) json_text(out, "query_class", query_class_name(s->s.class));
+    json_count(out, "rows_read", s->s.rows_read);
+    json_count(out, "rows_returned", s->s.rows_returned);
     put_usage(&s->s.usage, out);
-    buf_put_str(out, ",\"reasons\":[");
-    for (unsigned id = 0; id < RULES; id++) {
-        if (!(s->s.rules >> id & 1)) continue;
-        buf_printf(out, "%s{", between);
-        put_text(out, "rule", rule_of((enum rule_id)id)->name);
-        buf_put_str(out, ",");
-        put_text(out, "text", rule_of((enum rule_id)id)->text);
-        buf_put_str(out, "}");
-        between = ",";
-    }
-    buf_put_str(out, "]}");
+    page_put_rules(out, s->s.rules);
+    buf_put_str(out, "}");
 }
 
 bool view_statements(const struct view_options *v, const struct view_table *q, struct buf *out) {
@@ -541,7 +491,7 @@ bool view_statements(const struct view_options *v, const struct view_table *q, s
     buf_put_str(out, "{\"statements\":[");
     for (size_t i = 0; all && i < n && shown < VIEW_STATEMENTS; i++) {
         if (all[i].s.object != t->object) continue;
-        if (shown++) buf_put_str(out, ",");
+        shown++;
         put_statement(&all[i], out);
     }
     buf_put_str(out, "]}\n");
@@ -552,15 +502,15 @@ bool view_statements(const struct view_options *v, const struct view_table *q, s
 
 static void put_statements(const struct shard_origins *p, const struct ledger_statement *all, size_t n,
                            struct buf *out) {
-    const char *between = "";
     buf_put_str(out, ",\"statements\":[");
     for (int i = 0; i < SHARD_ORIGIN_STATEMENTS; i++)
         for (size_t k = 0; p->statements[i].n && k < n; k++) {
             if (all[k].kept.key != p->statements[i].id) continue;
-            buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)p->statements[i].n);
-            put_text(out, "statement", all[k].text);
+            json_item(out);
+            buf_put_str(out, "{");
+            json_count(out, "requests", p->statements[i].n);
+            json_text(out, "statement", all[k].text);
             buf_put_str(out, "}");
-            between = ",";
         }
     buf_put_str(out, "]");
 }
@@ -570,24 +520,23 @@ static void put_partition(const struct schema_table *t, const struct ledger_part
     static const char *const reasons[THROTTLE_REASONS] = {"partition", "connection", "table", "guidance"};
     const struct shard_partition *p = &x->p;
     const struct shard_origins *origins = &x->origins;
-    const char *between = "";
+    json_item(out);
     buf_printf(out, "{\"token\":\"%lld\",\"range\":%u,\"key\":", (long long)p->token, shard_range(p->token));
     put_key(t, p->key, p->key_n, out);
-    buf_put_str(out, ",\"share\":");
-    put_number(out, x->share);
+    put_figure(out, "share", x->share);
     put_usage(&p->usage, out);
     put_statements(origins, statements, n, out);
     buf_put_str(out, ",\"roles\":[");
     for (int i = 0; i < SHARD_ORIGIN_ROLES; i++) {
         if (!origins->roles[i].n) continue;
-        buf_printf(out, "%s{\"requests\":%llu,", between, (unsigned long long)origins->roles[i].n);
-        put_text(out, "role", origins->roles[i].name);
+        json_item(out);
+        buf_put_str(out, "{");
+        json_count(out, "requests", origins->roles[i].n);
+        json_text(out, "role", origins->roles[i].name);
         buf_put_str(out, "}");
-        between = ",";
     }
     buf_put_str(out, "],\"throttled_by\":{");
-    for (int i = 0; i < THROTTLE_REASONS; i++)
-        buf_printf(out, "%s\"%s\":%llu", i ? "," : "", reasons[i], (unsigned long long)origins->throttles[i]);
+    for (int i = 0; i < THROTTLE_REASONS; i++) json_count(out, reasons[i], origins->throttles[i]);
     buf_put_str(out, "}}");
 }
 
@@ -596,7 +545,6 @@ bool view_partitions(const struct view_options *v, const struct view_table *q, b
     const struct schema *schema;
     const struct schema_table *t = find_table(v, q, &schema);
     size_t n, n_statements;
-    const char *between = "";
     if (!t) return false;
     struct ledger_partition *all = ledger_partitions(v->ledger, &n);
     struct ledger_statement *statements = ledger_statements(v->ledger, &n_statements);
@@ -604,9 +552,7 @@ bool view_partitions(const struct view_options *v, const struct view_table *q, b
     for (size_t i = 0; all && i < n; i++) {
         const struct shard_partition *p = &all[i].p;
         if (p->object != t->object || (by_range ? shard_range(p->token) != range : p->token != token)) continue;
-        buf_put_str(out, between);
         put_partition(t, &all[i], statements, n_statements, out);
-        between = ",";
     }
     buf_put_str(out, "]}\n");
     free(all);

@@ -174,7 +174,7 @@ static void test_settings_refuse_logins_that_nobody_could_have(void **state) {
 enum { MB = 1 << 20 };
 
 static void plan_of(struct memory_plan *plan, size_t memory, enum memory_part part, size_t bytes) {
-    struct memory_wishes w = {.memory = memory, .frame_max = 16 * MB};
+    struct memory_settings w = {.memory = memory, .frame_max = 16 * MB};
     struct err e = {0};
     w.parts[part] = bytes;
     if (memory_plan(&w, plan, &e)) fail_msg("%s", e.text);
@@ -207,7 +207,7 @@ static void test_the_row_cache_leaves_blocks_as_much_and_may_be_none(void **stat
         assert_true(plan.parts[MEMORY_ROW_CACHE] <= plan.parts[MEMORY_CACHE]);
     }
     assert_int_equal(plan.parts[MEMORY_ROW_CACHE], plan.memory / 64 * 8);
-    struct memory_wishes none = {.memory = 8192ul * MB, .frame_max = 16 * MB, .no_row_cache = true};
+    struct memory_settings none = {.memory = 8192ul * MB, .frame_max = 16 * MB, .no_row_cache = true};
     assert_int_equal(memory_plan(&none, &plan, &e), 0);
     assert_int_equal(plan.parts[MEMORY_ROW_CACHE], 0);
     plan_of(&plan, 8192ul * MB, MEMORY_ROW_CACHE, 5 * MB);
