@@ -1,5 +1,5 @@
 /* The interface through which the API gets the metrics of CloudWatch's namespace AWS/Cassandra. The
- * server implements it on its ledger (server/metering_metrics.h). */
+ * server implements it on its ledger (server/metering_metrics.c). */
 #pragma once
 
 #include "base/err.h"

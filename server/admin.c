@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "server/http/listener.h"
-#include "server/ledger_metrics.h"
 
 struct admin {
     struct http_listener *listener;
@@ -18,24 +17,8 @@ static void put_header(struct buf *out, const char *name, const char *type, cons
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_engine(const struct eng *eng, struct buf *out) {
-    static const struct {
-        const char *name, *help;
-        double scale;
-    } rows[ENG_STATS] = {
-#define STAT(id, name_, scale_, help_) {.name = name_, .scale = scale_, .help = help_},
-#include "engine/stat.def"
-#undef STAT
-    };
-    for (int i = 0; i < ENG_STATS; i++) {
-        size_t n = strlen(rows[i].name);
-        bool grows = n > 6 && !strcmp(rows[i].name + n - 6, "_total");
-        put_header(out, rows[i].name, grows ? "counter" : "gauge", rows[i].help);
-        buf_printf(out, "%s %.15g\n", rows[i].name, (double)eng_stat(eng, (enum eng_stat)i) * rows[i].scale);
-    }
-}
-
-void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out) {
+/* The part of /metrics that is not the ledger's. */
+static void put_metrics(const struct np_front *front, const struct eng *eng, struct buf *out) {
     static const struct {
         const char *name, *type, *help;
         double scale;
@@ -43,6 +26,14 @@ void admin_metrics(const struct np_front *front, const struct eng *eng, struct b
 #define METRIC(id, name_, type_, scale_, help_) {.name = name_, .type = type_, .help = help_, .scale = scale_},
 #include "native_protocol/metric.def"
 #undef METRIC
+    };
+    static const struct {
+        const char *name, *help;
+        double scale;
+    } stats[ENG_STATS] = {
+#define STAT(id, name_, scale_, help_) {.name = name_, .scale = scale_, .help = help_},
+#include "engine/stat.def"
+#undef STAT
     };
     put_header(out, "tally_requests_total", "counter", "Requests answered, by opcode and outcome");
     for (uint8_t op = 0; op < NP_OPCODE_SLOTS; op++)
@@ -55,7 +46,12 @@ void admin_metrics(const struct np_front *front, const struct eng *eng, struct b
         buf_printf(out, "%s %.15g\n", rows[i].name,
                    (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
     }
-    put_engine(eng, out);
+    for (int i = 0; i < ENG_STATS; i++) {
+        size_t n = strlen(stats[i].name);
+        bool grows = n > 6 && !strcmp(stats[i].name + n - 6, "_total");
+        put_header(out, stats[i].name, grows ? "counter" : "gauge", stats[i].help);
+        buf_printf(out, "%s %.15g\n", stats[i].name, (double)eng_stat(eng, (enum eng_stat)i) * stats[i].scale);
+    }
     put_header(out, "tally_storage_failed", "gauge",
                "1 when a sync of the log has failed and no write is acknowledged any more");
     buf_printf(out, "tally_storage_failed %d\n", eng_failed(eng) ? 1 : 0);
@@ -71,7 +67,7 @@ static void answer_metrics(struct admin *a, const struct http_request *q, struct
     const char *per = http_argument(q, "per");
     answer(out, 200, "");
     out->type = "text/plain; version=0.0.4";
-    admin_metrics(a->front, a->eng, &out->body);
+    put_metrics(a->front, a->eng, &out->body);
     ledger_metrics(a->metering, per && !strcmp(per, "table"), &out->body);
 }
 

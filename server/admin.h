@@ -16,5 +16,3 @@ int admin_start(struct admin **out, uint16_t port, const struct http_hosts *host
                 struct eng *eng, struct system_metering *metering, struct page *page, struct err *e) MUST_CHECK;
 void admin_stop(struct admin *a);
 uint16_t admin_port(const struct admin *a);
-/* The part of /metrics that is not the ledger's. */
-void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out);

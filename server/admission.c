@@ -26,30 +26,25 @@ static struct limit_time limit_time_of(const struct admission *a) {
 
 /* ---- the capacity of tables ---- */
 
-static struct scaling scaling_of(const struct scaling_settings *s) {
-    return (struct scaling){.enabled = !s->autoscaling_disabled,
-                            .minimum = s->minimum_units,
-                            .maximum = s->maximum_units,
-                            .target_percent = s->target_value,
-                            .in_cooldown_s = s->scale_in_cooldown,
-                            .out_cooldown_s = s->scale_out_cooldown,
-                            .no_scale_in = s->disable_scale_in};
-}
-
-/* The units of warm throughput, or 0 when a table has no more than every new table can serve
- * (begins; --limit-values may change it). Warm throughput can only be raised. */
-static int64_t raised(int64_t warm, enum limit_id begins) { return warm > limit_info(begins)->value ? warm : 0; }
-
 static int define(struct admission *a, const struct schema_table *t) {
     static const enum limit_id begins[] = {LIMIT_ON_DEMAND_READ, LIMIT_ON_DEMAND_WRITE};
     struct table_capacity k;
     struct capacity of[2];
     schema_capacity(t, &k);
-    for (int i = READ_CAPACITY; i <= WRITE_CAPACITY; i++)
+    for (int i = READ_CAPACITY; i <= WRITE_CAPACITY; i++) {
+        const struct scaling_settings *s = &t->settings.scaling[i];
         of[i] = (struct capacity){.provisioned = k.provisioned,
                                   .units = k.units[i],
-                                  .warm = raised(k.warm[i], begins[i]),
-                                  .scaling = scaling_of(&t->settings.scaling[i])};
+                                  /* only what a new table does not have; warm throughput can only be raised */
+                                  .warm = k.warm[i] > limit_info(begins[i])->value ? k.warm[i] : 0,
+                                  .scaling = {.enabled = !s->autoscaling_disabled,
+                                              .minimum = s->minimum_units,
+                                              .maximum = s->maximum_units,
+                                              .target_percent = s->target_value,
+                                              .in_cooldown_s = s->scale_in_cooldown,
+                                              .out_cooldown_s = s->scale_out_cooldown,
+                                              .no_scale_in = s->disable_scale_in}};
+    }
     return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &of[READ_CAPACITY], &of[WRITE_CAPACITY]);
 }
 
@@ -212,15 +207,6 @@ static int refuse(const struct cql_run *r, const struct limit_over *o, struct er
     return rc;
 }
 
-static int warn(struct cql_run *r, const struct limit_over *o) {
-    struct buf text;
-    buf_init(&text, 0);
-    limit_over_text(o, &text);
-    int rc = cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
-    buf_fini(&text);
-    return rc;
-}
-
 static int answer(struct cql_run *r, const struct limit_verdict *v, struct err *e) {
     if (LIKELY(v->over.limit == LIMITS && v->guidance.limit == LIMITS)) return 0;
     struct limit_verdict *copy = ARENA_NEW(r->arena, struct limit_verdict);
@@ -229,7 +215,13 @@ static int answer(struct cql_run *r, const struct limit_verdict *v, struct err *
     r->answer.verdict = copy;
     if (v->over.limit != LIMITS && v->over.enforced) return refuse(r, &v->over, e);
     if (v->guidance.limit == LIMITS) return 0;
-    return v->guidance.enforced ? refuse(r, &v->guidance, e) : warn(r, &v->guidance);
+    if (v->guidance.enforced) return refuse(r, &v->guidance, e);
+    struct buf text;
+    buf_init(&text, 0);
+    limit_over_text(&v->guidance, &text);
+    int rc = cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
+    buf_fini(&text);
+    return rc;
 }
 
 static int admit(void *arg, struct cql_run *r, struct err *e) {

@@ -93,15 +93,15 @@ static int end(const struct virtual_context *ctx, const struct control_capture *
 
 static int write_capture(const struct virtual_context *ctx, const struct schema_table *table,
                          const struct virtual_change *change) {
-    static const char *const told[] = {"path",    "running", "bytes",      "requests",
+    static const char *const read_only[] = {"path",    "running", "bytes",      "requests",
                                        "dropped", "part",    "started_at", "reason"};
     const struct control_capture *c = table->virt->owner;
     struct value name = virtual_given(change, table, "name");
     struct slice s = name.n > 0 ? value_slice(name) : slice_str("");
-    for (size_t i = 0; i < ARRAY_LEN(told); i++)
-        if (!value_is_unset(virtual_given(change, table, told[i])))
+    for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
+        if (!value_is_unset(virtual_given(change, table, read_only[i])))
             return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set",
-                               told[i]);
+                               read_only[i]);
     switch (change->kind) {
     case VIRTUAL_INSERT: return begin(c, table, change, s, ctx->err);
     case VIRTUAL_DELETE: return end(ctx, c, s);

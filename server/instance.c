@@ -5,7 +5,6 @@
 
 #include "native_protocol/audit.h"
 #include "server/data_dir.h"
-#include "server/metering_metrics.h"
 #include "system_schema/system_tables/trace_store.h"
 
 static int open_engine(struct instance *in, struct err *e) {
@@ -201,9 +200,10 @@ static int page_login(void *arg, const char *role, const char *password, struct 
     return np_front_login(((struct instance *)arg)->front, loopback, role, password, e);
 }
 
-static int open_page(struct instance *in, struct err *e) {
+static int open_admin(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     char path[4096];
+    if (!s->admin_port) return 0;
     snprintf(path, sizeof(path), "%s/history.tally", s->data_dir ? s->data_dir : "");
     const struct history_options ho = {.ledger = in->ledger, .clock = &in->clock.clock,
                                        .path = s->data_dir ? path : NULL, .capacity = capacity_of,
@@ -221,18 +221,13 @@ static int open_page(struct instance *in, struct err *e) {
         .report = in->report,
         .cassandra = s->mode == MODE_CASSANDRA};
     in->page = page_new(&po, e);
-    return in->page ? 0 : -1;
-}
-
-static int open_admin(struct instance *in, struct err *e) {
-    const struct settings *s = &in->settings;
-    if (!s->admin_port) return 0;
-    if (open_page(in, e) ||
-        admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering, in->page, e))
+    if (!in->page || admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering,
+                                 in->page, e))
         return -1;
     states_set_page(&in->states, in->page);
     return 0;
 }
+
 
 /* The API is that of Amazon Keyspaces, so cassandra mode has none. */
 static int open_control_plane(struct instance *in, struct err *e) {

@@ -1,5 +1,3 @@
-#include "server/ledger_metrics.h"
-
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,22 +68,6 @@ static void put_header(struct buf *out, const char *cloudwatch, const char *unit
     buf_printf(out, " %s (%s, %s)\n# TYPE ", cloudwatch, what, unit);
     put_name(out, cloudwatch, end);
     buf_put_str(out, is_gauge ? " gauge\n" : " counter\n");
-}
-
-static void put_all(const struct totals *all, struct buf *out) {
-    for (unsigned f = 0; f < FIGURES; f++) {
-        const struct figure_info *info = figure_info(f);
-        if (!*info->cloudwatch) continue;
-        put_header(out, info->cloudwatch, info->unit, info->what, false);
-        for (size_t i = 0; i < all->n; i++) put_value(out, all, &all->list[i], info, NULL, all->list[i].f.n[f]);
-    }
-    for (unsigned f = 0; f < OPERATION_FIGURES; f++) {
-        const struct figure_info *info = operation_figure_info(f);
-        put_header(out, info->cloudwatch, info->unit, info->what, false);
-        for (size_t i = 0; i < all->n; i++)
-            for (unsigned o = 0; o < OPERATIONS; o++)
-                put_value(out, all, &all->list[i], info, operation_name(o), all->list[i].f.of[o][f]);
-    }
 }
 
 /* The counts of refusals, by limit. */
@@ -170,7 +152,19 @@ void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) 
     }
     struct figures dropped = ledger_dropped(m->ledger);
     if (!per_table && all.n) figures_add(&all.list[0].f, &dropped);
-    put_all(&all, out);
+    for (unsigned f = 0; f < FIGURES; f++) {
+        const struct figure_info *info = figure_info(f);
+        if (!*info->cloudwatch) continue;
+        put_header(out, info->cloudwatch, info->unit, info->what, false);
+        for (size_t i = 0; i < all.n; i++) put_value(out, &all, &all.list[i], info, NULL, all.list[i].f.n[f]);
+    }
+    for (unsigned f = 0; f < OPERATION_FIGURES; f++) {
+        const struct figure_info *info = operation_figure_info(f);
+        put_header(out, info->cloudwatch, info->unit, info->what, false);
+        for (size_t i = 0; i < all.n; i++)
+            for (unsigned o = 0; o < OPERATIONS; o++)
+                put_value(out, &all, &all.list[i], info, operation_name(o), all.list[i].f.of[o][f]);
+    }
     put_gauges(m, per_table, out);
     struct refusals r = {0};
     (void)admission_tables(m->admission, take_refusals, &r); /* never ends early */

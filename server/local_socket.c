@@ -103,22 +103,6 @@ static void *run(void *arg) {
 
 /* ---- life ---- */
 
-/* Binds through /proc/self/fd, because the folder's path may be longer than a socket's address may
- * be. The file that bind makes takes its mode from the socket. */
-static int open_socket(struct local_socket *s, const char *data_dir, struct err *e) {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    s->folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    s->fd = s->folder < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s->fd >= 0) {
-        snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", s->folder);
-        (void)unlinkat(s->folder, "tallyd.sock", 0); /* of an earlier run: the folder is locked */
-    }
-    if (s->fd < 0 || fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&at, sizeof(at)) || listen(s->fd, 4) ||
-        pipe2(s->stop, O_CLOEXEC))
-        return err_set(e, ERR_CONFIG, "cannot listen on %s/tallyd.sock: %s", data_dir, strerror(errno));
-    return 0;
-}
-
 static void close_all(struct local_socket *s) {
     const int fds[] = {s->fd, s->stop[0], s->stop[1], s->folder};
     if (s->folder >= 0) (void)unlinkat(s->folder, "tallyd.sock", 0);
@@ -127,18 +111,32 @@ static void close_all(struct local_socket *s) {
     free(s);
 }
 
+/* Binds through /proc/self/fd, because the folder's path may be longer than a socket's address may
+ * be. The file that bind makes takes its mode from the socket. */
 int local_socket_start(struct local_socket **out, const char *data_dir, struct eng *eng, struct err *e) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
     *out = NULL;
     if (!data_dir) return 0;
     struct local_socket *s = malloc(sizeof(*s));
     if (!s) return err_nomem(e);
     *s = (struct local_socket){.eng = eng, .folder = -1, .fd = -1, .stop = {-1, -1}};
-    int rc = open_socket(s, data_dir, e);
-    if (!rc && pthread_create(&s->thread, NULL, run, s))
-        rc = err_set(e, ERR_SERVER, "the thread of the local socket does not start");
-    if (rc) close_all(s);
-    else *out = s;
-    return rc;
+    s->folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->fd = s->folder < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s->fd >= 0) {
+        snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", s->folder);
+        (void)unlinkat(s->folder, "tallyd.sock", 0); /* of an earlier run: the folder is locked */
+    }
+    if (s->fd < 0 || fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&at, sizeof(at)) || listen(s->fd, 4) ||
+        pipe2(s->stop, O_CLOEXEC))
+        err_set(e, ERR_CONFIG, "cannot listen on %s/tallyd.sock: %s", data_dir, strerror(errno));
+    else if (pthread_create(&s->thread, NULL, run, s))
+        err_set(e, ERR_SERVER, "the thread of the local socket does not start");
+    else {
+        *out = s;
+        return 0;
+    }
+    close_all(s);
+    return -1;
 }
 
 void local_socket_stop(struct local_socket *s) {

@@ -81,16 +81,6 @@ static int take_provisioned(void *arg, const struct limit_table *t) {
     return gauges_put(k->all, GAUGE_PROVISIONED_WRITE, t->keyspace, t->table, k->minute, write);
 }
 
-static int put_use(struct taking *k) {
-    uint32_t minute = k->minute - 1;
-    if (k->read.provisioned <= 0) return 0;
-    if (gauges_put(k->all, GAUGE_ACCOUNT_READ_USE, "", "", minute, 100 * k->read.used / k->read.provisioned)) return -1;
-    if (gauges_put(k->all, GAUGE_ACCOUNT_WRITE_USE, "", "", minute, 100 * k->write.used / k->write.provisioned))
-        return -1;
-    if (gauges_put(k->all, GAUGE_TABLE_READ_USE, "", "", minute, k->read.highest)) return -1;
-    return gauges_put(k->all, GAUGE_TABLE_WRITE_USE, "", "", minute, k->write.highest);
-}
-
 int gauges_take(struct gauges *all, const struct system_metering *m) {
     static const struct {
         enum gauge_id id;
@@ -103,8 +93,16 @@ int gauges_take(struct gauges *all, const struct system_metering *m) {
     };
     const int64_t *values = admission_options(m->admission)->values.of;
     struct taking k = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
-    int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k) ||
-             put_use(&k);
+    int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k);
+    const struct {
+        enum gauge_id id;
+        double percent;
+    } uses[] = {{GAUGE_ACCOUNT_READ_USE, 100 * k.read.used / k.read.provisioned},
+                {GAUGE_ACCOUNT_WRITE_USE, 100 * k.write.used / k.write.provisioned},
+                {GAUGE_TABLE_READ_USE, k.read.highest},
+                {GAUGE_TABLE_WRITE_USE, k.write.highest}};
+    for (size_t i = 0; !rc && k.read.provisioned > 0 && i < ARRAY_LEN(uses); i++)
+        rc = gauges_put(all, uses[i].id, "", "", k.minute - 1, uses[i].percent);
     for (size_t i = 0; !rc && i < ARRAY_LEN(quotas); i++)
         rc = gauges_put(all, quotas[i].id, "", "", k.minute, (double)values[quotas[i].limit]);
     free(k.list);

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "server/metering_gauges.h"
-#include "server/metering_metrics.h"
 
 struct metrics {
     const struct metric_want *want;

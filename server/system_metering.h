@@ -3,6 +3,7 @@
  * Reading them costs no units. */
 #pragma once
 
+#include "control_plane/metric.h"
 #include "cql/cql.h"
 #include "keyspaces/report.h"
 #include "metering/ledger/ledger.h"
@@ -35,6 +36,13 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
  * on each table that is dropped. */
 void system_metering_watch(struct system_metering *m, struct catalog *c);
 void system_metering_unwatch(struct system_metering *m);
+/* The ledger's minutes and the gauges (metering_gauges.h) as metrics of CloudWatch's namespace
+ * AWS/Cassandra: the function each of a metric_source. arg: the struct system_metering. */
+int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn,
+                         void *fn_arg, struct err *e) MUST_CHECK;
+/* The ledger's figures on /metrics: CloudWatch's names as Prometheus writes names
+ * (aws_cassandra_consumed_read_capacity_units_total), over all tables or by table. */
+void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out);
 
 /* ---- for the functions that yield the rows, one per row of system_metering.def ---- */
 

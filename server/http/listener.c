@@ -56,24 +56,6 @@ const char *http_argument(const struct http_request *q, const char *name) {
     return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-struct taker {
-    void (*take)(void *arg, const char *name, const char *value);
-    void *arg;
-};
-
-static enum MHD_Result give_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value) {
-    struct taker *t = arg;
-    (void)kind;
-    t->take(t->arg, name, value ? value : "");
-    return MHD_YES;
-}
-
-void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
-                        void *arg) {
-    struct taker t = {.take = take, .arg = arg};
-    MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, give_argument, &t);
-}
-
 /* ---- time ---- */
 
 static time_t now_s(void) {
@@ -86,24 +68,16 @@ static time_t now_s(void) {
  * of them to send nothing. The same time bounds the reading of an answer. */
 static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.request_s; }
 
-/* Sets the connection's deadline. seconds 0: no deadline. */
-static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds) {
+/* Sets the connection's deadline; seconds 0: none. answered: a request of it was, so it is the last
+ * of the list now. */
+static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds, bool answered) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct client *v = info ? info->socket_context : NULL;
     if (!v) return;
     pthread_mutex_lock(&l->lock);
     v->until = seconds ? now_s() + seconds : 0;
-    pthread_mutex_unlock(&l->lock);
-}
-
-static void note_served(struct http_listener *l, struct MHD_Connection *c) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct client *v = info ? info->socket_context : NULL;
-    if (!v) return;
-    pthread_mutex_lock(&l->lock);
-    v->until = now_s() + turn_s(l);
-    v->served = true;
-    if (v->listed) {
+    v->served = v->served || answered;
+    if (answered && v->listed) {
         TAILQ_REMOVE(&l->clients, v, entry);
         TAILQ_INSERT_TAIL(&l->clients, v, entry);
     }
@@ -148,11 +122,11 @@ static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c,
     a->status = MHD_HTTP_CONTENT_TOO_LARGE;
     a->type = "text/plain";
     buf_init(&a->body, ANSWER_MAX);
-    give_time(l, c, 0);
+    give_time(l, c, 0, false);
     if (r->too_large) buf_printf(&a->body, "a request may have %zu bytes\n", l->o.body_max);
     else if (!refuse_foreign(l, &q, a)) l->o.handle(l->o.arg, &q, a);
     if (r->held) return MHD_YES;
-    note_served(l, c);
+    give_time(l, c, turn_s(l), true);
     return send_answer(c, a);
 }
 
@@ -188,7 +162,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return MHD_YES;
     }
     if (r->answered) {
-        note_served(l, c);
+        give_time(l, c, turn_s(l), true);
         return send_answer(c, &r->answer);
     }
     if (now_s() - r->began > l->o.request_s) return MHD_NO;
@@ -204,7 +178,7 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_R
     struct http_listener *l = arg;
     struct http_held *r = *state;
     (void)why;
-    give_time(l, c, turn_s(l));
+    give_time(l, c, turn_s(l), false);
     if (!r) return;
     buf_fini(&r->body);
     buf_fini(&r->answer.body);

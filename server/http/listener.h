@@ -28,9 +28,6 @@ struct http_request {
 /* The value of a header, or NULL. */
 const char *http_header(const struct http_request *q, const char *name);
 const char *http_argument(const struct http_request *q, const char *name); /* of the query string */
-/* Calls take for each argument of the query string, with its escapes decoded; value may be "". */
-void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value),
-                        void *arg);
 
 enum { HTTP_HEADERS = 8, HTTP_COOKIE = 160 };
 struct http_answer {

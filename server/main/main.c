@@ -26,7 +26,7 @@ static void raise_file_limit(void) {
     if (setrlimit(RLIMIT_NOFILE, &r)) log_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-static void say_ready(const struct instance *in) {
+static void print_ready(const struct instance *in) {
     char path[PATH_MAX];
     const char *data = in->settings.data_dir ? realpath(in->settings.data_dir, path) : ":memory:";
     char admin[32] = "off";
@@ -54,7 +54,7 @@ static void notify_systemd(const char *line) {
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0)
-        log_warn("systemd could not be told %s: %s", line, strerror(errno));
+        log_warn("the line %s could not be sent to systemd: %s", line, strerror(errno));
     if (fd >= 0) close(fd);
 }
 
@@ -109,7 +109,7 @@ static int serve(const struct config *c, int argc, char **argv) {
     log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the "
              "model %s",
              size_model_name(s.size_model), write_size_name(s.write_size), size_model_name(SIZE_CURRENT));
-    say_ready(&in);
+    print_ready(&in);
     notify_systemd("READY=1");
     sig = wait_for_the_end(&again, &set);
     notify_systemd("STOPPING=1");
@@ -120,7 +120,7 @@ static int serve(const struct config *c, int argc, char **argv) {
 }
 
 /* --check-config and --print-config. Writes no file and opens no port. */
-static int look(const struct config *c) {
+static int check(const struct config *c) {
     struct settings s;
     struct err e = {0};
     int rc = settings_read(&s, c, &e) ? EXIT_USAGE : EXIT_FINE;
@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
         rc = EXIT_USAGE;
     } else if (c.help) config_print_help(c.format, c.help_all);
     else if (c.version) printf("tallyd %s (%s), RocksDB %s\n", TALLY_VERSION, TALLY_COMMIT, TALLY_ROCKSDB_VERSION);
-    else if (c.check || c.print) rc = look(&c);
+    else if (c.check || c.print) rc = check(&c);
     else rc = serve(&c, argc, argv);
     config_fini(&c);
     return rc;
