@@ -60,12 +60,12 @@ static void read_workload(struct slice text, struct err *e) {
     workload_fini(&w);
 }
 
-static void read_capture(struct arena *a, enum nodetool_kind kind, struct slice text, struct err *e) {
-    struct nodetool n = {0};
-    if (nodetool_read(&n, a, kind, "input", text, e)) return;
+static void read_capture(struct arena *a, nodetool_read_fn read, struct slice text, struct err *e) {
+    struct nodetool n = {.arena = a};
+    if (read(&n, "input", text, e)) return;
     for (const struct nodetool_table *t = n.tables; t; t = t->next)
         if (!(t->reads >= 0) || !(t->writes >= 0) || !(t->partitions >= 0) || !(t->live_bytes >= 0)) abort();
-    if (kind == NODETOOL_INFO && !(n.uptime_s > 0)) abort();
+    if (read == nodetool_info && !(n.uptime_s > 0)) abort();
 }
 
 static void read_prices(struct arena *a, struct slice text, struct err *e) {
@@ -84,10 +84,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct slice text = slice_of(data + 1, size - 1);
     arena_init(&a, 4096, 64 << 20);
     switch (data[0] % KINDS) {
-    case TABLESTATS: read_capture(&a, NODETOOL_TABLESTATS, text, &e); break;
-    case HISTOGRAMS: read_capture(&a, NODETOOL_TABLEHISTOGRAMS, text, &e); break;
-    case INFO: read_capture(&a, NODETOOL_INFO, text, &e); break;
-    case STATUS: read_capture(&a, NODETOOL_STATUS, text, &e); break;
+    case TABLESTATS: read_capture(&a, nodetool_tablestats, text, &e); break;
+    case HISTOGRAMS: read_capture(&a, nodetool_tablehistograms, text, &e); break;
+    case INFO: read_capture(&a, nodetool_info, text, &e); break;
+    case STATUS: read_capture(&a, nodetool_status, text, &e); break;
     case CSV: read_sample(&a, text, SAMPLE_CSV, &e); break;
     case JSON: read_sample(&a, text, SAMPLE_JSON, &e); break;
     case WORKLOAD: read_workload(text, &e); break;

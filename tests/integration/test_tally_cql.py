@@ -1,5 +1,6 @@
 """tally cql: what scripts see is what cqlsh prints, and a person at a terminal can work with it."""
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -204,12 +205,17 @@ def test_keyspaces_describe_is_made_of_the_system_tables(server):
         create_keyspace(cluster.connect(), "described")
     assert cql(server, "--wait", "-e", 'CREATE TYPE described.u (a int, "B" text); '
                'CREATE TABLE described.t (p int, "C" int, v frozen<u>, s text static, '
-               'PRIMARY KEY (p, "C")) WITH CLUSTERING ORDER BY ("C" DESC);').stderr == ""
+               'PRIMARY KEY (p, "C")) WITH CLUSTERING ORDER BY ("C" DESC) AND CUSTOM_PROPERTIES = {'
+               "'point_in_time_recovery': {'status': 'enabled'}, 'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}, "
+               "'client_side_timestamps': {'status': 'enabled'}};").stderr == ""
     told = cql(server, "-e", "DESCRIBE KEYSPACE described").stdout
     assert 'CREATE TABLE described.t (\n    "C" int,\n    p int,\n    s text static,\n    v frozen<u>,\n' \
            '    PRIMARY KEY ((p), "C")\n)' in told
     assert 'CREATE TYPE described.u (\n    a int,\n    "B" text\n);' in told
     assert "CREATE KEYSPACE described WITH" in told
+    # what only the server sets is not in it: the earliest moment that can be restored
+    assert re.search(r"AND CUSTOM_PROPERTIES = \{.*'client_side_timestamps': \{'status': 'enabled'\}.*'encryption_specification': .*"
+                     r"'point_in_time_recovery': \{'status': 'enabled'\}", told) and "timestamp'" not in told
     again = told.replace("described", "described_again")
     assert cql(server, "--wait", "-e", again).stderr == ""
     assert cql(server, "-e", "DESCRIBE KEYSPACE described_again").stdout == again

@@ -159,21 +159,39 @@ int client_execute(struct client *c, const struct client_prepared *s, const stru
     return client_exchange(c, out, e);
 }
 
-int client_each(struct client *c, const char *text, client_row_fn row, void *arg, struct err *e) {
+int client_pages(struct client *c, struct slice text, struct wire_params *p, client_page_fn page, void *arg,
+                 struct err *e) {
     struct buf state;
     struct client_answer a;
-    struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM, .page_size = PAGE};
-    buf_init(&state, 0);
     int rc;
+    buf_init(&state, 0);
     do {
-        p.paging_state = state.n ? buf_slice(&state) : (struct slice){0};
-        rc = client_query(c, slice_str(text), &p, &a, e);
-        while (!rc && a.has_rows && client_rows_next(&a.rows)) rc = row(arg, c, &a.rows);
+        p->paging_state = state.n ? buf_slice(&state) : (struct slice){0};
+        rc = client_query(c, text, p, &a, e);
+        if (!rc) rc = page(arg, c, &a);
         buf_clear(&state, SIZE_MAX);
         if (!rc && a.has_rows) buf_put_slice(&state, a.rows.paging_state);
     } while (!rc && state.n);
     buf_fini(&state);
     return rc;
+}
+
+struct each {
+    client_row_fn row;
+    void *arg;
+};
+
+static int each_row(void *arg, struct client *c, struct client_answer *a) {
+    const struct each *x = arg;
+    int rc = 0;
+    while (!rc && a->has_rows && client_rows_next(&a->rows)) rc = x->row(x->arg, c, &a->rows);
+    return rc;
+}
+
+int client_each(struct client *c, const char *text, client_row_fn row, void *arg, struct err *e) {
+    struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM, .page_size = PAGE};
+    struct each x = {.row = row, .arg = arg};
+    return client_pages(c, slice_str(text), &p, each_row, &x, e);
 }
 
 /* ---- address ---- */

@@ -51,6 +51,11 @@ int client_execute(struct client *c, const struct client_prepared *s, const stru
 /* Sends the one request of stream 0 that the caller wrote to c->link.out, and reads its answer. */
 int client_exchange(struct client *c, struct client_answer *out, struct err *e) MUST_CHECK;
 
+/* Runs a statement page by page and calls page for each answer; sets the paging state of *p. A
+ * non-zero result of page ends the loop and is returned. */
+typedef int (*client_page_fn)(void *arg, struct client *c, struct client_answer *a);
+int client_pages(struct client *c, struct slice text, struct wire_params *p, client_page_fn page, void *arg,
+                 struct err *e) MUST_CHECK;
 /* Calls row for every row of a SELECT, page by page. A non-zero result of row ends the loop and is
  * returned. */
 typedef int (*client_row_fn)(void *arg, struct client *c, const struct client_rows *row);

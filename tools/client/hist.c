@@ -1,12 +1,5 @@
 #include "tools/client/hist.h"
 
-static uint32_t bucket_of(uint64_t v) {
-    if (v < 1u << HIST_SUB_BITS) return (uint32_t)v;
-    uint32_t exponent = 63 - (uint32_t)__builtin_clzll(v);
-    uint32_t sub = (uint32_t)(v >> (exponent - HIST_SUB_BITS)) & ((1u << HIST_SUB_BITS) - 1);
-    return (exponent - HIST_SUB_BITS + 1) << HIST_SUB_BITS | sub;
-}
-
 static uint64_t upper_edge(uint32_t bucket) {
     uint32_t exponent = bucket >> HIST_SUB_BITS, sub = bucket & ((1u << HIST_SUB_BITS) - 1);
     if (!exponent) return bucket;
@@ -17,7 +10,13 @@ static uint64_t upper_edge(uint32_t bucket) {
 void hist_add(struct hist *h, uint64_t ns) {
     h->count++;
     if (ns > h->max) h->max = ns;
-    h->buckets[bucket_of(ns)]++;
+    uint32_t bucket = (uint32_t)ns;
+    if (ns >= 1u << HIST_SUB_BITS) {
+        uint32_t exponent = 63 - (uint32_t)__builtin_clzll(ns);
+        uint32_t sub = (uint32_t)(ns >> (exponent - HIST_SUB_BITS)) & ((1u << HIST_SUB_BITS) - 1);
+        bucket = (exponent - HIST_SUB_BITS + 1) << HIST_SUB_BITS | sub;
+    }
+    h->buckets[bucket]++;
 }
 
 uint64_t hist_quantile(const struct hist *h, double share) {

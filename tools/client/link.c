@@ -20,22 +20,6 @@ enum { READ_CHUNK = 256 * 1024, TIMEOUT_MS = 10000 };
 
 static int timeout_of(const struct link_options *o) { return o->timeout_ms ? (int)o->timeout_ms : TIMEOUT_MS; }
 
-/* 0, or what errno says. */
-static int connect_in_time(int fd, const struct addrinfo *a, int timeout_ms) {
-    int flags = fcntl(fd, F_GETFL), failure = 0;
-    socklen_t n = sizeof(failure);
-    fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    if (connect(fd, a->ai_addr, a->ai_addrlen)) {
-        if (errno != EINPROGRESS) return errno;
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        int rc = poll(&p, 1, timeout_ms);
-        if (rc <= 0) return rc ? errno : ETIMEDOUT;
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &n)) failure = errno;
-    }
-    fcntl(fd, F_SETFL, flags);
-    return failure;
-}
-
 static int dial(const struct link_options *o, struct err *e) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
     char port[8];
@@ -44,8 +28,15 @@ static int dial(const struct link_options *o, struct err *e) {
     int rc = getaddrinfo(o->host, port, &hints, &list);
     if (rc) return err_set(e, ERR_CONFIG, "cannot find the address of %s: %s", o->host, gai_strerror(rc));
     for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        failure = fd < 0 ? errno : connect_in_time(fd, a, timeout_of(o));
+        socklen_t n = sizeof(failure);
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+        failure = fd < 0 || connect(fd, a->ai_addr, a->ai_addrlen) ? errno : 0;
+        if (fd >= 0 && failure == EINPROGRESS) {
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
+            rc = poll(&p, 1, timeout_of(o));
+            failure = rc < 0 ? errno : ETIMEDOUT;
+            if (rc > 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &n)) failure = errno;
+        }
         if (fd >= 0 && failure) {
             close(fd);
             fd = -1;
@@ -53,6 +44,7 @@ static int dial(const struct link_options *o, struct err *e) {
     }
     freeaddrinfo(list);
     if (fd < 0) return err_set(e, ERR_SERVER, "cannot connect to %s:%u: %s", o->host, o->port, strerror(failure));
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     int one = 1, timeout_ms = o->answer_timeout_ms ? (int)o->answer_timeout_ms : timeout_of(o);
     struct timeval t = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -122,49 +114,28 @@ int link_set_blocking(struct link *l, bool on, struct err *e) {
 
 /* ---- bytes ---- */
 
-static int broken(struct err *e, const char *what) {
-    return err_set(e, ERR_SERVER, "%s: %s", what, errno == EAGAIN ? "no answer in time" : strerror(errno));
-}
-
 /* Bytes moved, or WANTS. */
 enum { WANTS = -2 };
 
-static bool is_blocking(const struct link *l) { return !(fcntl(l->fd, F_GETFL) & O_NONBLOCK); }
-
-static ssize_t tls_result(struct link *l, int rc, const char *what, struct err *e) {
-    int why = SSL_get_error(l->tls, rc);
-    if (why == SSL_ERROR_ZERO_RETURN) return err_set(e, ERR_SERVER, "the server closed the connection");
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
-        return is_blocking(l) ? err_set(e, ERR_SERVER, "%s: no answer in time", what) : WANTS;
-    return err_set(e, ERR_SERVER, "%s: %s", what, tls_reason());
-}
-
-static ssize_t write_some(struct link *l, const uint8_t *p, size_t n, struct err *e) {
-    if (l->tls) {
-        int rc = SSL_write(l->tls, p, n < INT32_MAX ? (int)n : INT32_MAX);
-        return rc > 0 ? rc : tls_result(l, rc, "cannot send", e);
-    }
-    ssize_t rc = send(l->fd, p, n, MSG_NOSIGNAL);
-    if (rc >= 0) return rc;
-    if (errno == EINTR || (errno == EAGAIN && !is_blocking(l))) return WANTS;
-    return broken(e, "cannot send");
-}
-
-static ssize_t read_some(struct link *l, uint8_t *p, size_t n, struct err *e) {
-    if (l->tls) {
-        int rc = SSL_read(l->tls, p, (int)n);
-        return rc > 0 ? rc : tls_result(l, rc, "cannot receive", e);
-    }
-    ssize_t rc = recv(l->fd, p, n, 0);
-    if (rc > 0) return rc;
-    if (!rc) return err_set(e, ERR_SERVER, "the server closed the connection");
-    if (errno == EINTR || (errno == EAGAIN && !is_blocking(l))) return WANTS;
-    return broken(e, "cannot receive");
+/* Why a call on the socket or on the TLS session moved no bytes: WANTS, or -1 and e. rc: its result,
+ * 0 or less. */
+static ssize_t result(const struct link *l, ssize_t rc, const char *what, struct err *e) {
+    bool again = !l->tls && errno == EAGAIN;
+    int why = l->tls ? SSL_get_error(l->tls, (int)rc) : 0;
+    if (l->tls ? why == SSL_ERROR_ZERO_RETURN : !rc) return err_set(e, ERR_SERVER, "the server closed the connection");
+    if (!l->tls && errno == EINTR) return WANTS;
+    bool blocking = !(fcntl(l->fd, F_GETFL) & O_NONBLOCK);
+    if (again || why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+        return blocking ? err_set(e, ERR_SERVER, "%s: no answer in time", what) : WANTS;
+    return err_set(e, ERR_SERVER, "%s: %s", what, l->tls ? tls_reason() : strerror(errno));
 }
 
 static int flush_from(struct link *l, struct buf *b, size_t *at, struct err *e) {
     while (*at < b->n) {
-        ssize_t n = write_some(l, b->p + *at, b->n - *at, e);
+        size_t left = b->n - *at;
+        ssize_t n = l->tls ? SSL_write(l->tls, b->p + *at, left < INT32_MAX ? (int)left : INT32_MAX)
+                           : send(l->fd, b->p + *at, left, MSG_NOSIGNAL);
+        if (n <= 0) n = result(l, n, "cannot send", e);
         if (n == WANTS) return 1;
         if (n < 0) return -1;
         *at += (size_t)n;
@@ -186,7 +157,8 @@ int link_flush(struct link *l, struct err *e) {
 int link_fill(struct link *l, struct err *e) {
     uint8_t *to = buf_reserve(&l->in, READ_CHUNK);
     if (!to) return err_nomem(e);
-    ssize_t n = read_some(l, to, READ_CHUNK, e);
+    ssize_t n = l->tls ? SSL_read(l->tls, to, READ_CHUNK) : recv(l->fd, to, READ_CHUNK, 0);
+    if (n <= 0) n = result(l, n, "cannot receive", e);
     if (n == WANTS) return 0;
     if (n < 0) return -1;
     buf_advance(&l->in, (size_t)n);
@@ -195,24 +167,21 @@ int link_fill(struct link *l, struct err *e) {
 
 /* ---- envelopes ---- */
 
-/* Appends the payload of every complete segment in l->in to l->plain. */
-static int unpack(struct link *l, struct err *e) {
-    for (;;) {
-        struct np_segment seg;
-        ssize_t used = np_segment_decode(slice_of(l->in.p + l->in_at, l->in.n - l->in_at), false, &l->scratch, &seg, e);
-        if (used == NP_NEED_MORE) return buf_failed(&l->plain) ? err_nomem(e) : 0;
-        if (used < 0) return -1;
-        buf_put_slice(&l->plain, seg.payload);
-        l->in_at += (size_t)used;
-    }
-}
-
 int link_next(struct link *l, struct wire_response *out, struct err *e) {
     struct buf *b = l->framed ? &l->plain : &l->in;
     size_t *at = l->framed ? &l->plain_at : &l->in_at;
     size_t used = b->n > *at ? wire_parse(slice_of(b->p + *at, b->n - *at), out) : 0;
     if (!used && l->framed && l->in.n > l->in_at) {
-        if (unpack(l, e)) return -1;
+        /* unpacks every complete segment of in */
+        struct np_segment segment;
+        for (ssize_t n;;) {
+            n = np_segment_decode(slice_of(l->in.p + l->in_at, l->in.n - l->in_at), false, &l->scratch, &segment, e);
+            if (n == NP_NEED_MORE) break;
+            if (n < 0) return -1;
+            buf_put_slice(&l->plain, segment.payload);
+            l->in_at += (size_t)n;
+        }
+        if (buf_failed(&l->plain)) return err_nomem(e);
         used = b->n > *at ? wire_parse(slice_of(b->p + *at, b->n - *at), out) : 0;
     }
     *at += used;

@@ -62,18 +62,12 @@ static const struct cql_type *read_user(struct reading *r, unsigned depth) {
     return cql_type_new_user(r->arena, keyspace, name, fields, names, n, r->e);
 }
 
-static const struct cql_type *scalar_of(uint16_t option) {
-    static const uint16_t options[CQL_TYPES] = {
+static const struct cql_type *read_type(struct reading *r, unsigned depth) {
+    static const uint16_t scalars[CQL_TYPES] = {
 #define TYPE(id, option_, ...) [CQL_##id] = option_,
 #include "types/type.def"
 #undef TYPE
     };
-    for (int i = 0; i < CQL_LIST; i++)
-        if (options[i] == option) return cql_type_scalar((enum cql_type_id)i);
-    return NULL;
-}
-
-static const struct cql_type *read_type(struct reading *r, unsigned depth) {
     uint16_t option = rd_u16(&r->in), n = 0;
     if (r->in.bad || depth > CQL_TYPE_DEPTH_MAX) return NULL;
     switch (option) {
@@ -85,8 +79,11 @@ static const struct cql_type *read_type(struct reading *r, unsigned depth) {
     case OPTION_TUPLE:
         n = rd_u16(&r->in);
         return n > CQL_TYPE_PARTS_MAX || r->in.bad ? NULL : read_args(r, CQL_TUPLE, n, depth);
-    default: return scalar_of(option);
+    default: break;
     }
+    for (int i = 0; i < CQL_LIST; i++)
+        if (scalars[i] == option) return cql_type_scalar((enum cql_type_id)i);
+    return NULL;
 }
 
 /* ---- columns ---- */

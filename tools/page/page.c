@@ -21,16 +21,6 @@ void page_escaped(const char *text, struct buf *out) {
 
 /* ---- plots ---- */
 
-/* 1, 2 or 5 times a power of ten, at or above. */
-static double round_up(double x) {
-    if (!(x > 0)) return 1;
-    double power = pow(10, floor(log10(x)));
-    static const double steps[] = {1, 2, 5, 10};
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-        if (steps[i] * power >= x) return steps[i] * power;
-    return x;
-}
-
 static double x_at(double x, double most) { return LEFT + x / most * (WIDTH - LEFT - RIGHT); }
 static double y_at(double y, double most) { return HEIGHT - BOTTOM - y / most * (HEIGHT - TOP - BOTTOM); }
 
@@ -39,7 +29,9 @@ void page_plot(const struct page_plot *p, struct buf *out) {
     for (size_t k = 0; k < p->n_lines; k++)
         for (size_t i = 0; i < p->n; i++)
             if (p->lines[k].y[i] > y_most) y_most = p->lines[k].y[i];
-    y_most = round_up(y_most);
+    /* the top of the scale: 1, 2 or 5 times a power of ten, at or above */
+    double power = y_most > 0 ? pow(10, floor(log10(y_most))) : 1;
+    y_most = y_most <= power ? power : y_most <= 2 * power ? 2 * power : y_most <= 5 * power ? 5 * power : 10 * power;
     if (!(x_most > 0)) x_most = 1;
     buf_printf(out, "<h2>%s <small>%s</small></h2><p class=\"key\">", p->title, p->unit);
     for (size_t i = 0; i < p->n_lines; i++)

@@ -48,23 +48,6 @@ static int ask(const struct backup *b, const char *folder, struct buf *answer, s
     return e->set ? -1 : 0;
 }
 
-static int read_answer(const char *answer, struct eng_backup *made, struct err *e) {
-    long long at = 0;
-    unsigned long long bytes = 0;
-    if (sscanf(answer, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at,
-               &made->files, &bytes) != 4) {
-        /* extract the error text from the server's JSON, which has a fixed form */
-        static const char lead[] = "{\"ok\":false,\"error\":\"";
-        const char *text = answer + sizeof(lead) - 1, *end = strrchr(answer, '"');
-        if (strncmp(answer, lead, sizeof(lead) - 1) || end < text)
-            return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
-        return err_set(e, ERR_SERVER, "%.*s", (int)(end - text), text);
-    }
-    made->made_s = at;
-    made->bytes = bytes;
-    return 0;
-}
-
 static int make(const struct backup *b, struct eng_backup *made, struct err *e) {
     char folder[PATH_MAX], here[PATH_MAX];
     struct buf answer;
@@ -76,7 +59,20 @@ static int make(const struct backup *b, struct eng_backup *made, struct err *e) 
     if (n >= PATH_MAX || strchr(b->to, '\n')) return err_set(e, ERR_CONFIG, "the path %s cannot be used", b->to);
     buf_init(&answer, 1 << 16);
     int rc = ask(b, folder, &answer, e);
-    if (!rc) rc = read_answer((char *)answer.p, made, e);
+    const char *json = (const char *)answer.p;
+    long long at = 0;
+    unsigned long long bytes = 0;
+    if (!rc && sscanf(json, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at,
+                      &made->files, &bytes) != 4) {
+        /* extract the error text from the server's JSON, which has a fixed form */
+        static const char lead[] = "{\"ok\":false,\"error\":\"";
+        const char *text = json + sizeof(lead) - 1, *end = strrchr(json, '"');
+        rc = strncmp(json, lead, sizeof(lead) - 1) || end < text
+                 ? err_set(e, ERR_SERVER, "the server answers in a way that is not known")
+                 : err_set(e, ERR_SERVER, "%.*s", (int)(end - text), text);
+    }
+    made->made_s = at;
+    made->bytes = bytes;
     buf_fini(&answer);
     return rc ? -1 : eng_backup_verify(folder, made->number, e);
 }

@@ -44,33 +44,27 @@ static void note(struct findings *f, const struct script *s, const struct script
     buf_u8(&f->out, '}');
 }
 
-static int check(const struct pricing *p, const char *path, struct err *e) {
-    struct findings f = {.json = p->json};
+static int check(const struct pricing *p, const char *path, struct findings *f, struct err *e) {
     struct script s;
     struct script_statement at;
     struct world *strict = pricing_world(p, true, e), *lenient = strict ? pricing_world(p, false, e) : NULL;
     int rc = strict && lenient ? script_open(&s, path, e) : -1;
-    buf_init(&f.out, 0);
     if (!rc) {
         /* A statement that both worlds refuse with the same text is wrong CQL, not a rule of
          * Keyspaces. A definition that only Keyspaces refuses still takes effect, so that later
          * statements do not fail for lack of it. */
-        for (; script_next(&s, &at); f.statements++) {
+        for (; script_next(&s, &at); f->statements++) {
             const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
             struct world_answer ignored;
             struct err why = {0}, other = {0};
             bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
             bool defines = !wrong && !stmt_is_data(ignored.kind);
             if (!world_run(strict, &q, &ignored, &why)) continue;
-            note(&f, &s, &at, &why, wrong && !strcmp(why.text, other.text));
-            if (defines && world_define(strict, &q, &why)) note(&f, &s, &at, &why, true);
+            note(f, &s, &at, &why, wrong && !strcmp(why.text, other.text));
+            if (defines && world_define(strict, &q, &why)) note(f, &s, &at, &why, true);
         }
-        put_findings(&f, "file", path, "statements");
-        if (!f.json) printf("%u statements, %u refused\n", f.statements, f.refused);
         script_close(&s);
-        rc = f.refused ? 1 : 0;
     }
-    buf_fini(&f.out);
     if (strict) world_free(strict);
     if (lenient) world_free(lenient);
     return rc;
@@ -102,19 +96,6 @@ static int take_use(void *arg, struct client *c, const struct client_rows *row) 
     return 0;
 }
 
-static int check_server(const struct pricing *p, struct remote *remote, struct err *e) {
-    struct findings f = {.json = p->json};
-    struct client c = {0};
-    buf_init(&f.out, 0);
-    int rc = remote_connect(remote, &c, e);
-    if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, e);
-    if (!rc) put_findings(&f, "server", remote->host, "uses");
-    if (!rc && !f.json) printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
-    client_close(&c);
-    buf_fini(&f.out);
-    return rc ? -1 : f.refused ? 1 : 0;
-}
-
 int tally_check(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     struct remote remote = {.timeout_s = 10};
@@ -132,6 +113,21 @@ int tally_check(int argc, char **argv) {
         fprintf(stderr, "tally check: --file is needed, or --server for the report of one; see tally check --help\n");
         return EXIT_USAGE;
     }
-    rc = path ? check(&p, path, &e) : check_server(&p, &remote, &e);
-    return rc < 0 ? say_wrong(p.json, "check", &e) : rc;
+    struct findings f = {.json = p.json};
+    struct client c = {0};
+    buf_init(&f.out, 0);
+    if (path) {
+        rc = check(&p, path, &f, &e);
+        if (!rc) put_findings(&f, "file", path, "statements");
+        if (!rc && !f.json) printf("%u statements, %u refused\n", f.statements, f.refused);
+    } else {
+        rc = remote_connect(&remote, &c, &e);
+        if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, &e);
+        if (!rc) put_findings(&f, "server", remote.host, "uses");
+        if (!rc && !f.json)
+            printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
+        client_close(&c);
+    }
+    buf_fini(&f.out);
+    return rc ? say_wrong(p.json, "check", &e) : f.refused ? EXIT_NO : EXIT_DONE;
 }

@@ -3,20 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/script.h"
 #include "tools/tally/server_schema.h"
-
-static void print_lines(const char *label, struct slice text) {
-    while (text.n) {
-        const uint8_t *end = memchr(text.p, '\n', text.n);
-        size_t n = end ? (size_t)(end - text.p) : text.n;
-        printf("%-13s %.*s\n", label, (int)n, (const char *)text.p);
-        text = slice_of(text.p + n + (end != NULL), text.n - n - (end != NULL));
-        label = "";
-    }
-}
 
 static void print_answer(struct slice text, const struct pricing *p, const struct world_answer *a,
                          struct slice advice) {
@@ -39,36 +30,32 @@ static void print_answer(struct slice text, const struct pricing *p, const struc
         printf("%-13s %s: %s\n", label, rule_of(id)->name, rule_of(id)->text);
         label = "";
     }
-    print_lines("advice", advice);
+    for (label = "advice"; advice.n; label = "") {
+        struct slice line = slice_cut(&advice, '\n');
+        printf("%-13s %.*s\n", label, SLICE_FMT(line));
+    }
     buf_fini(&units);
-}
-
-static void print_json(struct slice text, const struct world_answer *a, struct slice advice) {
-    struct buf out;
-    buf_init(&out, 0);
-    buf_put_str(&out, "{\"ok\":true,\"statement\":");
-    buf_json_str(&out, text);
-    buf_put_str(&out, ",");
-    pricing_json(a, &out);
-    buf_put_str(&out, ",\"advice\":");
-    buf_json_str(&out, advice);
-    buf_put_str(&out, "}");
-    printf("%.*s\n", SLICE_FMT(buf_slice(&out)));
-    buf_fini(&out);
 }
 
 static int price(const struct pricing *p, struct world *w, struct slice text, struct err *e) {
     struct world_answer a;
-    struct buf advice;
-    buf_init(&advice, 0);
-    int rc = pricing_run(w, p, text, &a, e) ? say_no(p->json, "explain", e) : EXIT_DONE;
-    if (rc == EXIT_DONE) {
-        pricing_advice(&a, &advice);
-        if (p->json) print_json(text, &a, buf_slice(&advice));
-        else print_answer(text, p, &a, buf_slice(&advice));
+    struct buf advice, out;
+    if (pricing_run(w, p, text, &a, e)) return say_no(p->json, "explain", e);
+    buf_init(&advice, 0), buf_init(&out, 0);
+    pricing_advice(&a, &advice);
+    if (p->json) {
+        json_open(&out, NULL, '{');
+        json_flag(&out, "ok", true);
+        json_text(&out, "statement", text);
+        buf_u8(&out, ',');
+        pricing_json(&a, &out);
+        json_text(&out, "advice", buf_slice(&advice));
+        printf("%.*s}\n", SLICE_FMT(buf_slice(&out)));
+    } else {
+        print_answer(text, p, &a, buf_slice(&advice));
     }
-    buf_fini(&advice);
-    return rc;
+    buf_fini(&advice), buf_fini(&out);
+    return EXIT_DONE;
 }
 
 static int explain(const struct pricing *p, struct slice text, struct err *e) {
@@ -81,70 +68,53 @@ static int explain(const struct pricing *p, struct slice text, struct err *e) {
 
 /* ---- on a server ---- */
 
-/* Running a write would change the server's data, so the write is priced on empty tables with the
- * server's schema. */
-static int explain_write(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
-    struct buf schema;
-    buf_init(&schema, 0);
-    struct world *w = server_schema(c, &schema, e) ? NULL : pricing_world(p, true, e);
-    int rc = w && !world_load_text(w, "the server's schema", buf_slice(&schema), e) ? price(p, w, text, e)
-                                                                                    : say_wrong(p->json, "explain", e);
-    if (w) world_free(w);
-    buf_fini(&schema);
-    return rc;
-}
-
 /* A read runs on the server to its last page. The payload of each page gives the charge and its
  * reasons. */
-static int run_read(const struct pricing *p, struct client *c, struct slice text, double *units, uint32_t *pages,
-                    struct buf *payloads, struct err *e) {
+struct reading {
+    double units;
+    uint32_t pages;
+    struct buf payloads;
+    struct err *e;
+};
+
+static int take_page(void *arg, struct client *c, struct client_answer *a) {
+    struct reading *r = arg;
+    (void)c;
+    if (a->charge < 0)
+        return err_set(r->e, ERR_CONFIG,
+                       "the server does not say what the statement costs: it is no Tally, or speaks protocol v3");
+    r->units += a->charge;
+    buf_printf(&r->payloads, "%s%.*s", r->pages++ ? "," : "", SLICE_FMT(wire_payload(&a->response, "capacity")));
+    return 0;
+}
+
+static int explain_read(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
     struct wire_params q = {.consistency = (uint16_t)(p->consistency ? world_consistency(p->consistency)
                                                                      : CL_LOCAL_QUORUM),
                             .wants_capacity = true,
                             .page_size = p->page_size ? (int32_t)p->page_size : 5000};
-    struct client_answer a;
-    struct buf state;
-    int rc;
-    buf_init(&state, 0);
-    do {
-        q.paging_state = state.n ? buf_slice(&state) : (struct slice){0};
-        rc = client_query(c, text, &q, &a, e);
-        if (!rc && a.charge < 0)
-            rc = err_set(e, ERR_CONFIG,
-                         "the server does not say what the statement costs: it is no Tally, or speaks protocol v3");
-        if (rc) break;
-        *units += a.charge;
-        buf_printf(payloads, "%s%.*s", (*pages)++ ? "," : "", SLICE_FMT(wire_payload(&a.response, "capacity")));
-        buf_clear(&state, SIZE_MAX);
-        if (a.has_rows) buf_put_slice(&state, a.rows.paging_state);
-    } while (state.n);
-    buf_fini(&state);
-    return rc;
-}
-
-static int explain_read(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
-    struct buf payloads, out;
-    double units = 0;
-    uint32_t pages = 0;
-    buf_init(&payloads, 0), buf_init(&out, 0);
-    int rc = run_read(p, c, text, &units, &pages, &payloads, e)
-                 ? e->code == ERR_CONFIG ? say_wrong(p->json, "explain", e) : say_no(p->json, "explain", e)
-                 : EXIT_DONE;
-    if (rc == EXIT_DONE && p->json) {
-        buf_put_str(&out, "{\"ok\":true,\"statement\":");
-        buf_json_str(&out, text);
-        buf_put_str(&out, ",\"units\":");
-        charge_put_units(&out, units);
-        buf_printf(&out, ",\"pages\":%u,\"charged\":[%.*s]}\n", pages, SLICE_FMT(buf_slice(&payloads)));
-    } else if (rc == EXIT_DONE) {
+    struct reading r = {.e = e};
+    struct buf out;
+    buf_init(&r.payloads, 0), buf_init(&out, 0);
+    int rc = EXIT_DONE;
+    if (client_pages(c, text, &q, take_page, &r, e)) {
+        rc = e->code == ERR_CONFIG ? say_wrong(p->json, "explain", e) : say_no(p->json, "explain", e);
+    } else if (p->json) {
+        json_open(&out, NULL, '{');
+        json_flag(&out, "ok", true);
+        json_text(&out, "statement", text);
+        json_name(&out, "units");
+        charge_put_units(&out, r.units);
+        buf_printf(&out, ",\"pages\":%u,\"charged\":[%.*s]}\n", r.pages, SLICE_FMT(buf_slice(&r.payloads)));
+    } else {
         buf_printf(&out, "%-13s %.*s\n%-13s ", "statement", SLICE_FMT(text), "units");
-        charge_put_units(&out, units);
+        charge_put_units(&out, r.units);
         buf_printf(&out, " at %s, on %u %s, charged by the server\n%-13s %.*s\n",
-                   p->consistency ? p->consistency : "LOCAL_QUORUM", pages, pages == 1 ? "page" : "pages", "payloads",
-                   SLICE_FMT(buf_slice(&payloads)));
+                   p->consistency ? p->consistency : "LOCAL_QUORUM", r.pages, r.pages == 1 ? "page" : "pages",
+                   "payloads", SLICE_FMT(buf_slice(&r.payloads)));
     }
     if (out.n) fwrite(out.p, 1, out.n, stdout);
-    buf_fini(&payloads), buf_fini(&out);
+    buf_fini(&r.payloads), buf_fini(&out);
     return rc;
 }
 
@@ -154,8 +124,21 @@ static int explain_on_server(const struct pricing *p, struct remote *remote, str
     if (p->consistency && world_consistency(p->consistency) < 0)
         err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);
     if (p->schema || p->data) err_set(e, ERR_CONFIG, "--schema and --data are of no use with --server");
-    if (e->set || remote_connect(remote, &c, e)) rc = say_wrong(p->json, "explain", e);
-    else rc = pricing_is_read(text) ? explain_read(p, &c, text, e) : explain_write(p, &c, text, e);
+    if (e->set || remote_connect(remote, &c, e)) {
+        rc = say_wrong(p->json, "explain", e);
+    } else if (pricing_is_read(text)) {
+        rc = explain_read(p, &c, text, e);
+    } else {
+        /* Running a write would change the server's data, so the write is priced on empty tables
+         * with the server's schema. */
+        struct buf schema;
+        buf_init(&schema, 0);
+        struct world *w = server_schema(&c, &schema, e) ? NULL : pricing_world(p, true, e);
+        bool loaded = w && !world_load_text(w, "the server's schema", buf_slice(&schema), e);
+        rc = loaded ? price(p, w, text, e) : say_wrong(p->json, "explain", e);
+        if (w) world_free(w);
+        buf_fini(&schema);
+    }
     client_close(&c);
     return rc;
 }

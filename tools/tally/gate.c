@@ -12,7 +12,7 @@
  * allowed. */
 struct gate {
     const struct pricing *p;
-    const char *path, *junit;
+    const char *path;
     uint32_t statements, failed;
     struct buf json, xml;
 };
@@ -60,51 +60,49 @@ static void note(struct gate *g, const struct script_statement *at, double limit
     if (!g->p->json && why) printf("%s:%u: %s\n    %.*s\n", g->path, at->line, why, SLICE_FMT(at->text));
 }
 
-static int run(struct gate *g, struct world *w, struct script *s, struct err *e) {
+/* 1: a statement costs more than it may; -1: e. */
+static int gate(const struct pricing *p, const char *path, const char *junit, struct err *e) {
+    struct gate g = {.p = p, .path = path};
+    struct script s = {0};
     struct script_statement at;
-    const uint8_t *from = s->text.p;
-    while (!e->set && script_next(s, &at)) {
-        double limit = limit_before(at.text.p, from);
-        from = at.text.p + at.text.n;
-        if (limit < 0)
-            return err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement",
-                           g->path, at.line);
+    struct world *w = pricing_world(p, true, e);
+    bool opened = w && !script_open(&s, path, e);
+    const uint8_t *from = s.text.p;
+    buf_init(&g.json, 0), buf_init(&g.xml, 0);
+    while (opened && !e->set && script_next(&s, &at)) {
         struct world_answer a;
         struct err refusal = {0};
         char why[ERR_TEXT_MAX + 64] = "";
-        bool refused = pricing_run(w, g->p, at.text, &a, &refusal) != 0;
+        double limit = limit_before(at.text.p, from);
+        from = at.text.p + at.text.n;
+        if (limit < 0) {
+            err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement", path,
+                    at.line);
+            break;
+        }
+        bool refused = pricing_run(w, p, at.text, &a, &refusal) != 0;
         double units = refused ? 0 : a.charge.total;
         if (refused) snprintf(why, sizeof(why), "refused: %s", refusal.text);
         if (units > limit)
             snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", units, units - limit, limit);
-        note(g, &at, limit, units, *why ? why : NULL);
+        note(&g, &at, limit, units, *why ? why : NULL);
     }
-    if (!g->junit) return 0;
-    FILE *f = fopen(g->junit, "we");
-    if (!f) return err_set(e, ERR_CONFIG, "cannot write %s", g->junit);
-    fprintf(f,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" "
-            "failures=\"%u\">\n%.*s</testsuite>\n",
-            g->statements, g->failed, SLICE_FMT(buf_slice(&g->xml)));
-    return fclose(f) ? err_set(e, ERR_CONFIG, "cannot write %s", g->junit) : 0;
-}
-
-static int gate(const struct pricing *p, const char *path, const char *junit, struct err *e) {
-    struct gate g = {.p = p, .path = path, .junit = junit};
-    struct script s;
-    struct world *w = pricing_world(p, true, e);
-    int rc = w ? script_open(&s, path, e) : -1;
-    buf_init(&g.json, 0), buf_init(&g.xml, 0);
-    if (!rc) {
-        rc = run(&g, w, &s, e);
-        if (!rc && p->json)
-            printf("{\"ok\":%s,\"statements\":[%.*s]}\n", g.failed ? "false" : "true", SLICE_FMT(buf_slice(&g.json)));
-        if (!rc && !p->json) printf("%u statements, %u cost more than they may\n", g.statements, g.failed);
-        script_close(&s);
+    if (opened && !e->set && junit) {
+        FILE *f = fopen(junit, "we");
+        if (f)
+            fprintf(f,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" "
+                    "failures=\"%u\">\n%.*s</testsuite>\n",
+                    g.statements, g.failed, SLICE_FMT(buf_slice(&g.xml)));
+        if (!f || fclose(f)) err_set(e, ERR_CONFIG, "cannot write %s", junit);
     }
+    if (!e->set && p->json)
+        printf("{\"ok\":%s,\"statements\":[%.*s]}\n", g.failed ? "false" : "true", SLICE_FMT(buf_slice(&g.json)));
+    else if (!e->set) printf("%u statements, %u cost more than they may\n", g.statements, g.failed);
+    if (opened) script_close(&s);
     if (w) world_free(w);
     buf_fini(&g.json), buf_fini(&g.xml);
-    return rc ? -1 : g.failed ? 1 : 0;
+    return e->set ? -1 : g.failed ? 1 : 0;
 }
 
 int tally_gate(int argc, char **argv) {

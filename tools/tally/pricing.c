@@ -5,22 +5,30 @@
 
 #include "metering/explanation.h"
 
-static const char *or_else(const char *text, const char *otherwise) { return text ? text : otherwise; }
+/* Sets *out to 0 or 1 when the flag is given. -1: it has neither value. */
+static int one_of(const char *flag, const char *value, const char *first, const char *second, bool *out,
+                  struct err *e) {
+    if (!value) return 0;
+    *out = !strcmp(value, second);
+    return *out || !strcmp(value, first)
+               ? 0
+               : err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, value);
+}
 
-/* 0: value is first; 1: second; -1: neither. */
-static int one_of(const char *flag, const char *value, const char *first, const char *second, struct err *e) {
-    if (!strcmp(value, first)) return 0;
-    if (!strcmp(value, second)) return 1;
-    return err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, value);
+int pricing_sizes(const struct pricing *p, struct world_options *o, struct err *e) {
+    bool current = o->size_model == SIZE_CURRENT, written = o->write_size == WRITE_SIZE_WRITTEN;
+    if (one_of("size-model", p->size_model, "documented-2022", "current", &current, e) ||
+        one_of("write-size", p->write_size, "row", "written", &written, e))
+        return -1;
+    o->size_model = current ? SIZE_CURRENT : SIZE_DOCUMENTED_2022;
+    o->write_size = written ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW;
+    return 0;
 }
 
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) {
-    int model = one_of("size-model", or_else(p->size_model, "documented-2022"), "documented-2022", "current", e);
-    int size = one_of("write-size", or_else(p->write_size, "row"), "row", "written", e);
-    const struct world_options o = {.size_model = model == 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
-                                    .write_size = size == 1 ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
-                                    .timestamp_size = p->timestamp_size, .strict = strict};
-    if (model < 0 || size < 0) return NULL;
+    struct world_options o = {.size_model = SIZE_DOCUMENTED_2022, .write_size = WRITE_SIZE_ROW,
+                              .timestamp_size = p->timestamp_size, .strict = strict};
+    if (pricing_sizes(p, &o, e)) return NULL;
     if (p->consistency && world_consistency(p->consistency) < 0) {
         err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);
         return NULL;

@@ -29,6 +29,8 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
 /* Makes the world that the flags describe and loads schema and data. NULL: e names the file and
  * line, or the flag. */
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
+/* Sets the size model and the write size that the flags name; the others stay. */
+int pricing_sizes(const struct pricing *p, struct world_options *o, struct err *e) MUST_CHECK;
 bool pricing_is_read(struct slice text);
 /* Prices a statement in the world. -1: e. */
 int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out,

@@ -2,7 +2,6 @@
  * the other, in the order in which they ended and at their captured times. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "tools/tally/replay.h"
 
@@ -14,36 +13,6 @@ struct pricer {
     int64_t second;
     double read, write; /* units of that second */
 };
-
-/* ---- the world ---- */
-
-static int one_of(const char *given, const char *first, const char *second, int captured, const char *flag,
-                  struct err *e) {
-    if (!given) return captured;
-    if (!strcmp(given, first)) return 0;
-    return !strcmp(given, second)
-               ? 1
-               : err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, given);
-}
-
-static int make_world(struct pricer *x, struct err *e) {
-    const struct replay_flags *f = x->p->flags;
-    const struct capture_header *h = &x->p->trace->header;
-    int model = one_of(f->pricing.size_model, "documented-2022", "current", h->size_model == SIZE_CURRENT, "size-model",
-                       e);
-    int size = one_of(f->pricing.write_size, "row", "written", h->write_size == WRITE_SIZE_WRITTEN, "write-size", e);
-    if (model < 0 || size < 0) return -1;
-    const struct world_options o = {.size_model = model ? SIZE_CURRENT : SIZE_DOCUMENTED_2022,
-                                    .write_size = size ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
-                                    .timestamp_size = h->timestamp_size, .strict = h->strict,
-                                    .cassandra = h->cassandra, .limits = f->capacity_mode != NULL};
-    x->world = world_new(&o, e);
-    if (!x->world) return -1;
-    if (f->pricing.schema && world_load(x->world, f->pricing.schema, false, e)) return -1;
-    return f->pricing.data ? world_load(x->world, f->pricing.data, false, e) : 0;
-}
-
-/* ---- the capacity mode ---- */
 
 /* Every table of users gets the mode, once it is there. */
 static int set_modes(struct pricer *x, struct err *e) {
@@ -83,16 +52,6 @@ static int price_page(struct pricer *x, size_t i, const struct world_call *call,
     return 0;
 }
 
-static void price_as_it_was(struct pricer *x, size_t i, struct world_call *call) {
-    int64_t before = x->p->trace->requests[i].page_before;
-    uint64_t rows = 0;
-    struct slice state;
-    if (before != TRACE_NONE && x->states[before].n) call->paging_state = buf_slice(&x->states[before]);
-    if (price_page(x, i, call, &state, &rows) || !state.p) return;
-    buf_init(&x->states[i], 0);
-    buf_put_slice(&x->states[i], state);
-}
-
 static int price(struct pricer *x, size_t i, struct err *e) {
     const struct trace *t = x->p->trace;
     const struct trace_request *r = &t->requests[i];
@@ -102,28 +61,43 @@ static int price(struct pricer *x, size_t i, struct err *e) {
     bool repaged = x->p->flags->pricing.page_size && r->q.opcode != NP_BATCH;
     if (repaged && r->page_before != TRACE_NONE) return 0; /* its rows came with the first page's */
     x->p->results[i] = (struct replayed){.sent = true};
-    /* With another page size: as many pages as bring the client as many rows. */
-    if (repaged) {
-        const struct trace_request *all = x->p->trace->requests;
-        uint64_t rows = 0, wanted = all[i].q.rows_returned; /* of this request and the pages after it */
+    const struct trace_request *all = t->requests;
+    uint64_t rows = 0, wanted = all[i].q.rows_returned; /* of this request and the pages after it */
+    struct slice state;
+    if (!repaged) {
+        if (r->page_before != TRACE_NONE && x->states[r->page_before].n)
+            call.paging_state = buf_slice(&x->states[r->page_before]);
+        if (!price_page(x, i, &call, &state, &rows) && state.p) {
+            buf_init(&x->states[i], 0);
+            buf_put_slice(&x->states[i], state);
+        }
+    } else {
+        /* With another page size: as many pages as bring the client as many rows. */
         for (int64_t k = all[i].page_after; k != TRACE_NONE; k = all[k].page_after) wanted += all[k].q.rows_returned;
-        struct slice state;
         call.page_size = (int32_t)x->p->flags->pricing.page_size;
         while (!price_page(x, i, &call, &state, &rows) && state.p && rows < wanted) {
             buf_clear(&x->paging, SIZE_MAX);
             buf_put_slice(&x->paging, state);
             call.paging_state = buf_slice(&x->paging);
         }
-    } else price_as_it_was(x, i, &call);
+    }
     if (x->p->results[i].outcome) x->p->results[i].halves = 0;
     return ddl ? set_modes(x, e) : 0;
 }
 
 int replay_price(struct replay *p, struct err *e) {
     const struct trace *t = p->trace;
+    const struct pricing *f = &p->flags->pricing;
+    const struct capture_header *h = &t->header;
+    struct world_options o = {.size_model = (enum size_model)h->size_model, .timestamp_size = h->timestamp_size,
+                              .write_size = (enum write_size)h->write_size, .strict = h->strict,
+                              .cassandra = h->cassandra, .limits = p->flags->capacity_mode != NULL};
     struct pricer x = {.p = p, .states = calloc(t->n + 1, sizeof(struct buf))};
     buf_init(&x.paging, 0);
-    int rc = x.states ? make_world(&x, e) : err_nomem(e);
+    int rc = x.states ? pricing_sizes(f, &o, e) : err_nomem(e);
+    if (!rc && !(x.world = world_new(&o, e))) rc = -1;
+    if (!rc && f->schema) rc = world_load(x.world, f->schema, false, e);
+    if (!rc && f->data) rc = world_load(x.world, f->data, false, e);
     if (!rc) rc = set_modes(&x, e);
     for (size_t i = 0; i < t->n && !rc; i++) rc = price(&x, i, e);
     for (size_t i = 0; x.states && i < t->n; i++)

@@ -8,12 +8,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <time.h>
 
 #include "tools/client/load.h"
 #include "tools/tally/replay.h"
-#include "tools/tally/splice.h"
 
 enum { IN_FLIGHT = 64, SCHEMA_CHANGE_KIND = 5, SETTLE_S = 60 };
 
@@ -102,7 +100,6 @@ static int by_source(const void *a, const void *b) {
     return (int)x->version - (int)y->version;
 }
 
-
 static int find_sources(struct sender *s, struct err *e) {
     const struct trace *t = s->t;
     struct source *all = calloc(t->n + 1, sizeof(*all));
@@ -143,27 +140,8 @@ static unsigned connection_of(const struct sender *s, size_t request) {
     return source % lanes_of(s) * VERSIONS + (s->sources[source].version == versions[1]);
 }
 
-/* Enters the keyspace of each source that had executed USE before its first captured request. A
- * failing USE is ignored: the capture itself may create the keyspace. */
-static int use_keyspaces(struct sender *s, struct err *e) {
-    for (size_t i = 0; i < s->n_sources; i++) {
-        const struct trace_request *r = &s->t->requests[s->sources[i].first];
-        struct client_answer a;
-        struct err why = {0};
-        char text[256];
-        if (!r->q.keyspace.n) continue;
-        if (lanes_of(s) < s->n_sources)
-            return err_set(e, ERR_CONFIG,
-                           "the capture has %zu connections, some of which say USE: --connections must be at least %zu",
-                           s->n_sources, s->n_sources * VERSIONS);
-        snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(r->q.keyspace));
-        if (client_ask(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) &&
-            why.code == ERR_SERVER)
-            return err_set(e, ERR_SERVER, "%s", why.text);
-    }
-    return 0;
-}
-
+/* Connects, and enters the keyspace of each source that had executed USE before its first captured
+ * request. A failing USE is ignored: the capture itself may create the keyspace. */
 static int open_connections(struct sender *s, struct err *e) {
     const struct client_options *list[VERSIONS];
     if (remote_read((struct remote *)&s->p->flags->remote, e)) return -1;
@@ -179,7 +157,22 @@ static int open_connections(struct sender *s, struct err *e) {
     s->options[2].version = has_v5 ? versions[1] : versions[0]; /* v5 EXECUTE needs the result metadata id */
     if (client_open(&s->watcher, &s->options[2], e)) return -1;
     s->load = load_open(list, VERSIONS, lanes_of(s) * VERSIONS, IN_FLIGHT, e);
-    return s->load ? use_keyspaces(s, e) : -1;
+    for (size_t i = 0; s->load && i < s->n_sources; i++) {
+        const struct trace_request *r = &s->t->requests[s->sources[i].first];
+        struct client_answer a;
+        struct err why = {0};
+        char text[256];
+        if (!r->q.keyspace.n) continue;
+        if (lanes_of(s) < s->n_sources)
+            return err_set(e, ERR_CONFIG,
+                           "the capture has %zu connections, some of which say USE: --connections must be at least %zu",
+                           s->n_sources, s->n_sources * VERSIONS);
+        snprintf(text, sizeof(text), "USE \"%.*s\"", SLICE_FMT(r->q.keyspace));
+        if (client_ask(load_client(s->load, connection_of(s, s->sources[i].first)), text, &a, &why) &&
+            why.code == ERR_SERVER)
+            return err_set(e, ERR_SERVER, "%s", why.text);
+    }
+    return s->load ? 0 : -1;
 }
 
 /* ---- prepared statements ---- */
@@ -269,42 +262,38 @@ static bool pick(void *arg, struct flight_slot *slot) {
     return true;
 }
 
-static size_t add_splice(struct splice *list, size_t n, struct slice old, struct slice new, unsigned length_bytes) {
-    list[n] = (struct splice){.old = old, .new = new, .length_bytes = length_bytes};
-    return n + 1;
+/* Copies the body up to a part with a length before it, and puts another part in its place. *at: how
+ * far the body is copied. */
+static void replace(struct buf *out, const uint8_t **at, struct slice old, struct slice new, unsigned length_bytes) {
+    buf_put(out, *at, (size_t)(old.p - length_bytes - *at));
+    if (length_bytes == 2) buf_u16(out, (uint16_t)new.n);
+    else buf_u32(out, (uint32_t)new.n);
+    buf_put_slice(out, new);
+    *at = old.p + old.n;
 }
 
-/* The parts of the request's body that differ on this server: ids of prepared statements and the
- * paging state. The list lives in the arena. */
-static const struct splice *splices_of(struct sender *s, size_t i, const struct cql_request *q, size_t *n) {
-    const struct trace_request *r = &s->t->requests[i];
-    struct splice *list = arena_alloc(&s->arena, (q->n_items + 4) * sizeof(*list));
-    const struct client_prepared *p = q->prepared_id.p ? prepare(s, q->prepared_id) : NULL;
-    *n = 0;
-    if (!list) return NULL;
-    if (p) *n = add_splice(list, *n, q->prepared_id, p->id, 2);
-    if (p && q->params.result_metadata_id.p && p->result_id.p)
-        *n = add_splice(list, *n, q->params.result_metadata_id, p->result_id, 2);
-    for (uint32_t k = 0; k < q->n_items; k++)
-        if (q->items[k].prepared_id.p && (p = prepare(s, q->items[k].prepared_id)))
-            *n = add_splice(list, *n, q->items[k].prepared_id, p->id, 2);
-    if (q->params.paging_state.p && r->page_before != TRACE_NONE && s->states[r->page_before].n)
-        *n = add_splice(list, *n, q->params.paging_state, buf_slice(&s->states[r->page_before]), 4);
-    return list;
-}
-
+/* Writes the captured request with the parts that differ on this server: ids of prepared statements
+ * and the paging state. */
 static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint16_t stream, struct buf *out) {
     struct sender *s = arg;
     const struct trace_request *r = &s->t->requests[slot->a];
+    const uint8_t *copied = r->q.body.p;
     struct cql_request q;
     struct err ignored = {0};
-    size_t n = 0;
     arena_reset(&s->arena);
     bool sound = !trace_decode(r, &s->arena, &q, &ignored);
-    const struct splice *list = sound ? splices_of(s, slot->a, &q, &n) : NULL;
+    const struct client_prepared *p = sound && q.prepared_id.p ? prepare(s, q.prepared_id) : NULL;
     size_t at = wire_begin(out, version, stream, (enum np_opcode)r->q.opcode);
     if (r->q.flags & NP_FLAG_PAYLOAD && !buf_failed(out)) out->p[at + 1] |= NP_FLAG_PAYLOAD;
-    splice_put(out, r->q.body, list, list ? n : 0);
+    if (p) replace(out, &copied, q.prepared_id, p->id, 2);
+    if (p && q.params.result_metadata_id.p && p->result_id.p)
+        replace(out, &copied, q.params.result_metadata_id, p->result_id, 2);
+    for (uint32_t k = 0; sound && k < q.n_items; k++)
+        if (q.items[k].prepared_id.p && (p = prepare(s, q.items[k].prepared_id)))
+            replace(out, &copied, q.items[k].prepared_id, p->id, 2);
+    if (sound && q.params.paging_state.p && r->page_before != TRACE_NONE && s->states[r->page_before].n)
+        replace(out, &copied, q.params.paging_state, buf_slice(&s->states[r->page_before]), 4);
+    buf_put(out, copied, (size_t)(r->q.body.p + r->q.body.n - copied));
     wire_end(out, at);
 }
 
@@ -348,34 +337,27 @@ static bool tick(void *arg) {
 
 /* ---- all ---- */
 
-static int read_speed(struct sender *s, struct err *e) {
-    const char *text = s->p->flags->speed;
-    char *end;
-    if (!strcmp(text, "max")) return 0;
-    s->speed = strtod(text, &end);
-    if (*end == 'x') end++;
-    return *end || !(s->speed > 0) || s->speed > 1e6
-               ? err_set(e, ERR_CONFIG, "--speed must be a number above 0, or max, not '%s'", text)
-               : 0;
-}
-
-static int run(struct sender *s, struct err *e) {
-    const struct load_driver d = {
-        .arg = s, .due = due, .where = where, .pick = pick, .put = put, .answered = answered, .tick = tick};
-    uint64_t unanswered = 0;
-    s->begun_ns = load_now();
-    if (load_run(s->load, &d, 0, &s->p->seconds, &unanswered, e)) return -1;
-    skip(s);
-    if (unanswered || s->next < s->t->n)
-        return err_set(e, ERR_SERVER, "the server did not answer %" PRIu64 " of the requests", unanswered);
-    return 0;
-}
-
 int replay_send(struct replay *p, struct err *e) {
     struct sender s = {.p = p, .t = p->trace};
+    const struct load_driver d = {
+        .arg = &s, .due = due, .where = where, .pick = pick, .put = put, .answered = answered, .tick = tick};
+    const char *speed = p->flags->speed;
+    char *end = "";
+    uint64_t unanswered = 0;
     arena_init(&s.keep, 64 << 10, 0);
     arena_init(&s.arena, 64 << 10, 0);
-    int rc = read_speed(&s, e) || make_order(&s, e) || find_sources(&s, e) || open_connections(&s, e) ? -1 : run(&s, e);
+    bool most = !strcmp(speed, "max");
+    if (!most) s.speed = strtod(speed, &end);
+    if (*end == 'x') end++;
+    int rc = *end || (!most && !(s.speed > 0)) || s.speed > 1e6
+                 ? err_set(e, ERR_CONFIG, "--speed must be a number above 0, or max, not '%s'", speed)
+                 : 0;
+    if (!rc) rc = make_order(&s, e) || find_sources(&s, e) || open_connections(&s, e) ? -1 : 0;
+    s.begun_ns = load_now();
+    if (!rc) rc = load_run(s.load, &d, 0, &p->seconds, &unanswered, e);
+    if (!rc) skip(&s);
+    if (!rc && (unanswered || s.next < s.t->n))
+        rc = err_set(e, ERR_SERVER, "the server did not answer %" PRIu64 " of the requests", unanswered);
     for (size_t i = 0; s.states && i < s.t->n; i++)
         if (s.states[i].p) buf_fini(&s.states[i]);
     if (s.load) load_close(s.load);

@@ -42,23 +42,18 @@ bool script_is_word(struct slice text, const char *word) {
     return text.n == strlen(word) && !strncasecmp((const char *)text.p, word, text.n);
 }
 
-/* A byte that begins no token becomes part of the statement, and the parser reports the error
- * later. */
-static bool next(struct script *s, struct token *t) {
-    *t = token_next(&s->reader);
-    if (t->code != T_ERROR) return t->code != 0;
-    err_clear(&s->scratch);
-    if (s->reader.at >= s->reader.text.n) return false;
-    t->text = slice_of(s->reader.text.p + s->reader.at, 1);
-    s->reader.at++;
-    return true;
-}
-
 bool script_next(struct script *s, struct script_statement *out) {
     struct token t, before = {0};
     bool begun = false, batch = false, applied = false;
     *out = (struct script_statement){0};
-    while (next(s, &t)) {
+    while ((t = token_next(&s->reader)).code) {
+        if (t.code == T_ERROR) {
+            /* A byte that begins no token becomes part of the statement, and the parser reports the
+             * error later. */
+            err_clear(&s->scratch);
+            if (s->reader.at >= s->reader.text.n) break;
+            t.text = slice_of(s->reader.text.p + s->reader.at++, 1);
+        }
         bool end = script_is_word(t.text, ";");
         if (!begun && end) continue;
         if (!begun) {

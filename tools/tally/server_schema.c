@@ -1,8 +1,8 @@
 #include "tools/tally/server_schema.h"
 
-#include <stdlib.h>
-
-#include "cql/syntax/token.h"
+#include "base/array.h"
+#include "cql/syntax/ast.h"
+#include "settings/settings.h"
 
 struct column {
     const char *keyspace, *table, *name, *kind, *order, *type;
@@ -14,7 +14,7 @@ struct reading {
     const struct server_schema_part *part;
     struct buf *out;
     struct column *columns;
-    uint32_t n, cap;
+    size_t n, cap;
     struct err *e;
 };
 
@@ -25,22 +25,12 @@ static bool is_wanted(const struct reading *r, const char *keyspace) {
 
 static bool is_named(const char *wanted, const char *name) { return !wanted || !strcmp(wanted, name); }
 
-static void put_identifier(struct buf *out, const char *name) {
-    cql_identifier_print(name, token_word_is_free(slice_str(name)), out);
-}
-
-static void put_name(struct buf *out, const char *keyspace, const char *name) {
-    put_identifier(out, keyspace);
-    buf_u8(out, '.');
-    put_identifier(out, name);
-}
-
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     const char *name = client_text(row, &c->arena, "keyspace_name");
     if (!is_wanted(r, name) || (r->part->type && *r->part->type) || (r->part->table && *r->part->table)) return 0;
     buf_put_str(r->out, "CREATE KEYSPACE ");
-    put_identifier(r->out, name);
+    ast_print_name(name, r->out);
     buf_put_str(r->out, " WITH replication = ");
     struct value v = client_value(row, "replication");
     for (uint32_t i = 0; v.n >= 0 && i < row->columns.n; i++)
@@ -66,13 +56,15 @@ static int take_type(void *arg, struct client *c, const struct client_rows *row)
     uint32_t fields = rd_u32(&n);
     (void)rd_u32(&t);
     buf_put_str(r->out, "CREATE TYPE ");
-    put_name(r->out, keyspace, type_name);
+    ast_print_name(keyspace, r->out);
+    buf_u8(r->out, '.');
+    ast_print_name(type_name, r->out);
     for (uint32_t i = 0; i < fields && !n.bad && !t.bad; i++) {
         struct slice name = next_item(&n), type = next_item(&t);
         const char *field = arena_printf(&c->arena, "%.*s", SLICE_FMT(name));
         if (!field) return err_nomem(r->e);
         buf_put_str(r->out, i ? ",\n    " : " (\n    ");
-        put_identifier(r->out, field);
+        ast_print_name(field, r->out);
         buf_printf(r->out, " %.*s", SLICE_FMT(type));
     }
     buf_put_str(r->out, "\n);\n");
@@ -82,13 +74,7 @@ static int take_type(void *arg, struct client *c, const struct client_rows *row)
 static int take_column(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     (void)c;
-    if (r->n == r->cap) {
-        uint32_t cap = r->cap ? 2 * r->cap : 256;
-        struct column *columns = realloc(r->columns, cap * sizeof(*columns));
-        if (!columns) return err_nomem(r->e);
-        r->columns = columns;
-        r->cap = cap;
-    }
+    if (array_room(&r->columns, r->n, &r->cap, sizeof(*r->columns))) return err_nomem(r->e);
     r->columns[r->n++] = (struct column){.keyspace = client_text(row, &r->a, "keyspace_name"),
                                          .table = client_text(row, &r->a, "table_name"),
                                          .name = client_text(row, &r->a, "column_name"),
@@ -99,93 +85,72 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
     return 0;
 }
 
-/* Appends the columns of a kind by position, with their clustering orders if orders is set. Returns
- * how many there are. */
-static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind, bool orders,
-                        struct buf *out) {
+/* Appends the columns of a kind by position, behind lead, with their clustering orders if orders is
+ * set. Returns how many there are. */
+static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind,
+                        const char *lead, bool orders) {
     uint32_t n = 0;
-    for (bool found = true; found;) {
+    for (bool found = true; found; n += found) {
         found = false;
-        for (uint32_t i = 0; i < r->n && !found; i++) {
+        for (size_t i = 0; i < r->n && !found; i++) {
             const struct column *c = &r->columns[i];
-            if (c->position != (int64_t)n || strcmp(c->kind, kind) || strcmp(c->keyspace, keyspace) ||
-                strcmp(c->table, table))
-                continue;
-            buf_put_str(out, n ? ", " : "");
-            put_identifier(out, c->name);
-            buf_printf(out, "%s%s", orders ? " " : "", orders ? c->order : "");
-            found = true;
+            found = c->position == (int64_t)n && !strcmp(c->kind, kind) && !strcmp(c->keyspace, keyspace) &&
+                    !strcmp(c->table, table);
+            if (!found) continue;
+            buf_put_str(r->out, n ? ", " : lead);
+            ast_print_name(c->name, r->out);
+            if (orders) buf_printf(r->out, " %s", c->order);
         }
-        n += found;
     }
     return n;
 }
 
-/* Appends a property's settings for CREATE TABLE. The last_update_ keys, which the server
- * maintains, are left out. */
-static void put_property(struct buf *out, struct slice name, struct slice settings) {
-    struct rd r = rd_of(settings);
-    const char *comma = "";
-    buf_printf(out, "'%.*s': {", SLICE_FMT(name));
-    for (uint32_t n = rd_u32(&r); n && !r.bad; n--) {
-        struct slice key = next_item(&r), value = next_item(&r);
-        if (key.n > 12 && !memcmp(key.p, "last_update_", 12)) continue;
-        buf_printf(out, "%s'%.*s': '%.*s'", comma, SLICE_FMT(key), SLICE_FMT(value));
-        comma = ", ";
-    }
-    buf_put_str(out, "}");
-}
-
-static void put_properties(struct buf *out, struct value properties) {
-    static const char *const told[] = {"capacity_mode", "client_side_timestamps", "point_in_time_recovery", "ttl"};
-    const char *comma = "\n    AND CUSTOM_PROPERTIES = {";
-    if (properties.n < 4) return;
-    struct rd r = rd_of(slice_of(properties.p, (size_t)properties.n));
-    for (uint32_t n = rd_u32(&r); n && !r.bad; n--) {
-        struct slice name = next_item(&r), settings = next_item(&r);
-        for (size_t i = 0; i < ARRAY_LEN(told); i++) {
-            if (!slice_is(name, told[i])) continue;
-            buf_put_str(out, comma);
-            put_property(out, name, settings);
-            comma = ", ";
+/* Appends the custom properties that a statement can set (setting.def); the others are set by the
+ * server. */
+static void put_properties(struct reading *r, struct value properties) {
+    struct table_settings settings = {0};
+    struct rd groups = rd_of(value_slice(properties));
+    for (uint32_t n = rd_u32(&groups); n && !groups.bad; n--) {
+        struct slice group = next_item(&groups);
+        struct rd entries = rd_of(next_item(&groups));
+        for (uint32_t k = rd_u32(&entries); k && !entries.bad; k--) {
+            struct slice key = next_item(&entries), value = next_item(&entries);
+            const char *name = arena_printf(&r->a, "custom_properties.%.*s.%.*s", SLICE_FMT(group), SLICE_FMT(key)),
+                       *text = arena_printf(&r->a, "%.*s", SLICE_FMT(value));
+            struct err unknown = {0};
+            const struct setting_context x = {.arena = &r->a, .err = &unknown};
+            if (!name || !text || (settings_take(&x, name, text, &settings) && unknown.no_memory)) err_nomem(r->e);
         }
     }
-    if (*comma == ',') buf_put_str(out, "}");
+    settings_describe(&settings, "\n    AND ", &r->a, r->out);
 }
 
 static int take_table(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
                *table = client_text(row, &c->arena, "table_name");
-    struct buf orders;
     if (!is_wanted(r, keyspace) || !is_named(r->part->table, table)) return 0;
     buf_put_str(r->out, "CREATE TABLE ");
-    put_name(r->out, keyspace, table);
+    ast_print_name(keyspace, r->out);
+    buf_u8(r->out, '.');
+    ast_print_name(table, r->out);
     buf_put_str(r->out, " (");
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         const struct column *column = &r->columns[i];
         if (strcmp(column->keyspace, keyspace) || strcmp(column->table, table)) continue;
         buf_put_str(r->out, "\n    ");
-        put_identifier(r->out, column->name);
+        ast_print_name(column->name, r->out);
         buf_printf(r->out, " %s%s,", column->type, strcmp(column->kind, "static") ? "" : " static");
     }
     buf_put_str(r->out, "\n    PRIMARY KEY ((");
-    put_key(r, keyspace, table, "partition_key", false, r->out);
+    put_key(r, keyspace, table, "partition_key", "", false);
     buf_put_str(r->out, ")");
-    struct buf keys;
-    buf_init(&keys, 0);
-    if (put_key(r, keyspace, table, "clustering", false, &keys))
-        buf_printf(r->out, ", %.*s", SLICE_FMT(buf_slice(&keys)));
-    buf_fini(&keys);
-    buf_put_str(r->out, ")\n)");
-    buf_printf(r->out, " WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
-    buf_init(&orders, 0);
-    if (put_key(r, keyspace, table, "clustering", true, &orders))
-        buf_printf(r->out, "\n    AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
-    buf_fini(&orders);
-    put_properties(r->out, client_value(row, "custom_properties"));
+    put_key(r, keyspace, table, "clustering", ", ", false);
+    buf_printf(r->out, ")\n) WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
+    if (put_key(r, keyspace, table, "clustering", "\n    AND CLUSTERING ORDER BY (", true)) buf_u8(r->out, ')');
+    put_properties(r, client_value(row, "custom_properties"));
     buf_put_str(r->out, ";\n");
-    return 0;
+    return r->e->set ? -1 : 0;
 }
 
 int server_schema(struct client *c, struct buf *out, struct err *e) {

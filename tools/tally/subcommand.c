@@ -73,15 +73,6 @@ static int wrong(const char *subcommand, const char *what, const char *arg) {
     return EXIT_USAGE;
 }
 
-/* false: it is not --help. */
-static bool is_help(const char *arg, enum usage_format *format) {
-    int f = !strncmp(arg, "--help=", 7)                    ? usage_format_of(arg + 7)
-            : !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP
-                                                           : -1;
-    if (f >= 0) *format = (enum usage_format)f;
-    return f >= 0;
-}
-
 /* Finds the flag of an argument --name, --name=value, -l or -lvalue. *value: the value inside the
  * argument, or NULL. Returns n when no flag matches. */
 static size_t find_flag(const char *arg, const struct flag *flags, size_t n, const char **value) {
@@ -100,13 +91,15 @@ static size_t find_flag(const char *arg, const struct flag *flags, size_t n, con
 }
 
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n) {
-    enum usage_format format;
     uint8_t words = 0;
     for (int i = 0; i < argc; i++) {
         const char *arg = argv[i], *value = arg;
         size_t f = 0;
-        if (is_help(arg, &format)) {
-            print_usage(format, subcommand, flags, n);
+        int format = !strncmp(arg, "--help=", 7)                    ? usage_format_of(arg + 7)
+                     : !strcmp(arg, "--help") || !strcmp(arg, "-h") ? (int)USAGE_HELP
+                                                                    : -1;
+        if (format >= 0) {
+            print_usage((enum usage_format)format, subcommand, flags, n);
             return -1;
         }
         if (arg[0] != '-' || !arg[1]) {

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "tools/tally/json.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/table.h"
@@ -21,14 +22,22 @@ struct top_row {
     int64_t latency_at;
 };
 
+enum top_kind { TOP_TABLES, TOP_PARTITIONS, TOP_STATEMENTS, TOP_LIMITS, TOP_KINDS };
+static const struct { const char *table, *title, *name;
+} kinds[TOP_KINDS] = {[TOP_TABLES] = {"tables", "table", "tables"},
+                      [TOP_PARTITIONS] = {"partitions", "partition", "partitions"},
+                      [TOP_STATEMENTS] = {"statements", "statement", "statements"},
+                      [TOP_LIMITS] = {"throttles", "limit", "limits"}};
+
 struct top_list {
+    enum top_kind kind;
     size_t n, cap;
     struct top_row *rows;
 };
 
 struct top_screen {
     int64_t minute_ms; /* begin of the "last minute": the last whole minute by the server's clock */
-    struct top_list tables, partitions, statements, limits;
+    struct top_list lists[TOP_KINDS];
 };
 
 struct top_flags {
@@ -46,75 +55,44 @@ static void on_interrupt(int sig) {
 
 /* ---- reading ---- */
 
-static struct top_row *add(struct top_list *l) {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 64;
-        struct top_row *rows = l->n < TOP_TABLES_MAX ? realloc(l->rows, cap * sizeof(*rows)) : NULL;
-        if (!rows) return NULL;
-        l->rows = rows;
-        l->cap = cap;
-    }
-    l->rows[l->n] = (struct top_row){.latency_ms = -1};
-    return &l->rows[l->n++];
-}
-
-/* Reads the columns that all these virtual tables share. */
-static void read_figures(struct top_row *r, const struct client_rows *row) {
+/* A row of the virtual table of a list. Columns that the table does not have count as 0. */
+static int take(void *arg, struct client *c, const struct client_rows *row) {
+    struct top_list *l = arg;
+    if (l->n == TOP_TABLES_MAX || array_room(&l->rows, l->n, &l->cap, sizeof(*l->rows))) return -1;
+    struct top_row *r = &l->rows[l->n++];
+    *r = (struct top_row){.latency_ms = -1};
     r->now = client_double(row, "read_units_last_second") + client_double(row, "write_units_last_second");
     r->minute = client_double(row, "read_units_last_minute") + client_double(row, "write_units_last_minute");
     r->total = client_double(row, "read_units") + client_double(row, "write_units");
     r->entities_now = client_int(row, "entities_last_second");
     r->throttles_now = client_int(row, "throttles_last_second");
-}
-
-static int take_table(void *arg, struct client *c, const struct client_rows *row) {
-    struct top_row *r = add(&((struct top_screen *)arg)->tables);
-    if (!r) return -1;
-    snprintf(r->name, TOP_NAME, "%s.%s", client_text(row, &c->arena, "keyspace_name"),
-             client_text(row, &c->arena, "table_name"));
-    read_figures(r, row);
-    r->throttles = client_int(row, "read_throttles") + client_int(row, "write_throttles");
-    r->requests = client_int(row, "requests");
-    return 0;
-}
-
-static int take_partition(void *arg, struct client *c, const struct client_rows *row) {
-    struct top_row *r = add(&((struct top_screen *)arg)->partitions);
+    r->throttles = client_int(row, "throttles") + client_int(row, "read_throttles") +
+                   client_int(row, "write_throttles") + client_int(row, "refused");
+    r->requests = client_int(row, "requests") + client_int(row, "executions") + client_int(row, "shadowed");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"),
+               *table = client_text(row, &c->arena, "table_name");
     struct value key = client_value(row, "partition_key");
-    if (!r) return -1;
-    int n = snprintf(r->name, TOP_NAME, "%s.%s 0x", client_text(row, &c->arena, "keyspace_name"),
-                     client_text(row, &c->arena, "table_name"));
-    for (int32_t i = 0; i < key.n && i < 24 && n < TOP_NAME - 3; i++)
-        n += snprintf(r->name + n, (size_t)(TOP_NAME - n), "%02x", key.p[i]);
-    read_figures(r, row);
-    r->throttles = client_int(row, "throttles");
-    return 0;
-}
-
-static int take_statement(void *arg, struct client *c, const struct client_rows *row) {
-    struct top_row *r = add(&((struct top_screen *)arg)->statements);
-    if (!r) return -1;
-    snprintf(r->name, TOP_NAME, "%s", client_text(row, &c->arena, "statement"));
-    read_figures(r, row);
-    r->throttles = client_int(row, "throttles");
-    r->requests = client_int(row, "executions");
-    return 0;
-}
-
-static int take_limit(void *arg, struct client *c, const struct client_rows *row) {
-    struct top_row *r = add(&((struct top_screen *)arg)->limits);
-    if (!r) return -1;
-    snprintf(r->name, TOP_NAME, "%s %s.%s", client_text(row, &c->arena, "limit_name"),
-             client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
-    r->throttles = client_int(row, "refused");
-    r->requests = client_int(row, "shadowed");
+    int n;
+    switch (l->kind) {
+    case TOP_PARTITIONS:
+        n = snprintf(r->name, TOP_NAME, "%s.%s 0x", keyspace, table);
+        for (int32_t i = 0; i < key.n && i < 24 && n < TOP_NAME - 3; i++)
+            n += snprintf(r->name + n, (size_t)(TOP_NAME - n), "%02x", key.p[i]);
+        break;
+    case TOP_STATEMENTS: snprintf(r->name, TOP_NAME, "%s", client_text(row, &c->arena, "statement")); break;
+    case TOP_LIMITS:
+        snprintf(r->name, TOP_NAME, "%s %s.%s", client_text(row, &c->arena, "limit_name"), keyspace, table);
+        break;
+    case TOP_TABLES:
+    case TOP_KINDS: snprintf(r->name, TOP_NAME, "%s.%s", keyspace, table); break;
+    }
     return 0;
 }
 
 /* The metric SuccessfulRequestLatency of a table's operations: mean and maximum of the newest
  * minute. */
 static int take_latency(void *arg, struct client *c, const struct client_rows *row) {
-    struct top_list *l = &((struct top_screen *)arg)->tables;
+    struct top_list *l = arg;
     char name[TOP_NAME];
     int64_t at = client_int(row, "period_start"), samples = client_int(row, "sample_count");
     snprintf(name, sizeof(name), "%s.%s", client_text(row, &c->arena, "keyspace_name"),
@@ -137,53 +115,36 @@ static int by_load(const void *a, const void *b) {
     return (x->total < y->total) - (x->total > y->total);
 }
 
-static void sort(struct top_list *l) {
-    if (l->n) qsort(l->rows, l->n, sizeof(*l->rows), by_load);
-}
-
 static int take_time(void *arg, struct client *c, const struct client_rows *row) {
-    (void)c;
-    *(int64_t *)arg = client_int(row, "now");
-    return 0;
-}
-
-/* When the server's last whole minute began. */
-static int read_minute(struct client *c, int64_t *out, struct err *e) {
     enum { MINUTE_MS = 60000 };
-    int64_t now_ms = 0;
-    if (client_each(c, "SELECT toTimestamp(now()) AS now FROM system.local", take_time, &now_ms, e)) return -1;
-    *out = (now_ms / MINUTE_MS - 1) * MINUTE_MS;
-    return 0;
-}
-
-static int read_lists(struct client *c, struct top_screen *s, struct err *e) {
-    static const struct {
-        const char *text;
-        client_row_fn take;
-    } questions[] = {
-        {"SELECT * FROM system_metering.tables", take_table},
-        {"SELECT * FROM system_metering.partitions", take_partition},
-        {"SELECT * FROM system_metering.statements", take_statement},
-        {"SELECT * FROM system_metering.throttles", take_limit},
-        {"SELECT * FROM system_metering.metrics WHERE metric_name = 'SuccessfulRequestLatency'", take_latency},
-    };
-    struct top_list *const lists[] = {&s->tables, &s->partitions, &s->statements, &s->limits};
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) lists[i]->n = 0;
-    for (size_t i = 0; i < ARRAY_LEN(questions); i++)
-        if (client_each(c, questions[i].text, questions[i].take, s, e)) return e->set ? -1 : err_nomem(e);
-    sort(&s->tables);
-    sort(&s->partitions);
-    sort(&s->statements);
+    (void)c;
+    *(int64_t *)arg = (client_int(row, "now") / MINUTE_MS - 1) * MINUTE_MS; /* the last whole minute */
     return 0;
 }
 
 /* All lists must describe the same minute, so a minute that ends during the reads causes a new
  * read. */
 static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
-    int64_t before;
+    static const char time[] = "SELECT toTimestamp(now()) AS now FROM system.local",
+                      latencies[] =
+                          "SELECT * FROM system_metering.metrics WHERE metric_name = 'SuccessfulRequestLatency'";
+    int64_t before = 0;
     do {
-        if (read_minute(c, &before, e) || read_lists(c, s, e) || read_minute(c, &s->minute_ms, e)) return -1;
+        int rc = client_each(c, time, take_time, &before, e);
+        for (int i = 0; !rc && i < TOP_KINDS; i++) {
+            struct top_list *l = &s->lists[i];
+            char text[64];
+            snprintf(text, sizeof(text), "SELECT * FROM system_metering.%s", kinds[i].table);
+            l->kind = (enum top_kind)i;
+            l->n = 0;
+            rc = client_each(c, text, take, l, e);
+        }
+        if (!rc) rc = client_each(c, latencies, take_latency, &s->lists[TOP_TABLES], e);
+        if (!rc) rc = client_each(c, time, take_time, &s->minute_ms, e);
+        if (rc) return e->set ? -1 : err_nomem(e);
     } while (before != s->minute_ms);
+    for (int i = 0; i < TOP_LIMITS; i++)
+        if (s->lists[i].n) qsort(s->lists[i].rows, s->lists[i].n, sizeof(struct top_row), by_load);
     return 0;
 }
 
@@ -204,29 +165,6 @@ static void put_list(const char *title, const char *minute, const struct top_lis
     buf_u8(out, '\n');
 }
 
-static void put_latency(const struct top_list *l, uint32_t most, struct buf *out) {
-    static const struct table_column columns[] = {{"mean ms", true},
-                                                  {"most ms", true},
-                                                  {"latency of the newest minute", false}};
-    struct table t;
-    table_init(&t, columns, ARRAY_LEN(columns));
-    for (size_t i = 0; i < l->n && i < most; i++)
-        if (l->rows[i].latency_ms >= 0)
-            table_row(&t, "%.3f\t%.3f\t%s", l->rows[i].latency_ms, l->rows[i].latency_most_ms, l->rows[i].name);
-    if (t.n_rows) table_put(&t, out), buf_u8(out, '\n');
-    table_fini(&t);
-}
-
-static void put_limits(const struct top_list *l, uint32_t most, struct buf *out) {
-    static const struct table_column columns[] = {{"refused", true}, {"would have been", true}, {"limit", false}};
-    struct table t;
-    table_init(&t, columns, ARRAY_LEN(columns));
-    for (size_t i = 0; i < l->n && i < most; i++)
-        table_row(&t, "%" PRId64 "\t%" PRId64 "\t%s", l->rows[i].throttles, l->rows[i].requests, l->rows[i].name);
-    if (t.n_rows) table_put(&t, out);
-    table_fini(&t);
-}
-
 static void minute_text(const struct top_screen *s, const char *format, char *out, size_t n) {
     time_t at = (time_t)(s->minute_ms / 1000);
     struct tm tm;
@@ -239,33 +177,59 @@ static void put_text(const struct top_screen *s, const struct top_flags *f, stru
     char at[32], column[32];
     minute_text(s, "%Y-%m-%d %H:%M", at, sizeof(at));
     minute_text(s, "minute %H:%M", column, sizeof(column));
-    for (size_t i = 0; i < s->tables.n; i++) now += s->tables.rows[i].now, minute += s->tables.rows[i].minute;
+    const struct top_list *tables = &s->lists[TOP_TABLES], *limits = &s->lists[TOP_LIMITS];
+    for (size_t i = 0; i < tables->n; i++) {
+        now += tables->rows[i].now;
+        minute += tables->rows[i].minute;
+    }
     buf_printf(out, "%s: %.1f units in the last second, %.1f in the last whole minute, that of %s UTC, %zu tables\n\n",
-               f->remote.host, now, minute, at, s->tables.n);
-    put_list("table", column, &s->tables, f->rows, out);
-    put_list("partition", column, &s->partitions, f->rows, out);
-    put_list("statement", column, &s->statements, f->rows, out);
-    put_latency(&s->tables, f->rows, out);
-    put_limits(&s->limits, f->rows, out);
+               f->remote.host, now, minute, at, tables->n);
+    for (int i = 0; i < TOP_LIMITS; i++) put_list(kinds[i].title, column, &s->lists[i], f->rows, out);
+    static const struct table_column latencies[] = {{"mean ms", true},
+                                                    {"most ms", true},
+                                                    {"latency of the newest minute", false}},
+                                     refusals[] = {{"refused", true}, {"would have been", true}, {"limit", false}};
+    struct table t;
+    table_init(&t, latencies, ARRAY_LEN(latencies));
+    for (size_t i = 0; i < tables->n && i < f->rows; i++)
+        if (tables->rows[i].latency_ms >= 0)
+            table_row(&t, "%.3f\t%.3f\t%s", tables->rows[i].latency_ms, tables->rows[i].latency_most_ms,
+                      tables->rows[i].name);
+    if (t.n_rows) table_put(&t, out), buf_u8(out, '\n');
+    table_fini(&t);
+    table_init(&t, refusals, ARRAY_LEN(refusals));
+    for (size_t i = 0; i < limits->n && i < f->rows; i++)
+        table_row(&t, "%" PRId64 "\t%" PRId64 "\t%s", limits->rows[i].throttles, limits->rows[i].requests,
+                  limits->rows[i].name);
+    if (t.n_rows) table_put(&t, out);
+    table_fini(&t);
 }
 
-static void json_list(const char *name, const struct top_list *l, uint32_t most, struct buf *out) {
-    json_open(out, name, '[');
-    for (size_t i = 0; i < l->n && i < most; i++) {
-        const struct top_row *r = &l->rows[i];
-        json_open(out, NULL, '{');
-        json_str(out, "name", r->name);
-        buf_printf(out, ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f", r->now, r->minute,
-                   r->total);
-        json_count(out, "entities_last_second", (uint64_t)r->entities_now);
-        json_count(out, "throttles_last_second", (uint64_t)r->throttles_now);
-        json_count(out, "throttles", (uint64_t)r->throttles);
-        json_count(out, "requests", (uint64_t)r->requests);
-        if (r->latency_ms >= 0)
-            buf_printf(out, ",\"latency_mean_ms\":%.3f,\"latency_max_ms\":%.3f", r->latency_ms, r->latency_most_ms);
-        buf_u8(out, '}');
+static void put_json(const struct top_screen *s, const struct top_flags *f, struct buf *out) {
+    char minute[32];
+    minute_text(s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
+    json_open(out, NULL, '{');
+    json_flag(out, "ok", true);
+    json_str(out, "last_minute", minute);
+    for (int k = 0; k < TOP_KINDS; k++) {
+        json_open(out, kinds[k].name, '[');
+        for (size_t i = 0; i < s->lists[k].n && i < f->rows; i++) {
+            const struct top_row *r = &s->lists[k].rows[i];
+            json_open(out, NULL, '{');
+            json_str(out, "name", r->name);
+            buf_printf(out, ",\"units_last_second\":%.1f,\"units_last_minute\":%.1f,\"units\":%.1f", r->now, r->minute,
+                       r->total);
+            json_count(out, "entities_last_second", (uint64_t)r->entities_now);
+            json_count(out, "throttles_last_second", (uint64_t)r->throttles_now);
+            json_count(out, "throttles", (uint64_t)r->throttles);
+            json_count(out, "requests", (uint64_t)r->requests);
+            if (r->latency_ms >= 0)
+                buf_printf(out, ",\"latency_mean_ms\":%.3f,\"latency_max_ms\":%.3f", r->latency_ms, r->latency_most_ms);
+            buf_u8(out, '}');
+        }
+        buf_u8(out, ']');
     }
-    buf_u8(out, ']');
+    buf_put_str(out, "}\n");
 }
 
 static int top(struct top_flags *f, struct err *e) {
@@ -282,18 +246,8 @@ static int top(struct top_flags *f, struct err *e) {
         bool screen = !f->once && !f->json && isatty(STDOUT_FILENO);
         buf_init(&out, 0);
         if (screen) buf_put_str(&out, "\x1b[H\x1b[J\x1b[?7l");
-        if (f->json) {
-            char minute[32];
-            minute_text(&s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
-            json_open(&out, NULL, '{');
-            json_flag(&out, "ok", true);
-            json_str(&out, "last_minute", minute);
-            json_list("tables", &s.tables, f->rows, &out);
-            json_list("partitions", &s.partitions, f->rows, &out);
-            json_list("statements", &s.statements, f->rows, &out);
-            json_list("limits", &s.limits, f->rows, &out);
-            buf_put_str(&out, "}\n");
-        } else put_text(&s, f, &out);
+        if (f->json) put_json(&s, f, &out);
+        else put_text(&s, f, &out);
         if (screen) buf_put_str(&out, "\x1b[?7h");
         fwrite(buf_slice(&out).p, 1, out.n, stdout);
         fflush(stdout);
@@ -301,10 +255,7 @@ static int top(struct top_flags *f, struct err *e) {
         if (f->once) break;
         nanosleep(&pause, NULL);
     }
-    free(s.tables.rows);
-    free(s.partitions.rows);
-    free(s.statements.rows);
-    free(s.limits.rows);
+    for (int i = 0; i < TOP_KINDS; i++) free(s.lists[i].rows);
     client_close(&c);
     return rc;
 }

@@ -3,21 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/name_tree.h"
 #include "cql/fingerprint.h"
 #include "native_protocol/request.h"
 
 enum { NAME_MAX_BYTES = 400 };
-
-/* ---- lists ---- */
-
-/* Makes room for one more element; NULL: no memory, and the list is unchanged. */
-static void *grow(void *list, size_t n, size_t *cap, size_t size) {
-    if (n < *cap) return list;
-    size_t more = *cap ? 2 * *cap : 256;
-    void *p = realloc(list, more * size);
-    if (p) *cap = more;
-    return p;
-}
 
 static int by_id(const void *a, const void *b) {
     return memcmp(((const struct capture_statement *)a)->id.p, ((const struct capture_statement *)b)->id.p, CAPTURE_ID);
@@ -31,27 +22,6 @@ const struct capture_statement *trace_statement(const struct trace *t, struct sl
 
 /* ---- reading ---- */
 
-static int take(struct trace *t, const struct capture_record *r, struct err *e) {
-    void *p;
-    switch (r->kind) {
-    case CAPTURE_STATEMENT:
-        if (!(p = grow(t->statements, t->n_statements, &t->cap_statements, sizeof(*t->statements))))
-            return err_nomem(e);
-        t->statements = p;
-        t->statements[t->n_statements++] = r->statement;
-        break;
-    case CAPTURE_REQUEST:
-        if (!(p = grow(t->requests, t->n, &t->cap, sizeof(*t->requests)))) return err_nomem(e);
-        t->requests = p;
-        t->requests[t->n++] =
-            (struct trace_request){.q = r->request, .page_before = TRACE_NONE, .page_after = TRACE_NONE};
-        break;
-    case CAPTURE_DROPPED: t->dropped += r->dropped; break;
-    case CAPTURE_END: t->reason = r->reason; break;
-    }
-    return 0;
-}
-
 static int read_file(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
     struct capture_reader *r = &t->files[t->n_files];
     struct capture_record record;
@@ -60,8 +30,20 @@ static int read_file(struct trace *t, const char *path, bool up_to_damage, struc
     if (capture_reader_open(r, path, e)) return -1;
     t->n_files++;
     t->reason = (struct slice){0};
-    while ((got = capture_reader_next(r, &record, &why)) == CAPTURE_GOT_RECORD)
-        if (take(t, &record, e)) return -1;
+    while ((got = capture_reader_next(r, &record, &why)) == CAPTURE_GOT_RECORD) {
+        if (array_room(&t->statements, t->n_statements, &t->cap_statements, sizeof(*t->statements)) ||
+            array_room(&t->requests, t->n, &t->cap, sizeof(*t->requests)))
+            return err_nomem(e);
+        switch (record.kind) {
+        case CAPTURE_STATEMENT: t->statements[t->n_statements++] = record.statement; break;
+        case CAPTURE_REQUEST:
+            t->requests[t->n++] = (struct trace_request){.q = record.request, .page_before = TRACE_NONE,
+                                                         .page_after = TRACE_NONE};
+            break;
+        case CAPTURE_DROPPED: t->dropped += record.dropped; break;
+        case CAPTURE_END: t->reason = record.reason; break;
+        }
+    }
     if (got == CAPTURE_GOT_END) return 0;
     if (!up_to_damage)
         return err_set(e, ERR_CONFIG, "%s; %zu requests before it are sound (--up-to-damage takes them)", why.text,
@@ -173,61 +155,29 @@ static const char *name_plain(struct trace *t, const struct trace_request *r, st
     return first ? arena_printf(&t->arena, "BATCH of %u: %s", q.n_items, first) : NULL;
 }
 
-struct name_index {
-    size_t cap; /* a power of two */
-    uint32_t *slots; /* name + 1; 0: free */
-};
-
-static uint64_t hash_text(const char *s) {
-    uint64_t h = 14695981039346656037u;
-    for (; *s; s++) h = (h ^ (uint8_t)*s) * 1099511628211u;
-    return h;
-}
-
-/* The number of a name; -1 without memory. */
-static int64_t find_name(struct trace *t, struct name_index *x, const char *text) {
-    if (t->n_names * 2 >= x->cap) {
-        size_t cap = x->cap ? 2 * x->cap : 1024;
-        uint32_t *slots = calloc(cap, sizeof(*slots));
-        if (!slots) return -1;
-        for (uint32_t i = 0; i < t->n_names; i++) {
-            size_t free_slot = hash_text(t->names[i].text) & (cap - 1);
-            while (slots[free_slot]) free_slot = (free_slot + 1) & (cap - 1);
-            slots[free_slot] = i + 1;
-        }
-        free(x->slots);
-        *x = (struct name_index){.cap = cap, .slots = slots};
-    }
-    size_t at = hash_text(text) & (x->cap - 1);
-    for (; x->slots[at]; at = (at + 1) & (x->cap - 1))
-        if (!strcmp(t->names[x->slots[at] - 1].text, text)) return x->slots[at] - 1;
-    void *p = grow(t->names, t->n_names, &t->cap_names, sizeof(*t->names));
-    if (!p) return -1;
-    t->names = p;
-    t->names[t->n_names] = (struct trace_name){.text = text};
-    x->slots[at] = (uint32_t)++t->n_names;
-    return (int64_t)t->n_names - 1;
-}
-
+/* Gives each request the number of its name. */
 static int name_all(struct trace *t, struct err *e) {
-    struct name_index index = {0};
+    struct name_tree numbers = {.arena = &t->arena};
     struct arena scratch;
-    int rc = 0;
     arena_init(&scratch, 16 << 10, 0);
-    for (size_t i = 0; i < t->n && !rc; i++) {
+    for (size_t i = 0; i < t->n && !e->set; i++) {
         struct arena_mark mark = arena_mark(&t->arena);
-        const char *text = t->requests[i].q.marks & CAPTURE_DIGEST ? name_digest(t, &t->requests[i])
-                                                                   : name_plain(t, &t->requests[i], &scratch);
-        size_t before = t->n_names;
-        int64_t n = text ? find_name(t, &index, text) : -1;
-        if (n < 0) rc = err_nomem(e);
-        else t->requests[i].name = (uint32_t)n;
-        if (t->n_names == before) arena_rewind(&t->arena, mark); /* a known name already has its own copy */
+        struct trace_request *r = &t->requests[i];
+        const char *text = r->q.marks & CAPTURE_DIGEST ? name_digest(t, r) : name_plain(t, r, &scratch);
+        const uint32_t *known = text ? name_tree_find(&numbers, slice_str(text)) : NULL;
+        r->name = known ? *known : (uint32_t)t->n_names;
+        if (known) {
+            arena_rewind(&t->arena, mark);
+        } else if (!text || array_room(&t->names, t->n_names, &t->cap_names, sizeof(*t->names)) ||
+                   name_tree_put(&numbers, slice_str(text), r->name)) {
+            err_nomem(e);
+        } else {
+            t->names[t->n_names++] = (struct trace_name){.text = text};
+        }
         arena_reset(&scratch);
     }
     arena_fini(&scratch);
-    free(index.slots);
-    return rc;
+    return e->set ? -1 : 0;
 }
 
 /* ---- pages ---- */

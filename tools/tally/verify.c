@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "access/role.h"
-#include "metering/capture/format.h"
+#include "base/file.h"
 #include "engine/verify.h"
+#include "metering/capture/format.h"
 #include "metering/ledger/journal.h"
 #include "system_schema/objects/record.h"
 #include "system_schema/ddl/ddl_rule.h"
@@ -49,30 +50,28 @@ static bool is_named(struct slice name, const char *prefix) {
     return name.n >= strlen(prefix) && !memcmp(name.p, prefix, strlen(prefix));
 }
 
-static int check_object(struct slice name, struct slice value, struct err *e) {
+static int named(void *arg, struct slice name, struct slice value, struct err *e) {
+    static const char rules[] = "catalog/ddl_rule/";
     static const struct object_kind *const kinds[] = {
 #define KIND(name) &name##_kind,
 #include "system_schema/objects/object_kind.def"
 #undef KIND
     };
-    const struct object_place at = {.keyspace = "", .name = ""};
-    struct record r;
-    if (record_decode(name, value, &r, e)) return -1;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i]->tag == r.tag)
-            return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1 : 0;
-    return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
-}
-
-static int named(void *arg, struct slice name, struct slice value, struct err *e) {
-    static const char rules[] = "catalog/ddl_rule/";
     struct verify *v = arg;
     struct ddl_rule rule;
     struct role role;
     named_ids_take(&v->ids, name, value);
     if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
-    if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/')
-        return check_object(name, value, e);
+    if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/') {
+        const struct object_place at = {.keyspace = "", .name = ""};
+        struct record r;
+        if (record_decode(name, value, &r, e)) return -1;
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+            if (kinds[i]->tag == r.tag)
+                return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1
+                                                                                                                  : 0;
+        return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
+    }
     if (!is_named(name, "role/")) return 0;
     arena_reset(&v->arena);
     return role_decode("", value, &v->arena, &role, e);
@@ -83,23 +82,14 @@ static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify 
 
 /* ---- files beside the store ---- */
 
-/* Reads a whole file. p NULL: the failure is recorded by found. */
-static struct slice read_file(struct verify *v, const char *path) {
-    char words[PATH_MAX + 256];
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    uint8_t *bytes = fd >= 0 && !fstat(fd, &st) ? malloc((size_t)st.st_size + 1) : NULL;
-    size_t n = 0;
-    for (ssize_t got; bytes && n < (size_t)st.st_size && (got = read(fd, bytes + n, (size_t)st.st_size - n)) > 0;)
-        n += (size_t)got;
-    bool whole = bytes && n == (size_t)st.st_size;
-    if (!whole) {
-        snprintf(words, sizeof(words), "%s cannot be read: %s", path, strerror(errno));
-        found(v, words);
-        free(bytes);
-    }
-    if (fd >= 0) close(fd);
-    return whole ? slice_of(bytes, n) : (struct slice){0};
+/* Reads a whole file. false: it cannot be read, which is recorded. */
+static bool read_file(struct verify *v, const char *path, struct buf *out) {
+    struct err e = {0};
+    buf_init(out, 0);
+    if (!file_append_to(path, SIZE_MAX - 1, out, &e)) return true;
+    found(v, e.text);
+    buf_fini(out);
+    return false;
 }
 
 static void found_at(struct verify *v, const char *path, uint64_t at, const char *why) {
@@ -109,30 +99,31 @@ static void found_at(struct verify *v, const char *path, uint64_t at, const char
 }
 
 static void check_ledger(struct verify *v, const char *path) {
-    struct slice all = read_file(v, path);
+    struct buf all;
     struct book b = {0};
     uint32_t latest = 0;
-    if (!all.p) return;
-    int64_t sound = journal_take(&b, all, &latest);
+    if (!read_file(v, path, &all)) return;
+    int64_t sound = journal_take(&b, buf_slice(&all), &latest);
     if (sound >= 0 && (size_t)sound < all.n)
         found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
     book_fini(&b);
-    free((void *)(uintptr_t)all.p);
+    buf_fini(&all);
 }
 
 static void check_capture(struct verify *v, const char *path) {
-    struct slice all = read_file(v, path);
+    struct buf bytes;
     struct capture_header h;
     struct capture_record r;
     struct err e = {0};
-    if (!all.p) return;
+    if (!read_file(v, path, &bytes)) return;
+    struct slice all = buf_slice(&bytes);
     uint64_t at = capture_get_header(all, &h, &e) ? 0 : CAPTURE_HEADER;
     while (!e.set && at < all.n) {
         ssize_t n = capture_get_record(all, at, &h, &r, &e);
         if (n > 0) at += (uint64_t)n;
     }
     if (e.set) found_at(v, path, at, e.text);
-    free((void *)(uintptr_t)all.p);
+    buf_fini(&bytes);
 }
 
 /* ---- the list of files ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "cql/request/consistency.h"
 #include "native_protocol/request.h"
 #include "server/admission.h"
@@ -32,7 +33,7 @@ struct world {
     struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
     struct admission *admission; /* with limits; else NULL */
     struct connection *connections; /* sorted by id */
-    size_t n_connections;
+    size_t n_connections, cap_connections;
     struct eng_batch *batch;
     struct arena arena;
     struct row_sink sink;
@@ -255,22 +256,6 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Finds or inserts a connection. The array is sorted; ids mostly ascend, so an insertion moves
- * little. */
-static struct limit_connection *limit_of(struct world *w, uint64_t id) {
-    const struct connection key = {.id = id};
-    struct connection *found = w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id)
-                                                : NULL;
-    if (found) return &found->limit;
-    struct connection *list = realloc(w->connections, (w->n_connections + 1) * sizeof(*list));
-    if (!list) return NULL;
-    w->connections = list;
-    size_t at = w->n_connections++;
-    for (; at && list[at - 1].id > id; at--) list[at] = list[at - 1];
-    list[at] = key;
-    return &list[at].limit;
-}
-
 int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state,
                bool *throttled, struct err *e) {
     const struct np_envelope env = {.version = c->version, .opcode = c->opcode, .flags = c->flags};
@@ -281,8 +266,20 @@ int world_send(struct world *w, const struct world_call *c, struct world_answer 
     err_clear(e);
     if (c->now_us && clock_control_set(&w->clock, c->now_us)) return err_invalid(e, "a time that cannot be");
     w->session.protocol_version = c->version;
-    if (set_keyspace(w, c->keyspace, e) || (w->admission && !(w->session.limit = limit_of(w, c->connection))))
-        return e->set ? -1 : err_nomem(e);
+    if (set_keyspace(w, c->keyspace, e)) return -1;
+    if (w->admission) {
+        /* The array is sorted by id; ids mostly ascend, so an insertion moves little. */
+        const struct connection key = {.id = c->connection};
+        struct connection *found =
+            w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id) : NULL;
+        if (!found) {
+            if (array_room(&w->connections, w->n_connections, &w->cap_connections, sizeof(key))) return err_nomem(e);
+            for (found = w->connections + w->n_connections++; found > w->connections && found[-1].id > key.id; found--)
+                *found = found[-1];
+            *found = key;
+        }
+        w->session.limit = &found->limit;
+    }
     struct cql_request request = {0};
     struct cql_run r = begin(w, &request, e);
     if (np_query_decode(&env, c->body, &w->arena, &request, &ignored, e)) return -1;

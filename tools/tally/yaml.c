@@ -52,41 +52,38 @@ int yaml_next(struct yaml *y, const yaml_node_t *map, uint32_t *at, const yaml_n
     return 1;
 }
 
-static int read_member(struct yaml *y, const struct yaml_key *k, const yaml_node_t *value, void *to) {
-    void *member = (char *)to + k->member;
-    double number;
-    switch (k->kind) {
-    case KEY_READ: return k->read(y, value, member);
-    case KEY_LIST:
-        if (value->type != YAML_SEQUENCE_NODE) return yaml_wrong(y, value, "%s is a list", k->name);
-        for (yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top; i++)
-            if (k->read(y, yaml_document_get_node(&y->doc, *i), member)) return -1;
-        return 0;
-    case KEY_TEXT: return (*(const char **)member = yaml_text(y, value)) ? 0 : -1;
-    case KEY_NUMBER: return yaml_number(y, value, k->least, k->most, member);
-    case KEY_COUNT: break;
-    }
-    if (yaml_number(y, value, -INFINITY, INFINITY, &number)) return -1;
-    if (number < k->least || number > k->most || number != floor(number))
-        return yaml_wrong(y, value, "'%s' is no whole number from %.0f to %.0f", yaml_scalar(value), k->least, k->most);
-    *(uint64_t *)member = (uint64_t)number;
-    return 0;
-}
-
 int yaml_map(struct yaml *y, const yaml_node_t *map, const char *what, const struct yaml_key *keys, size_t n,
              void *to) {
     const yaml_node_t *key, *value;
     uint32_t at = 0;
     int rc;
     while ((rc = yaml_next(y, map, &at, &key, &value)) > 0) {
-        size_t i = 0;
-        while (i < n && strcmp(keys[i].name, yaml_scalar(key))) i++;
-        if (i < n && read_member(y, &keys[i], value, to)) return -1;
-        if (i < n) continue;
-        char known[512] = "";
-        for (size_t k = 0, used = 0; k < n && used < sizeof(known); k++)
-            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", k ? ", " : "", keys[k].name);
-        return yaml_wrong(y, key, "unknown key '%s' of %s: there are %s", yaml_scalar(key), what, known);
+        const struct yaml_key *k = keys, *end = keys + n;
+        double number;
+        while (k < end && strcmp(k->name, yaml_scalar(key))) k++;
+        void *member = (char *)to + (k < end ? k->member : 0);
+        if (k == end) {
+            char known[512] = "";
+            for (size_t i = 0, used = 0; i < n && used < sizeof(known); i++)
+                used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", keys[i].name);
+            return yaml_wrong(y, key, "unknown key '%s' of %s: there are %s", yaml_scalar(key), what, known);
+        } else if (k->kind == KEY_READ) {
+            if (k->read(y, value, member)) return -1;
+        } else if (k->kind == KEY_LIST) {
+            if (value->type != YAML_SEQUENCE_NODE) return yaml_wrong(y, value, "%s is a list", k->name);
+            for (yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top; i++)
+                if (k->read(y, yaml_document_get_node(&y->doc, *i), member)) return -1;
+        } else if (k->kind == KEY_TEXT) {
+            if (!(*(const char **)member = yaml_text(y, value))) return -1;
+        } else if (k->kind == KEY_NUMBER) {
+            if (yaml_number(y, value, k->least, k->most, member)) return -1;
+        } else {
+            if (yaml_number(y, value, -INFINITY, INFINITY, &number)) return -1;
+            if (number < k->least || number > k->most || number != floor(number))
+                return yaml_wrong(y, value, "'%s' is no whole number from %.0f to %.0f", yaml_scalar(value), k->least,
+                                  k->most);
+            *(uint64_t *)member = (uint64_t)number;
+        }
     }
     return rc;
 }

@@ -5,7 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/tally/capacity/nodetool.h"
 #include "tools/tally/capacity/observed.h"
+#include "tools/tally/capacity/report.h"
 #include "tools/tally/remote.h"
 #include "tools/tally/server_schema.h"
 
@@ -23,54 +25,32 @@ struct capacity_command {
     struct workload w;
     struct measure m;
     struct prices price;
-    struct note *notes;
     struct err *e;
 };
 
 /* ---- inputs ---- */
 
-/* Takes the schema from the file, the server, or the capture's own definitions. */
-static int read_schema(struct capacity_command *c) {
-    struct slice text;
-    if (c->remote.server && remote_connect(&c->remote, &c->client, c->e)) return -1;
-    if (!c->p.schema && c->remote.server) return server_schema(&c->client, &c->schema, c->e);
-    if (!c->p.schema) return observed_schema(c->capture, &c->schema, c->e);
-    if (file_read(&c->w.arena, c->p.schema, &text, c->e)) return -1;
-    buf_put_slice(&c->schema, text);
-    return buf_failed(&c->schema) ? err_nomem(c->e) : 0;
-}
-
 /* The next item of a list "a,b,c"; NULL at the end. */
-static const char *next_of(struct arena *a, const char **list) {
-    if (!*list || !**list) return NULL;
-    size_t n = strcspn(*list, ",");
-    struct slice copy = arena_dup(a, slice_of(*list, n));
-    *list += n + ((*list)[n] == ',');
-    return (const char *)copy.p;
+static const char *next_of(struct arena *a, struct slice *list) {
+    return list->n ? (const char *)arena_dup(a, slice_cut(list, ',')).p : NULL;
 }
 
 static int apply_captures(struct capacity_command *c) {
-    struct nodetool n = {0};
-    uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
+    const struct { const char *paths; nodetool_read_fn read;
+    } inputs[] = {{c->tablestats, nodetool_tablestats}, {c->tablehistograms, nodetool_tablehistograms},
+                  {c->info, nodetool_info}, {c->status, nodetool_status}};
+    struct nodetool n = {.arena = &c->w.arena};
     if (!c->tablestats)
         return c->tablehistograms || c->info || c->status
                    ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats")
                    : 0;
-    const struct { const char *paths; enum nodetool_kind kind;
-    } inputs[] = {{c->tablestats, NODETOOL_TABLESTATS},
-                  {c->tablehistograms, NODETOOL_TABLEHISTOGRAMS},
-                  {c->info, NODETOOL_INFO},
-                  {c->status, NODETOOL_STATUS}};
     for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
-        const char *list = inputs[i].paths;
-        for (const char *path; (path = next_of(&c->w.arena, &list));) {
-            struct slice text;
-            if (file_read(&c->w.arena, path, &text, c->e) ||
-                nodetool_read(&n, &c->w.arena, inputs[i].kind, path, text, c->e))
-                return -1;
-        }
+        struct slice list = slice_str(inputs[i].paths ? inputs[i].paths : ""), text;
+        for (const char *path; (path = next_of(&c->w.arena, &list));)
+            if (file_read(&c->w.arena, path, &text, c->e) || inputs[i].read(&n, path, text, c->e)) return -1;
     }
-    return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
+    uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
+    return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, c->e);
 }
 
 static int read_rows(struct capacity_command *c) {
@@ -96,39 +76,40 @@ static int read_rows(struct capacity_command *c) {
     buf_fini(&text);
     if (c->e->set) return -1;
     table->sample = s;
-    return note_add(&c->w.arena, &c->notes, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name,
-                    t->name, s->n, c->rows);
+    return workload_note(&c->w, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name, t->name, s->n,
+                         c->rows);
 }
 
 /* ---- prices ---- */
 
-static int read_prices(struct capacity_command *c, int64_t *age_days) {
-    if (prices_read(&c->w.arena, c->prices, &c->price, c->e)) return -1;
-    *age_days = (time(NULL) - c->price.date_s) / DAY_S;
-    if (c->price_age && *age_days > (int64_t)c->price_age)
+/* Reads the prices and chooses the Regions. */
+static int read_prices(struct capacity_command *c, struct report *r) {
+    struct prices *p = &c->price;
+    if (prices_read(&c->w.arena, c->prices, p, c->e)) return -1;
+    r->age_days = (time(NULL) - p->date_s) / DAY_S;
+    if (c->price_age && r->age_days > (int64_t)c->price_age)
         return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are of %s, %lld days old, and --price-age allows %u",
-                       c->price.path, c->price.date_line, c->price.date, (long long)*age_days, c->price_age);
-    if (*age_days > STALE_DAYS)
-        return note_add(&c->w.arena, &c->notes, c->e,
-                        "%s:%u: the prices are of %s, %lld days old: compare them with "
-                        "https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
-                        c->price.path, c->price.date_line, c->price.date, (long long)*age_days);
-    return 0;
-}
-
-static int choose_regions(struct capacity_command *c, const struct price_region ***out, uint32_t *n) {
-    const char *list = c->region, *name;
-    *out = ARENA_ARRAY(&c->w.arena, c->price.n, const struct price_region *);
-    *n = 0;
-    if (!*out) return err_nomem(c->e);
-    for (uint32_t i = 0; !list && i < c->price.n; i++) (*out)[(*n)++] = &c->price.regions[i];
-    while ((name = next_of(&c->w.arena, &list))) {
-        const struct price_region *r = prices_find(&c->price, name);
-        if (!r) return err_set(c->e, ERR_CONFIG, "--region: %s has no prices of the Region '%s'", c->price.path, name);
-        for (uint32_t i = 0; i < *n; i++)
-            if ((*out)[i] == r) return err_set(c->e, ERR_CONFIG, "--region: '%s' is there twice", name);
-        (*out)[(*n)++] = r;
+                       p->path, p->date_line, p->date, (long long)r->age_days, c->price_age);
+    if (r->age_days > STALE_DAYS &&
+        workload_note(&c->w, c->e,
+                      "%s:%u: the prices are of %s, %lld days old: compare them with "
+                      "https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
+                      p->path, p->date_line, p->date, (long long)r->age_days))
+        return -1;
+    const struct price_region **regions = ARENA_ARRAY(&c->w.arena, p->n, const struct price_region *);
+    struct slice list = slice_str(c->region ? c->region : "");
+    if (!regions) return err_nomem(c->e);
+    for (uint32_t i = 0; !c->region && i < p->n; i++) regions[r->n_regions++] = &p->regions[i];
+    for (const char *name; (name = next_of(&c->w.arena, &list));) {
+        const struct price_region *region = prices_find(p, name);
+        if (!region)
+            return err_set(c->e, ERR_CONFIG, "--region: %s has no prices of the Region '%s'", p->path, name);
+        for (uint32_t i = 0; i < r->n_regions; i++)
+            if (regions[i] == region) return err_set(c->e, ERR_CONFIG, "--region: '%s' is there twice", name);
+        regions[r->n_regions++] = region;
     }
+    r->prices = p;
+    r->regions = regions;
     return 0;
 }
 
@@ -160,15 +141,21 @@ static int estimate(struct capacity_command *c, struct report *r) {
 static int read_inputs(struct capacity_command *c, struct measure_options *o) {
     struct slice text;
     enum size_model model;
-    if (note_add(&c->w.arena, &c->notes, c->e,
-                 "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples did, "
-                 "in the second that it begins in; of more than %d pages, so many a second", DAY_PAGES_A_SECOND) ||
-        note_add(&c->w.arena, &c->notes, c->e,
-                 "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was refused is "
-                 "not tried again") ||
-        read_schema(c))
+    if (workload_note(&c->w, c->e,
+                      "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples "
+                      "did, in the second that it begins in; of more than %d pages, so many a second",
+                      DAY_PAGES_A_SECOND) ||
+        workload_note(&c->w, c->e,
+                      "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was "
+                      "refused is not tried again") ||
+        (c->remote.server && remote_connect(&c->remote, &c->client, c->e)))
         return -1;
-    o->text = buf_slice(&c->schema);
+    /* The schema is the file's, the server's, or that of the capture's own definitions. */
+    if (c->p.schema ? file_read(&c->w.arena, c->p.schema, &o->text, c->e)
+        : c->remote.server ? server_schema(&c->client, &c->schema, c->e)
+                           : observed_schema(c->capture, &c->schema, c->e))
+        return -1;
+    if (!c->p.schema) o->text = buf_slice(&c->schema);
     if (c->capture) {
         if (observed_model(c->capture, &model, c->e)) return -1;
         if (c->p.size_model && o->model != model)
@@ -182,8 +169,8 @@ static int read_inputs(struct capacity_command *c, struct measure_options *o) {
                         workload_read(&c->w, c->workload, text, c->e)))
         return -1;
     if (read_rows(c)) return -1;
-    if (c->remote.server && observed_server(&c->client, &c->w, &c->m, &c->notes, c->e)) return -1;
-    if (c->capture && observed_capture(c->capture, &c->w, &c->m, &c->notes, c->e)) return -1;
+    if (c->remote.server && observed_server(&c->client, &c->w, &c->m, c->e)) return -1;
+    if (c->capture && observed_capture(c->capture, &c->w, &c->m, c->e)) return -1;
     return apply_captures(c);
 }
 
@@ -193,16 +180,11 @@ static int run(struct capacity_command *c) {
     bool current = c->p.size_model && !strcmp(c->p.size_model, "current");
     struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
                                 .model = current ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
-    const struct price_region **regions = NULL;
     if (c->record && !(o.record = fopen(c->record, "we")))
         return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
-    int rc = read_inputs(c, &o) || read_prices(c, &r.age_days) || choose_regions(c, &regions, &r.n_regions) ||
-             estimate(c, &r);
+    int rc = read_inputs(c, &o) || read_prices(c, &r) || estimate(c, &r);
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
-    r.prices = &c->price;
-    r.regions = regions;
-    r.notes = c->notes;
     struct buf out;
     buf_init(&out, 0);
     if (c->p.json) report_json(&r, &out);

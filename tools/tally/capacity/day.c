@@ -82,30 +82,26 @@ static void set_time(struct limiter *l, int64_t us) {
     limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us});
 }
 
-static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, double units) {
+/* A limiter with one table; NULL: no memory. */
+static struct limiter *open_limiter(const struct limiter_options *o, const struct schema_table *t,
+                                    const struct capacity *c) {
+    struct limiter *l = limiter_new(o);
+    if (!l || !limiter_define(l, OBJECT, t->keyspace->name, t->name, c, c)) return l;
+    limiter_free(l);
+    return NULL;
+}
+
+/* Whether the limiter refuses the part at that time. */
+static bool refuses(struct limiter *l, const struct schema_table *t, int64_t now_us, struct limit_part p) {
     struct limit_connection c = {0};
     struct limit_verdict v;
-    struct limit_part p = {.object = OBJECT, .keyspace = t->t->keyspace->name, .table = t->t->name};
-    if (t->reads) p.read_halves = (int64_t)(2 * units + 0.5);
-    else p.write_units = (int64_t)(units + 0.5);
+    p.object = OBJECT;
+    p.keyspace = t->keyspace->name;
+    p.table = t->name;
     const struct limit_ask ask = {.connection = &c, .n_parts = 1, .parts = &p};
     set_time(l, now_us);
     limiter_ask(l, &ask, &v);
-    return limit_refuses(&v) ? 1 : 0;
-}
-
-/* Asks the limiter for the units of one stretch of time, in parts that are small compared with the
- * capacity. After the first refusal the rest counts as refused. Returns the units refused. */
-static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_us, double units, int64_t rate) {
-    double part = rate > 8 ? floor((double)rate / 8) : 1;
-    /* prepaid units are refused alike, in parts or as a whole */
-    if (t->ends_early && (!t->reads || rate > 8)) part = t->reads ? floor((double)rate / 2) : units;
-    while (units > 0) {
-        double n = units < part ? units : part;
-        if (asked(l, t, now_us, n)) return units;
-        units -= n;
-    }
-    return 0;
+    return limit_refuses(&v);
 }
 
 /* Returns the units refused on the last day; below 0: no memory. An on-demand table's bucket holds
@@ -114,11 +110,8 @@ static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_
 static double run_trial(const struct trial *t) {
     struct limiter_options o = {.mode = LIMITS_ENFORCE, .scales = t->scales, .seed = 1};
     for (int i = 0; i < LIMITS; i++) o.values.of[i] = limit_info((enum limit_id)i)->value;
-    struct limiter *l = limiter_new(&o);
-    if (!l || limiter_define(l, OBJECT, t->t->keyspace->name, t->t->name, &t->capacity, &t->capacity)) {
-        if (l) limiter_free(l);
-        return -1;
-    }
+    struct limiter *l = open_limiter(&o, t->t, &t->capacity);
+    if (!l) return -1;
     int64_t quota = limit_info(t->reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
     int parts = t->capacity.provisioned ? 1 : 4;
     double refused = 0;
@@ -129,12 +122,21 @@ static double run_trial(const struct trial *t) {
             set_time(l, now);
             const struct limit_table *table = limiter_table(l, 1);
             int64_t rate = capacity_rate(t->reads ? &table->read : &table->write, quota);
-            double left = t->use->seconds[i];
+            /* Asks for the units in portions that are small compared with the capacity. After the
+             * first refusal the rest counts as refused. Prepaid units are refused alike, in portions
+             * or as a whole. */
+            double left = t->use->seconds[i], portion = rate > 8 ? floor((double)rate / 8) : 1;
             for (int k = 0; left > 0 && k < parts; k++) {
-                double here = k + 1 == parts ? left : floor(left / (parts - k)),
-                       over = try_stretch(l, t, now + k * (US / parts), here, rate);
-                if (counts) refused += over;
-                left -= here;
+                double units = k + 1 == parts ? left : floor(left / (parts - k));
+                if (t->ends_early && (!t->reads || rate > 8)) portion = t->reads ? floor((double)rate / 2) : units;
+                left -= units;
+                for (double n; units > 0; units -= n) {
+                    n = units < portion ? units : portion;
+                    const struct limit_part p = {.read_halves = t->reads ? (int64_t)(2 * n + 0.5) : 0,
+                                                 .write_units = t->reads ? 0 : (int64_t)(n + 0.5)};
+                    if (refuses(l, t->t, now + k * (US / parts), p)) break;
+                }
+                if (counts) refused += units;
             }
             if (t->minutes && counts && minute_ends) t->minutes[i / 60] = (int32_t)rate;
             if (t->ends_early && refused > 0) i = DAY_S; /* one is enough to know */
@@ -227,27 +229,18 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
     for (size_t k = 0; k < ARRAY_LEN(asks); k++) {
         struct limiter_options with = o;
         with.values.of[asks[k].limit] = limit_info(asks[k].limit)->value;
-        struct limiter *l = limiter_new(&with);
-        if (!l || limiter_define(l, OBJECT, t->keyspace->name, t->name, &any, &any)) {
-            if (l) limiter_free(l);
-            return err_nomem(e);
-        }
+        struct limiter *l = open_limiter(&with, t, &any);
+        if (!l) return err_nomem(e);
         double due = 0;
         for (int i = 0; i < SECONDS * TENTHS; i++) {
-            struct limit_connection c = {0};
-            struct limit_verdict v;
             due += asks[k].rate / TENTHS;
-            int64_t n = (int64_t)due;
+            int64_t n = (int64_t)due, now_us = (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS);
             due -= (double)n;
-            struct limit_part part = {.object = OBJECT, .keyspace = t->keyspace->name, .table = t->name,
-                                      .one_partition = true, .token = (int64_t)p->rank};
+            struct limit_part part = {.one_partition = true, .token = (int64_t)p->rank};
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
-            const struct limit_ask ask = {.connection = &c, .n_parts = 1, .parts = &part};
-            set_time(l, (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS));
-            if (n) limiter_ask(l, &ask, &v);
-            if (n && limit_refuses(&v)) *asks[k].over = true;
+            if (n && refuses(l, t, now_us, part)) *asks[k].over = true;
         }
         limiter_free(l);
     }
@@ -255,15 +248,15 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
 }
 
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
-    for (const struct workload_table *t = m->w->tables; t; t = t->next)
-        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name)) {
-            d->observed = true;
-            d->n_partitions = t->n_keys;
-            d->n_over = t->n_over;
-            d->n_shown = t->n_parts < HOT_SHOWN ? t->n_parts : HOT_SHOWN;
-            memcpy(d->shown, t->parts, d->n_shown * sizeof(*t->parts));
-            return 0;
-        }
+    const struct workload_table *t = measure_input(m, d->table);
+    if (t && t->n_parts) {
+        d->observed = true;
+        d->n_partitions = t->n_keys;
+        d->n_over = t->n_over;
+        d->n_shown = t->n_parts < HOT_SHOWN ? t->n_parts : HOT_SHOWN;
+        memcpy(d->shown, t->parts, d->n_shown * sizeof(*t->parts));
+        return 0;
+    }
     for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition) continue;
@@ -322,13 +315,10 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
             if (!s->statement->observed || !s->input || !s->input->second_reads) add_statement(out, s, m->o.model);
         }
     /* Repeats the captured seconds over the whole day, starting at the capture's time of day. */
-    for (const struct workload_table *w = m->w->tables; w; w = w->next) {
-        if (!w->second_reads || strcmp(w->keyspace, out->table->keyspace->name) || strcmp(w->name, out->table->name))
-            continue;
-        for (uint32_t i = 0; i < DAY_S; i++) {
-            out->reads.seconds[(w->begins + i) % DAY_S] += w->second_reads[i % w->seconds];
-            out->writes.seconds[(w->begins + i) % DAY_S] += w->second_writes[i % w->seconds];
-        }
+    const struct workload_table *w = measure_input(m, t);
+    for (uint32_t i = 0; w && w->second_reads && i < DAY_S; i++) {
+        out->reads.seconds[(w->begins + i) % DAY_S] += w->second_reads[i % w->seconds];
+        out->writes.seconds[(w->begins + i) % DAY_S] += w->second_writes[i % w->seconds];
     }
     find_peaks(&out->reads), find_peaks(&out->writes);
     if (try_modes(t, true, scaling, &out->reads, e) || try_modes(t, false, scaling, &out->writes, e)) return -1;

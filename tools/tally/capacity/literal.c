@@ -2,24 +2,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
-#include <time.h>
 
 #include "tools/tally/chance.h"
 
 /* ---- the specification of a column's values ---- */
 
-static bool take_word(const char **at, const char *word) {
+/* "size 5" or "size 5..9". 0: another word stands there. */
+static int take_range(const char **at, const char *word, int64_t least, bool *has, int64_t *low, int64_t *high,
+                      struct err *e) {
     size_t n = strlen(word);
-    while (**at == ' ') (*at)++;
-    if (strncmp(*at, word, n) || ((*at)[n] && (*at)[n] != ' ')) return false;
-    *at += n;
-    return true;
-}
-
-/* "5" or "5..9" */
-static int take_range(const char **at, int64_t least, int64_t *low, int64_t *high, struct err *e) {
     char *end;
+    if (strncmp(*at, word, n) || ((*at)[n] && (*at)[n] != ' ')) return 0;
+    *has = true;
+    *at += n;
     *low = strtoll(*at, &end, 10);
     if (end == *at) return err_set(e, ERR_CONFIG, "a number is expected at '%s'", *at);
     *high = *low;
@@ -28,47 +23,41 @@ static int take_range(const char **at, int64_t least, int64_t *low, int64_t *hig
         *high = strtoll(from, &end, 10);
         if (end == from) return err_set(e, ERR_CONFIG, "a number is expected at '%s'", from);
     }
-    *at = end;
+    *at = end + strspn(end, " ");
     return *low < least || *high < *low ? err_set(e, ERR_CONFIG, "%lld..%lld is no range from %lld upward",
                                                   (long long)*low, (long long)*high, (long long)least)
-                                        : 0;
+                                        : 1;
+}
+
+static int take_choices(struct arena *a, struct slice text, struct literal_spec *out, struct err *e) {
+    uint32_t most = 1;
+    for (size_t i = 0; i < text.n; i++) most += text.p[i] == '|';
+    struct slice *choices = ARENA_ARRAY(a, most, struct slice);
+    out->choices = choices;
+    for (; choices && out->n_choices < most; out->n_choices++) {
+        struct slice one = slice_cut(&text, '|');
+        while (one.n && *one.p == ' ') one = slice_of(one.p + 1, one.n - 1);
+        while (one.n && one.p[one.n - 1] == ' ') one.n--;
+        if (!one.n) return err_set(e, ERR_CONFIG, "one of: there is nothing between two |");
+        choices[out->n_choices] = arena_dup(a, one);
+        if (!choices[out->n_choices].p) return err_nomem(e);
+    }
+    return choices ? 0 : err_nomem(e);
 }
 
 int literal_spec_parse(struct arena *a, const char *text, struct literal_spec *out, struct err *e) {
     enum { SIZE_MAX_BYTES = 1 << 20, ELEMENTS_MAX = 10000 };
-    const char *at = text;
+    char one[8], of[8];
+    int words = 0;
     *out = (struct literal_spec){0};
-    if (take_word(&at, "one") && take_word(&at, "of")) {
-        uint32_t most = 1;
-        for (const char *p = at; *p; p++) most += *p == '|';
-        struct slice *choices = ARENA_ARRAY(a, most, struct slice);
-        out->choices = choices;
-        for (; choices && out->n_choices < most; out->n_choices++) {
-            at += strspn(at, " ");
-            size_t length = strcspn(at, "|"), used = length;
-            while (used && at[used - 1] == ' ') used--;
-            if (!used) return err_set(e, ERR_CONFIG, "one of: there is nothing between two |");
-            choices[out->n_choices] = arena_dup(a, slice_of(at, used));
-            if (!choices[out->n_choices].p) return err_nomem(e);
-            at += length + (at[length] == '|');
-        }
-        return choices ? 0 : err_nomem(e);
-    }
-    for (at = text + strspn(text, " "); *at; at += strspn(at, " ")) {
-        int rc;
-        if (take_word(&at, "size")) {
-            out->has_size = true;
-            rc = take_range(&at, 0, &out->size_low, &out->size_high, e);
-        } else if (take_word(&at, "elements")) {
-            out->has_elements = true;
-            rc = take_range(&at, 0, &out->elements_low, &out->elements_high, e);
-        } else if (take_word(&at, "range")) {
-            out->has_range = true;
-            rc = take_range(&at, INT64_MIN, &out->range_low, &out->range_high, e);
-        } else {
-            rc = err_set(e, ERR_CONFIG, "'%s' is none of size A..B, elements A..B, range A..B, one of X | Y", at);
-        }
-        if (rc) return -1;
+    if (sscanf(text, "%7s %7s%n", one, of, &words) == 2 && !strcmp(one, "one") && !strcmp(of, "of"))
+        return take_choices(a, slice_str(text + words), out, e);
+    for (const char *at = text + strspn(text, " "); *at;) {
+        int rc = take_range(&at, "size", 0, &out->has_size, &out->size_low, &out->size_high, e);
+        if (!rc) rc = take_range(&at, "elements", 0, &out->has_elements, &out->elements_low, &out->elements_high, e);
+        if (!rc) rc = take_range(&at, "range", INT64_MIN, &out->has_range, &out->range_low, &out->range_high, e);
+        if (!rc) rc = err_set(e, ERR_CONFIG, "'%s' is none of size A..B, elements A..B, range A..B, one of X | Y", at);
+        if (rc < 0) return -1;
     }
     if (!out->has_size && !out->has_elements && !out->has_range) return err_set(e, ERR_CONFIG, "it says nothing");
     if (out->size_high > SIZE_MAX_BYTES)
@@ -110,12 +99,6 @@ static void put_text(struct buf *out, const struct literal_spec *s, bool is_blob
         else buf_u8(out, (uint8_t)c);
     }
     if (!is_blob) buf_put_str(out, "'");
-}
-
-static void put_uuid(struct buf *out, bool is_time, uint64_t n) {
-    uint64_t a = chance_of(n), b = chance_of(~n);
-    buf_printf(out, "%08x-%04x-%d%03x-a%03x-%012llx", (unsigned)a, (unsigned)(a >> 32 & 0xffff), is_time ? 1 : 4,
-               (unsigned)(a >> 48 & 0xfff), (unsigned)(b >> 48 & 0xfff), (unsigned long long)(b & 0xffffffffffff));
 }
 
 static bool has_text(const struct cql_type *t) {
@@ -182,12 +165,9 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
         return 0;
     case CQL_TIMESTAMP: buf_printf(out, "%llu", 1700000000000ull + (unsigned long long)some * 1000); return 0;
     case CQL_DATE: {
-        time_t at = (time_t)(some % 20000) * 86400;
-        struct tm tm;
-        char text[16];
-        gmtime_r(&at, &tm);
-        strftime(text, sizeof(text), "'%Y-%m-%d'", &tm);
-        buf_put_str(out, text);
+        uint8_t days[4];
+        store_u32(days, 0x80000000u + (uint32_t)(some % 20000));
+        cql_value_print(t, slice_of(days, 4), out);
         return 0;
     }
     case CQL_TIME:
@@ -206,9 +186,15 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
     case CQL_UDT:
     case CQL_TUPLE: return put_parts(out, t, s, kind, n, column, e);
     case CQL_LEXICAL_UUID:
-    case CQL_UUID: put_uuid(out, false, n); return 0;
+    case CQL_UUID:
     case CQL_LEGACY_TIMEUUID:
-    case CQL_TIMEUUID: put_uuid(out, true, n); return 0;
+    case CQL_TIMEUUID: {
+        uint64_t a = chance_of(n), b = chance_of(~n);
+        bool is_time = t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID;
+        buf_printf(out, "%08x-%04x-%d%03x-a%03x-%012llx", (unsigned)a, (unsigned)(a >> 32 & 0xffff), is_time ? 1 : 4,
+                   (unsigned)(a >> 48 & 0xfff), (unsigned)(b >> 48 & 0xfff), (unsigned long long)b & 0xffffffffffff);
+        return 0;
+    }
     case CQL_EMPTY:
     case CQL_PARTITION_ORDER:
     case CQL_COMPOSITE:

@@ -5,7 +5,6 @@
 
 #include "cql/request/consistency.h"
 #include "tools/tally/capacity/markers.h"
-#include "tools/tally/capacity/rows.h"
 #include "tools/tally/json.h"
 #include "tools/tally/script.h"
 
@@ -349,19 +348,6 @@ static int need_elements(const struct plan_table *t, const struct schema_column 
     return err_set(e, ERR_CONFIG, "how many are in the list of IN? Say so under values, as elements 3, of %s", c->name);
 }
 
-static void ask_marker(const struct plan *p, const struct marker *m, struct questions *q) {
-    const struct plan_table *t = &p->tables[p->parts[m->statement].table];
-    const struct schema_column *c = column_of(t->rows.t, m);
-    const struct literal_spec *spec;
-    struct err why = {0};
-    struct buf ignored;
-    buf_init(&ignored, 0);
-    if (c && is_list(m) && need_elements(t, c, &spec, &why)) ask(q, &why);
-    int rc = c ? rows_value(&t->rows, c, 0, 0, 0, &ignored, &why) : put_part(t, m, 0, &ignored, &why);
-    if (rc < 0) ask(q, &why);
-    buf_fini(&ignored);
-}
-
 /* Errors of the statement are collected in q like missing inputs. -1: no memory. */
 static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
                      struct err *e) {
@@ -374,7 +360,17 @@ static int plan_open(struct plan *p, struct measure *m, struct workload_statemen
     if (!p->k.prepared || markers_find(st, &m->w->arena, &p->k, &why) || plan_parts(p, m, &why)) ask(q, &why);
     else {
         for (uint32_t i = 0; i < p->n_tables; i++) ask_table(&p->tables[i], q);
-        for (uint32_t i = 0; i < p->k.n; i++) ask_marker(p, &p->k.list[i], q);
+        struct buf ignored;
+        buf_init(&ignored, 0);
+        for (const struct marker *k = p->k.list; k < p->k.list + p->k.n; k++) {
+            const struct plan_table *t = &p->tables[p->parts[k->statement].table];
+            const struct schema_column *c = column_of(t->rows.t, k);
+            const struct literal_spec *spec;
+            if (c && is_list(k) && need_elements(t, c, &spec, &why)) ask(q, &why);
+            int rc = c ? rows_value(&t->rows, c, 0, 0, 0, &ignored, &why) : put_part(t, k, 0, &ignored, &why);
+            if (rc < 0) ask(q, &why);
+        }
+        buf_fini(&ignored);
     }
     if (q->text.n == from || !st->inferred) return 0;
     p->unknown = (const char *)arena_dup(&m->w->arena, slice_of(q->text.p + from, q->text.n - from)).p;
@@ -537,21 +533,16 @@ struct gathered {
     double *row_bytes, *static_bytes, *reads, *writes;
 };
 
-/* The factor from a scan of the loaded rows to a scan of the whole table; 1 when the answer is no
- * scan of all loaded rows. */
-static double stretch(const struct plan_table *t, const struct world_answer *a) {
-    uint64_t rows = t->rows.input && t->rows.input->partitions ? t->rows.input->partitions * t->rows.per_partition : 0;
-    if (a->cost->query_class != QUERY_TABLE_SCAN || rows <= t->loaded || a->rows_read < t->loaded) return 1;
-    return (double)rows / (double)t->loaded;
-}
-
 /* Takes the part of an answer that belongs to the table of s. */
 static int take_sample(const struct bench *b, struct measured *s, struct world_answer *a, int model,
                        struct gathered *of, struct err *e) {
     const struct plan_table *t = &b->p->tables[s->plan_table];
     struct charge c = a->charge;
     uint64_t entities = a->entities;
-    double by = stretch(t, a);
+    /* The factor from a scan of all loaded rows to a scan of the whole table. */
+    uint64_t rows = t->rows.input && t->rows.input->partitions ? t->rows.input->partitions * t->rows.per_partition : 0;
+    bool scanned = a->cost->query_class == QUERY_TABLE_SCAN && rows > t->loaded && a->rows_read >= t->loaded;
+    double by = scanned ? (double)rows / (double)t->loaded : 1;
     if (b->p->n_tables > 1 && world_charge_of(a, s->table, b->p->st->consistency, &c, &entities)) return err_nomem(e);
     of->row_bytes[b->sample] = (double)c.row_bytes * by;
     of->static_bytes[b->sample] = (double)c.static_bytes * by;

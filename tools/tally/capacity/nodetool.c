@@ -2,23 +2,8 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-int note_add(struct arena *a, struct note **notes, struct err *e, const char *fmt, ...) {
-    char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    while (*notes) notes = &(*notes)->next;
-    struct note *n = ARENA_NEW(a, struct note);
-    if (n) n->text = arena_strdup(a, text);
-    if (!n || !n->text) return err_nomem(e);
-    *notes = n;
-    return 0;
-}
 
 /* ---- lines ---- */
 
@@ -27,24 +12,19 @@ enum { LINE_MAX_BYTES = 512 };
 struct lines {
     struct slice text;
     const char *path;
+    struct err *e;
     uint32_t number;
     char line[LINE_MAX_BYTES]; /* without blanks at its ends; cut when it is longer */
     bool indented;
-    struct err *e;
 };
 
 static bool next_line(struct lines *l) {
     if (!l->text.n) return false;
-    const uint8_t *end = memchr(l->text.p, '\n', l->text.n);
-    size_t n = end ? (size_t)(end - l->text.p) : l->text.n, from = 0, to = n;
-    while (from < to && isspace(l->text.p[from])) from++;
-    while (to > from && isspace(l->text.p[to - 1])) to--;
-    l->indented = from > 0;
-    n = to - from < sizeof(l->line) - 1 ? to - from : sizeof(l->line) - 1;
-    memcpy(l->line, l->text.p + from, n);
-    l->line[n] = 0;
-    n = end ? (size_t)(end - l->text.p) + 1 : l->text.n;
-    l->text = slice_of(l->text.p + n, l->text.n - n);
+    struct slice line = slice_cut(&l->text, '\n');
+    l->indented = line.n && isspace(*line.p);
+    while (line.n && isspace(*line.p)) line = slice_of(line.p + 1, line.n - 1);
+    while (line.n && isspace(line.p[line.n - 1])) line.n--;
+    snprintf(l->line, sizeof(l->line), "%.*s", SLICE_FMT(line));
     l->number++;
     return true;
 }
@@ -66,26 +46,19 @@ static const char *text_behind(const char *line, const char *label) {
 
 /* "23273", "22.73 KiB", "0 bytes", "NaN" */
 static int number_of(const struct lines *l, const char *text, double *out) {
-    static const struct {
-        const char *name;
-        double factor;
-    } units[] = {{"", 1},
-                 {"bytes", 1},
-                 {"B", 1},
-                 {"KiB", 1024},
-                 {"MiB", 1048576},
-                 {"GiB", 1073741824},
-                 {"TiB", 1099511627776},
-                 {"KB", 1024},
-                 {"MB", 1048576},
-                 {"GB", 1073741824},
-                 {"TB", 1099511627776}};
+    static const struct { const char *name; double factor;
+    } units[] = {{"", 1}, {"bytes", 1}, {"B", 1},
+                 {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+                 {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}, {"TB", 0x1p40}};
     char *end;
     double n = strtod(text, &end);
     if (end == text || isinf(n) || n < -1) return bad(l, "a number is expected");
     while (*end == ' ') end++;
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (!strcmp(end, units[i].name)) return *out = n * units[i].factor, 0;
+        if (!strcmp(end, units[i].name)) {
+            *out = n * units[i].factor;
+            return 0;
+        }
     return bad(l, "a number is expected");
 }
 
@@ -99,10 +72,7 @@ static struct nodetool_table *find_table(struct nodetool *n, const char *keyspac
 
 /* The figures of a table in tablestats. Older releases call the partitions "keys". A figure with a
  * bit is required, and is summed up over the nodes. */
-static const struct {
-    const char *label;
-    size_t member;
-    unsigned bit;
+static const struct { const char *label; size_t member; unsigned bit;
 } figures[] = {{"Local read count", offsetof(struct nodetool_table, reads), 1},
                {"Local write count", offsetof(struct nodetool_table, writes), 2},
                {"Space used (live)", offsetof(struct nodetool_table, live_bytes), 4},
@@ -133,48 +103,49 @@ static int end_table(const struct lines *l, const struct nodetool_table *t, unsi
     return 0;
 }
 
-static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l) {
+int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) {
+    struct lines l = {.text = text, .path = path, .e = e};
     struct nodetool_table *t = NULL;
     char keyspace[64] = "";
     unsigned seen = 0;
     bool begun = false;
-    while (next_line(l)) {
-        const char *name = text_behind(l->line, "Keyspace"), *table = text_behind(l->line, "Table");
-        bool counts_tables = text_behind(l->line, "Total number of tables"), of_keyspace = name && !l->indented;
-        if (!table) table = text_behind(l->line, "Table (index)");
-        if (!*l->line || l->line[strspn(l->line, "-")] == 0) continue;
+    while (next_line(&l)) {
+        const char *name = text_behind(l.line, "Keyspace"), *table = text_behind(l.line, "Table");
+        bool counts_tables = text_behind(l.line, "Total number of tables"), of_keyspace = name && !l.indented;
+        if (!table) table = text_behind(l.line, "Table (index)");
+        if (!l.line[strspn(l.line, "-")]) continue;
         /* some releases do not print the number of tables first */
         if (counts_tables || (of_keyspace && !begun)) n->captures++;
         begun = begun || counts_tables || of_keyspace;
         if (counts_tables) continue;
-        if ((of_keyspace || table) && end_table(l, t, seen)) return -1;
+        if ((of_keyspace || table) && end_table(&l, t, seen)) return -1;
         if (of_keyspace) {
             t = NULL;
             snprintf(keyspace, sizeof(keyspace), "%.63s", name);
         } else if (table) {
-            if (!*keyspace) return bad(l, "a table stands before its keyspace");
+            if (!*keyspace) return bad(&l, "a table stands before its keyspace");
             seen = 0;
             t = find_table(n, keyspace, table);
             if (!t) {
-                t = ARENA_NEW(a, struct nodetool_table);
-                if (!t) return err_nomem(l->e);
-                *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace), .name = arena_strdup(a, table),
-                                             .compression = -1, .cells = -1};
-                if (!t->keyspace || !t->name) return err_nomem(l->e);
+                t = ARENA_NEW(n->arena, struct nodetool_table);
+                if (!t) return err_nomem(e);
+                *t = (struct nodetool_table){.keyspace = arena_strdup(n->arena, keyspace),
+                                             .name = arena_strdup(n->arena, table), .compression = -1, .cells = -1};
+                if (!t->keyspace || !t->name) return err_nomem(e);
                 if (n->newest) n->newest->next = t;
                 else n->tables = t;
                 n->newest = t;
             }
-            t->line = l->number;
+            t->line = l.number;
         } else if (t) {
-            if (take_figure(l, t, &seen)) return -1;
-        } else if (!*keyspace || !strchr(l->line, ':')) {
-            return bad(l, "this is no line of tablestats");
+            if (take_figure(&l, t, &seen)) return -1;
+        } else if (!*keyspace || !strchr(l.line, ':')) {
+            return bad(&l, "this is no line of tablestats");
         }
     }
-    if (end_table(l, t, seen)) return -1;
-    n->path = l->path;
-    return n->tables ? 0 : bad(l, "there is no table in it");
+    if (end_table(&l, t, seen)) return -1;
+    n->path = path;
+    return n->tables ? 0 : bad(&l, "there is no table in it");
 }
 
 /* ---- tablehistograms ---- */
@@ -192,85 +163,73 @@ static uint32_t split(char *line, char **columns, uint32_t most) {
     return n;
 }
 
-enum { COLUMNS = 8 };
-
-static int read_percentiles(struct lines *l, struct nodetool_table *t) {
-    char head[LINE_MAX_BYTES], *names[COLUMNS], *cells[COLUMNS], copy[LINE_MAX_BYTES];
-    uint32_t n, cell = 0;
-    if (!next_line(l) || strncmp(l->line, "Percentile", 10)) return bad(l, "a line 'Percentile ...' is expected");
-    memcpy(head, l->line, sizeof(head));
-    n = split(head, names, COLUMNS);
-    while (cell < n && strcmp(names[cell], "Cell Count")) cell++;
-    if (cell == n) return bad(l, "there is no column 'Cell Count'");
-    if (!next_line(l) || *l->line != '(') return bad(l, "the units of the columns are expected");
-    while (next_line(l) && *l->line) {
-        double d;
-        memcpy(copy, l->line, sizeof(copy));
-        if (split(copy, cells, COLUMNS) != n) return bad(l, "it has not as many columns as there are names");
-        if (number_of(l, cells[cell], &d)) return -1;
-        if (!strcmp(cells[0], "50%") && t && !isnan(d)) t->cells = d;
-        if (!strcmp(cells[0], "Max")) return 0;
-    }
-    return bad(l, "the line 'Max' is missing: is the text cut off?");
-}
-
-static int read_histograms(struct nodetool *n, struct lines *l) {
-    char keyspace[64], table[64];
+int nodetool_tablehistograms(struct nodetool *n, const char *path, struct slice text, struct err *e) {
+    enum { COLUMNS = 8 };
+    struct lines l = {.text = text, .path = path, .e = e};
+    char keyspace[64], table[64], *columns[COLUMNS];
     uint32_t found = 0;
-    while (next_line(l)) {
+    while (next_line(&l)) {
         int used = 0;
-        if (!*l->line || !strncmp(l->line, "No SSTables", 11)) continue;
-        if (sscanf(l->line, "%63[^/ ]/%63[^ ] histograms%n", keyspace, table, &used) != 2 || !used)
-            return bad(l, "a line 'keyspace/table histograms' is expected");
-        if (read_percentiles(l, find_table(n, keyspace, table))) return -1;
+        uint32_t cell = 0;
+        if (!*l.line || !strncmp(l.line, "No SSTables", 11)) continue;
+        if (sscanf(l.line, "%63[^/ ]/%63[^ ] histograms%n", keyspace, table, &used) != 2 || !used)
+            return bad(&l, "a line 'keyspace/table histograms' is expected");
+        struct nodetool_table *t = find_table(n, keyspace, table);
+        if (!next_line(&l) || strncmp(l.line, "Percentile", 10))
+            return bad(&l, "a line 'Percentile ...' is expected");
+        struct lines head = l; /* split cuts the line into pieces, and errors show it whole */
+        uint32_t names = split(head.line, columns, COLUMNS);
+        while (cell < names && strcmp(columns[cell], "Cell Count")) cell++;
+        if (cell == names) return bad(&l, "there is no column 'Cell Count'");
+        if (!next_line(&l) || *l.line != '(') return bad(&l, "the units of the columns are expected");
+        for (bool last = false; !last;) {
+            if (!next_line(&l) || !*l.line) return bad(&l, "the line 'Max' is missing: is the text cut off?");
+            struct lines row = l;
+            double d;
+            if (split(row.line, columns, COLUMNS) != names)
+                return bad(&l, "it has not as many columns as there are names");
+            if (number_of(&l, columns[cell], &d)) return -1;
+            if (!strcmp(columns[0], "50%") && t && !isnan(d)) t->cells = d;
+            last = !strcmp(columns[0], "Max");
+        }
         found++;
     }
-    return found ? 0 : bad(l, "there is no table in it");
+    return found ? 0 : bad(&l, "there is no table in it");
 }
 
 /* ---- info and status ---- */
 
-static int read_info(struct nodetool *n, struct lines *l) {
+int nodetool_info(struct nodetool *n, const char *path, struct slice text, struct err *e) {
+    struct lines l = {.text = text, .path = path, .e = e};
     uint32_t before = n->uptimes;
-    while (next_line(l)) {
-        const char *text = text_behind(l->line, "Uptime (seconds)");
+    while (next_line(&l)) {
+        const char *uptime = text_behind(l.line, "Uptime (seconds)");
         double d;
-        if (!*l->line) continue;
-        if (!strchr(l->line, ':')) return bad(l, "this is no line of info");
-        if (!text) continue;
-        if (number_of(l, text, &d)) return -1;
-        if (!(d > 0)) return bad(l, "an uptime is more than nothing");
+        if (!*l.line) continue;
+        if (!strchr(l.line, ':')) return bad(&l, "this is no line of info");
+        if (!uptime) continue;
+        if (number_of(&l, uptime, &d)) return -1;
+        if (!(d > 0)) return bad(&l, "an uptime is more than nothing");
         n->uptime_s = (n->uptime_s * n->uptimes + d) / (n->uptimes + 1);
         n->uptimes++;
     }
-    return n->uptimes > before ? 0 : bad(l, "there is no line 'Uptime (seconds)'");
+    return n->uptimes > before ? 0 : bad(&l, "there is no line 'Uptime (seconds)'");
 }
 
-static int read_status(struct nodetool *n, struct lines *l) {
+int nodetool_status(struct nodetool *n, const char *path, struct slice text, struct err *e) {
+    struct lines l = {.text = text, .path = path, .e = e};
     uint32_t centres = 0;
     n->nodes = 0;
-    while (next_line(l)) {
-        if (text_behind(l->line, "Datacenter")) centres++;
-        else if (!centres && *l->line) return bad(l, "a line 'Datacenter: ...' is expected");
+    while (next_line(&l)) {
+        if (text_behind(l.line, "Datacenter")) centres++;
+        else if (!centres && *l.line) return bad(&l, "a line 'Datacenter: ...' is expected");
         if (centres != 1) continue; /* only the first data centre counts */
-        bool node = strlen(l->line) > 3 && strchr("UD", l->line[0]) && strchr("NLJM", l->line[1]) && l->line[2] == ' ';
+        bool node = strlen(l.line) > 3 && strchr("UD", l.line[0]) && strchr("NLJM", l.line[1]) && l.line[2] == ' ';
         n->nodes += node;
-        if (node || !*l->line || strchr("DS|=-", *l->line)) continue;
-        if (strncmp(l->line, "Note:", 5)) return bad(l, "this is no line of status");
+        if (node || !*l.line || strchr("DS|=-", *l.line)) continue;
+        if (strncmp(l.line, "Note:", 5)) return bad(&l, "this is no line of status");
     }
-    return n->nodes ? 0 : bad(l, "there is no node in it");
-}
-
-int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text,
-                  struct err *e) {
-    struct lines l = {.text = text, .path = path, .e = e};
-    switch (kind) {
-    case NODETOOL_TABLESTATS: return read_tablestats(n, a, &l);
-    case NODETOOL_TABLEHISTOGRAMS: return read_histograms(n, &l);
-    case NODETOOL_INFO: return read_info(n, &l);
-    case NODETOOL_STATUS: return read_status(n, &l);
-    }
-    return bad(&l, "not known");
+    return n->nodes ? 0 : bad(&l, "there is no node in it");
 }
 
 /* ---- into the workload ---- */
@@ -278,21 +237,11 @@ int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, 
 struct applying {
     const struct nodetool *n;
     struct workload *w;
-    struct note **notes;
     struct err *e;
     uint32_t replicas;
     uint16_t consistency;
     double scale; /* from what was captured to the cluster */
 };
-
-/* 0: the keyspace does not say. */
-static uint32_t replicas_of(const struct applying *x, const struct schema_keyspace *ks) {
-    uint32_t n = 0;
-    if (x->replicas) return x->replicas;
-    for (uint32_t i = 0; i < ks->n_replication; i++)
-        if (strcmp(ks->replication[i].name, "class")) n = n ? n : (uint32_t)strtoul(ks->replication[i].value, NULL, 10);
-    return n;
-}
 
 static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t,
                          bool reads, double rate, const char *unknown) {
@@ -325,35 +274,36 @@ static int put_statement(const struct applying *x, const struct nodetool_table *
 
 static int apply_table(struct applying *x, const struct nodetool_table *n, const struct schema *schema) {
     struct err ignored = {0};
-    struct arena *a = &x->w->arena;
     const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
     if (!strncmp(n->keyspace, "system", 6)) return 0;
     if (!t)
-        return note_add(a, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace,
-                        n->name);
+        return workload_note(x->w, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace,
+                             n->name);
     struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
-    uint32_t replicas = replicas_of(x, t->keyspace);
+    uint32_t replicas = x->replicas; /* 0: the keyspace does not say */
+    for (uint32_t i = 0; !replicas && i < t->keyspace->n_replication; i++)
+        replicas = (uint32_t)strtoul(t->keyspace->replication[i].value, NULL, 10);
     if (!w) return err_nomem(x->e);
     if (!w->partitions && replicas && n->partitions > 0)
         w->partitions = (uint64_t)(n->partitions * x->scale / replicas + 0.5);
     if (!w->rows_per_partition && t->n_clustering && n->cells >= 0 && t->n_regular) {
         double rows = floor(n->cells / t->n_regular + 0.5);
         w->rows_per_partition = rows < 1 ? 1 : (uint64_t)rows;
-        if (note_add(a, x->notes, x->e,
-                     "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median partition "
-                     "and a row has %u",
-                     n->keyspace, n->name, (unsigned long long)w->rows_per_partition, n->cells, t->n_regular))
+        if (workload_note(x->w, x->e,
+                          "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median "
+                          "partition and a row has %u",
+                          n->keyspace, n->name, (unsigned long long)w->rows_per_partition, n->cells, t->n_regular))
             return -1;
     }
     if (n->compression > 0 && replicas &&
-        note_add(a, x->notes, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica",
-                 n->keyspace, n->name, n->live_bytes / n->compression * x->scale / replicas))
+        workload_note(x->w, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace,
+                      n->name, n->live_bytes / n->compression * x->scale / replicas))
         return -1;
     for (const struct workload_statement *s = x->w->statements; s; s = s->next)
         if (!s->inferred && strstr(s->text, t->name))
-            return note_add(a, x->notes, x->e,
-                            "%s.%s: the workload's statements count, not the reads and writes of tablestats",
-                            n->keyspace, n->name);
+            return workload_note(x->w, x->e,
+                                 "%s.%s: the workload's statements count, not the reads and writes of tablestats",
+                                 n->keyspace, n->name);
     const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up"
                           : !replicas    ? "the keyspace does not say how many replicas there are; --replicas does"
                                          : NULL;
@@ -365,17 +315,17 @@ static int apply_table(struct applying *x, const struct nodetool_table *n, const
 }
 
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
-                   uint16_t consistency, struct note **notes, struct err *e) {
+                   uint16_t consistency, struct err *e) {
     uint32_t nodes = n->nodes ? n->nodes : n->captures;
-    struct applying x = {.n = n, .w = w, .notes = notes, .e = e, .replicas = replicas, .consistency = consistency,
+    struct applying x = {.n = n, .w = w, .e = e, .replicas = replicas, .consistency = consistency,
                          .scale = (double)nodes / n->captures};
-    if (note_add(&w->arena, notes, e,
-                 "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows that "
-                 "are there, evenly over the day and the partitions") ||
-        note_add(&w->arena, notes, e,
-                 "tablestats: %u of %u nodes were captured%s; each read asks %s, each write goes to all replicas",
-                 n->captures, nodes, n->nodes ? "" : " (no status says how many there are)",
-                 consistency == CL_ONE || consistency == CL_LOCAL_ONE ? "one replica" : "a quorum of replicas"))
+    if (workload_note(w, e,
+                      "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows "
+                      "that are there, evenly over the day and the partitions") ||
+        workload_note(w, e,
+                      "tablestats: %u of %u nodes were captured%s; each read asks %s, each write goes to all replicas",
+                      n->captures, nodes, n->nodes ? "" : " (no status says how many there are)",
+                      consistency == CL_ONE || consistency == CL_LOCAL_ONE ? "one replica" : "a quorum of replicas"))
         return -1;
     for (const struct nodetool_table *t = n->tables; t; t = t->next)
         if (apply_table(&x, t, schema)) return -1;

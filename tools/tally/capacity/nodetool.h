@@ -7,7 +7,8 @@
  */
 #pragma once
 
-#include "tools/tally/capacity/report.h"
+#include "system_schema/objects/schema.h"
+#include "tools/tally/capacity/workload.h"
 
 struct nodetool_table {
     struct nodetool_table *next;
@@ -19,6 +20,7 @@ struct nodetool_table {
 };
 
 struct nodetool {
+    struct arena *arena;
     const char *path;            /* of tablestats */
     struct nodetool_table *tables, *newest;
     uint32_t captures;           /* of tablestats */
@@ -27,15 +29,14 @@ struct nodetool {
     double uptime_s;             /* of info, on average */
 };
 
-enum nodetool_kind { NODETOOL_TABLESTATS, NODETOOL_TABLEHISTOGRAMS, NODETOOL_INFO, NODETOOL_STATUS };
-
-/* -1: ERR_CONFIG with file, line and what is not as nodetool prints it. Histograms come after
- * tablestats. */
-int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text,
-                  struct err *e) MUST_CHECK;
+/* Each reads what one of the commands prints. -1: ERR_CONFIG with file, line and what is not as
+ * nodetool prints it. Histograms come after tablestats. */
+typedef int (*nodetool_read_fn)(struct nodetool *n, const char *path, struct slice text, struct err *e);
+int nodetool_tablestats(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
+int nodetool_tablehistograms(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
+int nodetool_info(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
+int nodetool_status(struct nodetool *n, const char *path, struct slice text, struct err *e) MUST_CHECK;
 /* Partitions, rows and rates of the schema's tables into the workload. replicas 0: as the keyspaces
  * say. -1: ERR_CONFIG. */
 int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas,
-                   uint16_t consistency, struct note **notes, struct err *e) MUST_CHECK;
-/* Puts a note at the end. */
-int note_add(struct arena *a, struct note **notes, struct err *e, const char *fmt, ...) PRINTF_LIKE(4, 5);
+                   uint16_t consistency, struct err *e) MUST_CHECK;

@@ -4,34 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "tools/tally/trace.h"
+
 /* ---- shared by servers and captures ---- */
 
-/* Prints a serialised partition key as CQL. With several columns each value has a length before it
- * and a zero byte after it. */
-static const char *key_text(struct arena *a, const struct schema_table *t, struct slice key) {
-    struct buf out;
-    struct rd r = rd_of(key);
-    buf_init(&out, 0);
-    for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        const struct schema_column *c = schema_partition_key(t, i);
-        struct slice v = key;
-        if (t->n_partition_key > 1) {
-            v = rd_bytes(&r, rd_u16(&r));
-            (void)rd_u8(&r);
-        }
-        buf_printf(&out, "%s%s = ", i ? " AND " : "", c->name);
-        if (v.p) cql_value_print(c->type, v, &out);
-    }
-    struct slice copy = r.bad ? (struct slice){0} : arena_dup(a, buf_slice(&out));
-    buf_fini(&out);
-    return (const char *)copy.p;
-}
-
-double observed_load(const struct workload_partition *p) {
+/* The load by which partitions are ranked. */
+static double load_of(const struct workload_partition *p) {
     return p->read_units / 3 + p->write_units + p->entities / 2;
 }
 
-int observed_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key,
+/* Counts a partition by its busiest second, judges it by the limits, and keeps it if it is among the
+ * busiest. key: serialised. */
+static int add_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key,
                        struct err *e) {
     struct workload_table *table = workload_table(w, t->keyspace->name, t->name);
     if (!table) return err_nomem(e);
@@ -41,16 +26,33 @@ int observed_partition(struct workload *w, const struct schema_table *t, struct 
     if (!table->parts && !(table->parts = ARENA_ARRAY(&w->arena, HOT_SHOWN, struct workload_partition)))
         return err_nomem(e);
     uint32_t at = table->n_parts;
-    while (at && observed_load(&table->parts[at - 1]) < observed_load(&p)) at--;
+    while (at && load_of(&table->parts[at - 1]) < load_of(&p)) at--;
     if (at == HOT_SHOWN) return 0;
-    if (!(p.key = key_text(&w->arena, t, key))) return err_nomem(e);
+    /* The key as CQL. With several columns each value has a length before it and a zero byte after
+     * it. */
+    struct rd r = rd_of(key);
+    struct buf text;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        const struct schema_column *c = schema_partition_key(t, i);
+        bool single = t->n_partition_key == 1;
+        struct slice v = single ? key : rd_bytes(&r, rd_u16(&r));
+        if (!single) (void)rd_u8(&r);
+        buf_printf(&text, "%s%s = ", i ? " AND " : "", c->name);
+        if (v.p) cql_value_print(c->type, v, &text);
+    }
+    p.key = r.bad ? NULL : (const char *)arena_dup(&w->arena, buf_slice(&text)).p;
+    buf_fini(&text);
+    if (!p.key) return err_nomem(e);
     if (table->n_parts < HOT_SHOWN) table->n_parts++;
     memmove(table->parts + at + 1, table->parts + at, (table->n_parts - 1 - at) * sizeof(p));
     table->parts[at] = p;
     return 0;
 }
 
-struct workload_observed *observed_statement(struct workload *w, const char *text, const char *file, uint32_t line,
+/* Adds a statement of the table with its executions a second. line: its number in the file. NULL: no
+ * memory. */
+static struct workload_observed *add_statement(struct workload *w, const char *text, const char *file, uint32_t line,
                                              const struct schema_table *t, double rate) {
     struct workload_statement *s = workload_add(w);
     struct workload_observed *o = ARENA_NEW(&w->arena, struct workload_observed);
@@ -75,16 +77,16 @@ struct live {
     uint32_t n;
 };
 
-static const struct schema_table *table_of(const struct live *l, struct client *c, const struct client_rows *row) {
+static const struct schema_table *live_table(const struct live *l, struct client *c, const struct client_rows *row) {
     return measure_table(l->m, client_text(row, &c->arena, "keyspace_name"), client_text(row, &c->arena, "table_name"));
 }
 
 static int take_statement(void *arg, struct client *c, const struct client_rows *row) {
     struct live *l = arg;
     double n = client_double(row, "executions_last_minute");
-    const struct schema_table *t = table_of(l, c, row);
+    const struct schema_table *t = live_table(l, c, row);
     if (!t || t->keyspace->is_system) return 0;
-    struct workload_observed *o = observed_statement(l->w, client_text(row, &c->arena, "statement"),
+    struct workload_observed *o = add_statement(l->w, client_text(row, &c->arena, "statement"),
                                                      "system_metering.statements", ++l->n, t, n / 60);
     double *one = ARENA_ARRAY(&l->w->arena, 2, double);
     if (!o || !one) return err_nomem(l->e);
@@ -101,44 +103,26 @@ static int take_statement(void *arg, struct client *c, const struct client_rows 
     return 0;
 }
 
-static double greater(double a, double b) { return a > b ? a : b; }
-
 static int take_partition(void *arg, struct client *c, const struct client_rows *row) {
     struct live *l = arg;
-    const struct schema_table *t = table_of(l, c, row);
+    const struct schema_table *t = live_table(l, c, row);
     struct value key = client_value(row, "partition_key");
     if (!t || t->keyspace->is_system || key.n < 0) return 0;
-    const struct workload_partition p = {.read_units = greater(client_double(row, "read_units_last_second"),
-                                                               client_double(row, "read_units_last_minute") / 60),
-                                         .write_units = greater(client_double(row, "write_units_last_second"),
-                                                                client_double(row, "write_units_last_minute") / 60),
-                                         .entities = greater((double)client_int(row, "entities_last_second"),
-                                                             (double)client_int(row, "entities_last_minute") / 60)};
-    return observed_partition(l->w, t, p, slice_of(key.p, (size_t)key.n), l->e);
+    const struct workload_partition p = {
+        .read_units = fmax(client_double(row, "read_units_last_second"),
+                           client_double(row, "read_units_last_minute") / 60),
+        .write_units = fmax(client_double(row, "write_units_last_second"),
+                            client_double(row, "write_units_last_minute") / 60),
+        .entities = fmax((double)client_int(row, "entities_last_second"),
+                         (double)client_int(row, "entities_last_minute") / 60)};
+    return add_partition(l->w, t, p, value_slice(key), l->e);
 }
 
-static int take_storage(struct client *c, struct live *l, const struct schema_table *t) {
-    char text[256];
-    struct client_answer a;
-    struct workload_table *table = workload_table(l->w, t->keyspace->name, t->name);
-    if (!table) return err_nomem(l->e);
-    snprintf(
-        text, sizeof(text),
-        "SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = '%s' AND table_name = '%s'",
-        t->keyspace->name, t->name);
-    if (client_ask(c, text, &a, l->e)) return -1;
-    if (!a.has_rows || !client_rows_next(&a.rows)) return 0;
-    table->has_stored = true;
-    table->stored_bytes = client_double(&a.rows, "billable_bytes");
-    table->stored_rows = client_double(&a.rows, "rows");
-    return 0;
-}
-
-int observed_server(struct client *c, struct workload *w, const struct measure *m, struct note **notes, struct err *e) {
+int observed_server(struct client *c, struct workload *w, const struct measure *m, struct err *e) {
     struct live l = {.w = w, .m = m, .e = e};
-    if (note_add(&w->arena, notes, e,
-                 "the server: statements and partitions are those of its last minute, taken for all of the day; units "
-                 "and storage are by its own size model"))
+    if (workload_note(w, e,
+                      "the server: statements and partitions are those of its last minute, taken for all of the day; "
+                      "units and storage are by its own size model"))
         return -1;
     if (client_each(c, "SELECT * FROM system_metering.statements", take_statement, &l, e) ||
         client_each(c, "SELECT * FROM system_metering.partitions", take_partition, &l, e))
@@ -146,8 +130,265 @@ int observed_server(struct client *c, struct workload *w, const struct measure *
     for (uint32_t i = 0; i < m->schema->n_spaces; i++) {
         if (m->schema->spaces[i]->keyspace->is_system) continue;
         struct schema_table_cursor at = schema_tables_begin(&m->schema->spaces[i]->tables);
-        for (const struct schema_table *t; (t = schema_tables_next(&at));)
-            if (take_storage(c, &l, t)) return -1;
+        for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+            char text[256];
+            struct client_answer a;
+            struct workload_table *table = workload_table(w, t->keyspace->name, t->name);
+            if (!table) return err_nomem(e);
+            snprintf(text, sizeof(text),
+                     "SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = '%s' AND "
+                     "table_name = '%s'",
+                     t->keyspace->name, t->name);
+            if (client_ask(c, text, &a, e)) return -1;
+            if (!a.has_rows || !client_rows_next(&a.rows)) continue;
+            table->has_stored = true;
+            table->stored_bytes = client_double(&a.rows, "billable_bytes");
+            table->stored_rows = client_double(&a.rows, "rows");
+        }
     }
     return 0;
+}
+
+/* ---- a capture ---- */
+
+/* The use of one partition by one request. */
+struct visit {
+    const struct schema_table *table;
+    int64_t token, second;
+    double read_units, write_units, entities;
+    struct slice key; /* in the arena */
+};
+
+struct capturing {
+    const char *path;
+    struct trace t;
+    struct workload *w;
+    const struct measure *m;
+    struct world *world;
+    const struct schema_table **tables; /* by name of a statement; NULL: not in the schema */
+    struct arena arena;                 /* of a request */
+    struct visit *visits;
+    size_t n_visits, cap;
+    uint64_t refused;
+    int64_t first_s, last_s;
+    struct err *e;
+};
+
+int observed_model(const char *path, enum size_model *out, struct err *e) {
+    struct trace t;
+    if (trace_open(&t, path, false, e)) return -1;
+    *out = (enum size_model)t.header.size_model;
+    trace_close(&t);
+    return 0;
+}
+
+int observed_schema(const char *path, struct buf *out, struct err *e) {
+    struct trace t;
+    struct arena a;
+    struct cql_request q;
+    if (trace_open(&t, path, false, e)) return -1;
+    arena_init(&a, 16 << 10, 256 << 20);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_request *r = &t.requests[i];
+        struct err ignored = {0};
+        arena_reset(&a);
+        if (r->q.outcome || !trace_is_definition(&t, r) || trace_decode(r, &a, &q, &ignored)) continue;
+        /* A statement without a keyspace uses the session's, so a USE precedes it. */
+        if (r->q.keyspace.n) buf_printf(out, "USE \"%.*s\";\n", SLICE_FMT(r->q.keyspace));
+        buf_put_slice(out, q.query);
+        buf_put_str(out, "\n;\n");
+    }
+    arena_fini(&a);
+    trace_close(&t);
+    if (buf_failed(out)) return err_nomem(e);
+    if (out->n) return 0;
+    return err_set(e, ERR_CONFIG,
+                   "%s: it has no CREATE statements, for it begins behind them: give --schema, or --server", path);
+}
+
+/* The table of the request's statement; of a batch's first statement. NULL: none of the schema. */
+static const struct schema_table *captured_table(struct capturing *x, const struct cql_request *q) {
+    const struct slice id = q->prepared_id.p ? q->prepared_id
+                            : q->n_items     ? q->items[0].prepared_id
+                                             : (struct slice){0};
+    const struct capture_statement *s = id.p ? trace_statement(&x->t, id) : NULL;
+    const struct slice text = s ? s->text : q->n_items ? q->items[0].query : q->query;
+    struct err ignored = {0};
+    struct cql_prepared *p = world_markers(x->m->base, text, &ignored);
+    if (!p) return NULL;
+    const struct prepared_info *info = cql_prepared_info(p);
+    const struct result_column *c = info->binds.n ? info->binds.columns : info->result.n ? info->result.columns : NULL;
+    const struct schema_table *t = c ? measure_table(x->m, c->keyspace, c->table) : NULL;
+    cql_prepared_unref(p);
+    return t;
+}
+
+/* Whether the request is among those that the estimate repeats. */
+static bool counts(const struct capturing *x, const struct trace_request *r) {
+    return !r->q.outcome && !trace_is_system(&x->t, r->name) && x->tables[r->name];
+}
+
+/* Whether the request used a single partition, so that its whole charge belongs to the
+ * partition. */
+static bool one_partition(const struct op_cost *c, int64_t *token, struct slice *key) {
+    bool first = true;
+    for (const struct op_read *r = c->reads; r; r = r->next) {
+        if (!r->one_partition || (!first && r->token != *token)) return false;
+        *token = r->token, *key = r->key, first = false;
+    }
+    for (const struct op_write *r = c->writes; r; r = r->next) {
+        if (!first && r->token != *token) return false;
+        *token = r->token, *key = r->key, first = false;
+    }
+    return !first;
+}
+
+/* Runs a request that counts, and notes its visit to a partition. */
+static int look_at(struct capturing *x, const struct trace_request *r) {
+    struct cql_request q;
+    struct world_answer a;
+    struct slice state, key = {0};
+    bool throttled;
+    int64_t token = 0, second = r->q.began_us / 1000000;
+    struct err ignored = {0};
+    arena_reset(&x->arena);
+    if (trace_is_system(&x->t, r->name)) return 0;
+    x->refused += r->q.outcome != 0;
+    if (r->q.outcome || trace_decode(r, &x->arena, &q, &ignored) || q.kind == REQUEST_PREPARE) return 0;
+    if (!x->tables[r->name]) x->tables[r->name] = captured_table(x, &q);
+    if (!x->tables[r->name]) return 0;
+    if (!x->first_s || second < x->first_s) x->first_s = second;
+    if (second > x->last_s) x->last_s = second;
+    const struct world_call call = trace_call(r);
+    if (trace_send(&x->t, x->world, r, &call, &a, &state, &throttled, &ignored) ||
+        !one_partition(a.cost, &token, &key))
+        return 0;
+    struct visit v = {.table = x->tables[r->name], .token = token, .second = second,
+                      .read_units = (double)r->q.read_halves / 2,
+                      .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2,
+                      .entities = q.kind == REQUEST_BATCH ? q.n_items : r->q.rows_read,
+                      .key = arena_dup(&x->w->arena, key)};
+    if (v.write_units > 0 && q.kind != REQUEST_BATCH) v.entities = 1;
+    if (!v.key.p || array_room(&x->visits, x->n_visits, &x->cap, sizeof(v))) return err_nomem(x->e);
+    x->visits[x->n_visits++] = v;
+    return 0;
+}
+
+/* The figures of the requests of a statement. */
+struct figures {
+    uint32_t n, filled;
+    double *reads, *writes, *rows, *statics;
+};
+
+static int add_captured(struct capturing *x, uint32_t name, const struct figures *f) {
+    struct arena *a = &x->w->arena;
+    double rate = (double)f->n / (double)(x->last_s - x->first_s + 1);
+    struct workload_observed *o = add_statement(x->w, x->t.names[name].text, x->path, name + 1, x->tables[name],
+                                                     rate);
+    if (!o) return err_nomem(x->e);
+    spread_of(f->reads, f->n, a, &o->reads);
+    spread_of(f->writes, f->n, a, &o->writes);
+    spread_of(f->rows, f->n, a, &o->row_bytes);
+    spread_of(f->statics, f->n, a, &o->static_bytes);
+    o->n = o->n_samples = f->n;
+    o->read_samples = f->reads;
+    o->write_samples = f->writes;
+    return 0;
+}
+
+/* Adds up the units of each second for each table, and the figures of each statement. */
+static int add_requests(struct capturing *x, struct figures *by_name) {
+    uint32_t seconds = x->last_s - x->first_s + 1 < DAY_S ? (uint32_t)(x->last_s - x->first_s + 1) : DAY_S;
+    struct arena *a = &x->w->arena;
+    const struct trace_request *end = x->t.requests + x->t.n;
+    for (const struct trace_request *r = x->t.requests; r < end; r++) by_name[r->name].n += counts(x, r);
+    for (const struct trace_request *r = x->t.requests; r < end; r++) {
+        struct figures *f = &by_name[r->name];
+        const struct schema_table *t = x->tables[r->name];
+        struct workload_table *table = counts(x, r) ? workload_table(x->w, t->keyspace->name, t->name) : NULL;
+        if (!counts(x, r)) continue;
+        if (!table) return err_nomem(x->e);
+        if (!table->second_reads) {
+            table->second_reads = ARENA_ARRAY(a, seconds, double);
+            table->second_writes = ARENA_ARRAY(a, seconds, double);
+            table->seconds = seconds;
+            table->begins = (uint32_t)(x->first_s % DAY_S);
+        }
+        if (!f->reads) {
+            f->reads = ARENA_ARRAY(a, f->n, double), f->writes = ARENA_ARRAY(a, f->n, double);
+            f->rows = ARENA_ARRAY(a, f->n, double), f->statics = ARENA_ARRAY(a, f->n, double);
+        }
+        if (!table->second_reads || !table->second_writes || !f->reads || !f->writes || !f->rows || !f->statics)
+            return err_nomem(x->e);
+        uint32_t second = (uint32_t)((r->q.began_us / 1000000 - x->first_s) % seconds), i = f->filled++;
+        table->second_reads[second] += f->reads[i] = (double)r->q.read_halves / 2;
+        table->second_writes[second] += f->writes[i] = (double)(r->q.write_halves + r->q.static_halves) / 2;
+        f->rows[i] = (double)r->q.row_bytes;
+        f->statics[i] = (double)r->q.static_bytes;
+    }
+    for (uint32_t name = 0; name < x->t.n_names; name++)
+        if (by_name[name].n && add_captured(x, name, &by_name[name])) return -1;
+    return 0;
+}
+
+static bool same_partition(const struct visit *a, const struct visit *b) {
+    return a->table == b->table && a->token == b->token;
+}
+
+static int by_partition(const void *a, const void *b) {
+    const struct visit *x = a, *y = b;
+    if (x->table != y->table) return x->table < y->table ? -1 : 1;
+    if (x->token != y->token) return x->token < y->token ? -1 : 1;
+    return (x->second > y->second) - (x->second < y->second);
+}
+
+/* Adds each partition with its busiest second. */
+static int add_partitions(struct capturing *x) {
+    const struct visit *v = x->visits, *end = v + x->n_visits;
+    if (x->n_visits) qsort(x->visits, x->n_visits, sizeof(*x->visits), by_partition);
+    while (v < end) {
+        const struct visit *first = v;
+        struct workload_partition most = {0};
+        while (v < end && same_partition(v, first)) {
+            struct workload_partition second = {0};
+            for (int64_t at = v->second; v < end && same_partition(v, first) && v->second == at; v++) {
+                second.read_units += v->read_units;
+                second.write_units += v->write_units;
+                second.entities += v->entities;
+            }
+            if (load_of(&second) > load_of(&most)) most = second;
+        }
+        if (add_partition(x->w, first->table, most, first->key, x->e)) return -1;
+    }
+    return 0;
+}
+
+int observed_capture(const char *path, struct workload *w, const struct measure *m, struct err *e) {
+    struct capturing x = {.path = path, .w = w, .m = m, .e = e};
+    if (trace_open(&x.t, path, false, e)) return -1;
+    arena_init(&x.arena, 16 << 10, 256 << 20);
+    x.tables = calloc(x.t.n_names + 1, sizeof(*x.tables));
+    struct figures *by_name = calloc(x.t.n_names + 1, sizeof(*by_name));
+    int rc = x.tables && by_name ? 0 : err_nomem(e);
+    if (!rc && x.t.header.hashed)
+        rc = err_set(e, ERR_CONFIG,
+                     "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
+    if (!rc && !(x.world = measure_world(m, m->o.model, false, e))) rc = -1;
+    for (size_t i = 0; !rc && i < x.t.n; i++) rc = look_at(&x, &x.t.requests[i]);
+    if (!rc && !x.n_visits && !x.first_s)
+        rc = err_set(e, ERR_CONFIG, "%s: no request in it is of a table of the schema", path);
+    if (!rc) rc = add_requests(&x, by_name) || add_partitions(&x) ? -1 : 0;
+    if (!rc)
+        rc = workload_note(w, e,
+                           "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu "
+                           "that are missing are not in it; units are by %s, as they were charged",
+                           path, (long long)(x.last_s - x.first_s + 1), (unsigned long long)x.refused,
+                           (unsigned long long)x.t.dropped, size_model_name((enum size_model)x.t.header.size_model));
+    if (x.world) world_free(x.world);
+    free(x.visits);
+    free(x.tables);
+    free(by_name);
+    arena_fini(&x.arena);
+    trace_close(&x.t);
+    return rc;
 }

@@ -3,11 +3,6 @@
 
 #include "tools/tally/capacity/price.h"
 
-struct note {
-    struct note *next;
-    const char *text;
-};
-
 struct report {
     const struct measure *m;
     const struct day *days; /* of m->tables, one each */
@@ -15,7 +10,6 @@ struct report {
     uint32_t n_regions;
     const struct price_region *const *regions;
     int64_t age_days;       /* of the prices */
-    const struct note *notes; /* assumptions and warnings */
     const char *schema;
     bool plots;
 };

@@ -14,25 +14,6 @@ static void put_table_name(struct buf *out, const struct schema_table *t) {
     json_str(out, "table", t ? name : NULL);
 }
 
-static void put_model(struct buf *out, const struct measured *s, enum size_model model) {
-    const struct { const char *name; const struct spread *of;
-    } spreads[] = {{"row_bytes", &s->of[model].row_bytes}, {"static_bytes", &s->of[model].static_bytes},
-                   {"read_units", &s->of[model].read_units}, {"write_units", &s->of[model].write_units}};
-    json_open(out, size_model_name(model), '{');
-    for (size_t i = 0; i < ARRAY_LEN(spreads); i++) {
-        const struct spread *of = spreads[i].of;
-        const struct json_amount amounts[] = {{"p50", of->p50}, {"p99", of->p99}, {"max", of->most},
-                                              {"mean", of->mean}};
-        json_open(out, spreads[i].name, '{');
-        json_amounts(out, amounts, ARRAY_LEN(amounts));
-        buf_u8(out, '}');
-    }
-    json_open(out, "rules", '[');
-    for (unsigned id = 0; id < RULES; id++)
-        if (s->of[model].rules >> id & 1) json_str(out, NULL, rule_of(id)->name);
-    buf_put_str(out, "]}");
-}
-
 static void put_statement(struct buf *out, const struct measured *s) {
     const struct workload_statement *st = s->statement;
     const struct json_amount rates[] = {{"rate_mean", curve_mean(&st->rate)}, {"rate_max", curve_most(&st->rate)}};
@@ -50,7 +31,24 @@ static void put_statement(struct buf *out, const struct measured *s) {
         bool is_read = !st->observed && s->kind == STMT_SELECT;
         json_str(out, "query_class", is_read ? query_class_name(s->query_class) : NULL);
         json_amounts(out, amounts, ARRAY_LEN(amounts));
-        for (int i = 0; i < MODELS; i++) put_model(out, s, (enum size_model)i);
+        for (int i = 0; i < MODELS; i++) {
+            const struct { const char *name; const struct spread *of;
+            } spreads[] = {{"row_bytes", &s->of[i].row_bytes}, {"static_bytes", &s->of[i].static_bytes},
+                           {"read_units", &s->of[i].read_units}, {"write_units", &s->of[i].write_units}};
+            json_open(out, size_model_name((enum size_model)i), '{');
+            for (size_t k = 0; k < ARRAY_LEN(spreads); k++) {
+                const struct spread *of = spreads[k].of;
+                const struct json_amount points[] = {{"p50", of->p50}, {"p99", of->p99}, {"max", of->most},
+                                                     {"mean", of->mean}};
+                json_open(out, spreads[k].name, '{');
+                json_amounts(out, points, ARRAY_LEN(points));
+                buf_u8(out, '}');
+            }
+            json_open(out, "rules", '[');
+            for (unsigned id = 0; id < RULES; id++)
+                if (s->of[i].rules >> id & 1) json_str(out, NULL, rule_of(id)->name);
+            buf_put_str(out, "]}");
+        }
     }
     buf_u8(out, '}');
 }
@@ -176,6 +174,6 @@ void report_json(const struct report *r, struct buf *out) {
     for (uint32_t i = 0; i < r->n_regions; i++) put_cost(out, r, r->regions[i]);
     buf_u8(out, ']');
     json_open(out, "notes", '[');
-    for (const struct note *n = r->notes; n; n = n->next) json_str(out, NULL, n->text);
+    for (const struct note *n = r->m->w->notes; n; n = n->next) json_str(out, NULL, n->text);
     buf_put_str(out, "]}");
 }

@@ -4,8 +4,6 @@
 #include "tools/tally/capacity/report.h"
 #include "tools/tally/table.h"
 
-static const char *const model_names[MODELS] = {[SIZE_DOCUMENTED_2022] = "documented-2022", [SIZE_CURRENT] = "current"};
-
 struct figure {
     char text[48];
 };
@@ -20,8 +18,7 @@ static struct figure amount(double n) {
 
 static struct figure dollars(double n) {
     struct figure f;
-    if (n < 0) snprintf(f.text, sizeof(f.text), "unknown");
-    else snprintf(f.text, sizeof(f.text), "%.2f", n);
+    snprintf(f.text, sizeof(f.text), n < 0 ? "unknown" : "%.2f", n);
     return f;
 }
 
@@ -73,13 +70,13 @@ static void put_statement(const struct report *r, const struct measured *s, stru
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
     for (int i = 0; i < MODELS; i++)
-        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "",
+        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", size_model_name((enum size_model)i), i == (int)r->m->o.model ? " *" : "",
                   three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text, three(&s->of[i].read_units).text,
                   three(&s->of[i].write_units).text);
     table_put(&t, out);
     table_fini(&t);
     if (!st->observed) {
-        buf_printf(out, "    rules, %s:", model_names[r->m->o.model]);
+        buf_printf(out, "    rules, %s:", size_model_name(r->m->o.model));
         const char *comma = " ";
         for (unsigned id = 0; id < RULES; id++) {
             if (!(s->of[r->m->o.model].rules >> id & 1)) continue;
@@ -172,22 +169,6 @@ static void put_partitions(const struct day *d, struct buf *out) {
     }
 }
 
-static void put_table(const struct report *r, const struct measured_table *t, const struct day *d, struct buf *out) {
-    buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
-    if (t->rows)
-        buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows,
-                   amount(t->partitions ? (double)t->partitions : -1).text);
-    buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n",
-               bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
-               t->unknown ? ": " : "", t->unknown ? t->unknown : "");
-    if (bill_lacks_use(r->m, t->table))
-        buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
-    put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
-    put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
-    if (d->ttl_deletes != 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
-    put_partitions(d, out);
-}
-
 /* ---- costs ---- */
 
 static void put_costs(const struct report *r, struct buf *out) {
@@ -228,13 +209,29 @@ static void put_costs(const struct report *r, struct buf *out) {
 }
 
 void report_text(const struct report *r, struct buf *out) {
-    buf_printf(out, "units and costs by the size model %s (*)\n", model_names[r->m->o.model]);
+    buf_printf(out, "units and costs by the size model %s (*)\n", size_model_name(r->m->o.model));
     if (r->m->refusals) buf_put_str(out, "\nAmazon Keyspaces would refuse\n");
     for (const struct measured_refusal *f = r->m->refusals; f; f = f->next)
         buf_printf(out, "  %s:%u: %s\n      %s\n", r->schema, f->line, f->words, f->text);
     for (uint32_t i = 0; i < r->m->n_statements; i++) put_statement(r, &r->m->statements[i], out);
-    for (uint32_t i = 0; i < r->m->n_tables; i++) put_table(r, &r->m->tables[i], &r->days[i], out);
+    for (uint32_t i = 0; i < r->m->n_tables; i++) {
+        const struct measured_table *t = &r->m->tables[i];
+        const struct day *d = &r->days[i];
+        buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
+        if (t->rows)
+            buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows,
+                       amount(t->partitions ? (double)t->partitions : -1).text);
+        buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n",
+                   bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
+                   t->unknown ? ": " : "", t->unknown ? t->unknown : "");
+        if (bill_lacks_use(r->m, t->table))
+            buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
+        put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
+        put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
+        if (d->ttl_deletes != 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
+        put_partitions(d, out);
+    }
     put_costs(r, out);
-    if (r->notes) buf_put_str(out, "\ntaken for granted\n");
-    for (const struct note *n = r->notes; n; n = n->next) buf_printf(out, "  %s\n", n->text);
+    if (r->m->w->notes) buf_put_str(out, "\ntaken for granted\n");
+    for (const struct note *n = r->m->w->notes; n; n = n->next) buf_printf(out, "  %s\n", n->text);
 }

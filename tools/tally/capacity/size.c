@@ -1,13 +1,10 @@
 /* tally capacity size: prints bytes and units of single statements or rows in both size models. */
 #include <stdio.h>
 
-#include "tools/tally/capacity/sample.h"
+#include "tools/tally/capacity/measure.h"
 #include "tools/tally/json.h"
-#include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
 #include "tools/tally/table.h"
-
-enum { MODELS = 2 }; /* enum size_model */
 
 struct sizing {
     struct pricing p;

@@ -1,6 +1,7 @@
 #include "tools/tally/capacity/workload.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "tools/tally/script.h"
@@ -36,9 +37,23 @@ void workload_init(struct workload *w) {
     *w = (struct workload){0};
     arena_init(&w->arena, 16 << 10, 1 << 30);
     w->statements_end = &w->statements;
+    w->notes_end = &w->notes;
 }
 
 void workload_fini(struct workload *w) { arena_fini(&w->arena); }
+
+int workload_note(struct workload *w, struct err *e, const char *format, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    struct note *n = ARENA_NEW(&w->arena, struct note);
+    if (!n || !(n->text = arena_strdup(&w->arena, text))) return err_nomem(e);
+    *w->notes_end = n;
+    w->notes_end = &n->next;
+    return 0;
+}
 
 struct workload_table *workload_table(struct workload *w, const char *keyspace, const char *name) {
     struct workload_table **at = &w->tables;
@@ -95,16 +110,6 @@ static int read_values(struct yaml *y, const yaml_node_t *map, void *to) {
     return rc;
 }
 
-/* Converts "8:30" to seconds; -1: not a time of day. */
-static int32_t time_of_day(const char *text) {
-    unsigned hour, minute = 0;
-    int used = 0;
-    if (sscanf(text, "%2u%n", &hour, &used) != 1 || hour > 24) return -1;
-    text += used;
-    if (*text && (sscanf(text, ":%2u%n", &minute, &used) != 1 || text[used] || minute > 59)) return -1;
-    return hour * 3600 + minute * 60 < DAY_S ? (int32_t)(hour * 3600 + minute * 60) : -1;
-}
-
 static int read_rate(struct yaml *y, const yaml_node_t *n, void *to) {
     enum { RATE_MAX = 10000000 };
     struct workload_statement *s = to;
@@ -116,12 +121,17 @@ static int read_rate(struct yaml *y, const yaml_node_t *n, void *to) {
     c->n = yaml_scalar(n) ? 1 : 0;
     if (c->n && yaml_number(y, n, 0, INFINITY, &c->points[0].rate)) return -1;
     while (!yaml_scalar(n) && (rc = yaml_next(y, n, &at, &key, &value)) > 0) {
-        int32_t second = time_of_day(yaml_scalar(key));
-        if (second < 0) return yaml_wrong(y, key, "'%s' is no time of a day, as 8 or 20:30", yaml_scalar(key));
+        const char *text = yaml_scalar(key);
+        unsigned hour = 0, minute = 0;
+        int used = 0, more = 0;
+        bool is_time = sscanf(text, "%2u%n:%2u%n", &hour, &used, &minute, &more) >= 1 && !text[more ? more : used];
+        uint32_t second = hour * 3600 + minute * 60;
+        if (!is_time || hour > 23 || minute > 59)
+            return yaml_wrong(y, key, "'%s' is no time of a day, as 8 or 20:30", text);
         if (c->n == CURVE_MAX) return yaml_wrong(y, key, "a day has at most 288 points");
-        if (c->n && (uint32_t)second <= c->points[c->n - 1].second) return yaml_wrong(y, key, "times go up");
+        if (c->n && second <= c->points[c->n - 1].second) return yaml_wrong(y, key, "times go up");
         struct curve_point *p = &c->points[c->n++];
-        p->second = (uint32_t)second;
+        p->second = second;
         if (yaml_number(y, value, 0, INFINITY, &p->rate)) return -1;
     }
     if (rc) return rc;

@@ -92,8 +92,15 @@ struct workload_statement {
     struct workload_value *values;
 };
 
+/* An assumption of the estimate, or a warning. */
+struct note {
+    struct note *next;
+    const char *text;
+};
+
 struct workload {
     struct arena arena;
+    struct note *notes, **notes_end;
     struct workload_table *tables;
     struct workload_statement *statements, **statements_end;
     uint32_t n_statements;
@@ -105,6 +112,8 @@ void workload_fini(struct workload *w);
  * line. */
 int workload_read(struct workload *w, const char *path, struct slice text, struct err *e) MUST_CHECK;
 
+/* Adds a note. -1: no memory. */
+int workload_note(struct workload *w, struct err *e, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Finds a table or adds it; NULL: no memory. */
 struct workload_table *workload_table(struct workload *w, const char *keyspace, const char *name) MUST_CHECK;
 struct workload_statement *workload_add(struct workload *w) MUST_CHECK;

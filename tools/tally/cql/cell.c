@@ -38,36 +38,6 @@ static void put_real(double v, struct buf *out) {
     buf_printf(out, "%.*g", digits, v);
 }
 
-static void put_timestamp(int64_t ms, bool quote, struct buf *out) {
-    int64_t seconds = ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
-    time_t t = (time_t)seconds;
-    struct tm utc;
-    const char *mark = quote ? "'" : "";
-    if (!gmtime_r(&t, &utc) || utc.tm_year + 1900 < 1 || utc.tm_year + 1900 > 9999) {
-        buf_printf(out, "%s%lld%s", mark, (long long)ms, mark);
-        return;
-    }
-    buf_printf(out, "%s%04d-%02d-%02d %02d:%02d:%02d.%06d+0000%s", mark, utc.tm_year + 1900, utc.tm_mon + 1,
-               utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
-}
-
-/* Prints the text between the brackets: elements, pairs of a map, or fields of a user type. */
-static void put_elements(const struct cql_type *t, struct slice v, struct buf *out) {
-    struct cql_elems it;
-    struct value item;
-    if (cql_elems_open(t, v, &it)) return;
-    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
-        bool is_value = t->id == CQL_MAP && i % 2;
-        if (i) buf_put_str(out, is_value ? ": " : ", ");
-        if (t->id == CQL_UDT && i < t->n_args) {
-            cell_put_text(slice_str(t->field_names[i]), false, out);
-            buf_put_str(out, ": ");
-        }
-        bool each = t->id == CQL_TUPLE || t->id == CQL_UDT;
-        put(t->args[each ? i : is_value], item, true, out);
-    }
-}
-
 static void put_scalar(const struct cql_type *t, struct slice v, bool quote, struct buf *out) {
     uint64_t bits = v.n == 8 ? load_u64(v.p) : 0;
     uint32_t word = v.n == 4 ? load_u32(v.p) : 0;
@@ -85,7 +55,19 @@ static void put_scalar(const struct cql_type *t, struct slice v, bool quote, str
         memcpy(&real, &bits, sizeof(real));
         put_real(real, out);
         return;
-    case CQL_TIMESTAMP: put_timestamp((int64_t)bits, quote, out); return;
+    case CQL_TIMESTAMP: {
+        int64_t ms = (int64_t)bits, seconds = ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
+        time_t at = (time_t)seconds;
+        struct tm utc;
+        if (quote) buf_u8(out, '\'');
+        if (!gmtime_r(&at, &utc) || utc.tm_year + 1900 < 1 || utc.tm_year + 1900 > 9999)
+            buf_printf(out, "%lld", (long long)ms);
+        else
+            buf_printf(out, "%04d-%02d-%02d %02d:%02d:%02d.%06d+0000", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                       utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000);
+        if (quote) buf_u8(out, '\'');
+        return;
+    }
     case CQL_BLOB:
         buf_put_str(out, "0x");
         for (size_t i = 0; i < v.n; i++) buf_printf(out, "%02x", v.p[i]);
@@ -105,8 +87,20 @@ static void put(const struct cql_type *t, struct value v, bool quote, struct buf
     if (v.n < 0) {
         buf_put_str(out, "null");
     } else if (cql_type_is_collection(t) || t->id == CQL_TUPLE || t->id == CQL_UDT) {
+        bool each = t->id == CQL_TUPLE || t->id == CQL_UDT;
+        struct cql_elems it;
+        struct value item;
         buf_u8(out, (uint8_t)brackets[0]);
-        put_elements(t, value_slice(v), out);
+        bool open = !cql_elems_open(t, value_slice(v), &it);
+        for (uint32_t i = 0; open && cql_elems_next(&it, &item); i++) {
+            bool is_value = t->id == CQL_MAP && i % 2;
+            if (i) buf_put_str(out, is_value ? ": " : ", ");
+            if (t->id == CQL_UDT && i < t->n_args) {
+                cell_put_text(slice_str(t->field_names[i]), false, out);
+                buf_put_str(out, ": ");
+            }
+            put(t->args[each ? i : is_value], item, true, out);
+        }
         buf_u8(out, (uint8_t)brackets[1]);
     } else if (v.n || t->id == CQL_BLOB || t->id == CQL_TEXT ||
                t->id == CQL_ASCII) { /* empty values of other types show nothing */

@@ -6,7 +6,7 @@
 
 #include "cql/request/consistency.h"
 #include "tools/tally/cql/describe.h"
-#include "tools/tally/cql/password.h"
+#include "tools/tally/cql/interrupt.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
 #include "tools/tally/world.h"
@@ -137,7 +137,7 @@ static void run_login(struct command *c) {
     other.options = s->options;
     snprintf(other.user, sizeof(other.user), "%.*s", SLICE_FMT(c->words[0]));
     if (c->n == 2) snprintf(other.password, sizeof(other.password), "%.*s", SLICE_FMT(c->words[1]));
-    else if (password_ask(other.password, sizeof(other.password), &e)) goto failed;
+    else if (interrupt_ask_password(other.password, sizeof(other.password), &e)) goto failed;
     other.options.user = other.user;
     other.options.password = other.password;
     if (shell_connect(&other, &e)) goto failed;

@@ -48,7 +48,7 @@ static void add_keyword(struct completing *c, const char *word) {
 static const char *identifier(struct completing *c, const char *name) {
     struct buf text;
     buf_init(&text, 0);
-    cql_identifier_print(name, token_word_is_free(slice_str(name)), &text);
+    ast_print_name(name, &text);
     const char *copy = arena_printf(c->a, "%.*s", SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
     return copy;

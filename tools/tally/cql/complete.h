@@ -12,7 +12,7 @@ struct schema_name {
     const char *keyspace, *table, *column;
 };
 struct schema_names {
-    uint32_t n, cap;
+    size_t n, cap;
     struct schema_name *list;
     struct arena arena; /* of the texts */
 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/tally/cql/password.h"
+#include "tools/tally/cql/interrupt.h"
 #include "tools/tally/cql/run.h"
 #include "tools/tally/cql/shell.h"
 #include "tools/tally/cql/terminal.h"
@@ -47,7 +47,7 @@ static int read_options(const struct cql_flags *f, struct shell *s, struct err *
     if (f->user) {
         snprintf(s->user, sizeof(s->user), "%s", f->user);
         if (password) snprintf(s->password, sizeof(s->password), "%s", password);
-        else if (password_ask(s->password, sizeof(s->password), e)) return -1;
+        else if (interrupt_ask_password(s->password, sizeof(s->password), e)) return -1;
         o->user = s->user;
         o->password = s->password;
     }

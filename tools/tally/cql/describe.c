@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "cql/request/request.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/server_schema.h"
@@ -24,7 +25,7 @@ static bool is(const struct description *d, int word, const char *text) {
 /* The names of one keyspace, collected until the next keyspace begins. */
 struct name_list {
     const char **names;
-    uint32_t n, cap;
+    size_t n, cap;
     const char *keyspace;
 };
 
@@ -36,17 +37,11 @@ static void put_list(struct shell *s, const struct name_list *l, bool heading, s
         for (const char *c = l->keyspace; *c; c++) buf_u8(out, '-');
         buf_u8(out, '\n');
     }
-    grid_put_names(l->names, l->n, out);
+    grid_put_names(l->names, (uint32_t)l->n, out);
 }
 
 static int add_name(struct name_list *l, const char *name) {
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? 2 * l->cap : 64;
-        const char **names = realloc(l->names, cap * sizeof(*names));
-        if (!names) return -1;
-        l->names = names;
-        l->cap = cap;
-    }
+    if (array_room(&l->names, l->n, &l->cap, sizeof(*l->names))) return -1;
     l->names[l->n++] = name;
     return 0;
 }
@@ -77,10 +72,14 @@ static int take_name(void *arg, struct client *c, const struct client_rows *row)
 }
 
 /* Lists the names of all objects of a kind by keyspace. */
-static int list(struct description *d, const char *question, const char *column, struct buf *out, struct err *e) {
+static int list(struct description *d, const char *table, const char *column, struct buf *out, struct err *e) {
     struct listing l = {.d = d, .column = column, .out = out, .e = e};
-    int rc = client_each(&d->s->client, question, take_name, &l, e);
-    if (!rc) put_list(d->s, &l.list, strcmp(column, "keyspace_name") != 0, out);
+    bool keyspaces = !strcmp(column, "keyspace_name");
+    char text[128];
+    snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", keyspaces ? "" : ", ",
+             keyspaces ? "" : column, table);
+    int rc = client_each(&d->s->client, text, take_name, &l, e);
+    if (!rc) put_list(d->s, &l.list, !keyspaces, out);
     if (!rc && l.list.n) buf_u8(out, '\n');
     free(l.list.names);
     return rc;
@@ -139,19 +138,15 @@ static int put_keyspace(struct description *d, const char *name, struct buf *out
 }
 
 static int answer(struct description *d, struct buf *out, struct err *e) {
+    static const struct { const char *word, *table, *column;
+    } lists[] = {{"KEYSPACES", "keyspaces", "keyspace_name"}, {"TABLES", "tables", "table_name"},
+                 {"COLUMNFAMILIES", "tables", "table_name"}, {"TYPES", "types", "type_name"},
+                 {"FUNCTIONS", "functions", "function_name"}, {"AGGREGATES", "aggregates", "aggregate_name"}};
     const struct shell *s = d->s;
     const char *current = *s->keyspace ? s->keyspace : NULL;
     bool full = is(d, 0, "FULL");
-    if (d->n == 1 && is(d, 0, "KEYSPACES"))
-        return list(d, "SELECT keyspace_name FROM system_schema.keyspaces", "keyspace_name", out, e);
-    if (d->n == 1 && (is(d, 0, "TABLES") || is(d, 0, "COLUMNFAMILIES")))
-        return list(d, "SELECT keyspace_name, table_name FROM system_schema.tables", "table_name", out, e);
-    if (d->n == 1 && is(d, 0, "TYPES"))
-        return list(d, "SELECT keyspace_name, type_name FROM system_schema.types", "type_name", out, e);
-    if (d->n == 1 && is(d, 0, "FUNCTIONS"))
-        return list(d, "SELECT keyspace_name, function_name FROM system_schema.functions", "function_name", out, e);
-    if (d->n == 1 && is(d, 0, "AGGREGATES"))
-        return list(d, "SELECT keyspace_name, aggregate_name FROM system_schema.aggregates", "aggregate_name", out, e);
+    for (size_t i = 0; d->n == 1 && i < ARRAY_LEN(lists); i++)
+        if (is(d, 0, lists[i].word)) return list(d, lists[i].table, lists[i].column, out, e);
     if (d->n == 1 && is(d, 0, "CLUSTER")) {
         buf_printf(out, "\nCluster: %s\nPartitioner: %s\n\n", s->cluster, s->partitioner);
         return 0;

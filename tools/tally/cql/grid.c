@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <wchar.h>
 
+#include "base/array.h"
+
 enum { LINE_WIDTH = 80 };
 
 void grid_init(struct grid *g) {
@@ -50,19 +52,9 @@ static struct slice cell(const struct grid *g, uint32_t i) {
 }
 
 void grid_cell(struct grid *g) {
-    if (g->failed || buf_failed(&g->text)) {
+    if (g->failed || buf_failed(&g->text) || array_room(&g->ends, g->n_cells, &g->cap_cells, sizeof(*g->ends))) {
         g->failed = true;
         return;
-    }
-    if (g->n_cells == g->cap_cells) {
-        uint32_t cap = g->cap_cells ? 2 * g->cap_cells : 256;
-        uint32_t *ends = realloc(g->ends, cap * sizeof(*ends));
-        if (!ends) {
-            g->failed = true;
-            return;
-        }
-        g->ends = ends;
-        g->cap_cells = cap;
     }
     uint32_t column = g->n_cells % g->n_columns;
     g->ends[g->n_cells++] = (uint32_t)g->text.n;

@@ -11,7 +11,8 @@
 struct grid {
     uint32_t n_columns, n_rows;
     uint32_t *widths; /* by column: the widest name or cell so far */
-    uint32_t n_cells, cap_cells;
+    uint32_t n_cells;
+    size_t cap_cells;
     uint32_t *ends; /* by cell: its end in text; the names are the first cells */
     struct buf text;
     bool failed; /* out of memory; the grid then puts nothing */

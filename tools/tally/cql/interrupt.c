@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t seen, guarded = -1;
@@ -70,4 +72,22 @@ int interrupt_read(void) {
 void interrupt_sleep_ms(unsigned ms) {
     const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
     wait_for(NULL, 0, &time);
+}
+
+int interrupt_ask_password(char *to, size_t cap, struct err *e) {
+    struct termios before, silent;
+    size_t n = 0;
+    int c;
+    if (tcgetattr(STDIN_FILENO, &before))
+        return err_set(e, ERR_CONFIG, "a password is needed, and there is no terminal to ask for it");
+    silent = before;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
+    fprintf(stderr, "Password: ");
+    while ((c = interrupt_read()) >= 0 && c != '\n')
+        if (n + 1 < cap) to[n++] = (char)c;
+    to[n] = 0;
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    fprintf(stderr, "\n");
+    return c < 0 ? err_set(e, ERR_CONFIG, "no password was given") : 0;
 }

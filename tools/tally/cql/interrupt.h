@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
+
 /* Installs the handler. Without it Ctrl-C ends the process, as a script expects. */
 void interrupt_init(void);
 /* Mark the beginning and the end of a statement. */
@@ -23,3 +25,6 @@ void interrupt_guard(int fd);
 int interrupt_read(void);
 /* Sleeps for ms milliseconds, or until Ctrl-C. */
 void interrupt_sleep_ms(unsigned ms);
+/* Asks for a password at the terminal with echo off. -1: standard input is no terminal or has ended,
+ * or Ctrl-C was pressed. */
+int interrupt_ask_password(char *to, size_t cap, struct err *e) MUST_CHECK;

@@ -7,7 +7,6 @@
 #include "tools/tally/cql/cell.h"
 #include "tools/tally/cql/command.h"
 #include "tools/tally/cql/interrupt.h"
-#include "tools/tally/cql/schema_wait.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
 
@@ -52,20 +51,6 @@ static void take_charge(struct statement *st, const struct client_answer *a) {
     }
 }
 
-static void put_warnings(struct shell *s, struct slice warnings) {
-    struct rd in = rd_of(warnings);
-    struct buf out;
-    if (!warnings.n) return;
-    buf_init(&out, 0);
-    buf_put_str(&out, "\nWarnings :\n");
-    for (uint16_t n = rd_u16(&in); n && !in.bad; n--) {
-        buf_put_slice(&out, rd_bytes(&in, rd_u16(&in)));
-        buf_put_str(&out, "\n\n");
-    }
-    shell_put(s, &out);
-    buf_fini(&out);
-}
-
 /* Shows a page; before: number of rows on earlier pages. */
 static void put_page(struct shell *s, struct client_answer *a, uint64_t before, bool with_header) {
     struct grid *g = &s->grid;
@@ -95,17 +80,6 @@ static void put_page(struct shell *s, struct client_answer *a, uint64_t before, 
     buf_fini(&out);
 }
 
-/* At a terminal waits for Enter between two pages. false: Ctrl-C, or the end of the input. */
-static bool more(struct shell *s) {
-    int c;
-    if (!s->terminal || s->out != stdout) return !interrupt_seen();
-    if (interrupt_seen()) return false;
-    shell_say("---MORE---");
-    while ((c = interrupt_read()) >= 0 && c != '\n') continue;
-    if (c < 0) shell_say("\n");
-    return c >= 0;
-}
-
 static void put_line(struct shell *s, const char *text) {
     struct buf out;
     buf_init(&out, 0);
@@ -129,7 +103,16 @@ static int put_rows(struct shell *s, struct statement *st, struct wire_params *p
         buf_clear(&state, SIZE_MAX);
         buf_put_slice(&state, next);
         if (!next.p) break;
-        if (!more(s)) {
+        bool stops = interrupt_seen();
+        if (!stops && s->terminal && s->out == stdout) {
+            /* Waits for Enter; Ctrl-C or the end of the input ends the pages. */
+            int c;
+            shell_say("---MORE---");
+            while ((c = interrupt_read()) >= 0 && c != '\n') continue;
+            if (c < 0) shell_say("\n");
+            stops = c < 0;
+        }
+        if (stops) {
             if (interrupt_seen()) shell_complain(s, "The rows that follow were not read.");
             break;
         }
@@ -148,18 +131,70 @@ static int put_rows(struct shell *s, struct statement *st, struct wire_params *p
     return 0;
 }
 
-/* The strings of a SCHEMA_CHANGE point into the connection's buffer, so they are copied before the
- * next request. */
+/* ---- changes of the schema ---- */
+
+/* A schema change as the server reports it (native protocol, section 4.2.5.5), copied from the
+ * connection's buffer. */
+struct announced {
+    char what[16], target[16]; /* CREATED, UPDATED, DROPPED; KEYSPACE, TABLE, TYPE */
+    char keyspace[SHELL_NAME], name[SHELL_NAME];
+};
+
+enum progress { UNDER_WAY, DONE, GONE, FAILED };
+
+static enum progress ask_progress(struct shell *s, const struct announced *c, const char *text, bool seen) {
+    struct client_answer a;
+    struct err e = {0};
+    if (shell_ask_system(s, text, &a, &e)) {
+        shell_complain_of(s, &a, &e);
+        return FAILED;
+    }
+    bool there = a.has_rows && client_rows_next(&a.rows);
+    if (!strcmp(c->what, "DROPPED")) return there ? UNDER_WAY : DONE;
+    if (!there) return seen ? GONE : UNDER_WAY;
+    if (!strcmp(c->target, "KEYSPACE")) return DONE;
+    return strcmp(client_text(&a.rows, &s->client.arena, "status"), "ACTIVE") ? UNDER_WAY : DONE;
+}
+
+/* Keyspaces answers CREATE, ALTER and DROP at once and changes the schema in the background
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/tables-create.html). Waits until a table or
+ * type is ACTIVE, a keyspace exists, or a dropped object is gone. Ctrl-C ends the wait. */
 static void wait_for_schema(struct shell *s, const struct wire_response *r) {
+    enum { PAUSE_MS = 50, PAUSE_MAX_MS = 1000 };
     struct rd in = rd_of(r->body);
-    struct schema_announced change;
+    struct announced c;
     if (r->opcode != NP_RESULT || rd_u32(&in) != RESULT_SCHEMA_CHANGE) return;
-    shell_copy(change.what, sizeof(change.what), rd_bytes(&in, rd_u16(&in)));
-    shell_copy(change.target, sizeof(change.target), rd_bytes(&in, rd_u16(&in)));
-    shell_copy(change.keyspace, sizeof(change.keyspace), rd_bytes(&in, rd_u16(&in)));
-    shell_copy(change.name, sizeof(change.name),
-               strcmp(change.target, "KEYSPACE") ? rd_bytes(&in, rd_u16(&in)) : slice_str(""));
-    if (!in.bad) schema_wait(s, &change);
+    shell_copy(c.what, sizeof(c.what), rd_bytes(&in, rd_u16(&in)));
+    shell_copy(c.target, sizeof(c.target), rd_bytes(&in, rd_u16(&in)));
+    shell_copy(c.keyspace, sizeof(c.keyspace), rd_bytes(&in, rd_u16(&in)));
+    bool keyspace = !strcmp(c.target, "KEYSPACE"), table = !strcmp(c.target, "TABLE");
+    shell_copy(c.name, sizeof(c.name), keyspace ? slice_str("") : rd_bytes(&in, rd_u16(&in)));
+    if (in.bad || (!keyspace && !table && strcmp(c.target, "TYPE")))
+        return; /* other changes are done when they are answered */
+    struct buf text;
+    buf_init(&text, 0);
+    buf_printf(&text, "SELECT %s FROM system_schema_mcs.%s WHERE keyspace_name = ",
+               keyspace ? "keyspace_name" : "status", keyspace ? "keyspaces" : table ? "tables" : "types");
+    cql_value_print(cql_type_scalar(CQL_TEXT), slice_str(c.keyspace), &text);
+    if (!keyspace) {
+        buf_printf(&text, " AND %s = ", table ? "table_name" : "type_name");
+        cql_value_print(cql_type_scalar(CQL_TEXT), slice_str(c.name), &text);
+    }
+    buf_u8(&text, 0);
+    enum progress progress;
+    bool seen = false;
+    unsigned pause = PAUSE_MS;
+    while ((progress = ask_progress(s, &c, (const char *)text.p, seen)) == UNDER_WAY && !interrupt_seen()) {
+        seen = !keyspace; /* tables and types are visible at once, as CREATING */
+        interrupt_sleep_ms(pause);
+        if (pause < PAUSE_MAX_MS) pause *= 2;
+    }
+    if (progress == GONE)
+        shell_complain(s, "The creation of %s.%s has failed; see system_schema_mcs.tables_history.", c.keyspace,
+                       c.name);
+    if (progress == UNDER_WAY && interrupt_seen())
+        shell_complain(s, "The schema change goes on in the server; it was not waited for.");
+    buf_fini(&text);
 }
 
 void run_statement(struct shell *s, struct slice text) {
@@ -193,7 +228,18 @@ void run_statement(struct shell *s, struct slice text) {
         put_line(s, "\n");
         put_page(s, &a, 0, true);
     }
-    put_warnings(s, buf_slice(&warnings));
+    if (warnings.n) {
+        struct rd list = rd_of(buf_slice(&warnings));
+        struct buf out;
+        buf_init(&out, 0);
+        buf_put_str(&out, "\nWarnings :\n");
+        for (uint16_t n = rd_u16(&list); n && !list.bad; n--) {
+            buf_put_slice(&out, rd_bytes(&list, rd_u16(&list)));
+            buf_put_str(&out, "\n\n");
+        }
+        shell_put(s, &out);
+        buf_fini(&out);
+    }
     buf_fini(&warnings);
     if (!rc && s->charge) {
         if (st.charged_apart) shell_say("%g RU  %g WU\n", st.reads, st.writes);

@@ -52,20 +52,6 @@ static const struct error_name *error_name(uint32_t code) {
     return &names[0];
 }
 
-/* Prints AlreadyExists as drivers do, from the names after the server's text. false: there are
- * none. */
-static bool complain_of_existing(struct shell *s, const struct wire_response *r) {
-    struct rd in = rd_of(r->body);
-    (void)rd_u32(&in);
-    (void)rd_bytes(&in, rd_u16(&in));
-    struct slice keyspace = rd_bytes(&in, rd_u16(&in)), table = rd_bytes(&in, rd_u16(&in));
-    if (in.bad) return false;
-    if (table.n)
-        shell_complain(s, "AlreadyExists: Table '%.*s.%.*s' already exists", SLICE_FMT(keyspace), SLICE_FMT(table));
-    else shell_complain(s, "AlreadyExists: Keyspace '%.*s' already exists", SLICE_FMT(keyspace));
-    return true;
-}
-
 void shell_complain_of(struct shell *s, const struct client_answer *a, const struct err *e) {
     struct slice text;
     if (interrupt_seen()) {
@@ -78,7 +64,16 @@ void shell_complain_of(struct shell *s, const struct client_answer *a, const str
     }
     uint32_t code = wire_error_code(&a->response, &text);
     const struct error_name *name = error_name(code);
-    if (code == ERR_ALREADY_EXISTS && complain_of_existing(s, &a->response)) return;
+    if (code == ERR_ALREADY_EXISTS) { /* as drivers print it, from the names after the server's text */
+        struct rd in = rd_of(a->response.body);
+        (void)rd_u32(&in);
+        (void)rd_bytes(&in, rd_u16(&in));
+        struct slice keyspace = rd_bytes(&in, rd_u16(&in)), table = rd_bytes(&in, rd_u16(&in));
+        if (!in.bad && table.n)
+            shell_complain(s, "AlreadyExists: Table '%.*s.%.*s' already exists", SLICE_FMT(keyspace), SLICE_FMT(table));
+        else if (!in.bad) shell_complain(s, "AlreadyExists: Keyspace '%.*s' already exists", SLICE_FMT(keyspace));
+        if (!in.bad) return;
+    }
     if (!name->has_title) shell_complain(s, "%s: %.*s", name->class, SLICE_FMT(text));
     else
         shell_complain(s, "%s: Error from server: code=%04x [%s] message=\"%.*s\"", name->class, code, name->title,
@@ -119,32 +114,25 @@ static int exchange(struct shell *s, struct slice text, const struct wire_params
     return rc;
 }
 
-static int enter(struct shell *s, struct err *e) {
-    const struct wire_params p = {.consistency = CL_ONE};
-    struct client_answer a;
-    struct buf text;
-    if (!*s->keyspace) return 0;
-    buf_init(&text, 0);
-    buf_put_str(&text, "USE \"");
-    for (const char *c = s->keyspace; *c; c++) {
-        buf_u8(&text, (uint8_t)*c);
-        if (*c == '"') buf_u8(&text, '"');
-    }
-    buf_put_str(&text, "\"");
-    int rc = exchange(s, buf_slice(&text), &p, &a, e);
-    buf_fini(&text);
-    return rc;
-}
-
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
               struct err *e) {
     *answer = (struct client_answer){0};
     if (!s->connected) {
         if (client_open(&s->client, &s->options, e)) return -1;
         s->connected = true;
-        if (enter(s, e)) {
-            shell_disconnect(s);
-            return -1;
+        if (*s->keyspace) {
+            const struct wire_params one = {.consistency = CL_ONE};
+            struct client_answer ignored;
+            struct buf use;
+            buf_init(&use, 0);
+            buf_put_str(&use, "USE ");
+            cql_identifier_print(s->keyspace, false, &use);
+            int rc = exchange(s, buf_slice(&use), &one, &ignored, e);
+            buf_fini(&use);
+            if (rc) {
+                shell_disconnect(s);
+                return -1;
+            }
         }
     }
     return exchange(s, text, p, answer, e);

@@ -21,12 +21,6 @@ static void put_column(const struct client_rows *row, const char *column, struct
     if (i < row->columns.n) cell_put(row->columns.list[i].type, row->values[i], out);
 }
 
-static int64_t uuid_time_us(struct value id) {
-    if (id.n != 16) return 0;
-    uint64_t ticks = (uint64_t)(load_u16(id.p + 6) & 0xFFF) << 48 | (uint64_t)load_u16(id.p + 4) << 32 | load_u32(id.p);
-    return ((int64_t)ticks - UUID_EPOCH) / 10;
-}
-
 static void put_row(struct grid *g, const char *activity, int64_t us, struct slice source, int64_t elapsed,
                     struct slice client) {
     cell_put_text(slice_str(activity), false, &g->text);
@@ -89,10 +83,14 @@ static int fill(struct shell *s, const struct trace_session *t) {
     while (!rc && a.has_rows && client_rows_next(&a.rows)) {
         const char *activity = client_text(&a.rows, &s->client.arena, "activity"),
                    *thread = client_text(&a.rows, &s->client.arena, "thread");
+        struct value id = client_value(&a.rows, "event_id");
+        uint64_t ticks = id.n != 16 ? UUID_EPOCH
+                                    : (uint64_t)(load_u16(id.p + 6) & 0xFFF) << 48 |
+                                          (uint64_t)load_u16(id.p + 4) << 32 | load_u32(id.p);
         buf_clear(&text, SIZE_MAX);
         put_column(&a.rows, "source", &text);
         put_row(&s->grid, arena_printf(&s->client.arena, "%s [%s]", activity ? activity : "", thread ? thread : ""),
-                uuid_time_us(client_value(&a.rows, "event_id")), buf_slice(&text),
+                ((int64_t)ticks - UUID_EPOCH) / 10, buf_slice(&text),
                 client_int(&a.rows, "source_elapsed"), client);
     }
     put_row(&s->grid, "Request complete", t->started_us + t->duration_us, buf_slice(&t->coordinator), t->duration_us,

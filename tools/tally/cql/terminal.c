@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/array.h"
 #include "cql/syntax/token.h"
 #include "tools/tally/cql/complete.h"
 #include "tools/tally/cql/interrupt.h"
@@ -30,35 +31,18 @@ struct terminal {
 
 /* ---- names to complete ---- */
 
-static int add_name(struct schema_names *n, struct schema_name name, struct err *e) {
-    if (!name.keyspace) return err_nomem(e);
-    if (n->n == n->cap) {
-        uint32_t cap = n->cap ? 2 * n->cap : 256;
-        struct schema_name *list = realloc(n->list, cap * sizeof(*list));
-        if (!list) return err_nomem(e);
-        n->list = list;
-        n->cap = cap;
-    }
-    n->list[n->n++] = name;
+/* A column, or a keyspace. */
+static int take_name(void *arg, struct client *c, const struct client_rows *row) {
+    struct schema_names *n = arg;
+    (void)c;
+    if (array_room(&n->list, n->n, &n->cap, sizeof(*n->list))) return -1;
+    struct schema_name *to = &n->list[n->n];
+    bool column = client_value(row, "column_name").n >= 0;
+    *to = (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name"),
+                               .table = column ? client_text(row, &n->arena, "table_name") : NULL,
+                               .column = column ? client_text(row, &n->arena, "column_name") : NULL};
+    n->n++;
     return 0;
-}
-
-static int take_column(void *arg, struct client *c, const struct client_rows *row) {
-    struct schema_names *n = arg;
-    struct err e = {0};
-    (void)c;
-    return add_name(n,
-                    (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name"),
-                                         .table = client_text(row, &n->arena, "table_name"),
-                                         .column = client_text(row, &n->arena, "column_name")},
-                    &e);
-}
-
-static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
-    struct schema_names *n = arg;
-    struct err e = {0};
-    (void)c;
-    return add_name(n, (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name")}, &e);
 }
 
 /* Reads the names again when they are older than NAMES_FRESH_S. Without a connection the old names
@@ -74,9 +58,9 @@ static void read_names(struct terminal *t) {
     arena_fini(&n->arena);
     arena_init(&n->arena, 64 << 10, NAMES_MAX);
     interrupt_guard(c->link.fd);
-    if (client_each(c, "SELECT keyspace_name, table_name, column_name FROM system_schema.columns", take_column, n,
+    if (client_each(c, "SELECT keyspace_name, table_name, column_name FROM system_schema.columns", take_name, n,
                     &e) ||
-        client_each(c, "SELECT keyspace_name FROM system_schema.keyspaces", take_keyspace, n, &e))
+        client_each(c, "SELECT keyspace_name FROM system_schema.keyspaces", take_name, n, &e))
         shell_disconnect(t->shell);
     interrupt_guard(-1);
 }

@@ -13,47 +13,31 @@ static int wrong(const char *text, struct err *e) {
     return err_set(e, ERR_CONFIG, "'%s' is no distribution: see tally stress --help", text);
 }
 
-static int sum_zipf(struct dist *d, struct err *e) {
-    size_t n = (size_t)(d->high - d->low) + 1;
-    double sum = 0;
-    if (d->high - d->low >= ZIPF_MAX) return err_set(e, ERR_CONFIG, "zipf is of at most %d values", ZIPF_MAX);
-    if (!(d->p > 0 && d->p < 100)) return err_set(e, ERR_CONFIG, "the exponent of zipf must be above 0");
-    d->sums = calloc(n, sizeof(*d->sums));
-    if (!d->sums) return err_nomem(e);
-    for (size_t k = 0; k < n; k++) d->sums[k] = sum += pow((double)(k + 1), -d->p);
-    for (size_t k = 0; k < n; k++) d->sums[k] /= sum;
-    return 0;
-}
-
-/* Whether sscanf read all wanted arguments and the whole text. */
-static bool is_all(const char *rest, int n, int want, int end) { return n == want && end > 0 && !rest[end]; }
-
-static bool parse_range(const char *args, struct dist *d) {
-    int end = 0;
-    int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " )%n", &d->low, &d->high, &end);
-    if (is_all(args, n, 2, end)) return true;
-    end = 0;
-    n = sscanf(args, "%" SCNd64 " )%n", &d->low, &end);
+/* "LOW..HIGH", with the parameters of the kind behind them; "N" for one value; "LOW.." for an
+ * endless sequence; and the closing bracket. */
+static bool parse_arguments(const char *at, struct dist *d) {
+    double *const parameters[] = {&d->p, &d->q};
+    int n = 0, wanted = d->kind == DIST_NORMAL ? 2 : d->kind == DIST_ZIPF ? 1 : 0;
+    bool range = sscanf(at, "%" SCNd64 "%n", &d->low, &n) == 1 && !strncmp(at + n, "..", 2);
+    if (!n || (wanted && !range)) return false;
+    at += n;
     d->high = d->low;
-    return is_all(args, n, 1, end);
-}
-
-static bool parse_arguments(const char *args, struct dist *d) {
-    int end = 0;
-    if (d->kind == DIST_ZIPF) {
-        int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf )%n", &d->low, &d->high, &d->p, &end);
-        return is_all(args, n, 3, end);
+    if (range) {
+        at += 2;
+        n = 0;
+        if (sscanf(at, "%" SCNd64 "%n", &d->high, &n) != 1) {
+            if (d->kind != DIST_SEQUENCE) return false;
+            d->high = INT64_MAX;
+        }
+        at += n;
     }
-    if (d->kind == DIST_NORMAL) {
-        int n = sscanf(args, "%" SCNd64 "..%" SCNd64 " , %lf , %lf )%n", &d->low, &d->high, &d->p, &d->q, &end);
-        return is_all(args, n, 4, end);
+    for (int i = 0; i < wanted; i++) {
+        if (sscanf(at, " , %lf%n", parameters[i], &n) != 1) return false;
+        at += n;
     }
-    if (d->kind == DIST_SEQUENCE) {
-        int n = sscanf(args, "%" SCNd64 ".. )%n", &d->low, &end);
-        d->high = INT64_MAX;
-        if (is_all(args, n, 1, end)) return true;
-    }
-    return parse_range(args, d);
+    n = 0;
+    (void)sscanf(at, " )%n", &n);
+    return n && !at[n];
 }
 
 static const struct {
@@ -82,7 +66,17 @@ int dist_parse(struct slice s, struct dist *out, struct err *e) {
             return err_set(e, ERR_CONFIG, "'%s': the first number is greater than the last", text);
         if (lengths && (out->low < 0 || out->high > LENGTH_MAX))
             return err_set(e, ERR_CONFIG, "'%s': a length is from 0 to %d", text, LENGTH_MAX);
-        return out->kind == DIST_ZIPF ? sum_zipf(out, e) : 0;
+        if (out->kind != DIST_ZIPF) return 0;
+        size_t width = (size_t)(out->high - out->low) + 1;
+        double sum = 0;
+        if (out->high - out->low >= ZIPF_MAX)
+            return err_set(e, ERR_CONFIG, "zipf is of at most %d values", ZIPF_MAX);
+        if (!(out->p > 0 && out->p < 100)) return err_set(e, ERR_CONFIG, "the exponent of zipf must be above 0");
+        out->sums = calloc(width, sizeof(*out->sums));
+        if (!out->sums) return err_nomem(e);
+        for (size_t k = 0; k < width; k++) out->sums[k] = sum += pow((double)(k + 1), -out->p);
+        for (size_t k = 0; k < width; k++) out->sums[k] /= sum;
+        return 0;
     }
     return wrong(text, e);
 }

@@ -12,38 +12,41 @@ enum { SCHEMA_PATIENCE_S = 60, TRIES = 5 };
 
 /* ---- retries ---- */
 
-static bool numbers(const char *text, int64_t *out, int n) {
-    for (int i = 0; i < n; i++) {
+/* Numbers with commas between them. Returns how many; 0: the text is another, or has too few or too
+ * many. */
+static int numbers(const char *text, int64_t *out, int least, int most) {
+    for (int n = 0; n < most; text++) {
         char *end;
-        out[i] = strtoll(text, &end, 10);
-        if (end == text || out[i] < 0) return false;
-        if (!*end) return i + 1 == n;
-        if (*end != ',') return false;
-        text = end + 1;
+        out[n] = strtoll(text, &end, 10);
+        if (end == text || out[n++] < 0) return 0;
+        if (!*end) return n < least ? 0 : n;
+        if (*end != ',') return 0;
+        text = end;
     }
-    return false;
+    return 0;
 }
 
 int retry_parse(const char *text, struct retry *out, struct err *e) {
     int64_t n[4];
     *out = (struct retry){.tries = TRIES, .minimum = 3000, .delta = 30000, .maximum = 90000};
     if (!strcmp(text, "none")) return 0;
-    out->kind = RETRY_EXPONENTIAL;
+    out->kind = strncmp(text, "fixed:", 6) ? RETRY_EXPONENTIAL : RETRY_FIXED;
     if (!strcmp(text, "exponential")) return 0;
-    if (!strncmp(text, "fixed:", 6)) {
-        out->kind = RETRY_FIXED;
-        bool two = numbers(text + 6, n, 2);
-        if (!two && !numbers(text + 6, n, 1)) return err_set(e, ERR_CONFIG, "--retry fixed:MS[,TRIES], not '%s'", text);
+    if (out->kind == RETRY_FIXED) {
+        int got = numbers(text + 6, n, 1, 2);
+        if (!got) return err_set(e, ERR_CONFIG, "--retry fixed:MS[,TRIES], not '%s'", text);
         out->minimum = n[0];
-        if (two) out->tries = (uint32_t)n[1];
+        if (got == 2) out->tries = (uint32_t)n[1];
         return 0;
     }
-    bool four = !strncmp(text, "exponential:", 12) && numbers(text + 12, n, 4);
-    if (!four && (strncmp(text, "exponential:", 12) || !numbers(text + 12, n, 3)))
+    int got = strncmp(text, "exponential:", 12) ? 0 : numbers(text + 12, n, 3, 4);
+    if (!got)
         return err_set(e, ERR_CONFIG,
                        "--retry must be none, fixed:MS[,TRIES] or exponential[:MIN,DELTA,MAX[,TRIES]], not '%s'", text);
-    out->minimum = n[0], out->delta = n[1], out->maximum = n[2];
-    if (four) out->tries = (uint32_t)n[3];
+    out->minimum = n[0];
+    out->delta = n[1];
+    out->maximum = n[2];
+    if (got == 4) out->tries = (uint32_t)n[3];
     return 0;
 }
 

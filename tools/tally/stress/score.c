@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 int score_init(struct score *s, uint32_t n_statements) {
     *s = (struct score){.n_statements = n_statements,
                         .statements = calloc(n_statements, sizeof(*s->statements)),
@@ -21,13 +23,8 @@ void score_fini(struct score *s) {
 /* ---- seconds ---- */
 
 static void close_second(struct score *s) {
-    if (s->n_seconds == s->cap_seconds) {
-        size_t cap = s->cap_seconds ? 2 * s->cap_seconds : 256;
-        struct score_second *list = realloc(s->seconds, cap * sizeof(*list));
-        if (!list) return; /* current keeps summing up */
-        s->seconds = list;
-        s->cap_seconds = cap;
-    }
+    if (array_room(&s->seconds, s->n_seconds, &s->cap_seconds, sizeof(*s->seconds)))
+        return; /* current keeps summing up */
     s->current.p50_ns = hist_quantile(&s->now, 0.5);
     s->current.p99_ns = hist_quantile(&s->now, 0.99);
     s->current.max_ns = s->now.max;

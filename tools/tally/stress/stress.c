@@ -26,19 +26,16 @@ static void show(struct stress *s) {
     if (!s->quiet) view_show(s);
 }
 
-static int read_plan(struct stress *s, const struct stress_flags *f, struct err *e) {
-    const char *name = f->profile ? f->profile : "uniform", *text = plan_profile(name);
-    if (f->file && f->profile) return err_set(e, ERR_CONFIG, "give one of --profile and --file");
-    if (f->file) return plan_open(&s->plan, f->file, e);
-    return text ? plan_parse(&s->plan, name, slice_str(text), e)
-                : err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
-}
-
 static int read_flags(struct stress *s, const struct stress_flags *f, struct err *e) {
     if (s->connections < 1 || s->connections > 10000 || s->in_flight < 1 || (uint64_t)s->in_flight > LOAD_IN_FLIGHT_MAX)
         return err_set(e, ERR_CONFIG, "--connections must be 1 to 10000, --in-flight 1 to %d", LOAD_IN_FLIGHT_MAX);
     if (f->seconds < 1) return err_set(e, ERR_CONFIG, "--seconds must be 1 or more");
-    if (read_plan(s, f, e) || retry_parse(f->retry, &s->retry, e)) return -1;
+    const char *name = f->profile ? f->profile : "uniform", *text = plan_profile(name);
+    if (f->file && f->profile) return err_set(e, ERR_CONFIG, "give one of --profile and --file");
+    if (!f->file && !text) return err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
+    if ((f->file ? plan_open(&s->plan, f->file, e) : plan_parse(&s->plan, name, slice_str(text), e)) ||
+        retry_parse(f->retry, &s->retry, e))
+        return -1;
     char *end = NULL;
     if (f->rate) s->plan.rate = strtod(f->rate, &end);
     if (f->rate && (end == f->rate || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7)))
