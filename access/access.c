@@ -12,6 +12,7 @@
 struct access_control {
     struct eng *eng;
     struct catalog *catalog;
+    struct catalog_listener listener;
     pthread_mutex_t change_lock; /* held by the one thread that changes roles; taken before current_lock */
     pthread_mutex_t current_lock;
     const struct role_set *current;
@@ -314,12 +315,13 @@ struct access_control *access_open(const struct access_options *o, struct err *e
         access_close(a);
         return NULL;
     }
-    catalog_on_change(a->catalog, on_change, a);
+    a->listener = (struct catalog_listener){.changed = on_change, .arg = a};
+    catalog_on_change(a->catalog, &a->listener);
     return a;
 }
 
 void access_close(struct access_control *a) {
-    catalog_off_change(a->catalog, on_change, a);
+    catalog_off_change(a->catalog, &a->listener);
     role_set_unref(a->current);
     role_set_unref(a->provided);
     pthread_mutex_destroy(&a->change_lock);

@@ -9,6 +9,7 @@
 #include "control_plane/form.h"
 #include "control_plane/shape.h"
 #include "control_plane/signature.h"
+#include "cql/syntax/ast.h"
 
 enum { BODY_MAX = 1 << 20, ARENA_CHUNK = 16 << 10, ARENA_MAX = 64 << 20 };
 
@@ -123,6 +124,46 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
                      types[asked->protocol].due);
 }
 
+static enum api_error error_of_statement(const struct err *e) {
+    static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
+                                         "schema-size",     "table-capacity", "account-capacity"};
+    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
+        if (e->rule && !strcmp(e->rule, quotas[i])) return API_ServiceQuotaExceededException;
+    switch (e->code) {
+    case ERR_ALREADY_EXISTS: return API_ConflictException;
+    case ERR_UNAUTHORIZED: return API_AccessDeniedException;
+    case ERR_SERVER: return API_InternalServerException;
+    default: return API_ValidationException;
+    }
+}
+
+/* Runs the call's statement with the signer's permissions. -1: the catalogue, the rules of Keyspaces
+ * or the permissions refuse it. The API's changes are asynchronous: the answer comes before the
+ * change is visible. */
+static int run_statement(struct call *c) {
+    struct cql_session session = {.protocol_version = 4, .role = c->role};
+    struct op_cost cost = {.arena = c->arena, .size_model = c->o->size_model};
+    const struct cql_request request = {
+        .kind = REQUEST_QUERY,
+        .tree = c->statement,
+        .query = slice_str(c->operation), /* for reports and traces */
+        .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
+    struct cql_run r = {.in = &request,
+                        .db = c->o->db,
+                        .session = &session,
+                        .arena = c->arena,
+                        .err = c->err,
+                        .cost = &cost,
+                        .now_us = clock_wall_us(c->o->clock),
+                        .blocking = true};
+    c->statement->source = request.query;
+    enum cql_outcome outcome = cql_run(&r);
+    if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
+    cql_run_fini(&r);
+    if (outcome == CQL_FAILED) c->error = error_of_statement(c->err);
+    return outcome == CQL_FAILED ? -1 : 0;
+}
+
 static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
                     struct call *c) {
     const struct operation *op = NULL;
@@ -146,8 +187,10 @@ static int run_call(const struct control_plane *p, const struct http_request *q,
     if (verdict != SHAPE_FITS) return -1;
     c->schema = catalog_schema(c->o->catalog);
     int rc = op->run(c);
+    if (!rc && c->make.failed) rc = call_nomem(c);
+    if (!rc && c->statement) rc = run_statement(c);
     schema_unref(c->schema);
-    return rc || c->make.failed ? (c->err->set ? -1 : call_nomem(c)) : 0;
+    return rc;
 }
 
 /* ---- answers ---- */

@@ -22,15 +22,12 @@ static struct ast_prop_value *replication(struct call *c, const struct doc *spec
     return map;
 }
 
+/* Begins a statement about the keyspace, and answers its ARN. */
 static struct ast_stmt *statement(struct call *c, enum stmt_kind kind, const char *keyspace) {
     struct ast_stmt *s = tree_new(c, kind);
     if (s) s->keyspace.name = keyspace;
-    return s;
-}
-
-static int answer_arn(struct call *c, const char *keyspace) {
     doc_put_text(&c->make, c->out, "resourceArn", arn_of_keyspace(c, keyspace));
-    return 0;
+    return s;
 }
 
 int op_create_keyspace(struct call *c) {
@@ -38,15 +35,13 @@ int op_create_keyspace(struct call *c) {
     if (call_check_creator(c, RESOURCE_OF_ALL_KEYSPACES, NULL)) return -1;
     struct ast_prop_value *map = name ? replication(c, doc_get(c->in, "replicationSpecification")) : NULL;
     struct ast_stmt *s = map ? statement(c, STMT_CREATE_KEYSPACE, name) : NULL;
-    if (c->err->set) return -1;
-    for (uint32_t i = 0; name && i < c->schema->n_spaces; i++)
+    if (!s) return c->err->set ? -1 : call_nomem(c);
+    for (uint32_t i = 0; i < c->schema->n_spaces; i++)
         if (!strcmp(c->schema->spaces[i]->keyspace->name, name))
             return call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
-    if (s) {
-        tree_add_prop(c, &s->keyspace.props, "replication", map);
-        tree_add_map(c, &s->keyspace.props, "tags", tree_tags(c, doc_get(c->in, "tags")));
-    }
-    return tree_run(c, s) ? -1 : answer_arn(c, name);
+    tree_add_prop(c, &s->keyspace.props, "replication", map);
+    tree_add_map(c, &s->keyspace.props, "tags", tree_tags(c, doc_get(c->in, "tags")));
+    return 0;
 }
 
 static int check_keyspace(struct call *c, const char *name) {
@@ -64,15 +59,14 @@ int op_update_keyspace(struct call *c) {
         return -1;
     struct ast_prop_value *map = replication(c, doc_get(c->in, "replicationSpecification"));
     struct ast_stmt *s = map ? statement(c, STMT_ALTER_KEYSPACE, name) : NULL;
-    if (c->err->set) return -1;
-    const struct doc *timestamps = doc_get(c->in, "clientSideTimestamps");
-    if (s) tree_add_prop(c, &s->keyspace.props, "replication", map);
-    if (s && timestamps) {
+    if (!s) return c->err->set ? -1 : call_nomem(c);
+    tree_add_prop(c, &s->keyspace.props, "replication", map);
+    if (doc_get(c->in, "clientSideTimestamps")) {
         struct ast_prop_value *status = tree_map(c);
         tree_put(c, status, "status", tree_text(c, "ENABLED")); /* the model has no other value */
         tree_add_prop(c, &s->keyspace.props, "client_side_timestamps", status);
     }
-    return tree_run(c, s) ? -1 : answer_arn(c, name);
+    return 0;
 }
 
 int op_delete_keyspace(struct call *c) {
@@ -92,7 +86,9 @@ int op_delete_keyspace(struct call *c) {
                 t->name);
         if (call_check_active(c, "table", t->name, t->status)) return -1;
     }
-    return tree_run(c, statement(c, STMT_DROP_KEYSPACE, name));
+    struct ast_stmt *s = tree_new(c, STMT_DROP_KEYSPACE);
+    if (s) s->keyspace.name = name;
+    return s ? 0 : -1;
 }
 
 /* ---- descriptions ---- */

@@ -31,7 +31,7 @@ static int find(struct call *c, struct resource_name *out) {
     return 0;
 }
 
-/* Runs ALTER ... ADD TAGS or DROP TAGS. */
+/* Makes ALTER ... ADD TAGS or DROP TAGS. */
 static int change(struct call *c, bool add) {
     struct resource_name r;
     if (find(c, &r)) return -1;
@@ -40,13 +40,14 @@ static int change(struct call *c, bool add) {
         return -1;
     struct ast_prop_value *tags = tree_tags(c, doc_get(c->in, "tags"));
     struct ast_stmt *s = tree_new(c, r.table ? STMT_ALTER_TABLE : STMT_ALTER_KEYSPACE);
-    if (s && r.table)
+    if (!s) return -1;
+    if (r.table)
         s->alter_table = (struct ast_alter_table){.table = {r.keyspace, r.table},
                                                   .op = add ? ALTER_TABLE_ADD_TAGS : ALTER_TABLE_DROP_TAGS,
                                                   .tags = tags};
-    else if (s)
+    else
         s->keyspace = (struct ast_keyspace){.name = r.keyspace, .add_tags = add, .drop_tags = !add, .tags = tags};
-    return tree_run(c, s);
+    return 0;
 }
 
 int op_tag_resource(struct call *c) { return change(c, true); }

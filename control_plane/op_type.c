@@ -2,25 +2,25 @@
 #include "control_plane/tree.h"
 #include "system_schema/objects/type_use.h"
 
-static int answer(struct call *c, const char *keyspace, const char *name) {
+static void answer(struct call *c, const char *keyspace, const char *name) {
     doc_put_text(&c->make, c->out, "keyspaceArn", arn_of_keyspace(c, keyspace));
     doc_put_text(&c->make, c->out, "typeName", name);
-    return 0;
 }
 
 int op_create_type(struct call *c) {
     const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
     const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
-    if (space && call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace)) return -1;
-    struct ast_stmt *s = space ? tree_new(c, STMT_CREATE_TYPE) : NULL;
-    if (c->err->set || (space && call_check_active(c, "keyspace", keyspace, space->keyspace->status))) return -1;
-    if (!s) return call_nomem(c);
+    if (!space || call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace) ||
+        call_check_active(c, "keyspace", keyspace, space->keyspace->status))
+        return -1;
     /* A type of any status: one that is being deleted may still be there beside a new one. */
     const struct schema_type *t = NULL;
     for (uint32_t i = 0; i < space->n_types && !t; i++)
         if (!strcmp(space->types[i]->type->name, name)) t = space->types[i];
     if (t && call_check_active(c, "type", name, t->status)) return -1;
     if (t) return call_fail(c, API_ConflictException, "The type %s already exists in keyspace %s.", name, keyspace);
+    struct ast_stmt *s = tree_new(c, STMT_CREATE_TYPE);
+    if (!s) return -1;
     struct ast_create_type *made = &s->create_type;
     const struct doc *fields = doc_get(c->in, "fieldDefinitions");
     made->name = (struct ast_name){keyspace, name};
@@ -32,18 +32,19 @@ int op_create_type(struct call *c) {
         if (!(made->field_names[i] = doc_text(c->arena, d, "name"))) return call_nomem(c);
         if (!(made->field_types[i] = cql_parse_type(c->arena, doc_get(d, "type")->text, c->err))) return -1;
     }
-    return tree_run(c, s) ? -1 : answer(c, keyspace, name);
+    answer(c, keyspace, name);
+    return 0;
 }
 
 int op_delete_type(struct call *c) {
     const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
     const struct schema_type *t = name ? call_type(c, keyspace, name) : NULL;
     if (!t) return -1;
-    if (t->status == SCHEMA_DELETING) return answer(c, keyspace, name);
-    if (call_check_active_in(c, keyspace, "type", name, t->status)) return -1;
-    struct ast_stmt *s = tree_new(c, STMT_DROP_TYPE);
-    if (s) s->drop.name = (struct ast_name){keyspace, name};
-    return tree_run(c, s) ? -1 : answer(c, keyspace, name);
+    answer(c, keyspace, name);
+    if (t->status == SCHEMA_DELETING) return 0;
+    if (call_check_active_in(c, keyspace, "type", name, t->status) || !tree_new(c, STMT_DROP_TYPE)) return -1;
+    c->statement->drop.name = (struct ast_name){keyspace, name};
+    return 0;
 }
 
 static void put_texts(struct call *c, const char *member, const char **texts, uint32_t n) {

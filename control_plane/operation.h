@@ -22,6 +22,7 @@ struct call {
     const struct doc *in;        /* the request; it has the operation's shape */
     struct doc_maker make;
     struct doc *out;             /* the answer: a map that the operation fills */
+    struct ast_stmt *statement;  /* that is run after the operation, and that the answer is about; NULL: none */
     enum api_error error;        /* valid after -1 */
     const char *resource;        /* the ARN that a ResourceNotFoundException names, or NULL */
     struct err *err;             /* its text */
@@ -31,7 +32,8 @@ struct call {
 int call_fail(struct call *c, enum api_error error, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int call_nomem(struct call *c);
 
-/* The operations. Each returns 0, or -1 with the error. */
+/* The operations. Each returns 0, or -1 with the error. One that changes something makes a
+ * statement (tree.h) and the answer for when the statement succeeds. */
 #define OPERATION(service, name, input, run) int op_##run(struct call *c) MUST_CHECK;
 #include "control_plane/operation.def"
 #undef OPERATION

@@ -1,11 +1,10 @@
 #include "control_plane/tree.h"
 
-#include <stdio.h>
-
 struct ast_stmt *tree_new(struct call *c, enum stmt_kind kind) {
-    struct ast_stmt *s = ARENA_NEW(c->arena, struct ast_stmt);
-    if (s) s->kind = kind;
-    return s;
+    c->statement = ARENA_NEW(c->arena, struct ast_stmt);
+    if (c->statement) c->statement->kind = kind;
+    else call_nomem(c);
+    return c->statement;
 }
 
 struct ast_prop_value *tree_text(struct call *c, const char *text) {
@@ -58,60 +57,4 @@ struct ast_prop_value *tree_tags(struct call *c, const struct doc *tags) {
     for (const struct doc *t = map ? tags->first : NULL; t; t = t->next)
         tree_put(c, map, doc_text(c->arena, t, "key"), tree_text(c, doc_text(c->arena, t, "value")));
     return map;
-}
-
-/* ---- running ---- */
-
-static enum api_error error_of(const struct err *e) {
-    static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
-                                         "schema-size",     "table-capacity", "account-capacity"};
-    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
-        if (e->rule && !strcmp(e->rule, quotas[i])) return API_ServiceQuotaExceededException;
-    switch (e->code) {
-    case ERR_ALREADY_EXISTS: return API_ConflictException;
-    case ERR_UNAUTHORIZED: return API_AccessDeniedException;
-    case ERR_SERVER: return API_InternalServerException;
-    default: return API_ValidationException;
-    }
-}
-
-static int no_rows(struct row_sink *s, const struct result_meta *meta) {
-    (void)s, (void)meta;
-    return 0;
-}
-static int no_row(struct row_sink *s, const struct value *const *rows, uint32_t n) {
-    (void)s, (void)rows, (void)n;
-    return 0;
-}
-static void no_restart(struct row_sink *s) { (void)s; }
-static size_t no_bytes(const struct row_sink *s) {
-    (void)s;
-    return 0;
-}
-
-/* The API's changes are asynchronous: the answer comes before the change is visible. */
-int tree_run(struct call *c, struct ast_stmt *s) {
-    struct row_sink sink = {no_rows, no_row, no_restart, no_bytes};
-    struct cql_session session = {.protocol_version = 4, .role = c->role};
-    struct op_cost cost = {.arena = c->arena, .size_model = c->o->size_model};
-    struct cql_request request = {.kind = REQUEST_QUERY,
-                                  .tree = s,
-                                  .params = {.consistency = CL_LOCAL_QUORUM, .serial_consistency = CL_SERIAL}};
-    struct cql_run r = {.in = &request,
-                        .db = c->o->db,
-                        .session = &session,
-                        .arena = c->arena,
-                        .err = c->err,
-                        .cost = &cost,
-                        .sink = &sink,
-                        .now_us = clock_wall_us(c->o->clock),
-                        .blocking = true};
-    if (!s || c->make.failed) return call_nomem(c);
-    request.query = s->source = slice_str(c->operation); /* for reports and traces */
-    enum cql_outcome outcome = cql_run(&r);
-    if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
-    cql_run_fini(&r);
-    if (outcome != CQL_FAILED) return 0;
-    c->error = error_of(c->err);
-    return -1;
 }

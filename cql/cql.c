@@ -33,7 +33,8 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     }
     if (db && db->sizes) {
         if (o->ttl_delete.fn) table_sizes_watch(db->sizes, o->catalog, o->ttl_delete.fn, o->ttl_delete.arg);
-        catalog_on_change(o->catalog, prepared_on_change, db);
+        db->listener = (struct catalog_listener){.changed = prepared_on_change, .arg = db};
+        catalog_on_change(o->catalog, &db->listener);
         return db;
     }
     if (db) prepared_cache_free(db->prepared);
@@ -43,7 +44,7 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
 
 void cql_db_free(struct cql_db *db) {
     if (!db) return;
-    catalog_off_change(db->options.catalog, prepared_on_change, db);
+    catalog_off_change(db->options.catalog, &db->listener);
     prepared_cache_free(db->prepared);
     table_sizes_unwatch(db->sizes);
     table_sizes_free(db->sizes);
@@ -136,7 +137,31 @@ static struct cql_statement *compile_once(struct cql_run *r, struct slice query,
     return s;
 }
 
-/* Runs a compiled statement whose values are in r->eval. */
+/* In cassandra mode a change of the schema is answered when it is visible. No thread waits with the
+ * client: a change may take long, or be held. */
+static enum cql_outcome await_change(struct cql_run *r) {
+    enum { LOOK_EVERY_US = 10000 };
+    const uint32_t *unfinished = r->running;
+    int rc = catalog_outcome(r->db->options.catalog, *unfinished, r->err);
+    if (rc <= 0) return rc ? CQL_FAILED : CQL_DONE;
+    r->answer.again_us = clock_machine_us(r->db->options.clock) + LOOK_EVERY_US;
+    return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
+}
+
+static enum cql_outcome apply_change(struct cql_run *r) {
+    uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
+    struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
+    int rc = unfinished && change
+                 ? catalog_apply(r->db->options.catalog, r->compiled->change, change, unfinished, r->err)
+                 : err_nomem(r->err);
+    if (rc < 0) return CQL_FAILED;
+    r->answer.result.change = change;
+    r->answer.result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
+    return *unfinished ? await_change(r) : CQL_DONE;
+}
+
+/* Runs a compiled statement whose values are in r->eval. A change of the schema is the same for all
+ * kinds of statements: it waits for the disk, so a worker applies it. */
 static enum cql_outcome run_statement(struct cql_run *r, const struct cql_statement *s) {
     if (cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
@@ -146,7 +171,11 @@ static enum cql_outcome run_statement(struct cql_run *r, const struct cql_statem
     }
     if (s->table) name_table(r->cost, s->table);
     r->compiled = s;
-    return s->ops->run(r, s);
+    if (LIKELY(!s->change)) return s->ops->run(r, s);
+    r->answer.work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = apply_change;
+    return CQL_DONE;
 }
 
 static enum cql_outcome run_text(struct cql_run *r, struct slice query, const char *keyspace) {
@@ -245,9 +274,9 @@ static enum cql_outcome say_disowned(struct cql_run *r, enum cql_outcome outcome
 }
 
 enum cql_outcome cql_run_more(struct cql_run *r) {
-    assert(r->blocking && r->compiled && r->compiled->ops->more);
+    assert(r->blocking && r->compiled);
     r->answer.again_us = 0;
-    enum cql_outcome outcome = r->compiled->ops->more(r, r->compiled);
+    enum cql_outcome outcome = r->compiled->change ? await_change(r) : r->compiled->ops->more(r, r->compiled);
     compare_metadata(r);
     return say_disowned(r, outcome);
 }

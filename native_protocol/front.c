@@ -31,6 +31,7 @@ enum { UNREAD_STILL_US = 2000000, UNREAD_LONG_US = 10000000 };
 struct np_front {
     struct np_options o;
     struct np_bounds bounds;
+    struct catalog_listener listener; /* of changes of the schema, for events to clients */
     uint16_t port, tls_port;
     struct np_workers *workers;
     struct np_committer *committer;
@@ -267,7 +268,8 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
     eng_on_durable(f->o.eng, on_durable, f);
-    catalog_on_change(f->o.catalog, on_change, f);
+    f->listener = (struct catalog_listener){.changed = on_change, .arg = f};
+    catalog_on_change(f->o.catalog, &f->listener);
     return start_threads(f, e);
 }
 

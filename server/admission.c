@@ -14,6 +14,7 @@ struct admission {
     pthread_mutex_t lock;
     struct limiter *limiter;
     struct catalog *catalog;
+    struct catalog_listener listener;
     struct clock *clock;
     struct ledger *ledger;
     struct catalog_scaling scaling;
@@ -330,7 +331,8 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
         for (const struct schema_table *t; (t = schema_tables_next(&tables));) (void)define(a, t);
     }
     schema_unref(s);
-    catalog_on_change(c, on_change, a);
+    a->listener = (struct catalog_listener){.changed = on_change, .arg = a};
+    catalog_on_change(c, &a->listener);
     a->scaling = (struct catalog_scaling){scaled_units, a};
     catalog_set_scaling(c, &a->scaling);
     ledger_each_second(ledger, save, a);
@@ -343,7 +345,7 @@ void admission_free(struct admission *a) {
     ledger_each_second(a->ledger, NULL, NULL);
     catalog_set_scaling(a->catalog, NULL);
     save(a);
-    catalog_off_change(a->catalog, on_change, a);
+    catalog_off_change(a->catalog, &a->listener);
     limiter_free(a->limiter);
     pthread_mutex_destroy(&a->lock);
     free(a);

@@ -74,7 +74,8 @@ static void on_change(void *arg, const struct schema_change *change) {
 void system_metering_watch(struct system_metering *m, struct catalog *c) {
     m->catalog = c;
     drop_gone(m);
-    catalog_on_change(c, on_change, m);
+    m->listener = (struct catalog_listener){.changed = on_change, .arg = m};
+    catalog_on_change(c, &m->listener);
 }
 
-void system_metering_unwatch(struct system_metering *m) { catalog_off_change(m->catalog, on_change, m); }
+void system_metering_unwatch(struct system_metering *m) { catalog_off_change(m->catalog, &m->listener); }

@@ -20,6 +20,7 @@ struct system_metering {
     struct admission *admission;
     struct compat_report *report; /* NULL: --compatibility is not report */
     struct catalog *catalog; /* the watched one; NULL: none yet */
+    struct catalog_listener listener;
 };
 
 enum system_metering_table {

@@ -144,10 +144,8 @@ int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct hi
 void catalog_set_states(struct catalog *c, const struct catalog_states *states) { c->tables.states = states; }
 void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling) { c->tables.scaling = scaling; }
 
-void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) { objects_on_change(&c->objects, cb, arg); }
-void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
-    objects_off_change(&c->objects, cb, arg);
-}
+void catalog_on_change(struct catalog *c, struct catalog_listener *l) { objects_on_change(&c->objects, l); }
+void catalog_off_change(struct catalog *c, struct catalog_listener *l) { objects_off_change(&c->objects, l); }
 
 /* ---- DDL and saved states ---- */
 

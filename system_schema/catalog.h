@@ -51,9 +51,10 @@ const struct schema *catalog_schema(struct catalog *c);
  * it is still the current one. */
 uint64_t catalog_generation(const struct catalog *c);
 
-void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg);
-/* After it returns the catalogue no longer calls cb with arg. */
-void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
+/* The listener is the caller's, and stays valid until catalog_off_change. */
+void catalog_on_change(struct catalog *c, struct catalog_listener *l);
+/* After it returns the catalogue no longer calls the listener, which may not be registered. */
+void catalog_off_change(struct catalog *c, struct catalog_listener *l);
 
 /* ---- DDL ---- */
 

@@ -9,6 +9,7 @@ struct table_sizes;    /* cql/row/table_size.h */
 
 struct cql_db {
     struct cql_db_options options;
+    struct catalog_listener listener; /* prepared statements follow changes of the schema */
     struct prepared_cache *prepared;
     struct table_sizes *sizes;
     /* Lists them for system.prepared_statements (system_schema/system_tables/virtual.h). */

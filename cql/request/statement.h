@@ -38,7 +38,8 @@ struct cql_statement {
 struct statement_ops {
     /* c->arena, c->schema and c->binds are set. -1 with c->err. */
     int (*compile)(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out);
-    /* Bound values are r->eval.values, complete and in marker order, wire-checked by term_eval. */
+    /* NULL for changes of the schema, which cql.c passes to the catalogue. Bound values are
+     * r->eval.values, complete and in marker order, wire-checked by term_eval. */
     enum cql_outcome (*run)(struct cql_run *r, const struct cql_statement *s);
     /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
     enum cql_outcome (*more)(struct cql_run *r, const struct cql_statement *s);

@@ -11,7 +11,6 @@ struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, str
     change->op = op;
     change->durable_writes = -1;
     change->compat = &out->compat;
-    out->plan = change;
     out->change = change;
     return change;
 }
@@ -23,40 +22,6 @@ struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, cons
     change->name = name->name;
     change->conditional = conditional;
     return ddl_refuse_system(c, change) || ddl_permit(c, out) ? NULL : change;
-}
-
-/* No thread waits with the client: a change may take long, or be held. */
-enum cql_outcome ddl_more(struct cql_run *r, const struct cql_statement *s) {
-    enum { LOOK_EVERY_US = 10000 };
-    const uint32_t *unfinished = r->running;
-    (void)s;
-    int rc = catalog_outcome(r->db->options.catalog, *unfinished, r->err);
-    if (rc <= 0) return rc ? CQL_FAILED : CQL_DONE;
-    r->answer.again_us = clock_machine_us(r->db->options.clock) + LOOK_EVERY_US;
-    return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
-}
-
-static enum cql_outcome ddl_apply(struct cql_run *r) {
-    const struct cql_statement *s = r->compiled;
-    uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
-    struct schema_change *change = ARENA_NEW(r->arena, struct schema_change);
-    if (!unfinished || !change) {
-        err_nomem(r->err);
-        return CQL_FAILED;
-    }
-    int rc = catalog_apply(r->db->options.catalog, s->plan, change, unfinished, r->err);
-    if (rc < 0) return CQL_FAILED;
-    r->answer.result.change = change;
-    r->answer.result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
-    return *unfinished ? ddl_more(r, s) : CQL_DONE;
-}
-
-enum cql_outcome ddl_run(struct cql_run *r, const struct cql_statement *s) {
-    (void)s;
-    r->answer.work_class = WORK_DDL;
-    if (!r->blocking) return CQL_OFFLOAD;
-    r->apply = ddl_apply;
-    return CQL_DONE;
 }
 
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {

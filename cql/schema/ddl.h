@@ -1,6 +1,6 @@
 /* Shared by the statements that change the schema. Inside cql only.
  *
- * Life of one: compile analyses the tree into a catalog_change, which is the statement's plan; ddl_run hands it to the
+ * Life of one: compile analyses the tree into a catalog_change, the statement's change. cql.c passes it to the
  * catalogue on a blocking thread and answers SCHEMA_CHANGE, or VOID when there was nothing to do.
  */
 #pragma once
@@ -8,15 +8,12 @@
 #include "cql/request/db.h"
 #include "cql/request/statement.h"
 
-/* The plan, zeroed, with what is common. NULL: no memory. */
+/* The change, zeroed, with what is common. NULL: no memory. */
 struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;
 /* The same for an object of a keyspace; conditional: IF EXISTS or IF NOT EXISTS. Checks the
  * keyspace (ddl_keyspace, ddl_refuse_system) and the permission. NULL with the error. */
 struct catalog_change *ddl_change_of(struct compile *c, enum catalog_op op, const struct ast_name *name,
                                      bool conditional, struct cql_statement *out) MUST_CHECK;
-enum cql_outcome ddl_run(struct cql_run *r, const struct cql_statement *s);
-/* In cassandra mode a change is answered when it is visible. */
-enum cql_outcome ddl_more(struct cql_run *r, const struct cql_statement *s);
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
 /* -1: the client's role may not do it. Called as soon as the plan names its object, as Cassandra

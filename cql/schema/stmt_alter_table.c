@@ -95,4 +95,4 @@ static int check_alter_table(struct compile *c, const struct ast_stmt *ast) {
     return ddl_check(c, &a->table) || check_first(c, a) ? -1 : 0;
 }
 
-const struct statement_ops alter_table_ops = {compile_alter_table, ddl_run, ddl_more, check_alter_table};
+const struct statement_ops alter_table_ops = {.compile = compile_alter_table, .check = check_alter_table};

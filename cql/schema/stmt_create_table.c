@@ -206,4 +206,4 @@ static int check_create_table(struct compile *c, const struct ast_stmt *ast) {
     return ddl_check(c, &t.ast->table) || check_read(&t) || check_first(c, t.ast) ? -1 : 0;
 }
 
-const struct statement_ops create_table_ops = {compile_create_table, ddl_run, ddl_more, check_create_table};
+const struct statement_ops create_table_ops = {.compile = compile_create_table, .check = check_create_table};

@@ -8,4 +8,4 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
 
 static int check_drop(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
 
-const struct statement_ops drop_ops = {compile_drop, ddl_run, ddl_more, check_drop};
+const struct statement_ops drop_ops = {.compile = compile_drop, .check = check_drop};

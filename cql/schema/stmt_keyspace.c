@@ -144,6 +144,6 @@ static int check(struct compile *c, const struct ast_stmt *ast) {
     return 0;
 }
 
-const struct statement_ops create_keyspace_ops = {compile_create, ddl_run, ddl_more, check};
-const struct statement_ops alter_keyspace_ops = {compile_alter, ddl_run, ddl_more, check};
-const struct statement_ops drop_keyspace_ops = {compile_drop, ddl_run, ddl_more, check};
+const struct statement_ops create_keyspace_ops = {.compile = compile_create, .check = check};
+const struct statement_ops alter_keyspace_ops = {.compile = compile_alter, .check = check};
+const struct statement_ops drop_keyspace_ops = {.compile = compile_drop, .check = check};

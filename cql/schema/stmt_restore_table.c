@@ -57,4 +57,4 @@ static int compile_restore_table(struct compile *c, const struct ast_stmt *ast, 
     return change->settings ? 0 : -1;
 }
 
-const struct statement_ops restore_table_ops = {compile_restore_table, ddl_run, ddl_more};
+const struct statement_ops restore_table_ops = {.compile = compile_restore_table};

@@ -11,8 +11,9 @@ static int compile_truncate(struct compile *c, const struct ast_stmt *ast, struc
     if (ddl_permit(c, out)) return -1;
     const struct schema_table *t = schema_table_find(c->schema, change->keyspace, change->name, c->err);
     if (!t) return -1;
-    if (t->virt && t->virt->erased) {
+    if (t->virt && t->virt->erased) { /* the rows are not the engine's: the table erases them itself */
         out->table = t;
+        out->change = NULL;
         return 0;
     }
     return t->virt || t->keyspace->is_system
@@ -27,10 +28,12 @@ static enum cql_outcome erase(struct cql_run *r) {
     return s->table->virt->write(&ctx, s->table, &change) ? CQL_FAILED : CQL_DONE;
 }
 
-static enum cql_outcome run_truncate(struct cql_run *r, const struct cql_statement *s) {
-    enum cql_outcome outcome = ddl_run(r, s);
-    if (outcome == CQL_DONE && s->table) r->apply = erase; /* a system table's rows are not the engine's */
-    return outcome;
+static enum cql_outcome run_erase(struct cql_run *r, const struct cql_statement *s) {
+    (void)s;
+    r->answer.work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = erase;
+    return CQL_DONE;
 }
 
-const struct statement_ops truncate_ops = {compile_truncate, run_truncate, ddl_more};
+const struct statement_ops truncate_ops = {.compile = compile_truncate, .run = run_erase};

@@ -81,5 +81,5 @@ static int check(struct compile *c, const struct ast_stmt *ast) {
     return ddl_check(c, create ? &ast->create_type.name : &ast->other->alter_type.name);
 }
 
-const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more, check};
-const struct statement_ops alter_type_ops = {compile_alter_type, ddl_run, ddl_more, check};
+const struct statement_ops create_type_ops = {.compile = compile_create_type, .check = check};
+const struct statement_ops alter_type_ops = {.compile = compile_alter_type, .check = check};

@@ -1,4 +1,4 @@
-/* Entries in memory and their records in the engine. */
+/* Entries in memory, their ids, and how they are read at the start. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "base/murmur3.h"
 #include "system_schema/objects/objects.h"
 
-static const char counter_key[] = "catalog/next_id", version_key[] = "catalog/version";
+static const char counter_key[] = "catalog/next_id";
 
 int form_set(struct slice *form, struct slice bytes, struct err *e) {
     uint8_t *copy = NULL;
@@ -240,67 +240,6 @@ struct object_place entry_place(struct objects *o, const struct entry *x) {
                                  .arg = ks};
 }
 
-int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
-    uint8_t now[8], next[8];
-    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
-    if (!all) return err_nomem(e);
-    store_u64(now, o->version);
-    store_u64(next, o->version + 1);
-    const struct slice expected = slice_of(now, sizeof now);
-    memcpy(all, changes, n * sizeof *all);
-    all[n] = (struct eng_meta_change){.key = slice_str(version_key),
-                                      .value = slice_of(next, sizeof next),
-                                      .conditional = true,
-                                      .expected = o->version ? &expected : NULL};
-    int rc = eng_meta_write(o->eng, n + 1, all, e);
-    free(all);
-    if (rc == 0) {
-        o->version++;
-        return 0;
-    }
-    atomic_store(&o->stale, true); /* also after an error, because the write may have taken place */
-    pthread_cond_broadcast(&o->moved);
-    if (rc == ENG_CHANGED)
-        err_set(e, ERR_OVERLOADED, "Another server has changed the schema at the same time; try again");
-    return -1;
-}
-
-int entry_save(struct objects *o, const struct entry *x, struct err *e) { return entry_save_with(o, x, 0, NULL, e); }
-
-int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
-                    struct err *e) {
-    const struct record r = {.tag = x->kind->tag,
-                             .status = x->status,
-                             .id = x->id,
-                             .keyspace_id = x->keyspace_id,
-                             .storage = x->storage,
-                             .name = slice_str(x->name),
-                             .form = x->form,
-                             .next = x->next,
-                             .progress = x->replicated};
-    const struct object_place at = entry_place(o, x);
-    uint8_t key[RECORD_KEY_SIZE];
-    struct buf b;
-    record_key(r.tag, r.id, key);
-    buf_init(&b, 0);
-    int rc = record_write(&r, &b, e);
-    if (!rc) rc = record_check_forms(x->kind, &at, &r, e);
-    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
-    if (!all) err_nomem(e);
-    if (all && n) memcpy(all + 1, more, n * sizeof *all);
-    if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
-    if (rc == 0) rc = all ? objects_write(o, n + 1, all, e) : -1;
-    free(all);
-    buf_fini(&b);
-    return rc;
-}
-
-int entry_erase(struct objects *o, const struct entry *x, struct err *e) {
-    uint8_t key[RECORD_KEY_SIZE];
-    record_key(x->kind->tag, x->id, key);
-    return objects_write(o, 1, &(struct eng_meta_change){.key = slice_of(key, sizeof key), .deleted = true}, e);
-}
-
 /* The record of the next id as it is stored. */
 struct counter {
     bool stored;
@@ -482,7 +421,7 @@ static int load_version(void *arg, struct slice key, struct slice value, struct 
 int entries_load(struct objects *o, struct err *e) {
     o->next_id = FIRST_STORAGE_ID;
     o->version = 0;
-    if (eng_meta_scan(o->eng, slice_str(version_key), load_version, &o->version, e)) return -1;
+    if (eng_meta_scan(o->eng, slice_str(OBJECTS_VERSION_KEY), load_version, &o->version, e)) return -1;
     struct load l = {.o = o, .last_id = FIRST_STORAGE_ID - 1};
     if (eng_meta_scan(o->eng, slice_str(counter_key), load_counter, &o->next_id, e)) return -1;
     for (uint32_t i = 0; i < o->n_kinds; i++) {

@@ -63,7 +63,7 @@ void notices_deliver(struct objects *o, uint64_t upto) {
         struct notice *n = q->first;
         q->delivering = true;
         pthread_mutex_unlock(&o->lock);
-        for (uint32_t i = 0; i < q->n_listeners; i++) q->listeners[i].cb(q->listeners[i].arg, &n->change);
+        for (const struct catalog_listener *l = q->listeners; l; l = l->next) l->changed(l->arg, &n->change);
         pthread_mutex_lock(&o->lock);
         assert(q->delivering && q->first == n); /* N1 */
         q->delivering = false;
@@ -96,23 +96,26 @@ void notices_await_name(struct objects *o, const char *keyspace, const char *nam
     while (notices_free_name(o, keyspace, name)) pthread_cond_wait(&o->notices.moved, &o->lock);
 }
 
-void objects_on_change(struct objects *o, catalog_change_cb cb, void *arg) {
-    struct notices *q = &o->notices;
+/* The place of the listener in the list, or the list's end, once nothing is being delivered. The
+ * lock is held. */
+static struct catalog_listener **place_of(struct objects *o, const struct catalog_listener *l) {
+    while (o->notices.delivering) pthread_cond_wait(&o->notices.moved, &o->lock);
+    struct catalog_listener **at = &o->notices.listeners;
+    while (*at && *at != l) at = &(*at)->next;
+    return at;
+}
+
+void objects_on_change(struct objects *o, struct catalog_listener *l) {
     pthread_mutex_lock(&o->lock);
-    while (q->delivering) pthread_cond_wait(&q->moved, &o->lock);
-    assert(q->n_listeners < MAX_LISTENERS);
-    q->listeners[q->n_listeners++] = (struct listener){cb, arg};
+    l->next = NULL;
+    *place_of(o, l) = l;
     pthread_mutex_unlock(&o->lock);
 }
 
-void objects_off_change(struct objects *o, catalog_change_cb cb, void *arg) {
-    struct notices *q = &o->notices;
-    uint32_t kept = 0;
+void objects_off_change(struct objects *o, struct catalog_listener *l) {
     pthread_mutex_lock(&o->lock);
-    while (q->delivering) pthread_cond_wait(&q->moved, &o->lock);
-    for (uint32_t i = 0; i < q->n_listeners; i++)
-        if (q->listeners[i].cb != cb || q->listeners[i].arg != arg) q->listeners[kept++] = q->listeners[i];
-    q->n_listeners = kept;
+    struct catalog_listener **at = place_of(o, l);
+    if (*at) *at = l->next;
     pthread_mutex_unlock(&o->lock);
 }
 

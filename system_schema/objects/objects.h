@@ -2,7 +2,7 @@
  * the snapshot of them that clients read. Inside system_schema only.
  *
  * Life of an entry: a DDL statement or the start adds it (entry_add). entry_set_status moves its
- * status, and nothing else does. entry_save records it. objects_publish decodes what has changed
+ * status, and nothing else does. entry_save records it, and objects_publish decodes what has changed
  * since the current snapshot into the next one. When its rows are freed, entry_remove ends it.
  *
  * C1. struct objects.lock guards the entries, the notices and the contexts of the rooms above
@@ -62,12 +62,10 @@ struct entry {
 /* The drop has ended: clients no longer see the object; its data is still to be freed. */
 static inline bool entry_is_gone(const struct entry *x) { return x->status == SCHEMA_DELETED; }
 
-enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8 };
+enum { FIRST_STORAGE_ID = 16 };
 
-struct listener {
-    catalog_change_cb cb;
-    void *arg;
-};
+/* The record of the version of all records of objects (C3). */
+#define OBJECTS_VERSION_KEY "catalog/version"
 
 struct notice {
     struct notice *next;
@@ -88,8 +86,7 @@ struct notices {
     uint64_t queued, delivered; /* counters since the start */
     bool delivering;            /* a thread is calling the listeners for the first notice */
     pthread_cond_t moved;       /* one was delivered */
-    uint32_t n_listeners;       /* changed only while nothing is delivered */
-    struct listener listeners[MAX_LISTENERS];
+    struct catalog_listener *listeners; /* changed only while nothing is delivered */
 };
 
 /* The current snapshot: publish.c. */
@@ -132,7 +129,7 @@ void objects_init(struct objects *o);
 /* Frees the entries, the system keyspaces and the snapshot. */
 void objects_fini(struct objects *o);
 
-/* ---- entry.c: entries and their records; the lock is held ---- */
+/* ---- entry.c; the lock is held ---- */
 
 struct entry *entry_add(struct objects *o, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id,
                         const char *name, struct err *e) MUST_CHECK;
@@ -153,15 +150,6 @@ void entry_restore_status(struct objects *o, struct entry *x, enum schema_status
  * current definition. Valid as long as the entry and its keyspace. An object that is being
  * deleted may use types that no longer exist; those stay bare names. */
 struct object_place entry_place(struct objects *o, const struct entry *x);
-/* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
- * ERR_OVERLOADED: another server has changed the schema since the entries were read. */
-int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
-/* Durable when it returns. Checks R1 (record.h) before it writes the record. */
-int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
-/* Writes the record together with other changes: all or none. */
-int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
-                    struct err *e) MUST_CHECK;
-int entry_erase(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
 /* Reads all entries. A record that cannot be read is set aside: it stays in the engine
  * unchanged, the log names it, and the object is not served. */
 int entries_load(struct objects *o, struct err *e) MUST_CHECK;
@@ -183,8 +171,17 @@ static inline bool entry_lives_in(const struct entry *x, uint32_t keyspace_id) {
     return x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && !entry_is_gone(x);
 }
 
-/* ---- publish.c ---- */
+/* ---- publish.c: the record and the snapshot ---- */
 
+/* Writes records of objects and what belongs to them, all or none; durable when it returns (C3).
+ * ERR_OVERLOADED: another server has changed the schema since the entries were read. */
+int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
+/* Durable when it returns. Checks R1 (record.h) before it writes the record. */
+int entry_save(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
+/* Writes the record together with other changes: all or none. */
+int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) MUST_CHECK;
+int entry_erase(struct objects *o, const struct entry *x, struct err *e) MUST_CHECK;
 /* Marks the entry as changed for clients: the next snapshot decodes it again. */
 void entry_touch(struct objects *o, struct entry *x);
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
@@ -225,6 +222,6 @@ void notices_await_name(struct objects *o, const char *keyspace, const char *nam
 /* Queues a reserved notice about the entry. */
 void entry_notify(struct objects *o, enum schema_change_kind kind, struct entry *x);
 void entry_describe(struct objects *o, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
-void objects_on_change(struct objects *o, catalog_change_cb cb, void *arg);
-/* After it returns, cb is no longer called with arg. */
-void objects_off_change(struct objects *o, catalog_change_cb cb, void *arg);
+/* See catalog_on_change and catalog_off_change. */
+void objects_on_change(struct objects *o, struct catalog_listener *l);
+void objects_off_change(struct objects *o, struct catalog_listener *l);

@@ -1,11 +1,78 @@
-/* Builds the next snapshot from the entries: decodes the entries touched since the current
- * snapshot, and shares everything else with it. */
+/* How a change of an entry becomes durable and then visible: its record, and the next snapshot, for
+ * which the entries touched since the current one are decoded; everything else is shared. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/murmur3.h"
 #include "system_schema/objects/objects.h"
 
+/* ---- the record ---- */
+
+int objects_write(struct objects *o, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    uint8_t now[8], next[8];
+    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    store_u64(now, o->version);
+    store_u64(next, o->version + 1);
+    const struct slice expected = slice_of(now, sizeof now);
+    memcpy(all, changes, n * sizeof *all);
+    all[n] = (struct eng_meta_change){.key = slice_str(OBJECTS_VERSION_KEY),
+                                      .value = slice_of(next, sizeof next),
+                                      .conditional = true,
+                                      .expected = o->version ? &expected : NULL};
+    int rc = eng_meta_write(o->eng, n + 1, all, e);
+    free(all);
+    if (rc == 0) {
+        o->version++;
+        return 0;
+    }
+    atomic_store(&o->stale, true); /* also after an error, because the write may have taken place */
+    pthread_cond_broadcast(&o->moved);
+    if (rc == ENG_CHANGED)
+        err_set(e, ERR_OVERLOADED, "Another server has changed the schema at the same time; try again");
+    return -1;
+}
+
+int entry_save(struct objects *o, const struct entry *x, struct err *e) { return entry_save_with(o, x, 0, NULL, e); }
+
+int entry_save_with(struct objects *o, const struct entry *x, uint32_t n, const struct eng_meta_change *more,
+                    struct err *e) {
+    const struct record r = {.tag = x->kind->tag,
+                             .status = x->status,
+                             .id = x->id,
+                             .keyspace_id = x->keyspace_id,
+                             .storage = x->storage,
+                             .name = slice_str(x->name),
+                             .form = x->form,
+                             .next = x->next,
+                             .progress = x->replicated};
+    const struct object_place at = entry_place(o, x);
+    uint8_t key[RECORD_KEY_SIZE];
+    struct buf b;
+    record_key(r.tag, r.id, key);
+    buf_init(&b, 0);
+    int rc = record_write(&r, &b, e);
+    if (!rc) rc = record_check_forms(x->kind, &at, &r, e);
+    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
+    if (!all) err_nomem(e);
+    if (all && n) memcpy(all + 1, more, n * sizeof *all);
+    if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
+    if (rc == 0) rc = all ? objects_write(o, n + 1, all, e) : -1;
+    free(all);
+    buf_fini(&b);
+    return rc;
+}
+
+int entry_erase(struct objects *o, const struct entry *x, struct err *e) {
+    uint8_t key[RECORD_KEY_SIZE];
+    record_key(x->kind->tag, x->id, key);
+    return objects_write(o, 1, &(struct eng_meta_change){.key = slice_of(key, sizeof key), .deleted = true}, e);
+}
+
+/* ---- one entry in the snapshot that is being built ---- */
+
 static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->form.n > 0; }
+
 void entry_touch(struct objects *o, struct entry *x) {
     if (x->touched) return;
     x->touched = true;
@@ -22,8 +89,6 @@ static void *decode_owned(const struct entry *x, struct schema_owner **owner, st
     if (!definition) owner_unref(*owner);
     return definition;
 }
-
-/* ---- one entry in the snapshot that is being built ---- */
 
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     struct schema_owner *owner;

@@ -22,4 +22,8 @@ struct schema_change {
  * listeners have returned from the GONE of that name. So a listener may wait for the disk, but
  * must neither run DDL nor add or remove listeners. It runs on the thread of a DDL statement, on
  * the catalogue's worker, or on the thread that called catalog_resume. */
-typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);
+struct catalog_listener {
+    void (*changed)(void *arg, const struct schema_change *change);
+    void *arg;
+    struct catalog_listener *next; /* the catalogue's; registered later */
+};

@@ -25,6 +25,7 @@ struct world {
     struct fake_clock clock;
     struct eng *eng;
     struct catalog *catalog;
+    struct catalog_listener listener;
     struct err err;
     unsigned n_changes;
     struct schema_change changes[64];
@@ -42,7 +43,8 @@ static void catalog_start(struct world *w, enum tally_mode mode, const char *del
     o.ddl_delay = delay;
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
-    catalog_on_change(w->catalog, on_change, w);
+    w->listener = (struct catalog_listener){.changed = on_change, .arg = w};
+    catalog_on_change(w->catalog, &w->listener);
 }
 
 static struct world *world_on(struct eng_options o, enum tally_mode mode, const char *delay) {
@@ -344,7 +346,8 @@ static void test_listeners_run_without_the_lock_and_before_the_answer(void **sta
     const struct catalog_change keyspace = {.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks",
                                             .n_replication = 2, .replication = simple};
     const struct catalog_change drop = {.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"};
-    catalog_on_change(w->catalog, look_around, &s);
+    struct catalog_listener listener = {.changed = look_around, .arg = &s};
+    catalog_on_change(w->catalog, &listener);
     assert_int_equal(catalog_apply(w->catalog, &keyspace, &out, &s.unfinished, &w->err), 1);
     advance(w, 100);
     while (catalog_outcome(w->catalog, s.unfinished, &w->err) == 1) sched_yield(); /* the worker is at it */
@@ -357,7 +360,7 @@ static void test_listeners_run_without_the_lock_and_before_the_answer(void **sta
     assert_int_equal(s.n_calls, 3);
     assert_int_equal(s.n_locked, 0);
     assert_int_equal(s.n_answered, 0);
-    catalog_off_change(w->catalog, look_around, &s);
+    catalog_off_change(w->catalog, &listener);
     world_free(w);
 }
 
@@ -399,7 +402,8 @@ static void test_a_name_is_free_when_listeners_know_that_it_is(void **state) {
     struct slow s = {.w = w};
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t"), 1);
-    catalog_on_change(w->catalog, be_slow, &s);
+    struct catalog_listener listener = {.changed = be_slow, .arg = &s};
+    catalog_on_change(w->catalog, &listener);
     assert_int_equal(drop_table(w, "ks", "t"), 1);
     assert_true(s.began);
     pthread_join(s.thread, NULL);
@@ -408,7 +412,7 @@ static void test_a_name_is_free_when_listeners_know_that_it_is(void **state) {
     assert_int_equal(last[-2].kind, CHANGE_DROPPED);
     assert_int_equal(last[-1].kind, CHANGE_GONE);
     assert_int_equal(last[0].kind, CHANGE_CREATED);
-    catalog_off_change(w->catalog, be_slow, &s);
+    catalog_off_change(w->catalog, &listener);
     world_free(w);
 }
 

@@ -74,6 +74,7 @@ static const struct object_kind *const kinds[] = {&note_kind};
 struct world {
     struct eng *eng;
     struct catalog *catalog;
+    struct catalog_listener listener;
     struct schema_change told;
     struct err err;
 };
@@ -86,7 +87,8 @@ static void catalog_start(struct world *w, const char *delay) {
     o.node = (struct node_info){"test", "dc1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     o.ddl_delay = delay;
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
-    catalog_on_change(w->catalog, on_change, w);
+    w->listener = (struct catalog_listener){.changed = on_change, .arg = w};
+    catalog_on_change(w->catalog, &w->listener);
 }
 
 static void world_restart(struct world *w, const char *delay) {
