@@ -110,13 +110,9 @@ int call_check_active_in(struct call *c, const char *keyspace, const char *what,
 }
 
 const char *type_text(struct call *c, const struct cql_type *t) {
-    struct buf b;
-    buf_init(&b, 0);
-    cql_type_print(t, &b);
-    struct slice text = buf_failed(&b) ? slice_of(NULL, 0) : arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    c->make.failed = c->make.failed || !text.p;
-    return (const char *)text.p;
+    const char *text = cql_type_text(t, c->arena);
+    c->make.failed = c->make.failed || !text;
+    return text;
 }
 
 /* ---- pages: a token is the last name of the page before, in base64 ---- */

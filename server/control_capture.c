@@ -19,28 +19,24 @@ static const char *name_of(struct arena *a, const char *path) {
     return (const char *)arena_dup(a, slice_of(name, n - (sizeof(suffix) - 1))).p;
 }
 
-static int yield_capture(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                         void *arg) {
-    const struct control_capture *c = table->virt->owner;
-    struct row_out ro;
+static int yield_capture(struct row_out *ro) {
+    const struct control_capture *c = ro->table->virt->owner;
     struct capture_status s;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     capture_status_get(c->recorder, &s);
     if (!s.started_us) return 0;
-    row_out_begin(&ro);
-    row_text(&ro, "name", name_of(ctx->arena, s.path));
-    row_text(&ro, "path", arena_strdup(ctx->arena, s.path));
-    row_bool(&ro, "running", s.on);
-    row_bool(&ro, "hashed", s.hashed);
-    row_bool(&ro, "rotates", s.rotates);
-    row_long(&ro, "max_bytes", (int64_t)s.max_bytes);
-    row_long(&ro, "bytes", (int64_t)s.bytes);
-    row_long(&ro, "requests", (int64_t)s.requests);
-    row_long(&ro, "dropped", (int64_t)s.dropped);
-    row_int(&ro, "part", (int32_t)s.part);
-    row_long(&ro, "started_at", s.started_us / 1000);
-    if (!s.on) row_text(&ro, "reason", arena_strdup(ctx->arena, s.reason));
-    return row_out_emit(&ro);
+    row_text(ro, "name", name_of(ro->ctx->arena, s.path));
+    row_text_copy(ro, "path", s.path);
+    row_bool(ro, "running", s.on);
+    row_bool(ro, "hashed", s.hashed);
+    row_bool(ro, "rotates", s.rotates);
+    row_long(ro, "max_bytes", (int64_t)s.max_bytes);
+    row_long(ro, "bytes", (int64_t)s.bytes);
+    row_long(ro, "requests", (int64_t)s.requests);
+    row_long(ro, "dropped", (int64_t)s.dropped);
+    row_int(ro, "part", (int32_t)s.part);
+    row_long(ro, "started_at", s.started_us / 1000);
+    if (!s.on) row_text_copy(ro, "reason", s.reason);
+    return row_out_emit(ro);
 }
 
 /* ---- writing the table ---- */

@@ -8,7 +8,6 @@
 
 static int yield_rule(void *arg, const struct fault_rule *rule) {
     struct row_out *ro = arg;
-    row_out_begin(ro);
     row_text_copy(ro, "name", rule->name);
     for (int i = 0; i < FAULT_COLUMNS; i++) {
         enum fault_column c = (enum fault_column)i;
@@ -28,11 +27,8 @@ static int yield_rule(void *arg, const struct fault_rule *rule) {
     return row_out_emit(ro);
 }
 
-static int yield_faults(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                        void *arg) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return faults_each(table->virt->owner, yield_rule, &ro);
+static int yield_faults(struct row_out *ro) {
+    return faults_each(ro->table->virt->owner, yield_rule, ro);
 }
 
 /* ---- writing the table ---- */

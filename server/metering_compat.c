@@ -9,35 +9,29 @@ static const char *source_of(struct row_out *ro, const char *page, const char *a
 }
 
 YIELDS_METERING(refusals) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (int id = 0; id < REFUSALS; id++) {
         const struct refusal r = refusal_of((enum refusal_id)id);
-        row_out_begin(&ro);
-        row_text(&ro, "id", r.name);
-        row_text(&ro, "checks", r.checks);
-        row_int(&ro, "code", (int32_t)r.code);
-        row_text(&ro, "words", r.words);
-        row_text(&ro, "instead", r.instead);
-        row_text(&ro, "source", source_of(&ro, r.page, r.address));
-        row_text(&ro, "confidence", r.confidence);
-        row_text(&ro, "since", r.since);
-        if (row_out_emit(&ro)) return -1;
+        row_text(ro, "id", r.name);
+        row_text(ro, "checks", r.checks);
+        row_int(ro, "code", (int32_t)r.code);
+        row_text(ro, "words", r.words);
+        row_text(ro, "instead", r.instead);
+        row_text(ro, "source", source_of(ro, r.page, r.address));
+        row_text(ro, "confidence", r.confidence);
+        row_text(ro, "since", r.since);
+        if (row_out_emit(ro)) return -1;
     }
     return 0;
 }
 
 YIELDS_METERING(quotas) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (unsigned i = 0; i < n_quotas; i++) {
         const struct quota q = quota_of(i);
-        row_out_begin(&ro);
-        row_text(&ro, "name", q.name);
-        row_long(&ro, "value", q.value);
-        row_text(&ro, "what", q.what);
-        row_text(&ro, "source", source_of(&ro, q.page, q.address));
-        if (row_out_emit(&ro)) return -1;
+        row_text(ro, "name", q.name);
+        row_long(ro, "value", q.value);
+        row_text(ro, "what", q.what);
+        row_text(ro, "source", source_of(ro, q.page, q.address));
+        if (row_out_emit(ro)) return -1;
     }
     return 0;
 }
@@ -46,23 +40,20 @@ YIELDS_METERING(quotas) {
 static int put_use(void *arg, const struct compat_use *u) {
     struct row_out *ro = arg;
     const struct refusal r = refusal_of(u->id);
-    row_out_begin(ro);
     row_text(ro, "rule", r.name);
-    row_text(ro, "keyspace_name", arena_strdup(ro->ctx->arena, u->keyspace));
-    row_text(ro, "table_name", arena_strdup(ro->ctx->arena, u->table));
-    row_text(ro, "statement", arena_strdup(ro->ctx->arena, u->statement));
+    row_text_copy(ro, "keyspace_name", u->keyspace);
+    row_text_copy(ro, "table_name", u->table);
+    row_text_copy(ro, "statement", u->statement);
     row_text(ro, "checks", r.checks);
     row_text(ro, "instead", r.instead);
     row_long(ro, "first_seen", u->first_us / 1000);
     row_long(ro, "last_seen", u->last_us / 1000);
     row_count(ro, "uses", u->uses);
-    row_text(ro, "words", arena_strdup(ro->ctx->arena, u->words));
+    row_text_copy(ro, "words", u->words);
     return row_out_emit(ro);
 }
 
 YIELDS_METERING(compatibility) {
-    struct row_out ro;
-    struct compat_report *report = metering_of(table)->report;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return report ? compat_report_each(report, put_use, &ro) : 0;
+    struct compat_report *report = metering_of(ro->table)->report;
+    return report ? compat_report_each(report, put_use, ro) : 0;
 }

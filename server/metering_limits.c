@@ -6,20 +6,18 @@
 #include "server/system_metering.h"
 
 YIELDS_METERING(limits) {
-    struct row_out ro;
-    const struct limiter_options *o = admission_options(metering_of(table)->admission);
-    int rc = row_out_init(&ro, ctx, table, row, arg);
+    const struct limiter_options *o = admission_options(metering_of(ro->table)->admission);
+    int rc = 0;
     for (int i = 0; !rc && i < LIMITS; i++) {
         const struct limit_info *info = limit_info((enum limit_id)i);
-        row_out_begin(&ro);
-        row_text(&ro, "name", info->name);
-        row_text(&ro, "confidence", info->confidence);
-        row_text(&ro, "source", info->source);
-        row_text(&ro, "unit", info->unit);
-        row_text(&ro, "what", info->what);
-        if (info->value) row_long(&ro, "default_value", info->value);
-        if (o->values.of[i]) row_long(&ro, "value", o->values.of[i]);
-        rc = row_out_emit(&ro);
+        row_text(ro, "name", info->name);
+        row_text(ro, "confidence", info->confidence);
+        row_text(ro, "source", info->source);
+        row_text(ro, "unit", info->unit);
+        row_text(ro, "what", info->what);
+        if (info->value) row_long(ro, "default_value", info->value);
+        if (o->values.of[i]) row_long(ro, "value", o->values.of[i]);
+        rc = row_out_emit(ro);
     }
     return rc;
 }
@@ -57,9 +55,8 @@ static int copy_tables(const struct virtual_context *ctx, const struct schema_ta
 /* ---- throttles ---- */
 
 YIELDS_METERING(throttles) {
-    struct row_out ro;
     struct copies all;
-    if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
+    if (copy_tables(ro->ctx, ro->table, &all)) return -1;
     int rc = 0;
     for (int i = 0; !rc && i < LIMITS; i++)
         for (size_t k = 0; !rc && k < all.n; k++) {
@@ -67,16 +64,15 @@ YIELDS_METERING(throttles) {
             const struct limit_table *t = &all.list[k];
             const struct limit_counts *c = &t->counts[limit];
             if (!c->last_us) continue;
-            row_out_begin(&ro);
-            row_text(&ro, "limit_name", limit_info(limit)->name);
-            row_text(&ro, "keyspace_name", t->keyspace);
-            row_text(&ro, "table_name", t->table);
-            row_long(&ro, "last_at", c->last_us / 1000);
-            row_long(&ro, "last_rate", c->last_rate);
-            if (c->last_retry_us) row_long(&ro, "last_retry_ms", (c->last_retry_us + 999) / 1000);
-            row_count(&ro, "refused", c->refused);
-            row_count(&ro, "shadowed", c->shadowed);
-            rc = row_out_emit(&ro);
+            row_text(ro, "limit_name", limit_info(limit)->name);
+            row_text(ro, "keyspace_name", t->keyspace);
+            row_text(ro, "table_name", t->table);
+            row_long(ro, "last_at", c->last_us / 1000);
+            row_long(ro, "last_rate", c->last_rate);
+            if (c->last_retry_us) row_long(ro, "last_retry_ms", (c->last_retry_us + 999) / 1000);
+            row_count(ro, "refused", c->refused);
+            row_count(ro, "shadowed", c->shadowed);
+            rc = row_out_emit(ro);
         }
     free(all.list);
     return rc;
@@ -87,32 +83,30 @@ YIELDS_METERING(throttles) {
 static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 YIELDS_METERING(capacity) {
-    struct row_out ro;
     struct copies all;
-    if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
+    if (copy_tables(ro->ctx, ro->table, &all)) return -1;
     int rc = 0;
-    const struct limiter_options *o = admission_options(metering_of(table)->admission);
+    const struct limiter_options *o = admission_options(metering_of(ro->table)->admission);
     for (size_t k = 0; !rc && k < all.n; k++) {
         const struct limit_table *t = &all.list[k];
         if (!t->object) continue;
-        row_out_begin(&ro);
-        row_text(&ro, "keyspace_name", t->keyspace);
-        row_text(&ro, "table_name", t->table);
-        row_bool(&ro, "auto_scaled", t->read.scaled || t->write.scaled);
-        row_bool(&ro, "auto_scaling", t->read.scaling.enabled || t->write.scaling.enabled);
-        row_text(&ro, "capacity_mode", t->read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
-        row_text(&ro, "limits", limit_mode_name(t->mode));
-        row_long(&ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
-        row_long(&ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+        row_text(ro, "keyspace_name", t->keyspace);
+        row_text(ro, "table_name", t->table);
+        row_bool(ro, "auto_scaled", t->read.scaled || t->write.scaled);
+        row_bool(ro, "auto_scaling", t->read.scaling.enabled || t->write.scaling.enabled);
+        row_text(ro, "capacity_mode", t->read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+        row_text(ro, "limits", limit_mode_name(t->mode));
+        row_long(ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
+        row_long(ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
         if (!t->read.provisioned) {
-            row_long(&ro, "read_previous_peak", greater(t->read.peak, t->read.begins / 2));
-            row_long(&ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
+            row_long(ro, "read_previous_peak", greater(t->read.peak, t->read.begins / 2));
+            row_long(ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
         }
-        row_long(&ro, "warm_read",
+        row_long(ro, "warm_read",
                  t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
-        row_long(&ro, "warm_write",
+        row_long(ro, "warm_write",
                  t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
-        rc = row_out_emit(&ro);
+        rc = row_out_emit(ro);
     }
     free(all.list);
     return rc;

@@ -155,28 +155,25 @@ static int by_name(const void *a, const void *b) {
 
 YIELDS_METERING(metrics) {
     enum { PERIOD_S = 60 };
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    const struct metric_want want = {.without_sizes = !row_out_wants(&ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)};
+    const struct metric_want want = {.without_sizes = !row_out_wants(ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)};
     struct metrics all = {.want = &want};
-    int rc = gather(metering_of(table), ctx->schema, &ctx->patience, &all, ctx->err);
+    int rc = gather(metering_of(ro->table), ro->ctx->schema, &ro->ctx->patience, &all, ro->ctx->err);
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
     for (size_t i = 0; !rc && i < all.n; i++) {
         const struct metric *m = &all.list[i];
-        if (!row_out_wants(&ro, 0, m->name)) continue;
-        row_out_begin(&ro);
-        row_text(&ro, "metric_name", m->name);
-        row_text(&ro, "keyspace_name", m->keyspace);
-        row_text(&ro, "table_name", m->table);
-        row_text(&ro, "operation", m->operation);
-        row_long(&ro, "period_start", (int64_t)m->minute * PERIOD_S * 1000);
-        row_double(&ro, "maximum", m->most);
-        row_double(&ro, "minimum", m->least);
-        row_int(&ro, "period", PERIOD_S);
-        row_count(&ro, "sample_count", m->samples);
-        row_double(&ro, "sum", m->sum);
-        row_text(&ro, "unit", m->unit);
-        rc = row_out_emit(&ro);
+        if (!row_out_wants(ro, 0, m->name)) continue;
+        row_text(ro, "metric_name", m->name);
+        row_text(ro, "keyspace_name", m->keyspace);
+        row_text(ro, "table_name", m->table);
+        row_text(ro, "operation", m->operation);
+        row_long(ro, "period_start", (int64_t)m->minute * PERIOD_S * 1000);
+        row_double(ro, "maximum", m->most);
+        row_double(ro, "minimum", m->least);
+        row_int(ro, "period", PERIOD_S);
+        row_count(ro, "sample_count", m->samples);
+        row_double(ro, "sum", m->sum);
+        row_text(ro, "unit", m->unit);
+        rc = row_out_emit(ro);
     }
     free(all.list);
     return rc;

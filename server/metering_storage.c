@@ -2,24 +2,20 @@
 #include "server/system_metering.h"
 
 YIELDS_METERING(storage) {
-    struct cql_db *db = metering_of(table)->db;
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
-        if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
+    struct cql_db *db = metering_of(ro->table)->db;
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        if (space->keyspace->is_system || !row_out_wants(ro, 0, space->keyspace->name)) continue;
         struct schema_table_cursor c = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; (t = schema_tables_next(&c));) {
             struct table_size size;
-            if (!row_out_wants(&ro, 1, t->name)) continue;
-            if (cql_table_billable_bytes(db, ctx->schema, t, &ctx->patience, &size, ctx->err)) return -1;
-            row_out_begin(&ro);
-            row_text(&ro, "keyspace_name", t->keyspace->name);
-            row_text(&ro, "table_name", t->name);
-            row_count(&ro, "billable_bytes", size.bytes);
-            row_count(&ro, "rows", size.rows);
-            row_count(&ro, "static_rows", size.static_rows);
-            if (row_out_emit(&ro)) return -1;
+            if (!row_out_wants(ro, 1, t->name)) continue;
+            if (cql_table_billable_bytes(db, ro->ctx->schema, t, &ro->ctx->patience, &size, ro->ctx->err)) return -1;
+            row_names(ro, t);
+            row_count(ro, "billable_bytes", size.bytes);
+            row_count(ro, "rows", size.rows);
+            row_count(ro, "static_rows", size.static_rows);
+            if (row_out_emit(ro)) return -1;
         }
     }
     return 0;

@@ -52,29 +52,26 @@ static uint64_t window_load(const struct usage_window *w) {
 }
 
 YIELDS_METERING(partitions) {
-    struct row_out ro;
     size_t n;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct ledger_partition *all = rc ? NULL : ledger_partitions(metering_of(table)->ledger, &n);
-    if (!rc && !all) rc = err_nomem(ctx->err);
+    struct ledger_partition *all = ledger_partitions(metering_of(ro->table)->ledger, &n);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (all) qsort(all, n, sizeof(*all), by_place);
     for (size_t i = 0; !rc && i < n; i++) {
         const struct ledger_partition *p = &all[i];
-        if (!*p->keyspace || !row_out_wants(&ro, 0, p->keyspace)) continue;
-        row_out_begin(&ro);
-        row_text(&ro, "keyspace_name", p->keyspace);
-        row_text(&ro, "table_name", p->table);
-        row_long(&ro, "token", p->p.token);
-        row_use(&ro, &p->p.usage);
-        row_load(&ro, "load", p->kept.load);
-        row_load(&ro, "load_error", p->kept.error);
-        row_load(&ro, "load_last_minute", window_load(&p->p.usage.last_minute));
-        row_load(&ro, "load_last_second", window_load(&p->p.usage.last_second));
+        if (!*p->keyspace || !row_out_wants(ro, 0, p->keyspace)) continue;
+        row_text(ro, "keyspace_name", p->keyspace);
+        row_text(ro, "table_name", p->table);
+        row_long(ro, "token", p->p.token);
+        row_use(ro, &p->p.usage);
+        row_load(ro, "load", p->kept.load);
+        row_load(ro, "load_error", p->kept.error);
+        row_load(ro, "load_last_minute", window_load(&p->p.usage.last_minute));
+        row_load(ro, "load_last_second", window_load(&p->p.usage.last_second));
         size_t n_key = p->p.key_n < sizeof(p->p.key) ? p->p.key_n : sizeof(p->p.key);
-        row_bytes(&ro, "partition_key", slice_of(p->p.key, n_key));
-        row_text(&ro, "pattern", p->pattern == ORDER_NONE ? NULL : order_pattern_name(p->pattern));
-        row_double(&ro, "share", p->share);
-        rc = row_out_emit(&ro);
+        row_bytes(ro, "partition_key", slice_of(p->p.key, n_key));
+        row_text(ro, "pattern", p->pattern == ORDER_NONE ? NULL : order_pattern_name(p->pattern));
+        row_double(ro, "share", p->share);
+        rc = row_out_emit(ro);
     }
     free(all);
     return rc;
@@ -83,26 +80,23 @@ YIELDS_METERING(partitions) {
 /* ---- statements ---- */
 
 YIELDS_METERING(statements) {
-    struct row_out ro;
     size_t n;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct ledger_statement *all = rc ? NULL : ledger_statements(metering_of(table)->ledger, &n);
-    if (!rc && !all) rc = err_nomem(ctx->err);
+    struct ledger_statement *all = ledger_statements(metering_of(ro->table)->ledger, &n);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
     for (size_t i = 0; !rc && i < n; i++) {
         const struct ledger_statement *s = &all[i];
-        row_out_begin(&ro);
-        row_count(&ro, "statement_id", s->kept.key);
-        row_use(&ro, &s->s.usage);
-        row_figure(&ro, "executions", &s->s.usage, USAGE_REQUESTS);
-        row_text(&ro, "keyspace_name", s->keyspace);
-        row_load(&ro, "load", s->kept.load);
-        row_load(&ro, "load_error", s->kept.error);
-        if (s->s.rows_read) row_text(&ro, "query_class", query_class_name(s->s.class));
-        row_count(&ro, "rows_read", s->s.rows_read);
-        row_count(&ro, "rows_returned", s->s.rows_returned);
-        row_text(&ro, "statement", s->text);
-        row_text(&ro, "table_name", s->table);
-        rc = row_out_emit(&ro);
+        row_count(ro, "statement_id", s->kept.key);
+        row_use(ro, &s->s.usage);
+        row_figure(ro, "executions", &s->s.usage, USAGE_REQUESTS);
+        row_text(ro, "keyspace_name", s->keyspace);
+        row_load(ro, "load", s->kept.load);
+        row_load(ro, "load_error", s->kept.error);
+        if (s->s.rows_read) row_text(ro, "query_class", query_class_name(s->s.class));
+        row_count(ro, "rows_read", s->s.rows_read);
+        row_count(ro, "rows_returned", s->s.rows_returned);
+        row_text(ro, "statement", s->text);
+        row_text(ro, "table_name", s->table);
+        rc = row_out_emit(ro);
     }
     free(all);
     return rc;
@@ -111,39 +105,33 @@ YIELDS_METERING(statements) {
 /* ---- connections and roles ---- */
 
 YIELDS_METERING(connections) {
-    struct row_out ro;
     size_t n;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct ledger_connection *all = rc ? NULL : ledger_connections(metering_of(table)->ledger, &n);
-    if (!rc && !all) rc = err_nomem(ctx->err);
+    struct ledger_connection *all = ledger_connections(metering_of(ro->table)->ledger, &n);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
     for (size_t i = 0; !rc && i < n; i++) {
         const struct ledger_connection *c = &all[i];
-        row_out_begin(&ro);
-        row_count(&ro, "connection_id", c->id);
-        row_text(&ro, "address", c->address);
-        row_long(&ro, "opened_at", c->opened_us / 1000);
-        row_text(&ro, "role", c->role);
-        row_figure(&ro, "statements", &c->usage, USAGE_REQUESTS);
-        row_use(&ro, &c->usage);
-        rc = row_out_emit(&ro);
+        row_count(ro, "connection_id", c->id);
+        row_text(ro, "address", c->address);
+        row_long(ro, "opened_at", c->opened_us / 1000);
+        row_text(ro, "role", c->role);
+        row_figure(ro, "statements", &c->usage, USAGE_REQUESTS);
+        row_use(ro, &c->usage);
+        rc = row_out_emit(ro);
     }
     if (all) ledger_connections_free(all, n);
     return rc;
 }
 
 YIELDS_METERING(roles) {
-    struct row_out ro;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct roles *all = rc ? NULL : ledger_roles(metering_of(table)->ledger);
-    if (!rc && !all) rc = err_nomem(ctx->err);
+    struct roles *all = ledger_roles(metering_of(ro->table)->ledger);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
     for (size_t i = 0; !rc && i < all->n; i++) {
         const struct ledger_role *r = &all->list[i];
-        row_out_begin(&ro);
-        row_text(&ro, "role", r->name);
-        row_count(&ro, "connections", r->connections);
-        row_figure(&ro, "statements", &r->usage, USAGE_REQUESTS);
-        row_use(&ro, &r->usage);
-        rc = row_out_emit(&ro);
+        row_text(ro, "role", r->name);
+        row_count(ro, "connections", r->connections);
+        row_figure(ro, "statements", &r->usage, USAGE_REQUESTS);
+        row_use(ro, &r->usage);
+        rc = row_out_emit(ro);
     }
     free(all);
     return rc;

@@ -41,32 +41,23 @@ static int by_object(const void *key, const void *element) {
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t, const struct account *a);
 
 /* Calls fn for each table of users, by name, with the ledger's figures of it, or zeros. */
-static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                      void *arg, table_fn fn) {
-    struct row_out ro;
+static int each_table(struct row_out *ro, table_fn fn) {
     struct accounts all = {0};
     int rc = 0;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    if (ledger_tables(metering_of(table)->ledger, take_account, &all)) rc = err_nomem(ctx->err);
-    for (uint32_t i = 0; !rc && i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
-        if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
+    if (ledger_tables(metering_of(ro->table)->ledger, take_account, &all)) rc = err_nomem(ro->ctx->err);
+    for (uint32_t i = 0; !rc && i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        if (space->keyspace->is_system || !row_out_wants(ro, 0, space->keyspace->name)) continue;
         struct schema_table_cursor c = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; !rc && (t = schema_tables_next(&c));) {
             const struct account none = {.object = t->object};
             const struct account *a =
                 all.n ? bsearch(&t->object, all.list, all.n, sizeof(*all.list), by_object) : NULL;
-            rc = fn(&ro, t, a ? a : &none);
+            rc = fn(ro, t, a ? a : &none);
         }
     }
     free(all.list);
     return rc;
-}
-
-static void begin_row(struct row_out *ro, const struct schema_table *t) {
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
 }
 
 /* ---- tables ---- */
@@ -85,7 +76,7 @@ static uint64_t sum_classes(const struct figures *f, enum figure first) {
 
 static int emit_table(struct row_out *ro, const struct schema_table *t, const struct account *a) {
     const struct figures *f = &a->total;
-    begin_row(ro, t);
+    row_names(ro, t);
     row_count(ro, "bytes_read", f->n[FIGURE_BYTES_READ]);
     row_count(ro, "condition_failed", f->n[FIGURE_CONDITION_FAILED]);
     row_count(ro, "entities", f->n[FIGURE_ENTITIES]);
@@ -112,7 +103,7 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const st
     return row_out_emit(ro);
 }
 
-YIELDS_METERING(tables) { return each_table(ctx, table, row, arg, emit_table); }
+YIELDS_METERING(tables) { return each_table(ro, emit_table); }
 
 /* ---- query classes ---- */
 
@@ -123,7 +114,7 @@ static int emit_classes(struct row_out *ro, const struct schema_table *t, const 
         uint64_t reads = a->total.n[FIGURE_POINT_READS + class], scanned = a->total.n[FIGURE_POINT_SCANNED + class];
         uint64_t returned = a->total.n[FIGURE_POINT_RETURNED + class];
         if (!reads) continue;
-        begin_row(ro, t);
+        row_names(ro, t);
         row_text(ro, "query_class", query_class_name(class));
         if (scanned) row_double(ro, "density", (double)returned / (double)scanned);
         row_count(ro, "reads", reads);
@@ -134,20 +125,19 @@ static int emit_classes(struct row_out *ro, const struct schema_table *t, const 
     return 0;
 }
 
-YIELDS_METERING(query_classes) { return each_table(ctx, table, row, arg, emit_classes); }
+YIELDS_METERING(query_classes) { return each_table(ro, emit_classes); }
 
 /* ---- recovery ---- */
 
 struct recovery_rows {
-    struct row_out ro;
+    struct row_out *ro;
     struct catalog *catalog;
     int number;
 };
 
 static int emit_history(void *arg, const struct history_report *h) {
     struct recovery_rows *r = arg;
-    struct row_out *ro = &r->ro;
-    row_out_begin(ro);
+    struct row_out *ro = r->ro;
     row_text_copy(ro, "keyspace_name", h->keyspace);
     row_text_copy(ro, "table_name", h->name);
     row_int(ro, "history", ++r->number);
@@ -159,8 +149,7 @@ static int emit_history(void *arg, const struct history_report *h) {
 }
 
 YIELDS_METERING(recovery) {
-    const struct system_metering *m = table->virt->owner;
-    struct recovery_rows r = {.catalog = m->catalog};
-    if (row_out_init(&r.ro, ctx, table, row, arg)) return -1;
+    const struct system_metering *m = ro->table->virt->owner;
+    struct recovery_rows r = {.ro = ro, .catalog = m->catalog};
     return catalog_each_history(r.catalog, emit_history, &r);
 }

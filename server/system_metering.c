@@ -6,17 +6,14 @@
 #include "metering/charge.h"
 
 YIELDS_METERING(rules) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (unsigned id = 0; id < RULES; id++) {
         const struct rule *rule = rule_of(id);
-        row_out_begin(&ro);
-        row_text(&ro, "id", rule->name);
-        row_text(&ro, "title", rule->title);
-        row_text(&ro, "text", rule->text);
-        row_text(&ro, "source", rule->source);
-        row_text(&ro, "confidence", rule->confidence);
-        if (row_out_emit(&ro)) return -1;
+        row_text(ro, "id", rule->name);
+        row_text(ro, "title", rule->title);
+        row_text(ro, "text", rule->text);
+        row_text(ro, "source", rule->source);
+        row_text(ro, "confidence", rule->confidence);
+        if (row_out_emit(ro)) return -1;
     }
     return 0;
 }

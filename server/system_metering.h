@@ -47,8 +47,7 @@ void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out);
 
 /* ---- for the functions that yield the rows, one per row of system_metering.def ---- */
 
-#define YIELDS_METERING(name) \
-    int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+#define YIELDS_METERING(name) int yield_##name(struct row_out *ro)
 #define METERING_TABLE(name, comment, columns) YIELDS_METERING(name);
 #include "server/system_metering.def"
 #undef METERING_TABLE

@@ -5,17 +5,12 @@
 
 #include "system_schema/system_tables/row_out.h"
 
-#define YIELDS_VIEWS(name) \
-    static int views_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, \
-                            void *arg)
+#define YIELDS_VIEWS(name) static int views_##name(struct row_out *ro)
 
 static const struct system_views *views_of(const struct schema_table *t) { return t->virt->owner; }
 
 YIELDS_VIEWS(none) {
-    (void)ctx;
-    (void)table;
-    (void)row;
-    (void)arg;
+    (void)ro;
     return 0;
 }
 
@@ -35,7 +30,6 @@ static int emit_client(struct row_out *ro, const struct ledger_connection *c) {
     if (*c->client.compression) options[n++] = (struct schema_option){"COMPRESSION", c->client.compression};
     if (*driver_name(c)) options[n++] = (struct schema_option){"DRIVER_NAME", driver_name(c)};
     if (*driver_version(c)) options[n++] = (struct schema_option){"DRIVER_VERSION", driver_version(c)};
-    row_out_begin(ro);
     row_inet(ro, "address", c->address);
     row_int(ro, "port", c->client.port);
     row_map(ro, "client_options", n, options);
@@ -59,14 +53,12 @@ static int by_address(const void *a, const void *b) {
 }
 
 YIELDS_VIEWS(clients) {
-    struct row_out ro;
     size_t n;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct ledger_connection *all = rc ? NULL : ledger_connections(views_of(table)->ledger, &n);
-    if (!rc && !all) rc = err_nomem(ctx->err);
+    struct ledger_connection *all = ledger_connections(views_of(ro->table)->ledger, &n);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (all) qsort(all, n, sizeof(*all), by_address);
     for (size_t i = 0; !rc && i < n; i++)
-        if (all[i].client.version) rc = emit_client(&ro, &all[i]);
+        if (all[i].client.version) rc = emit_client(ro, &all[i]);
     if (all) ledger_connections_free(all, n);
     return rc;
 }
@@ -78,7 +70,6 @@ static int emit_setting(struct row_out *ro, const char *name, const char *value)
     if (!spelt) return err_nomem(ro->ctx->err);
     for (char *p = spelt; *p; p++) *p = *p == '-' ? '_' : *p;
     if (!row_out_wants(ro, 0, spelt)) return 0;
-    row_out_begin(ro);
     row_text(ro, "name", spelt);
     row_text(ro, "value", value);
     return row_out_emit(ro);
@@ -93,13 +84,11 @@ static const struct { const char *name, *value; } fixed[] = {
 };
 
 YIELDS_VIEWS(settings) {
-    struct row_out ro;
-    const struct config *c = views_of(table)->config;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    const struct config *c = views_of(ro->table)->config;
     for (int o = 0; c && o < CONFIG_OPTIONS; o++)
-        if (emit_setting(&ro, config_flag((enum config_option)o), c->values[o])) return -1;
+        if (emit_setting(ro, config_flag((enum config_option)o), c->values[o])) return -1;
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        if (emit_setting(&ro, fixed[i].name, fixed[i].value)) return -1;
+        if (emit_setting(ro, fixed[i].name, fixed[i].value)) return -1;
     return 0;
 }
 

@@ -376,6 +376,14 @@ static void print(const struct cql_type *t, struct naming how, struct buf *out) 
 }
 
 void cql_type_print(const struct cql_type *t, struct buf *out) { print(t, (struct naming){0}, out); }
+const char *cql_type_text(const struct cql_type *t, struct arena *a) {
+    struct buf b;
+    buf_init(&b, 0);
+    cql_type_print(t, &b);
+    struct slice text = buf_failed(&b) ? slice_of(NULL, 0) : arena_dup(a, buf_slice(&b));
+    buf_fini(&b);
+    return (const char *)text.p;
+}
 void cql_type_print_stored(const struct cql_type *t, struct buf *out) {
     print(t, (struct naming){.stored = true}, out);
 }

@@ -122,6 +122,8 @@ const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const 
 void cql_identifier_print(const char *name, bool is_free, struct buf *out);
 /* Prints a type as CQL writes it: "frozen<map<text, int>>". */
 void cql_type_print(const struct cql_type *t, struct buf *out);
+/* The same, in the arena; NULL: no memory. */
+const char *cql_type_text(const struct cql_type *t, struct arena *a) MUST_CHECK;
 /* As cql_type_print, but the text parses back to the same type: a type for which CQL has no word,
  * or one that also means another type, is printed as its class in quotes. */
 void cql_type_print_stored(const struct cql_type *t, struct buf *out);

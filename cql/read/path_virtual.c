@@ -13,7 +13,7 @@
 #include "cql/read/kept_key.h"
 #include "cql/read/select.h"
 #include "cql/request/db.h"
-#include "system_schema/system_tables/virtual.h"
+#include "system_schema/system_tables/row_out.h"
 
 enum { ROWS_CHUNK = 16 << 10, ROWS_MAX = 64 << 20, ROWS_AT_ONCE = 256 /* of an ordered table */ };
 
@@ -165,7 +165,8 @@ static int load(struct virtual_source *s) {
     struct virtual_context ctx = db_virtual_context(r);
     ctx.key = s->key;
     ctx.after = s->in_parts ? s->behind : NULL;
-    if (t->virt->yield(&ctx, t, take_row, s) && !s->more) return READ_FAILED;
+    struct row_out ro;
+    if ((row_out_init(&ro, &ctx, t, take_row, s) || t->virt->yield(&ro)) && !s->more) return READ_FAILED;
     if (!s->in_parts) {
         size_t n = 0;
         if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);

@@ -7,16 +7,13 @@ static const char *const states[] = {[CLOCK_FREE] = "free", [CLOCK_RUNNING] = "r
 static const char only_name[] = "server";
 
 YIELDS(control_clock) {
-    struct clock_control *clock = context_of(table)->clock_control;
-    struct row_out ro;
+    struct clock_control *clock = context_of(ro->table)->clock_control;
     if (!clock) return 0;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    row_out_begin(&ro);
-    row_text(&ro, "name", only_name);
-    row_text(&ro, "state", states[clock_control_state(clock)]);
-    row_long(&ro, "now", clock_wall_us(&clock->clock) / 1000);
-    row_long(&ro, "ahead_ms", clock_control_ahead_us(clock) / 1000);
-    return row_out_emit(&ro);
+    row_text(ro, "name", only_name);
+    row_text(ro, "state", states[clock_control_state(clock)]);
+    row_long(ro, "now", clock_wall_us(&clock->clock) / 1000);
+    row_long(ro, "ahead_ms", clock_control_ahead_us(clock) / 1000);
+    return row_out_emit(ro);
 }
 
 struct order {

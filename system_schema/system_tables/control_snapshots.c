@@ -6,7 +6,6 @@
 
 static int emit(void *arg, const char *name, const char *keyspace, int64_t saved_s) {
     struct row_out *ro = arg;
-    row_out_begin(ro);
     row_text_copy(ro, "name", name);
     if (*keyspace) row_text_copy(ro, "keyspace_name", keyspace);
     row_long(ro, "saved_at", saved_s * 1000);
@@ -14,9 +13,7 @@ static int emit(void *arg, const char *name, const char *keyspace, int64_t saved
 }
 
 YIELDS(control_snapshots) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return eng_state_each(context_of(table)->objects->eng, emit, &ro, ctx->err);
+    return eng_state_each(context_of(ro->table)->objects->eng, emit, ro, ro->ctx->err);
 }
 
 static void take_text(struct value v, char *out, size_t size) {

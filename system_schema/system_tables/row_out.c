@@ -6,14 +6,15 @@ int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const st
                  virtual_row_fn row, void *arg) {
     *ro = (struct row_out){.ctx = ctx, .table = table, .row = row, .arg = arg};
     ro->values = ARENA_ARRAY(ctx->arena, table->n_columns, struct value);
+    for (uint32_t i = 0; ro->values && i < table->n_columns; i++) ro->values[i] = value_null();
     return ro->values ? 0 : err_nomem(ctx->err);
 }
 
-void row_out_begin(struct row_out *ro) {
+int row_out_emit(struct row_out *ro) {
+    int rc = ro->failed ? err_nomem(ro->ctx->err) : ro->row(ro->arg, ro->values);
     for (uint32_t i = 0; i < ro->table->n_columns; i++) ro->values[i] = value_null();
+    return rc;
 }
-
-int row_out_emit(struct row_out *ro) { return ro->failed ? err_nomem(ro->ctx->err) : ro->row(ro->arg, ro->values); }
 
 bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text) {
     return !ro->ctx->key || value_is_null(ro->ctx->key[i]) || slice_is(value_slice(ro->ctx->key[i]), text);
@@ -32,8 +33,7 @@ void row_bytes(struct row_out *ro, const char *column, struct slice bytes) {
     if (col && bytes.p) ro->values[col->ordinal] = value_of_slice(bytes);
 }
 
-/* Copies the bytes into the request's arena. */
-static void put(struct row_out *ro, const char *column, const void *p, size_t n) {
+void row_bytes_copy(struct row_out *ro, const char *column, const void *p, size_t n) {
     if (!schema_column_find(ro->table, column)) return;
     struct slice copy = arena_dup(ro->ctx->arena, slice_of(p, n));
     if (!copy.p) ro->failed = true;
@@ -44,23 +44,28 @@ void row_text(struct row_out *ro, const char *column, const char *text) {
     if (text) row_bytes(ro, column, slice_str(text));
 }
 
-void row_text_copy(struct row_out *ro, const char *column, const char *text) {
-    if (*text) put(ro, column, text, strlen(text));
-    else row_text(ro, column, "");
+void row_names(struct row_out *ro, const struct schema_table *t) {
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
 }
 
-void row_bool(struct row_out *ro, const char *column, bool v) { put(ro, column, &(uint8_t){v}, 1); }
+void row_text_copy(struct row_out *ro, const char *column, const char *text) {
+    if (text && *text) row_bytes_copy(ro, column, text, strlen(text));
+    else row_text(ro, column, text);
+}
+
+void row_bool(struct row_out *ro, const char *column, bool v) { row_bytes_copy(ro, column, &(uint8_t){v}, 1); }
 
 void row_int(struct row_out *ro, const char *column, int32_t v) {
     uint8_t bytes[4];
     store_u32(bytes, (uint32_t)v);
-    put(ro, column, bytes, sizeof bytes);
+    row_bytes_copy(ro, column, bytes, sizeof bytes);
 }
 
 void row_long(struct row_out *ro, const char *column, int64_t v) {
     uint8_t bytes[8];
     store_u64(bytes, (uint64_t)v);
-    put(ro, column, bytes, sizeof bytes);
+    row_bytes_copy(ro, column, bytes, sizeof bytes);
 }
 
 void row_double(struct row_out *ro, const char *column, double v) {
@@ -71,7 +76,7 @@ void row_double(struct row_out *ro, const char *column, double v) {
 
 void row_inet(struct row_out *ro, const char *column, const char *numeric) {
     struct ip_address a;
-    if (numeric && ip_address_parse(numeric, &a)) put(ro, column, a.bytes, a.n);
+    if (numeric && ip_address_parse(numeric, &a)) row_bytes_copy(ro, column, a.bytes, a.n);
 }
 
 static void put_item(struct buf *b, struct slice item) {
@@ -81,7 +86,7 @@ static void put_item(struct buf *b, struct slice item) {
 
 void row_buf(struct row_out *ro, const char *column, struct buf *b) {
     if (buf_failed(b)) ro->failed = true;
-    else put(ro, column, b->p, b->n);
+    else row_bytes_copy(ro, column, b->p, b->n);
     buf_fini(b);
 }
 

@@ -1,7 +1,7 @@
 /* Builds rows of system tables by column name, for the functions that yield them.
  *
- * Life: row_out_init once per yield; per row row_out_begin, some row_* calls, row_out_emit. Values
- * that need memory live in the context's arena. A column that the table does not have in the
+ * Life: the reader calls row_out_init and passes it to the table's function, which for each row calls
+ * some row_* functions and row_out_emit. Values that need memory live in the context's arena. A column that the table does not have in the
  * reported release is skipped, so that one function serves all releases.
  */
 #pragma once
@@ -20,8 +20,9 @@ struct row_out {
 
 int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table,
                  virtual_row_fn row, void *arg) MUST_CHECK;
-void row_out_begin(struct row_out *ro);
-int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, or -1 without memory */
+/* Passes on the row, and begins the next one, whose values are null. Returns what the row function
+ * said, or -1 without memory. */
+int row_out_emit(struct row_out *ro) MUST_CHECK;
 /* True if the statement may want rows with this text in the i-th partition key column. */
 bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text);
 /* The value that a statement gives a column of the table. */
@@ -30,9 +31,12 @@ struct value virtual_given(const struct virtual_change *change, const struct sch
  * the statement continues. */
 bool row_out_passed(const struct row_out *ro, const char *text);
 
+/* keyspace_name and table_name. */
+void row_names(struct row_out *ro, const struct schema_table *t);
 void row_text(struct row_out *ro, const char *column, const char *text); /* NULL: null */
-void row_text_copy(struct row_out *ro, const char *column, const char *text); /* copies the text */
+void row_text_copy(struct row_out *ro, const char *column, const char *text); /* the same, copied */
 void row_bytes(struct row_out *ro, const char *column, struct slice bytes);
+void row_bytes_copy(struct row_out *ro, const char *column, const void *p, size_t n);
 void row_bool(struct row_out *ro, const char *column, bool v);
 void row_int(struct row_out *ro, const char *column, int32_t v);
 void row_long(struct row_out *ro, const char *column, int64_t v); /* bigint, timestamp */

@@ -39,20 +39,18 @@ static int refuse_column(const struct input *in, const char *column) {
 /* ---- ddl: the rules ---- */
 
 YIELDS(control_ddl) {
-    struct ddl *d = context_of(table)->ddl;
-    struct row_out ro;
-    int rc = row_out_init(&ro, ctx, table, row, arg);
+    struct ddl *d = context_of(ro->table)->ddl;
+    int rc = 0;
     pthread_mutex_lock(&d->objects->lock);
     for (uint32_t i = 0; i < d->rules.n && rc == 0; i++) {
         const struct ddl_rule *r = d->rules.all[i];
-        row_out_begin(&ro);
-        row_text_copy(&ro, "statement", r->statement);
-        row_text_copy(&ro, "keyspace_name", r->keyspace);
-        row_text_copy(&ro, "name", r->name);
-        if (r->has_delay) row_text_copy(&ro, "delay", r->delay_text);
-        if (r->has_failure) row_text_copy(&ro, "failure", r->failure);
-        row_bool(&ro, "configured", r->configured);
-        rc = row_out_emit(&ro);
+        row_text_copy(ro, "statement", r->statement);
+        row_text_copy(ro, "keyspace_name", r->keyspace);
+        row_text_copy(ro, "name", r->name);
+        if (r->has_delay) row_text_copy(ro, "delay", r->delay_text);
+        if (r->has_failure) row_text_copy(ro, "failure", r->failure);
+        row_bool(ro, "configured", r->configured);
+        rc = row_out_emit(ro);
     }
     pthread_mutex_unlock(&d->objects->lock);
     return rc;
@@ -80,7 +78,6 @@ static int emit_object(struct row_out *ro, struct objects *o, const struct entry
     const struct object_place at = entry_place(o, x);
     int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock); /* wall time of the monotonic clock's zero */
     if (entry_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
-    row_out_begin(ro);
     row_text_copy(ro, "keyspace_name", at.keyspace);
     row_text(ro, "kind", x->kind->word);
     row_text_copy(ro, "name", at.name);
@@ -125,7 +122,6 @@ static int emit_switch(struct row_out *ro, const struct partitioner *p) {
     const struct objects *o = p->ddl->objects;
     int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock), due_us = p->ddl->guest.due_us;
     if (!partitioner_is_switching(p) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
-    row_out_begin(ro);
     row_text(ro, "keyspace_name", switch_keyspace);
     row_text(ro, "kind", switch_kind);
     row_text(ro, "name", switch_name);
@@ -139,12 +135,10 @@ static int emit_switch(struct row_out *ro, const struct partitioner *p) {
 }
 
 YIELDS(control_objects) {
-    struct row_out ro;
-    const struct system_tables *s = context_of(table);
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    const struct system_tables *s = context_of(ro->table);
     pthread_mutex_lock(&s->objects->lock);
-    int rc = emit_objects(&ro, s->objects);
-    if (rc == 0) rc = emit_switch(&ro, &s->partitioner);
+    int rc = emit_objects(ro, s->objects);
+    if (rc == 0) rc = emit_switch(ro, &s->partitioner);
     pthread_mutex_unlock(&s->objects->lock);
     return rc;
 }

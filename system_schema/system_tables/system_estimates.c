@@ -56,9 +56,7 @@ static int emit_half(struct row_out *ro, const struct schema_table *t, const cha
     uint64_t partitions = e->partitions;
     if (!e->whole && partitions)
         partitions = (uint64_t)((double)partitions * (to - from + 1) / ((double)e->last - from + 1));
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
+    row_names(ro, t);
     row_text(ro, "range_type", type);
     row_text(ro, "range_start", lower ? least : zero);
     row_text(ro, "range_end", lower ? zero : least);
@@ -68,30 +66,27 @@ static int emit_half(struct row_out *ro, const struct schema_table *t, const cha
 }
 
 /* types: the range_type values of table_estimates; NULL at their end. */
-static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row,
-                      void *arg, const char *const *types) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
-        if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
+static int each_table(struct row_out *ro, const char *const *types) {
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        if (space->keyspace->is_system || !row_out_wants(ro, 0, space->keyspace->name)) continue;
         struct schema_table_cursor at = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; (t = schema_tables_next(&at));) {
             struct estimate halves[2];
-            const struct virtual_patience *p = &ctx->patience;
+            const struct virtual_patience *p = &ro->ctx->patience;
             if (!schema_status_is_listed(t->status)) continue;
             if (p->ask && p->ask(p->arg)) return -1;
-            if (sample(&ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(&ro, t->storage, 1, INT64_MAX, &halves[1]))
+            if (sample(ro, t->storage, INT64_MIN, 0, &halves[0]) || sample(ro, t->storage, 1, INT64_MAX, &halves[1]))
                 return -1;
             for (const char *const *type = types; *type; type++)
                 for (int half = 0; half < 2; half++)
-                    if (emit_half(&ro, t, *type, &halves[half], half == 0)) return -1;
+                    if (emit_half(ro, t, *type, &halves[half], half == 0)) return -1;
         }
     }
     return 0;
 }
 
-YIELDS(size_estimates) { return each_table(ctx, table, row, arg, (const char *const[]){"primary", NULL}); }
+YIELDS(size_estimates) { return each_table(ro, (const char *const[]){"primary", NULL}); }
 YIELDS(table_estimates) {
-    return each_table(ctx, table, row, arg, (const char *const[]){"local_primary", "primary", NULL});
+    return each_table(ro, (const char *const[]){"local_primary", "primary", NULL});
 }

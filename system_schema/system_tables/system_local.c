@@ -125,7 +125,7 @@ static void put_host_id(struct row_out *ro, const char *address) {
     buf_fini(&b);
     id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
     id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
-    row_bytes(ro, "host_id", arena_dup(ro->ctx->arena, slice_of(id, 16)));
+    row_bytes_copy(ro, "host_id", id, sizeof id);
 }
 
 /* The index of the address that the client connected to; of->n: none of them. */
@@ -159,38 +159,35 @@ static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i
 /* ---- system.local: shows the address that the client connected to ---- */
 
 YIELDS(local) {
-    const struct system_tables *s = context_of(table);
+    const struct system_tables *s = context_of(ro->table);
     const struct node_info *info = &s->node.info;
-    struct row_out ro;
     struct addresses peers;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    if (!row_out_wants(&ro, 0, "local")) return 0;
-    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
-    const char *address = address_of(&ro);
-    uint32_t at = reached(&ro, &peers);
-    row_out_begin(&ro);
-    row_text(&ro, "key", "local");
-    row_text(&ro, "bootstrapped", "COMPLETED");
-    row_inet(&ro, "broadcast_address", address);
-    row_int(&ro, "broadcast_port", 7000);
-    row_text(&ro, "cluster_name", info->cluster_name);
-    row_text(&ro, "cql_version", info->cql_version);
-    row_text(&ro, "data_center", info->datacenter);
-    row_int(&ro, "gossip_generation", (int32_t)s->node.started_s);
-    if (at < peers.n && !is_own(&ro, at)) put_host_id(&ro, address);
-    else row_bytes(&ro, "host_id", slice_of(s->node.host_id, 16));
-    row_inet(&ro, "listen_address", address);
-    row_int(&ro, "listen_port", 7000);
-    row_text(&ro, "native_protocol_version", s->objects->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(&ro, "partitioner", partitioner_name(&s->partitioner));
-    row_text(&ro, "rack", info->rack);
-    row_text(&ro, "release_version", info->release_version);
-    row_inet(&ro, "rpc_address", address);
-    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : info->port);
-    row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
-    row_text(&ro, "thrift_version", "20.1.0");
-    put_token(&ro, &peers, at < peers.n ? at : OWN);
-    return row_out_emit(&ro);
+    if (!row_out_wants(ro, 0, "local")) return 0;
+    if (find_peers(ro, &peers)) return err_nomem(ro->ctx->err);
+    const char *address = address_of(ro);
+    uint32_t at = reached(ro, &peers);
+    row_text(ro, "key", "local");
+    row_text(ro, "bootstrapped", "COMPLETED");
+    row_inet(ro, "broadcast_address", address);
+    row_int(ro, "broadcast_port", 7000);
+    row_text(ro, "cluster_name", info->cluster_name);
+    row_text(ro, "cql_version", info->cql_version);
+    row_text(ro, "data_center", info->datacenter);
+    row_int(ro, "gossip_generation", (int32_t)s->node.started_s);
+    if (at < peers.n && !is_own(ro, at)) put_host_id(ro, address);
+    else row_bytes(ro, "host_id", slice_of(s->node.host_id, 16));
+    row_inet(ro, "listen_address", address);
+    row_int(ro, "listen_port", 7000);
+    row_text(ro, "native_protocol_version", s->objects->mode == MODE_CASSANDRA ? "5" : "4");
+    row_text(ro, "partitioner", partitioner_name(&s->partitioner));
+    row_text(ro, "rack", info->rack);
+    row_text(ro, "release_version", info->release_version);
+    row_inet(ro, "rpc_address", address);
+    row_int(ro, "rpc_port", ro->ctx->local_port ? ro->ctx->local_port : info->port);
+    row_bytes(ro, "schema_version", slice_of(ro->ctx->schema->version, 16));
+    row_text(ro, "thrift_version", "20.1.0");
+    put_token(ro, &peers, at < peers.n ? at : OWN);
+    return row_out_emit(ro);
 }
 
 /* Only the partitioner may be written. */
@@ -210,28 +207,25 @@ WRITES(local) {
  * client are all addresses except the one that it connected to; if that is none of them, all
  * except this node's own. */
 YIELDS(peers) {
-    const struct node_info *info = &context_of(table)->node.info;
-    struct row_out ro;
+    const struct node_info *info = &context_of(ro->table)->node.info;
     struct addresses peers;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
-    uint32_t at = reached(&ro, &peers);
+    if (find_peers(ro, &peers)) return err_nomem(ro->ctx->err);
+    uint32_t at = reached(ro, &peers);
     for (uint32_t i = 0; i < peers.n; i++) {
-        if (i == at || (at == peers.n && is_own(&ro, i))) continue;
-        row_out_begin(&ro);
-        row_inet(&ro, "peer", peers.all[i]);
-        row_int(&ro, "peer_port", 7000);
-        row_text(&ro, "data_center", info->datacenter);
-        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(context_of(table)->node.host_id, 16));
-        else put_host_id(&ro, peers.all[i]);
-        row_inet(&ro, "native_address", peers.all[i]);
-        row_int(&ro, "native_port", info->port);
-        row_text(&ro, "rack", info->rack);
-        row_text(&ro, "release_version", info->release_version);
-        row_inet(&ro, "rpc_address", peers.all[i]);
-        row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
-        put_token(&ro, &peers, i);
-        if (row_out_emit(&ro)) return -1;
+        if (i == at || (at == peers.n && is_own(ro, i))) continue;
+        row_inet(ro, "peer", peers.all[i]);
+        row_int(ro, "peer_port", 7000);
+        row_text(ro, "data_center", info->datacenter);
+        if (is_own(ro, i)) row_bytes(ro, "host_id", slice_of(context_of(ro->table)->node.host_id, 16));
+        else put_host_id(ro, peers.all[i]);
+        row_inet(ro, "native_address", peers.all[i]);
+        row_int(ro, "native_port", info->port);
+        row_text(ro, "rack", info->rack);
+        row_text(ro, "release_version", info->release_version);
+        row_inet(ro, "rpc_address", peers.all[i]);
+        row_bytes(ro, "schema_version", slice_of(ro->ctx->schema->version, 16));
+        put_token(ro, &peers, i);
+        if (row_out_emit(ro)) return -1;
     }
     return 0;
 }

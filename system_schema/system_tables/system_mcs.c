@@ -82,7 +82,6 @@ static int emit_event(void *arg, const struct history_row *h) {
     const struct schema_keyspace ks = {.name = h->keyspace};
     const struct schema_table t = {
         .keyspace = &ks, .name = h->table, .created_ms = h->created_ms, .settings = h->settings};
-    row_out_begin(ro);
     row_text(ro, "keyspace_name", h->keyspace);
     row_text(ro, "table_name", h->table);
     row_long(ro, "event_time", h->at_ms);
@@ -99,12 +98,10 @@ static int emit_event(void *arg, const struct history_row *h) {
 
 /* Includes tables and keyspaces that no longer exist. */
 YIELDS(mcs_tables_history) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    const struct value *key = ctx->key;
+    const struct value *key = ro->ctx->key;
     struct slice s = key ? value_slice(key[0]) : slice_of(NULL, 0);
-    const char *keyspace = key && !value_is_null(key[0]) ? (const char *)arena_dup(ctx->arena, s).p : NULL;
-    return history_each(context_of(table)->objects, keyspace, ctx->arena, emit_event, &ro, ctx->err);
+    const char *keyspace = key && !value_is_null(key[0]) ? (const char *)arena_dup(ro->ctx->arena, s).p : NULL;
+    return history_each(context_of(ro->table)->objects, keyspace, ro->ctx->arena, emit_event, ro, ro->ctx->err);
 }
 
 bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
@@ -123,9 +120,7 @@ bool put_scaling(struct row_out *ro, const struct schema_table *t, const char *r
 }
 
 static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
+    row_names(ro, t);
     return put_scaling(ro, t, NULL) ? row_out_emit(ro) : 0;
 }
 
@@ -134,7 +129,6 @@ static int emit_tags(struct row_out *ro, const char *keyspace, const char *table
                            : arena_printf(ro->ctx->arena, "/keyspace/%s/", keyspace);
     if (!id) return err_nomem(ro->ctx->err);
     if (tags->n == 0 || !row_out_wants(ro, 0, id)) return 0;
-    row_out_begin(ro);
     row_text(ro, "resource_id", id);
     row_text(ro, "keyspace_name", keyspace);
     row_text(ro, "resource_name", table ? table : keyspace);
@@ -143,16 +137,14 @@ static int emit_tags(struct row_out *ro, const char *keyspace, const char *table
     return row_out_emit(ro);
 }
 
-int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
+YIELDS(mcs_tags) {
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
         struct schema_table_cursor at = schema_tables_begin(&space->tables);
-        if (emit_tags(&ro, ks->name, NULL, &ks->tags)) return -1;
+        if (emit_tags(ro, ks->name, NULL, &ks->tags)) return -1;
         for (const struct schema_table *t; (t = schema_tables_next(&at));)
-            if (emit_tags(&ro, ks->name, t->name, &t->settings.tags)) return -1;
+            if (emit_tags(ro, ks->name, t->name, &t->settings.tags)) return -1;
     }
     return 0;
 }

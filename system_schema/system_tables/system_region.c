@@ -15,7 +15,6 @@ static int emit_keyspaces(struct row_out *ro, const struct schema_space *space) 
         char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
         if (!word) return err_nomem(ro->ctx->err);
         for (char *p = word + 1; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-        row_out_begin(ro);
         row_text(ro, "keyspace_name", ks->name);
         row_text(ro, "region", r->name);
         row_text(ro, "status", word);
@@ -30,7 +29,6 @@ static int emit_keyspaces(struct row_out *ro, const struct schema_space *space) 
 /* Tables and types have one row for each Region, too. */
 static int emit_region(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name,
                        const char *region, enum schema_status status) {
-    row_out_begin(ro);
     row_text(ro, "keyspace_name", ks->name);
     row_text(ro, column, name);
     row_text(ro, "region", region);
@@ -59,9 +57,7 @@ static int emit_types(struct row_out *ro, const struct schema_space *space) {
 /* ---- auto scaling: the settings for all Regions, overridden by those for one ---- */
 
 static int emit_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
+    row_names(ro, t);
     row_text(ro, "region", region);
     return put_scaling(ro, t, region) ? row_out_emit(ro) : 0;
 }

@@ -18,22 +18,19 @@ static struct schema_table_cursor tables_from(const struct row_out *ro, const st
     return name ? schema_tables_from(&space->tables, name) : schema_tables_begin(&space->tables);
 }
 
-int each_space(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg,
+int each_space(struct row_out *ro,
                bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        bool passed = table->virt->ordered && row_out_passed(&ro, ks->name);
-        if (!is_shown(ks) || !row_out_wants(&ro, 0, ks->name) || passed) continue;
-        if (fn(&ro, space)) return -1;
+        bool passed = ro->table->virt->ordered && row_out_passed(ro, ks->name);
+        if (!is_shown(ks) || !row_out_wants(ro, 0, ks->name) || passed) continue;
+        if (fn(ro, space)) return -1;
     }
     return 0;
 }
 
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
-    row_out_begin(ro);
     row_text(ro, "keyspace_name", ks->name);
     row_bool(ro, "durable_writes", ks->durable_writes);
     row_map(ro, "replication", ks->n_replication, ks->replication);
@@ -74,9 +71,7 @@ static void put_option(struct row_out *ro, const struct schema_table *t, enum se
 
 void put_table(struct row_out *ro, const struct schema_table *t) {
     const char *flags[2] = {"compound", "counter"};
-    row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
+    row_names(ro, t);
     bool schema_table = strcmp(ro->table->keyspace->name, "system_schema") == 0;
     bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL
                                 : ro->ctx->schema->cassandra_mode;
@@ -108,22 +103,15 @@ int emit_columns(struct row_out *ro, const struct schema_table *t) {
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = sorted[i];
         bool key = schema_column_is_key(col);
-        struct buf type;
-        buf_init(&type, 0);
-        cql_type_print(col->type, &type);
-        struct slice text = arena_dup(ro->ctx->arena, buf_slice(&type));
-        bool bad = buf_failed(&type) || !text.p;
-        buf_fini(&type);
-        if (bad) return err_nomem(ro->ctx->err);
-        row_out_begin(ro);
-        row_text(ro, "keyspace_name", t->keyspace->name);
-        row_text(ro, "table_name", t->name);
+        const char *type = cql_type_text(col->type, ro->ctx->arena);
+        if (!type) return err_nomem(ro->ctx->err);
+        row_names(ro, t);
         row_text(ro, "column_name", col->name);
         row_text(ro, "clustering_order", col->kind != COLUMN_CLUSTERING ? "none" : col->desc ? "desc" : "asc");
         row_bytes(ro, "column_name_bytes", slice_str(col->name));
         row_text(ro, "kind", kinds[col->kind]);
         row_int(ro, "position", key ? (int32_t)col->position : -1);
-        row_bytes(ro, "type", text);
+        row_text(ro, "type", type);
         if (row_out_emit(ro)) return -1;
     }
     return 0;
@@ -140,15 +128,8 @@ int put_type(struct row_out *ro, const struct schema_type *t) {
     const struct cql_type *type = t->type;
     const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
     if (!texts) return err_nomem(ro->ctx->err);
-    for (uint32_t j = 0; j < type->n_args; j++) {
-        struct buf b;
-        buf_init(&b, 0);
-        cql_type_print(type->args[j], &b);
-        texts[j] = (const char *)arena_dup(ro->ctx->arena, buf_slice(&b)).p;
-        buf_fini(&b);
-        if (!texts[j]) return err_nomem(ro->ctx->err);
-    }
-    row_out_begin(ro);
+    for (uint32_t j = 0; j < type->n_args; j++)
+        if (!(texts[j] = cql_type_text(type->args[j], ro->ctx->arena))) return err_nomem(ro->ctx->err);
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "type_name", type->name);
     row_texts(ro, "field_names", type->n_args, type->field_names);
@@ -176,9 +157,7 @@ static int emit_all_dropped(struct row_out *ro, const struct schema_space *space
         for (uint32_t i = 0; i < t->n_dropped; i++) sorted[i] = &t->dropped[i];
         qsort(sorted, t->n_dropped, sizeof *sorted, by_dropped_name);
         for (uint32_t i = 0; i < t->n_dropped; i++) {
-            row_out_begin(ro);
-            row_text(ro, "keyspace_name", t->keyspace->name);
-            row_text(ro, "table_name", t->name);
+            row_names(ro, t);
             row_text(ro, "column_name", sorted[i]->name);
             row_long(ro, "dropped_time", sorted[i]->dropped_us / 1000);
             row_text(ro, "kind", sorted[i]->kind == COLUMN_STATIC ? "static" : "regular");
@@ -192,9 +171,7 @@ static int emit_all_dropped(struct row_out *ro, const struct schema_space *space
 static int emit_virtual_tables(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {
-        row_out_begin(ro);
-        row_text(ro, "keyspace_name", t->keyspace->name);
-        row_text(ro, "table_name", t->name);
+        row_names(ro, t);
         row_text(ro, "comment", t->settings.comment);
         if (row_out_emit(ro)) return -1;
     }

@@ -40,8 +40,8 @@ static const struct system_table tables[] = {
 #undef SYSTEM_TABLE_STORED
 };
 
-int yield_none(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
-    (void)ctx, (void)table, (void)row, (void)arg;
+YIELDS(none) {
+    (void)ro;
     return 0;
 }
 

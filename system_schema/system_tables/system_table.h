@@ -27,63 +27,31 @@ int system_tables_build(struct system_tables *s, uint32_t n, const struct virtua
 /* The context, for the functions of a table of this room. */
 static inline struct system_tables *context_of(const struct schema_table *table) { return table->virt->owner; }
 
-#define YIELDS(name) \
-    int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
-
+#define YIELDS(name) int yield_##name(struct row_out *ro)
 #define WRITES(name) \
     int write_##name(const struct virtual_context *ctx, const struct schema_table *table, \
                      const struct virtual_change *change)
-
-YIELDS(control_ddl);
-YIELDS(control_objects);
-WRITES(control_ddl);
-WRITES(control_objects);
-WRITES(local);
-YIELDS(control_snapshots);
-WRITES(control_snapshots);
-YIELDS(control_clock);
-WRITES(control_clock);
-YIELDS(none);
-YIELDS(peers);
-WRITES(peers);
-YIELDS(size_estimates);
-YIELDS(table_estimates);
-YIELDS(region_keyspaces);
-YIELDS(region_tables);
-YIELDS(region_types);
-YIELDS(region_autoscaling);
-YIELDS(local);
-YIELDS(prepared_statements);
-WRITES(prepared_statements);
-YIELDS(schema_keyspaces);
-YIELDS(schema_tables);
-YIELDS(schema_columns);
-YIELDS(schema_types);
-YIELDS(schema_dropped_columns);
-YIELDS(mcs_keyspaces);
-YIELDS(mcs_tables);
-YIELDS(mcs_tables_history);
-YIELDS(mcs_columns);
-YIELDS(mcs_types);
-YIELDS(mcs_tags);
-YIELDS(mcs_autoscaling);
-YIELDS(virtual_keyspaces);
-YIELDS(virtual_tables);
-YIELDS(virtual_columns);
-YIELDS(trace_sessions);
-YIELDS(trace_events);
-WRITES(trace_sessions);
-WRITES(trace_events);
+#define SYSTEM_TABLE(releases, keyspace, table, from, ...) YIELDS(from);
+#define SYSTEM_TABLE_ORDERED SYSTEM_TABLE
+#define SYSTEM_TABLE_STORED SYSTEM_TABLE
+#define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, ...) \
+    YIELDS(name); \
+    WRITES(name);
+#define SYSTEM_TABLE_ERASED SYSTEM_TABLE_WRITTEN
+#include "system_schema/system_tables/system_table.def"
+#undef SYSTEM_TABLE
+#undef SYSTEM_TABLE_ORDERED
+#undef SYSTEM_TABLE_STORED
+#undef SYSTEM_TABLE_WRITTEN
+#undef SYSTEM_TABLE_ERASED
 
 /* ---- shared by the tables that show the schema ---- */
 
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 /* Calls fn for each keyspace that is shown and that the statement may want, by name. */
-int each_space(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg,
-               bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn);
+int each_space(struct row_out *ro, bool (*is_shown)(const struct schema_keyspace *ks), space_fn fn);
 #define YIELD_SPACES(name, is_shown, fn) \
-    YIELDS(name) { return each_space(ctx, table, row, arg, is_shown, fn); }
-
+    YIELDS(name) { return each_space(ro, is_shown, fn); }
 
 /* Put the columns of a keyspace, table or type that system_schema and system_schema_mcs share. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);

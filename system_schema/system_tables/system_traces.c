@@ -1,27 +1,16 @@
 #include "system_schema/system_tables/system_table.h"
 #include "system_schema/system_tables/trace_store.h"
 
-static const char *copy(struct row_out *ro, const char *text) {
-    return text ? arena_strdup(ro->ctx->arena, text) : NULL;
-}
-
-static void put_id(struct row_out *ro, const char *column, const uint8_t id[16]) {
-    struct slice s = arena_dup(ro->ctx->arena, slice_of(id, 16));
-    if (!s.p) ro->failed = true;
-    row_bytes(ro, column, s);
-}
-
 static int emit_session(void *arg, const struct trace_session *s) {
     struct row_out *ro = arg;
-    row_out_begin(ro);
-    put_id(ro, "session_id", s->id);
-    if (s->client.p) row_bytes(ro, "client", arena_dup(ro->ctx->arena, s->client));
-    row_text(ro, "command", copy(ro, s->command));
+    row_bytes_copy(ro, "session_id", s->id, 16);
+    if (s->client.p) row_bytes_copy(ro, "client", s->client.p, s->client.n);
+    row_text_copy(ro, "command", s->command);
     row_inet(ro, "coordinator", ro->ctx->local_address);
     row_int(ro, "coordinator_port", ro->ctx->local_port);
     row_int(ro, "duration", (int32_t)s->duration_us);
     row_map(ro, "parameters", s->n_parameters, s->parameters);
-    row_text(ro, "request", copy(ro, s->request));
+    row_text_copy(ro, "request", s->request);
     row_long(ro, "started_at", s->started_us / 1000);
     return row_out_emit(ro);
 }
@@ -42,31 +31,26 @@ static int emit_events(void *arg, const struct trace_session *s) {
     for (uint32_t i = 0; i < s->n_events; i++) {
         uint8_t id[16];
         event_id(s, i, id);
-        row_out_begin(ro);
-        put_id(ro, "session_id", s->id);
-        put_id(ro, "event_id", id);
-        row_text(ro, "activity", copy(ro, s->events[i].activity));
+        row_bytes_copy(ro, "session_id", s->id, 16);
+        row_bytes_copy(ro, "event_id", id, 16);
+        row_text_copy(ro, "activity", s->events[i].activity);
         row_inet(ro, "source", ro->ctx->local_address);
         row_int(ro, "source_elapsed", (int32_t)s->events[i].at_us);
         row_int(ro, "source_port", ro->ctx->local_port);
-        row_text(ro, "thread", copy(ro, s->events[i].thread));
+        row_text_copy(ro, "thread", s->events[i].thread);
         if (row_out_emit(ro)) return -1;
     }
     return 0;
 }
 
 YIELDS(trace_sessions) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    const struct system_tables *s = context_of(table);
-    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ctx->key, emit_session, &ro);
+    const struct system_tables *s = context_of(ro->table);
+    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ro->ctx->key, emit_session, ro);
 }
 
 YIELDS(trace_events) {
-    struct row_out ro;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    const struct system_tables *s = context_of(table);
-    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ctx->key, emit_events, &ro);
+    const struct system_tables *s = context_of(ro->table);
+    return trace_store_each(s->traces, clock_wall_us(s->objects->clock), ro->ctx->key, emit_events, ro);
 }
 
 /* Refuses writes except deletion: only requests write traces, but as in Cassandra a role with

@@ -60,8 +60,10 @@ struct virtual_change {
     const struct value *values;
 };
 
+struct row_out; /* row_out.h */
 struct schema_virtual {
-    int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
+    /* Emits the rows (row_out.h). 0, or -1 when an emit said so or ctx->err is set. */
+    int (*yield)(struct row_out *ro);
     /* 0, or -1 with ctx->err and nothing changed. Runs on a thread that may block. NULL: the
      * table is read-only. */
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table,

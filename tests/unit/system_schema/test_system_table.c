@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "system_schema/catalog.h"
+#include "system_schema/system_tables/row_out.h"
 #include "system_schema/system_tables/virtual.h"
 #include "system_schema/system_tables/trace_store.h"
 
@@ -106,7 +107,9 @@ static void yield(struct world *w, const struct schema_table *t, const struct va
                                   .local_port = 9042,
                                   .protocol_version = 4,
                                   .err = &w->err};
-    assert_int_equal(t->virt->yield(&ctx, t, check_row, f), 0);
+    struct row_out ro;
+    assert_int_equal(row_out_init(&ro, &ctx, t, check_row, f), 0);
+    assert_int_equal(t->virt->yield(&ro), 0);
 }
 
 static const char *cell(struct world *w, const char *keyspace, const char *table, const char *where, const char *equals,
