@@ -5,19 +5,6 @@
 #include "native_protocol/durability.h"
 #include "native_protocol/trace.h"
 
-static void put_result(struct np_call *call) {
-    const struct cql_result *res = &call->r.answer.result;
-    struct buf *out = call->reply.out;
-    uint8_t version = call->env.version;
-    switch (res->kind) {
-    case RESULT_VOID: np_put_void(out); break;
-    case RESULT_ROWS: np_rows_end(&call->rows, res); break;
-    case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
-    case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
-    case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
-    }
-}
-
 static void put_failure(struct np_call *call) {
     bool with_charge = call->reply.has_charge;
     struct np_reply *r = &call->reply;
@@ -94,8 +81,18 @@ SELDOM static int end_with_extras(struct np_call *call) {
 }
 
 int npi_answer_encode(struct np_call *call) {
+    const struct cql_result *res = &call->r.answer.result;
+    struct buf *out = call->reply.out;
+    uint8_t version = call->env.version;
     if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
-    else put_result(call);
+    else
+        switch (res->kind) {
+        case RESULT_VOID: np_put_void(out); break;
+        case RESULT_ROWS: np_rows_end(&call->rows, res); break;
+        case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
+        case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
+        case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, res->change); break;
+        }
     int rc = UNLIKELY(has_extras(call)) ? end_with_extras(call)
                                         : np_reply_end(&call->reply, call->charge.total, NULL);
     if (LIKELY(!rc)) return 0;

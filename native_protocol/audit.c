@@ -206,7 +206,7 @@ int np_audit_reopen(struct np_audit *a, struct err *e) {
 
 struct np_audit *np_audit_open(const char *path, unsigned categories, struct clock *clock, struct err *e) {
     struct np_audit *a = calloc(1, sizeof(*a));
-    if (!a) return err_nomem(e), NULL;
+    if (!a) return err_null(err_nomem(e));
     *a = (struct np_audit){.path = path, .categories = categories, .clock = clock, .fd = open_file(path, e)};
     if (a->fd < 0) {
         free(a);

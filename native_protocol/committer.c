@@ -32,7 +32,7 @@ static void *work(void *arg) {
 
 struct np_committer *npi_committer_new(struct err *e) {
     struct np_committer *c = calloc(1, sizeof(*c));
-    if (!c) return err_nomem(e), NULL;
+    if (!c) return err_null(err_nomem(e));
     c->tail = &c->queue;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);

@@ -28,48 +28,32 @@ bool np_block_compress(struct slice plain, struct buf *out) {
     return true;
 }
 
-static int announce_check(size_t n, uint32_t max, struct err *e) {
-    if (n <= max) return 0;
-    return err_set(e, ERR_INVALID, "Request is too big: length %zu exceeds maximum allowed length %u.", n, max);
-}
-
-static int lz4_body(struct slice body, uint32_t max, struct buf *out, struct err *e) {
-    if (body.n < LZ4_PREFIX) return err_set(e, ERR_PROTOCOL, "Compressed body is too short for its length");
-    uint32_t n = load_u32(body.p);
-    if (announce_check(n, max, e)) return -1;
-    /* an LZ4 block expands at most 255 times, so a lying length is found before it costs memory */
-    if (n / 255 > body.n) return err_set(e, ERR_PROTOCOL, "Compressed body does not match its length");
-    uint8_t *to = buf_reserve(out, n ? n : 1);
-    if (!to) return err_nomem(e);
-    if (np_block_decompress(slice_of(body.p + LZ4_PREFIX, body.n - LZ4_PREFIX), n, to))
-        return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
-    buf_advance(out, n);
-    return 0;
-}
-
-static int snappy_body(struct slice body, uint32_t max, struct buf *out, struct err *e) {
-    size_t n;
-    if (snappy_uncompressed_length((const char *)body.p, body.n, &n) != SNAPPY_OK)
-        return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
-    if (announce_check(n, max, e)) return -1;
-    /* three bytes of Snappy make at most 64 */
-    if (n / 32 > body.n || snappy_validate_compressed_buffer((const char *)body.p, body.n) != SNAPPY_OK)
-        return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
-    uint8_t *to = buf_reserve(out, n ? n : 1);
-    if (!to) return err_nomem(e);
-    if (snappy_uncompress((const char *)body.p, body.n, (char *)to, &n) != SNAPPY_OK)
-        return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
-    buf_advance(out, n);
-    return 0;
-}
-
 int np_body_decompress(enum np_compression how, struct slice body, uint32_t max, struct buf *out, struct err *e) {
-    switch (how) {
-    case NP_COMPRESS_LZ4: return lz4_body(body, max, out, e);
-    case NP_COMPRESS_SNAPPY: return snappy_body(body, max, out, e);
-    case NP_COMPRESS_NONE: break;
-    }
-    return err_set(e, ERR_PROTOCOL, "Compressed frame on a connection without compression");
+    const char *p = (const char *)body.p;
+    size_t n = 0;
+    if (how == NP_COMPRESS_NONE)
+        return err_set(e, ERR_PROTOCOL, "Compressed frame on a connection without compression");
+    if (how == NP_COMPRESS_LZ4 && body.n < LZ4_PREFIX)
+        return err_set(e, ERR_PROTOCOL, "Compressed body is too short for its length");
+    if (how == NP_COMPRESS_LZ4) n = load_u32(body.p);
+    else if (snappy_uncompressed_length(p, body.n, &n) != SNAPPY_OK)
+        return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
+    if (n > max)
+        return err_set(e, ERR_INVALID, "Request is too big: length %zu exceeds maximum allowed length %u.", n, max);
+    /* An LZ4 block expands at most 255 times, and three bytes of Snappy make at most 64: so a wrong
+     * length is found before it costs memory. */
+    if (how == NP_COMPRESS_LZ4 && n / 255 > body.n)
+        return err_set(e, ERR_PROTOCOL, "Compressed body does not match its length");
+    bool whole = how == NP_COMPRESS_LZ4 ||
+                 (n / 32 <= body.n && snappy_validate_compressed_buffer(p, body.n) == SNAPPY_OK);
+    uint8_t *to = whole ? buf_reserve(out, n ? n : 1) : NULL;
+    if (whole && !to) return err_nomem(e);
+    if (whole && how == NP_COMPRESS_LZ4)
+        whole = !np_block_decompress(slice_of(body.p + LZ4_PREFIX, body.n - LZ4_PREFIX), n, to);
+    else if (whole) whole = snappy_uncompress(p, body.n, (char *)to, &n) == SNAPPY_OK;
+    if (!whole) return err_set(e, ERR_PROTOCOL, "Compressed body is damaged");
+    buf_advance(out, n);
+    return 0;
 }
 
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out) {

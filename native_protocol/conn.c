@@ -72,17 +72,17 @@ void npi_conn_unref(struct np_conn *c) {
     if (--c->refs) return;
     leave_ledger(c);
     np_output_drop(&c->output);
-    assert(!c->output.share.bytes && !c->unfinished.bytes); /* all that was charged is given back */
+    assert(!c->output.share.bytes && !c->in.share.bytes); /* all that was charged is given back */
     ledger_driver_unref(c->account.client.driver);
     free(c->role);
     free(c);
 }
 
 static void drop_input(struct np_conn *c) {
-    buf_fini(&c->in);
-    buf_fini(&c->large);
-    npi_share_sub(&c->unfinished, c->unfinished.bytes);
-    c->begun_us = 0;
+    buf_fini(&c->in.kept);
+    buf_fini(&c->in.large);
+    npi_share_sub(&c->in.share, c->in.share.bytes);
+    c->in.begun_us = 0;
 }
 
 void npi_conn_close(struct np_conn *c) {
@@ -201,14 +201,15 @@ void npi_conn_stop_reading(struct np_conn *c) {
 }
 
 static void may_read_again(struct np_conn *c) {
-    if (!c->paused || !active(c) || c->loop->stopping) return;
+    if (!c->paused || !active(c) || c->loop->stop.begun) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
     if (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX / 2) return; /* its next answer checks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
-    if (c->begun_us) c->begun_us = c->loop->tick_us; /* the pause was ours, so the request gets its full time again */
-    if (!c->in.n && !np_transport_pending(&c->transport)) return;
+    /* the pause was the server's, so the request gets its full time again */
+    if (c->in.begun_us) c->in.begun_us = c->loop->tick_us;
+    if (!c->in.kept.n && !np_transport_pending(&c->transport)) return;
     ev_feed_event(c->loop->ev, &c->read_io, EV_CUSTOM);
     npi_loop_wake(c->loop); /* its answers must not wait for the next input */
 }
@@ -243,7 +244,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     if (n == NP_TOO_BIG) {
         np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
         npi_answer_error(c, &env, &e);
-        c->skip = env.length;
+        c->in.skip = env.length;
         return NP_HEADER;
     }
     if (n > 0) c->loop->on_envelope(c, &env);
@@ -251,8 +252,8 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
 }
 
 static size_t pass_over(struct np_conn *c, size_t n) {
-    size_t take = c->skip < n ? (size_t)c->skip : n;
-    c->skip -= take;
+    size_t take = c->in.skip < n ? (size_t)c->in.skip : n;
+    c->in.skip -= take;
     return take;
 }
 
@@ -266,18 +267,18 @@ static void bad_segment(struct np_conn *c, const char *why) {
 static void take_part(struct np_conn *c, struct slice in) {
     size_t passed = pass_over(c, in.n);
     if (passed) return;
-    buf_put_slice(&c->large, in);
-    if (buf_failed(&c->large)) {
+    buf_put_slice(&c->in.large, in);
+    if (buf_failed(&c->in.large)) {
         bad_segment(c, "No memory for the request");
         return;
     }
-    ssize_t n = take_envelope(c, buf_slice(&c->large));
+    ssize_t n = take_envelope(c, buf_slice(&c->in.large));
     if (n == NP_NEED_MORE) return;
-    size_t rest = n > 0 ? c->large.n - (size_t)n : 0;
-    if (active(c) && c->skip) pass_over(c, rest);
+    size_t rest = n > 0 ? c->in.large.n - (size_t)n : 0;
+    if (active(c) && c->in.skip) pass_over(c, rest);
     else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
     if (c->state == NP_CONN_CLOSED) return;
-    buf_fini(&c->large);
+    buf_fini(&c->in.large);
 }
 
 static ssize_t take_segment(struct np_conn *c, struct slice in) {
@@ -288,13 +289,13 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     if (n == NP_BAD) fail(c, 5, 0, &e);
     if (n <= 0) return n;
     if (!seg.self_contained) take_part(c, seg.payload);
-    else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
+    else if (c->in.large.n || c->in.skip) bad_segment(c, "A self-contained segment inside an envelope");
     else {
         /* Whole envelopes: the segment must end with the last of them. */
         for (struct slice rest = seg.payload; rest.n && active(c);) {
             ssize_t taken = take_envelope(c, rest);
-            if (taken == NP_NEED_MORE || c->skip) bad_segment(c, "Incomplete envelope in a self-contained segment");
-            if (taken <= 0 || c->skip) break;
+            if (taken == NP_NEED_MORE || c->in.skip) bad_segment(c, "Incomplete envelope in a self-contained segment");
+            if (taken <= 0 || c->in.skip) break;
             rest = slice_of(rest.p + taken, rest.n - (size_t)taken);
         }
     }
@@ -309,11 +310,11 @@ static size_t consume(struct np_conn *c, struct slice in) {
                     npi_conn_unsent(c) > NP_OUT_HIGH ||
                     /* the store is behind: writers wait */
                     (c->in_flight && c->loop->deferred_bytes > NP_DEFERRED_MAX);
-        if (over && !c->loop->stopping) {
+        if (over && !c->loop->stop.begun) {
             pause_reading(c);
             break;
         }
-        if (c->skip && !npi_conn_framed(c)) {
+        if (c->in.skip && !npi_conn_framed(c)) {
             done += pass_over(c, in.n - done);
             continue;
         }
@@ -321,7 +322,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         ssize_t n = npi_conn_framed(c) ? take_segment(c, rest) : take_envelope(c, rest);
         if (n <= 0) break;
         done += (size_t)n;
-        c->begun_us = 0;
+        c->in.begun_us = 0;
         if (c->output.open.n < SEND_EARLY) continue;
         /* A large answer leaves now, so that its buffer stays small and in the processor's cache. */
         if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
@@ -336,22 +337,22 @@ static void count_input(struct np_conn *c) {
         drop_input(c);
         return;
     }
-    bool unfinished = c->in.n || c->large.n;
-    if (!unfinished) c->begun_us = 0;
-    else if (!c->begun_us) c->begun_us = c->loop->tick_us;
-    size_t held = c->in.cap + c->large.cap;
+    bool unfinished = c->in.kept.n || c->in.large.n;
+    if (!unfinished) c->in.begun_us = 0;
+    else if (!c->in.begun_us) c->in.begun_us = c->loop->tick_us;
+    size_t held = c->in.kept.cap + c->in.large.cap;
     if (held < NP_SHARE_SMALL) held = 0;
-    if (held > c->unfinished.bytes) npi_share_add(&c->unfinished, held - c->unfinished.bytes);
-    else if (held < c->unfinished.bytes) npi_share_sub(&c->unfinished, c->unfinished.bytes - held);
+    if (held > c->in.share.bytes) npi_share_add(&c->in.share, held - c->in.share.bytes);
+    else if (held < c->in.share.bytes) npi_share_sub(&c->in.share, c->in.share.bytes - held);
 }
 
 static void consume_kept(struct np_conn *c) {
-    size_t done = consume(c, buf_slice(&c->in));
+    size_t done = consume(c, buf_slice(&c->in.kept));
     /* stops here while the frame is incomplete: a large one comes in hundreds of pieces */
     if (c->state == NP_CONN_CLOSED || !done) return;
-    memmove(c->in.p, c->in.p + done, c->in.n - done);
-    c->in.n -= done;
-    if (!c->in.n) buf_fini(&c->in);
+    memmove(c->in.kept.p, c->in.kept.p + done, c->in.kept.n - done);
+    c->in.kept.n -= done;
+    if (!c->in.kept.n) buf_fini(&c->in.kept);
 }
 
 static void read_more(struct np_conn *c) {
@@ -362,12 +363,12 @@ static void read_more(struct np_conn *c) {
         if (c->transport.wants_write) ev_io_start(l->ev, &c->write_io);
         return;
     }
-    uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->scratch.window;
+    uint8_t *to = c->in.kept.n ? buf_reserve(&c->in.kept, READ_STEP) : l->scratch.window;
     if (!to) {
         npi_conn_close(c);
         return;
     }
-    ssize_t n = np_transport_read(&c->transport, to, c->in.n ? READ_STEP : NP_WINDOW);
+    ssize_t n = np_transport_read(&c->transport, to, c->in.kept.n ? READ_STEP : NP_WINDOW);
     if (shakes && !np_transport_shakes_hands(&c->transport)) np_metric_add(&l->metrics, NP_METRIC_HANDSHAKES, 1);
     else if (shakes && (n == 0 || n == NP_IO_ERROR)) np_metric_add(&l->metrics, NP_METRIC_HANDSHAKES_FAILED, 1);
     if (n <= 0) {
@@ -378,21 +379,21 @@ static void read_more(struct np_conn *c) {
     c->received_us = l->tick_us;
     np_metric_add(&l->metrics, NP_METRIC_BYTES_IN, n);
     if (!active(c)) return; /* closing: the input is discarded */
-    if (c->in.n) {
-        buf_advance(&c->in, (size_t)n);
+    if (c->in.kept.n) {
+        buf_advance(&c->in.kept, (size_t)n);
         consume_kept(c);
         return;
     }
     size_t done = consume(c, slice_of(l->scratch.window, (size_t)n));
     if (!active(c) || done == (size_t)n) return; /* an empty put would allocate */
-    buf_put(&c->in, l->scratch.window + done, (size_t)n - done);
-    if (buf_failed(&c->in)) npi_conn_close(c);
+    buf_put(&c->in.kept, l->scratch.window + done, (size_t)n - done);
+    if (buf_failed(&c->in.kept)) npi_conn_close(c);
 }
 
 static void on_readable(struct ev_loop *ev, ev_io *w, int revents) {
     struct np_conn *c = w->data;
     npi_conn_ref(c);
-    if (revents & EV_CUSTOM && c->in.n && active(c) && !c->paused) consume_kept(c);
+    if (revents & EV_CUSTOM && c->in.kept.n && active(c) && !c->paused) consume_kept(c);
     else if (!c->paused || c->state == NP_CONN_CLOSING) read_more(c);
     count_input(c);
     if (active(c) && !c->paused && np_transport_pending(&c->transport)) ev_feed_event(ev, w, EV_READ);
@@ -445,7 +446,7 @@ void npi_conn_tick(struct np_conn *c) {
     bool stuck = past(c, c->taken_us, o->send_us);
     if (stuck) np_metric_add(&c->loop->metrics, NP_METRIC_TIMED_OUT, 1);
     if (mute || stuck || (c->state == NP_CONN_CLOSING && age > NP_CLOSE_US)) npi_conn_close(c);
-    else if (active(c) && !c->paused && past(c, c->begun_us, o->request_us))
+    else if (active(c) && !c->paused && past(c, c->in.begun_us, o->request_us))
         expel(c, NP_METRIC_TIMED_OUT, ERR_PROTOCOL, "The request did not arrive as a whole in time");
 }
 
@@ -456,7 +457,7 @@ void npi_conn_check_evicted(struct np_conn *c) {
         npi_conn_close(c);
         return;
     }
-    if (active(c) && atomic_load(&c->unfinished.evicted))
+    if (active(c) && atomic_load(&c->in.share.evicted))
         expel(c, NP_METRIC_EVICTED, ERR_OVERLOADED,
               "The server holds too many unfinished requests, and most of that is this connection's");
 }
@@ -508,10 +509,10 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     cql_client_open(l->o->db, &c->client);
     enter_ledger(c);
     np_work_client_init(&c->work);
-    buf_init(&c->in, 0);
-    buf_init(&c->large, 0);
+    buf_init(&c->in.kept, 0);
+    buf_init(&c->in.large, 0);
     np_output_init(&c->output, &l->bufs, &l->bounds->unread, l);
-    npi_share_init(&c->unfinished, &l->bounds->unfinished, l);
+    npi_share_init(&c->in.share, &l->bounds->unfinished, l);
     c->next = l->conns;
     if (c->next) c->next->prev = c;
     l->conns = c;

@@ -67,14 +67,14 @@ struct np_conn {
     struct ip_address peer; /* the client's */
     struct np_peer *address_entry;
 
-    struct buf in;    /* an incomplete envelope or segment */
-    struct buf large; /* v5: an envelope that arrives in several segments */
-    uint64_t skip;    /* bytes of an oversized body still to be passed over */
-    struct np_share unfinished; /* in and large, of the server's budget */
+    struct { /* bytes of an unfinished request */
+        struct buf kept;  /* an incomplete envelope or segment */
+        struct buf large; /* v5: an envelope that arrives in several segments */
+        uint64_t skip;    /* bytes of an oversized body still to be passed over */
+        struct np_share share; /* kept and large, of the server's budget */
+        int64_t begun_us; /* when it began to arrive, as of the loop's tick; 0: there is none */
+    } in;
     int64_t received_us; /* when bytes last arrived, as of the loop's tick */
-    /* when the unfinished request in `in` or `large` began to arrive, as of the loop's tick; 0:
-     * there is none */
-    int64_t begun_us;
     int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
     size_t queued;    /* sent bytes that the peer had not taken at the last tick */
     struct np_output output;

@@ -150,19 +150,6 @@ static bool answer(struct np_call *call) {
     return held == 0;
 }
 
-/* Releases a call that is answered and accounted. */
-static void let_go(struct np_call *call, bool answered) {
-    struct np_conn *c = call->conn;
-    npi_call_forget(call);
-    if (call->offloaded) {
-        c->offloaded--;
-        npi_conn_answered(c);
-    }
-    npi_call_give(c->loop, call);
-    if (!answered) npi_conn_close(c);
-    npi_conn_unref(c);
-}
-
 void npi_call_finish(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
@@ -188,7 +175,14 @@ void npi_call_finish(struct np_call *call) {
     if (UNLIKELY(l->o->audit != NULL)) npi_audit_call(call);
     npi_post(call);
     npi_record(call);
-    let_go(call, answered);
+    npi_call_forget(call);
+    if (call->offloaded) {
+        c->offloaded--;
+        npi_conn_answered(c);
+    }
+    npi_call_give(l, call);
+    if (!answered) npi_conn_close(c);
+    npi_conn_unref(c);
 }
 
 /* ---- to the workers ---- */
@@ -251,8 +245,8 @@ static void offload(struct np_call *call) {
 
 /* ---- every envelope ---- */
 
-/* NULL: it is answered. */
-static struct np_call *take(struct np_conn *c, const struct np_envelope *env, struct slice body) {
+/* Runs a query request on the loop, or hands it to the workers. */
+static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     bool overloaded = npi_conn_unsent(c) > NP_OUT_MAX ||
                       (c->throw_on_overload && c->in_flight >= NP_IN_FLIGHT_MAX - 1);
     struct np_call *call = overloaded ? NULL : npi_call_take(c->loop);
@@ -261,7 +255,7 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         npi_answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
-        return NULL;
+        return;
     }
     npi_conn_ref(c);
     call->conn = c;
@@ -270,13 +264,6 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     call->started_us = env->flags & NP_FLAG_TRACING ? clock_machine_us(c->loop->o->clock) : 0;
     call->trace.n = 0;
     call->fault = (struct np_call_fault){0};
-    return call;
-}
-
-/* Runs a query request on the loop, or hands it to the workers. */
-static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct np_call *call = take(c, env, body);
-    if (!call) return;
     go_on(call, plan(call, c->loop->batch, false));
     if (call->outcome == CQL_OFFLOAD) offload(call);
     else npi_call_finish(call);

@@ -310,8 +310,7 @@ struct np_durability *npi_durability_new(struct np_loop *l, struct err *e) {
     }
     if (d && l->batch) return d;
     free(d);
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 void npi_durability_close(struct np_durability *d) {

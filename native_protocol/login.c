@@ -44,29 +44,28 @@ struct np_logins {
 
 /* ---- rate limit of slow checks ---- */
 
-/* Returns the allowance of the address. A new address takes a free entry of its set, or replaces
- * the one that has the most checks left, which loses the least by that. */
-static struct allowance *allowance_of(struct np_logins *p, const uint8_t address[16], int64_t now_us) {
-    struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS],
-                     *best = NULL;
-    for (int i = 0; i < WAYS; i++) {
-        if (set[i].at_us) {
-            double left = set[i].left + (double)(now_us - set[i].at_us) * 1e-6 * NP_LOGIN_PER_SECOND;
-            set[i].left = left < NP_LOGIN_BURST ? left : NP_LOGIN_BURST;
-            set[i].at_us = now_us;
-        }
-        if (set[i].at_us && !memcmp(set[i].address, address, 16)) return &set[i];
-        if (!best || !set[i].at_us || (best->at_us && set[i].left > best->left)) best = &set[i];
-    }
-    *best = (struct allowance){.left = NP_LOGIN_BURST, .at_us = now_us};
-    memcpy(best->address, address, 16);
-    return best;
-}
-
-/* Takes n slow checks from the allowance of the address; false: fewer are left. */
+/* Takes n slow checks from the allowance of the address; false: fewer are left. A new address takes
+ * a free entry of its set, or replaces the one that has the most checks left, which loses the least
+ * by that. */
 static bool allow_address(struct np_logins *p, const uint8_t address[16], int n) {
+    struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS];
+    struct allowance *a = NULL, *best = NULL;
     pthread_mutex_lock(&p->lock);
-    struct allowance *a = allowance_of(p, address, clock_machine_us(p->o.clock));
+    int64_t now_us = clock_machine_us(p->o.clock);
+    for (struct allowance *x = set; x < set + WAYS && !a; x++) {
+        if (x->at_us) {
+            double left = x->left + (double)(now_us - x->at_us) * 1e-6 * NP_LOGIN_PER_SECOND;
+            x->left = left < NP_LOGIN_BURST ? left : NP_LOGIN_BURST;
+            x->at_us = now_us;
+        }
+        if (x->at_us && !memcmp(x->address, address, 16)) a = x;
+        if (!best || !x->at_us || (best->at_us && x->left > best->left)) best = x;
+    }
+    if (!a) {
+        a = best;
+        *a = (struct allowance){.left = NP_LOGIN_BURST, .at_us = now_us};
+        memcpy(a->address, address, 16);
+    }
     bool may = a->left >= n;
     if (may) a->left -= n;
     pthread_mutex_unlock(&p->lock);
@@ -296,10 +295,7 @@ void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice to
 
 struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e) {
     struct np_logins *p = calloc(1, sizeof(*p));
-    if (!p) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!p) return err_null(err_nomem(e));
     p->o = *o;
     p->last = &p->first;
     pthread_mutex_init(&p->lock, NULL);

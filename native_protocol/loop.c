@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 struct np_call *npi_call_take(struct np_loop *l) {
-    struct np_call *c = l->calls;
+    struct np_call *c = l->free_calls.first;
     if (c) {
-        l->calls = c->next;
-        l->n_calls--;
+        l->free_calls.first = c->next;
+        l->free_calls.n--;
         return c;
     }
     c = calloc(1, sizeof(*c));
@@ -31,14 +31,14 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->seq = 0;
     np_reply_drop(&c->reply);
     npi_buf_pool_give(&l->bufs, &c->out);
-    if (l->n_calls >= NP_FREE_CALLS) {
+    if (l->free_calls.n >= NP_FREE_CALLS) {
         npi_call_free(c);
         return;
     }
     arena_reset(&c->arena);
-    c->next = l->calls;
-    l->calls = c;
-    l->n_calls++;
+    c->next = l->free_calls.first;
+    l->free_calls.first = c;
+    l->free_calls.n++;
 }
 
 void npi_call_forget(struct np_call *call) {

@@ -71,11 +71,13 @@ struct np_loop {
     pthread_t thread;
     bool started;
     struct ev_loop *ev;
-    ev_prepare prepare;
-    ev_check check;
+    struct {
+        ev_prepare prepare;
+        ev_check check;
+        ev_timer tick, accept_again;
+    } watchers;
     pthread_mutex_t awake; /* held from a wake-up until its batch is committed: np_front_pause */
     bool is_awake;
-    ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
     /* Wall clock, as the requests of this wake-up share it: the beginning of the next one; 0: none
@@ -90,17 +92,21 @@ struct np_loop {
 
     struct np_scratch scratch;
     struct np_buf_pool bufs;
-    struct np_call *calls;
-    unsigned n_calls;
+    struct {
+        struct np_call *first;
+        unsigned n;
+    } free_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
     struct eng_batch *batch;          /* writes of this wake-up */
     struct np_durability *durability; /* of them, and the answers that wait for it */
     size_t deferred_bytes;            /* of batches and answers that are with the committer */
 
     struct np_inbox inbox;
-    _Atomic bool stop_asked;
-    bool stopping;
-    int64_t stop_us;
+    struct {
+        _Atomic bool asked;
+        bool begun;
+        int64_t since_us;
+    } stop;
 };
 
 /* Any thread. */

@@ -23,12 +23,6 @@ static void returned(struct np_task *x, bool ended) {
     npi_call_free(call);
 }
 
-static void give_back(struct np_call *call) {
-    np_reply_made(&call->reply);
-    call->task.done = returned;
-    npi_inbox_give(&call->conn->loop->inbox, &call->task);
-}
-
 /* ---- on a worker ---- */
 
 /* Holds an answer back that would only wait in memory: while the connection has not read its
@@ -140,7 +134,9 @@ static void ended(struct np_work *w, enum np_work_end why) {
     if (why != NP_WORK_DONE && !call->fault.applied) set_end_error(call, why);
     /* frees the memory now: other requests may need it before the loop handles this call */
     if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply);
-    give_back(call);
+    np_reply_made(&call->reply);
+    call->task.done = returned;
+    npi_inbox_give(&call->conn->loop->inbox, &call->task);
 }
 
 const struct np_work_ops npi_offload_ops = {.run = run, .ended = ended};

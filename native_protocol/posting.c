@@ -97,11 +97,6 @@ SELDOM static void post(struct np_call *call, int64_t took_us) {
     ledger_post(c->loop->o->ledger, c->loop->number, &q);
 }
 
-/* Requests that take this many microseconds or more are logged; 0: none is. */
-static int64_t slow_us_of(const struct np_options *o) {
-    return o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
-}
-
 /* Queues a prepared SELECT of one read that succeeded, with nothing else to post. */
 static bool queue_read(struct np_call *call) {
     const struct np_loop *l = call->conn->loop;
@@ -115,7 +110,8 @@ static bool queue_read(struct np_call *call) {
 
 void npi_post(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
-    int64_t begun_us = call->r.now_us, slow_us = slow_us_of(l->o);
+    int64_t begun_us = call->r.now_us;
+    int64_t slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
     bool queued = queue_read(call);
     if (LIKELY(queued && !slow_us && !npi_records(l->o)) && ++l->n_untimed < NP_UNTIMED) return;
     npi_loop_time(l);

@@ -52,19 +52,6 @@ static int check_consistency(struct decode *d, uint16_t cl) {
     return 0;
 }
 
-/* [value]; in v3 it is [bytes], where every negative length is null. */
-static int read_value(struct decode *d, struct value *out) {
-    int32_t n = (int32_t)rd_u32(&d->rd);
-    if (n >= 0) {
-        struct slice s = rd_bytes(&d->rd, (size_t)n);
-        *out = value_of_slice(s);
-        return check(d);
-    }
-    *out = (struct value){.n = d->version >= 4 ? n : VALUE_NULL};
-    if (out->n < VALUE_UNSET) return err_set(d->err, ERR_PROTOCOL, "Invalid ByteBuf length %d", n);
-    return 0;
-}
-
 static int read_values(struct decode *d, bool named, uint32_t *n_out, const struct value **values_out,
                        const struct slice **names_out) {
     uint32_t n = rd_u16(&d->rd);
@@ -75,7 +62,12 @@ static int read_values(struct decode *d, bool named, uint32_t *n_out, const stru
     if (!values || (named && !names)) return err_nomem(d->err);
     for (uint32_t i = 0; i < n; i++) {
         if (named) names[i] = read_string(&d->rd);
-        if (read_value(d, &values[i])) return -1;
+        /* [value]; in v3 it is [bytes], where every negative length is null */
+        int32_t size = (int32_t)rd_u32(&d->rd);
+        if (size >= 0) values[i] = value_of_slice(rd_bytes(&d->rd, (size_t)size));
+        else values[i] = (struct value){.n = d->version >= 4 ? size : VALUE_NULL};
+        if (values[i].n < VALUE_UNSET) return err_set(d->err, ERR_PROTOCOL, "Invalid ByteBuf length %d", size);
+        if (check(d)) return -1;
     }
     *n_out = n;
     *values_out = values;

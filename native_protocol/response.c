@@ -84,24 +84,17 @@ struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
     /* a new block, which is charged before it is allocated */
     size_t cap = NP_BLOCK;
     while (cap < n) cap *= 2; /* the capacity of a buffer of n bytes */
-    if (np_blocks_push(&r->more, &r->tail)) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (np_blocks_push(&r->more, &r->tail)) return err_null(err_nomem(e));
     if (r->share) {
         enum np_may may = npi_share_make(r->share, r, r->charged, cap);
         r->no_room = may == NP_MAY_WAIT;
-        if (may != NP_MAY_GO_ON) {
-            np_err_no_room(e);
-            return NULL;
-        }
+        if (may != NP_MAY_GO_ON) return err_null(np_err_no_room(e));
         r->charged += cap;
         r->making += cap;
     }
     buf_init(&r->tail, 0);
     if (buf_reserve(&r->tail, cap)) return &r->tail;
-    err_nomem(e);
-    return NULL;
+    return err_null(err_nomem(e));
 }
 
 /* Replaces the bytes [at, at + old) by what; the bytes behind them move. */

@@ -121,32 +121,26 @@ static int take_files(SSL_CTX *ctx, const struct np_tls_options *o, struct err *
                               reason());
 }
 
-static SSL_CTX *context(const struct np_tls_options *o, struct err *e) {
-    ERR_clear_error();
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    if (!ctx) return err_nomem(e), NULL;
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
-    SSL_CTX_set_mode(ctx,
-                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (!take_files(ctx, o, e) && !trust_clients(ctx, o, e)) return ctx;
-    SSL_CTX_free(ctx);
-    return NULL;
-}
-
 /* ---- life ---- */
 
 int np_tls_reload(struct np_tls *t, struct err *e) {
     struct seen seen[FILES];
     see(&t->o, seen); /* before the files are read, so that a change meanwhile is detected */
-    SSL_CTX *ctx = context(&t->o, e);
+    ERR_clear_error();
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx) return err_nomem(e);
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
+    SSL_CTX_set_mode(ctx,
+                     SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    int rc = take_files(ctx, &t->o, e) || trust_clients(ctx, &t->o, e) ? -1 : 0;
     pthread_mutex_lock(&t->lock);
-    SSL_CTX *old = ctx ? t->ctx : NULL;
-    if (ctx) t->ctx = ctx;
+    SSL_CTX *unused = rc ? ctx : t->ctx;
+    if (!rc) t->ctx = ctx;
     memcpy(t->seen, seen, sizeof(seen));
     pthread_mutex_unlock(&t->lock);
-    SSL_CTX_free(old);
-    return ctx ? 0 : -1;
+    SSL_CTX_free(unused);
+    return rc;
 }
 
 bool np_tls_changed(struct np_tls *t) {
@@ -173,7 +167,7 @@ SSL *np_tls_accept(struct np_tls *t) {
 
 struct np_tls *np_tls_open(const struct np_tls_options *o, struct err *e) {
     struct np_tls *t = calloc(1, sizeof(*t));
-    if (!t) return err_nomem(e), NULL;
+    if (!t) return err_null(err_nomem(e));
     t->o = *o;
     pthread_mutex_init(&t->lock, NULL);
     if (!np_tls_reload(t, e)) return t;

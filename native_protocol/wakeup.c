@@ -44,11 +44,11 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     }
     if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
     fall_asleep(l);
-    if (!l->stopping) return;
+    if (!l->stop.begun) return;
     bool all_answered = true;
     for (const struct np_conn *c = l->conns; c && all_answered; c = c->next)
         all_answered = !c->in_flight && !npi_conn_unsent(c);
-    if (all_answered || clock_machine_us(l->o->clock) - l->stop_us > STOP_US) ev_break(ev, EVBREAK_ALL);
+    if (all_answered || clock_machine_us(l->o->clock) - l->stop.since_us > STOP_US) ev_break(ev, EVBREAK_ALL);
 }
 
 /* Runs after the sleep and before every other callback. */
@@ -70,16 +70,16 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
             next = c->next;
             npi_conn_check_evicted(c);
         }
-    if (atomic_load(&l->stop_asked) && !l->stopping) {
-        l->stopping = true;
-        l->stop_us = clock_machine_us(l->o->clock);
+    if (atomic_load(&l->stop.asked) && !l->stop.begun) {
+        l->stop.begun = true;
+        l->stop.since_us = clock_machine_us(l->o->clock);
         for (int i = 0; i < NP_LISTENERS; i++) {
             ev_io_stop(l->ev, &l->listeners[i].io);
             /* closed, so that new clients are refused instead of waiting in the backlog */
             if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
             l->listeners[i].fd = -1;
         }
-        ev_timer_stop(l->ev, &l->accept_again);
+        ev_timer_stop(l->ev, &l->watchers.accept_again);
         for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
     }
 }
@@ -121,7 +121,7 @@ static void on_acceptable(struct ev_loop *ev, ev_io *w, int revents) {
             /* level-triggered: without a pause this would spin until a connection closes */
             log_warn("cannot accept a connection: %s", strerror(errno));
             for (int k = 0; k < NP_LISTENERS; k++) ev_io_stop(ev, &s->loop->listeners[k].io);
-            ev_timer_again(ev, &s->loop->accept_again);
+            ev_timer_again(ev, &s->loop->watchers.accept_again);
         }
         return;
     }
@@ -136,7 +136,7 @@ void npi_loop_evict(void *owner) {
 }
 
 void npi_loop_stop(struct np_loop *l) {
-    atomic_store(&l->stop_asked, true);
+    atomic_store(&l->stop.asked, true);
     npi_loop_wake(l);
 }
 
@@ -162,17 +162,17 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, np_envelope_fn 
     if (!l->scratch.window) return err_nomem(e);
     l->durability = npi_durability_new(l, e);
     if (!l->durability) return -1;
-    ev_prepare_init(&l->prepare, on_prepare);
-    ev_check_init(&l->check, on_check);
-    ev_set_priority(&l->check, EV_MAXPRI);
-    l->check.data = l;
-    ev_timer_init(&l->tick, on_tick, 1., 1.);
-    ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
-    l->prepare.data = l->tick.data = l->accept_again.data = l;
-    ev_prepare_start(l->ev, &l->prepare);
-    ev_check_start(l->ev, &l->check);
+    ev_prepare_init(&l->watchers.prepare, on_prepare);
+    ev_check_init(&l->watchers.check, on_check);
+    ev_set_priority(&l->watchers.check, EV_MAXPRI);
+    l->watchers.check.data = l;
+    ev_timer_init(&l->watchers.tick, on_tick, 1., 1.);
+    ev_timer_init(&l->watchers.accept_again, on_accept_again, 0., 0.1);
+    l->watchers.prepare.data = l->watchers.tick.data = l->watchers.accept_again.data = l;
+    ev_prepare_start(l->ev, &l->watchers.prepare);
+    ev_check_start(l->ev, &l->watchers.check);
     npi_inbox_start(&l->inbox, l->ev);
-    ev_timer_start(l->ev, &l->tick);
+    ev_timer_start(l->ev, &l->watchers.tick);
     return 0;
 }
 
@@ -195,11 +195,11 @@ void npi_loop_close(struct np_loop *l) {
     while (l->conns) npi_conn_close(l->conns);
     if (l->durability) npi_durability_close(l->durability);
     npi_inbox_run(&l->inbox, true);
-    for (struct np_call *c = l->calls, *next; c; c = next) {
+    for (struct np_call *c = l->free_calls.first, *next; c; c = next) {
         next = c->next;
         npi_call_free(c);
     }
-    l->calls = NULL;
+    l->free_calls.first = NULL;
     fall_asleep(l); /* for a loop that never ran on a thread, but was driven by a test */
 }
 

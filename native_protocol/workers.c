@@ -213,18 +213,6 @@ void np_workers_wake_monitor(struct np_workers *p) {
 
 /* ---- life ---- */
 
-/* Reads and updates mostly wait for a disk or a lock, so they get more threads than cores; a scan
- * uses the processor; DDL is delayed while it waits. */
-static unsigned threads_of(const struct np_workers_options *o, enum cql_work_class class) {
-    enum { DDL_THREADS = 2, MOST = 64 };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = cores > 0 ? (unsigned)cores : 1;
-    if (o->threads[class]) return o->threads[class];
-    if (class == WORK_DDL) return DDL_THREADS;
-    if (class != WORK_SCAN) n *= 4;
-    return n < MOST ? n : MOST;
-}
-
 static int start(struct np_workers *p, const unsigned *threads) {
     pthread_attr_t attr;
     pthread_attr_init(&attr);
@@ -248,10 +236,18 @@ static int start(struct np_workers *p, const unsigned *threads) {
 }
 
 struct np_workers *np_workers_new(const struct np_workers_options *o, struct err *e) {
-    unsigned threads[WORK_CLASSES], n = 0;
-    for (int i = 0; i < WORK_CLASSES; i++) n += threads[i] = threads_of(o, (enum cql_work_class)i);
+    /* Reads and updates mostly wait for a disk or a lock, so they get more threads than cores; a scan
+     * uses the processor; DDL is delayed while it waits. */
+    enum { DDL_THREADS = 2, MOST = 64 };
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned threads[WORK_CLASSES], n = 0, cores = online > 0 ? (unsigned)online : 1;
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        unsigned usual = i == WORK_DDL ? DDL_THREADS : i == WORK_SCAN ? cores : 4 * cores;
+        threads[i] = o->threads[i] ? o->threads[i] : usual < MOST ? usual : MOST;
+        n += threads[i];
+    }
     struct np_workers *p = calloc(1, sizeof(*p) + n * sizeof(p->threads[0]));
-    if (!p) return err_nomem(e), NULL;
+    if (!p) return err_null(err_nomem(e));
     p->o = *o;
     p->check_us = INT64_MAX;
     np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX,

@@ -13,7 +13,7 @@ struct faults {
 
 struct faults *faults_new(struct err *e) {
     struct faults *f = calloc(1, sizeof(*f));
-    if (!f) return err_nomem(e), NULL;
+    if (!f) return err_null(err_nomem(e));
     pthread_mutex_init(&f->lock, NULL);
     return f;
 }

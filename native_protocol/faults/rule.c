@@ -188,20 +188,16 @@ int fault_rule_check(struct fault_rule *r, struct err *e) {
 
 /* ---- hits, and the error ---- */
 
-/* A number from 0 to 1 that depends on the seed and n alone. */
-static double draw(uint64_t seed, uint64_t n) {
-    uint8_t bytes[16];
-    store_u64(bytes, seed);
-    store_u64(bytes + 8, n);
-    return ldexp((double)((uint64_t)murmur3_hash(slice_of(bytes, sizeof(bytes))) >> 11), -53);
-}
-
 bool fault_rule_hits(const struct fault_rule *r, int64_t matched) {
     if (r->has[FAULT_COLUMN_times] && r->hits >= r->times) return false;
     if (r->has[FAULT_COLUMN_nth]) return matched == r->nth;
     if (r->has[FAULT_COLUMN_every]) return matched % r->every == 0;
-    if (r->has[FAULT_COLUMN_probability]) return draw((uint64_t)r->seed, (uint64_t)matched) < r->probability;
-    return true;
+    if (!r->has[FAULT_COLUMN_probability]) return true;
+    /* compared with a number from 0 to 1 that depends on the seed and on matched alone */
+    uint8_t bytes[16];
+    store_u64(bytes, (uint64_t)r->seed);
+    store_u64(bytes + 8, (uint64_t)matched);
+    return ldexp((double)((uint64_t)murmur3_hash(slice_of(bytes, sizeof(bytes))) >> 11), -53) < r->probability;
 }
 
 static const char *write_type_of(const struct fault_rule *r, const struct cql_run *q) {

@@ -23,7 +23,7 @@ static void check_counted(struct harness *h, struct np_conn *const *conns, size_
         assert_int_equal(o->counted, held < NP_SHARE_SMALL ? 0 : held);
         assert_int_equal(o->share.bytes, o->counted);
         unread += o->counted;
-        unfinished += conns[i]->unfinished.bytes;
+        unfinished += conns[i]->in.share.bytes;
     }
     assert_int_equal(npi_budget_total(&h->bounds.unread), unread);
     assert_int_equal(npi_budget_total(&h->bounds.unfinished), unfinished);
@@ -56,9 +56,9 @@ static void test_conn_envelopes_split_at_every_byte(void **state) {
         struct np_conn *c = harness_connect(&h, &peer);
         harness_startup(&h, peer, 4);
         assert_int_equal(harness_send(&h, peer, slice_of(in.p, cut)), cut);
-        assert_int_equal(c->begun_us != 0, c->in.n != 0);
+        assert_int_equal(c->in.begun_us != 0, c->in.kept.n != 0);
         assert_int_equal(harness_send(&h, peer, slice_of(in.p + cut, in.n - cut)), in.n - cut);
-        assert_int_equal(c->begun_us, 0);
+        assert_int_equal(c->in.begun_us, 0);
         out.n = 0;
         assert_true(harness_receive_all(&h, peer, &out));
         expect_answers(buf_slice(&out), 4, bodies, 3);
@@ -128,10 +128,10 @@ static void test_conn_large_envelopes_both_ways_in_segments(void **state) {
     harness_startup(&h, peer, 5);
     size_t half = wire.n / 2;
     assert_int_equal(harness_send(&h, peer, slice_of(wire.p, half)), half);
-    assert_true(c->unfinished.bytes >= half / 2 && c->begun_us);
+    assert_true(c->in.share.bytes >= half / 2 && c->in.begun_us);
     check_counted(&h, &c, 1);
     assert_int_equal(harness_send(&h, peer, slice_of(wire.p + half, wire.n - half)), wire.n - half);
-    assert_int_equal(c->unfinished.bytes, 0);
+    assert_int_equal(c->in.share.bytes, 0);
     check_counted(&h, &c, 1); /* the answer waits: the socket holds less */
     assert_true(npi_conn_unsent(c) > 0);
     assert_true(harness_receive_all(&h, peer, &out));
@@ -288,7 +288,7 @@ static void test_conn_whose_request_is_not_whole_in_time_hears_it_and_is_closed(
         harness_pass(&h, 1);
     }
     assert_int_equal(c->state, NP_CONN_CLOSING);
-    assert_null(c->in.p);
+    assert_null(c->in.kept.p);
     assert_true(harness_receive(peer, 4096, &out) || out.n);
     assert_int_equal(out.p[4], NP_ERROR);
     harness_pass(&h, 4);
@@ -341,7 +341,7 @@ static void test_conn_that_holds_the_most_of_unfinished_requests_goes(void **sta
     assert_int_equal(c[1]->state, NP_CONN_CLOSING);
     assert_int_equal(c[2]->state, NP_CONN_READY);
     assert_int_equal(c[3]->state, NP_CONN_READY);
-    assert_int_equal(c[1]->unfinished.bytes, 0);
+    assert_int_equal(c[1]->in.share.bytes, 0);
     check_counted(&h, c, N);
     for (int i = 0; i < N; i++) { /* the others get their answers */
         if (i == 1) continue;
