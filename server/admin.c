@@ -63,65 +63,32 @@ static void answer(struct http_answer *out, unsigned status, const char *text) {
     buf_put_str(&out->body, text);
 }
 
-static void answer_metrics(struct admin *a, const struct http_request *q, struct http_answer *out) {
-    const char *per = http_argument(q, "per");
-    answer(out, 200, "");
-    out->type = "text/plain; version=0.0.4";
-    put_metrics(a->front, a->eng, &out->body);
-    ledger_metrics(a->metering, per && !strcmp(per, "table"), &out->body);
-}
-
-static void answer_health(struct admin *a, const struct http_request *q, struct http_answer *out) {
-    (void)a, (void)q;
-    answer(out, 200, "ok\n");
-}
-
-static void answer_live(struct admin *a, const struct http_request *q, struct http_answer *out) {
-    bool live = np_front_alive(a->front);
-    (void)q;
-    answer(out, live ? 200 : 503, live ? "live\n" : "an event loop hangs\n");
-}
-
-static void answer_ready(struct admin *a, const struct http_request *q, struct http_answer *out) {
-    char why[512] = "", text[600];
-    bool ready = eng_ready(a->eng, why, sizeof(why));
-    (void)q;
-    snprintf(text, sizeof(text), "%s\n", ready ? "ready" : why);
-    answer(out, ready ? 200 : 503, text);
-}
-
-static void answer_version(struct admin *a, const struct http_request *q, struct http_answer *out) {
-    (void)a, (void)q;
-    answer(out, 200,
-           "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT
-           "\",\"rocksdb\":\"" TALLY_ROCKSDB_VERSION "\"}\n");
-    out->type = "application/json";
-}
-
-static const struct {
-    const char *path;
-    void (*answer)(struct admin *a, const struct http_request *q, struct http_answer *out);
-} pages[] = {{"/health", answer_health},
-             {"/live", answer_live},
-             {"/ready", answer_ready},
-             {"/metrics", answer_metrics},
-             {"/version", answer_version}};
-
 static void handle(void *arg, const struct http_request *q, struct http_answer *out) {
     struct admin *a = arg;
+    char why[512] = "";
     if (page_answer(a->page, q, out)) return;
-    if (strcmp(q->method, "GET") && strcmp(q->method, "HEAD")) {
-        answer(out, 405, "only GET\n");
-        return;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
-        if (strcmp(q->path, pages[i].path)) continue;
-        pages[i].answer(arg, q, out);
-        return;
-    }
-    answer(out, 404, "");
-    for (size_t i = 0; i < ARRAY_LEN(pages); i++) buf_printf(&out->body, "%s%s", i ? " " : "", pages[i].path);
-    buf_put_str(&out->body, "\n");
+    if (strcmp(q->method, "GET") && strcmp(q->method, "HEAD")) answer(out, 405, "only GET\n");
+    else if (!strcmp(q->path, "/health")) answer(out, 200, "ok\n");
+    else if (!strcmp(q->path, "/live")) {
+        bool live = np_front_alive(a->front);
+        answer(out, live ? 200 : 503, live ? "live\n" : "an event loop hangs\n");
+    } else if (!strcmp(q->path, "/ready")) {
+        bool ready = eng_ready(a->eng, why, sizeof(why));
+        answer(out, ready ? 200 : 503, ready ? "ready" : why);
+        buf_put_str(&out->body, "\n");
+    } else if (!strcmp(q->path, "/metrics")) {
+        const char *per = http_argument(q, "per");
+        answer(out, 200, "");
+        out->type = "text/plain; version=0.0.4";
+        put_metrics(a->front, a->eng, &out->body);
+        ledger_metrics(a->metering, per && !strcmp(per, "table"), &out->body);
+    } else if (!strcmp(q->path, "/version")) {
+        answer(out, 200,
+               "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT
+               "\",\"rocksdb\":\"" TALLY_ROCKSDB_VERSION "\"}\n");
+        out->type = "application/json";
+    } else
+        answer(out, 404, "/health /live /ready /metrics /version\n");
 }
 
 int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,

@@ -315,7 +315,7 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     if (a) a->limiter = limiter_new(o);
     if (!a || !a->limiter) {
         free(a);
-        return err_nomem(e), NULL;
+        return err_null(err_nomem(e));
     }
     a->catalog = c;
     a->clock = clock;
@@ -338,7 +338,7 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     ledger_each_second(ledger, save, a);
     if (!rc) return a;
     admission_free(a);
-    return err_nomem(e), NULL;
+    return err_null(err_nomem(e));
 }
 
 void admission_free(struct admission *a) {

@@ -78,15 +78,6 @@ static int begin(const struct control_capture *c, const struct schema_table *t, 
     return path_of(c, name, path, e) ? -1 : capture_start(c->recorder, path, &w, e);
 }
 
-/* Ends the running capture, if it has the name. */
-static int end(const struct virtual_context *ctx, const struct control_capture *c, struct slice name) {
-    struct capture_status s;
-    capture_status_get(c->recorder, &s);
-    if (!s.on || !slice_is(name, name_of(ctx->arena, s.path)))
-        return err_invalid(ctx->err, "No capture %.*s is running", SLICE_FMT(name));
-    return capture_stop(c->recorder, "it was stopped", ctx->err);
-}
-
 static int write_capture(const struct virtual_context *ctx, const struct schema_table *table,
                          const struct virtual_change *change) {
     static const char *const read_only[] = {"path",    "running", "bytes",      "requests",
@@ -94,13 +85,18 @@ static int write_capture(const struct virtual_context *ctx, const struct schema_
     const struct control_capture *c = table->virt->owner;
     struct value name = virtual_given(change, table, "name");
     struct slice s = name.n > 0 ? value_slice(name) : slice_str("");
+    struct capture_status now;
     for (size_t i = 0; i < ARRAY_LEN(read_only); i++)
         if (!value_is_unset(virtual_given(change, table, read_only[i])))
             return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set",
                                read_only[i]);
     switch (change->kind) {
     case VIRTUAL_INSERT: return begin(c, table, change, s, ctx->err);
-    case VIRTUAL_DELETE: return end(ctx, c, s);
+    case VIRTUAL_DELETE: /* ends the running capture, if it has the name */
+        capture_status_get(c->recorder, &now);
+        if (!now.on || !slice_is(s, name_of(ctx->arena, now.path)))
+            return err_invalid(ctx->err, "No capture %.*s is running", SLICE_FMT(s));
+        return capture_stop(c->recorder, "it was stopped", ctx->err);
     default: return err_invalid(ctx->err, "INSERT INTO system_control.capture begins a capture, and DELETE ends it");
     }
 }

@@ -86,25 +86,6 @@ static int take_refusals(void *arg, const struct limit_table *t) {
 
 /* ---- gauges (gauge.def) ---- */
 
-static void put_gauge(struct buf *out, enum gauge_id id, const struct gauges *all, bool per_table) {
-    const struct gauge_info *info = gauge_info(id);
-    bool any = false;
-    if (info->per_table && !per_table) return;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct gauge *g = &all->list[i];
-        bool first = true;
-        if (g->id != id) continue;
-        if (!any) put_header(out, info->cloudwatch, info->unit, info->what, true);
-        any = true;
-        put_name(out, info->cloudwatch, "");
-        if (info->per_table) {
-            put_label(out, "keyspace", g->keyspace, &first);
-            put_label(out, "table_name", g->table, &first);
-        }
-        buf_printf(out, "%s %.15g\n", first ? "" : "}", g->value);
-    }
-}
-
 /* Puts the billable size of each table as it was last counted, and how long ago that was. Sizes
  * are not counted here: that may scan a table, and /metrics must answer at once. */
 static int take_sizes(const struct system_metering *m, struct gauges *all, struct buf *ages) {
@@ -134,7 +115,23 @@ static void put_gauges(const struct system_metering *m, bool per_table, struct b
     struct buf ages;
     buf_init(&ages, 0);
     if (gauges_take(&all, m) || (per_table && take_sizes(m, &all, &ages)) || buf_failed(&ages)) out->failed = true;
-    for (unsigned id = 0; id < GAUGES; id++) put_gauge(out, (enum gauge_id)id, &all, per_table);
+    for (unsigned id = 0; id < GAUGES; id++) {
+        const struct gauge_info *info = gauge_info((enum gauge_id)id);
+        bool any = false;
+        for (size_t i = 0; (per_table || !info->per_table) && i < all.n; i++) {
+            const struct gauge *g = &all.list[i];
+            bool first = true;
+            if (g->id != id) continue;
+            if (!any) put_header(out, info->cloudwatch, info->unit, info->what, true);
+            any = true;
+            put_name(out, info->cloudwatch, "");
+            if (info->per_table) {
+                put_label(out, "keyspace", g->keyspace, &first);
+                put_label(out, "table_name", g->table, &first);
+            }
+            buf_printf(out, "%s %.15g\n", first ? "" : "}", g->value);
+        }
+    }
     if (ages.n)
         buf_put_str(out, "# HELP tally_billable_size_age_seconds Since the table's billable size was counted\n# TYPE "
                          "tally_billable_size_age_seconds gauge\n");

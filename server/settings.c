@@ -79,10 +79,6 @@ static const struct choice {
     {CONFIG_WRITE_SIZE, FIELD(write_size), {{"row", WRITE_SIZE_ROW}, {"written", WRITE_SIZE_WRITTEN}}},
 };
 
-static bool is_by_mode(enum config_option o) {
-    return o == CONFIG_COMPATIBILITY || o == CONFIG_PROTOCOL || o == CONFIG_WRITE_SIZE;
-}
-
 static void store(struct settings *s, size_t at, size_t size, unsigned long value) {
     uint8_t *to = (uint8_t *)s + at;
     switch (size) {
@@ -108,7 +104,8 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
 static int choose(struct settings *s, const struct config *c, const struct choice *x, struct err *e) {
     const char *text = c->values[x->option];
     char list[256] = "";
-    if (!*text && is_by_mode(x->option)) return 0;
+    bool by_mode = x->option == CONFIG_COMPATIBILITY || x->option == CONFIG_PROTOCOL || x->option == CONFIG_WRITE_SIZE;
+    if (!*text && by_mode) return 0;
     for (int i = 0; i < WORDS && x->of[i].word; i++) {
         if (!strcmp(text, x->of[i].word)) {
             store(s, x->at, x->size, x->of[i].value);
@@ -215,24 +212,14 @@ static void read_node(struct settings *s, const struct config *c) {
     };
 }
 
-/* In milliseconds. The Java driver waits until no schema event has come for one second, and
- * starts this second again with each event. With a delay of about one second between a
- * statement's answer and its event, the driver would wait again and again until the statement
- * times out. */
-static const char keyspaces_ddl_delay[] = "500";
-
-static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
-    struct ddl_rules rules;
-    s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
-    s->ddl_rules = c->values[CONFIG_DDL_RULES];
-    if (peers_check(c->values[CONFIG_PEERS], e)) return -1;
-    if (ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;
-    ddl_rules_fini(&rules);
-    return 0;
-}
-
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     enum { ACCOUNT_DIGITS = 12 };
+    /* In milliseconds. The Java driver waits until no schema event has come for one second, and
+     * starts this second again with each event. With a delay of about one second between a
+     * statement's answer and its event, the driver would wait again and again until the statement
+     * times out. */
+    static const char keyspaces_ddl_delay[] = "500";
+    struct ddl_rules rules;
     unsigned long n;
     *s = (struct settings){.config = c};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
@@ -263,5 +250,9 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)
         return err_set(e, ERR_CONFIG, "--account must be a number of twelve digits, not '%s'", account);
     read_node(s, c);
-    return read_ddl(s, c, e);
+    s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
+    s->ddl_rules = c->values[CONFIG_DDL_RULES];
+    if (peers_check(c->values[CONFIG_PEERS], e) || ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;
+    ddl_rules_fini(&rules);
+    return 0;
 }

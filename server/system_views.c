@@ -16,26 +16,20 @@ YIELDS_VIEWS(none) {
 
 /* ---- clients ---- */
 
-static const char *driver_name(const struct ledger_connection *c) {
-    return c->client.driver ? c->client.driver->name : "";
-}
-
-static const char *driver_version(const struct ledger_connection *c) {
-    return c->client.driver ? c->client.driver->version : "";
-}
-
 static int emit_client(struct row_out *ro, const struct ledger_connection *c) {
+    const struct ledger_driver *d = c->client.driver;
+    const char *driver = d && *d->name ? d->name : NULL, *version = d && *d->version ? d->version : NULL;
     struct schema_option options[4];
     uint32_t n = 0;
     if (*c->client.compression) options[n++] = (struct schema_option){"COMPRESSION", c->client.compression};
-    if (*driver_name(c)) options[n++] = (struct schema_option){"DRIVER_NAME", driver_name(c)};
-    if (*driver_version(c)) options[n++] = (struct schema_option){"DRIVER_VERSION", driver_version(c)};
+    if (driver) options[n++] = (struct schema_option){"DRIVER_NAME", driver};
+    if (version) options[n++] = (struct schema_option){"DRIVER_VERSION", version};
     row_inet(ro, "address", c->address);
     row_int(ro, "port", c->client.port);
     row_map(ro, "client_options", n, options);
     row_text(ro, "connection_stage", "ready");
-    row_text(ro, "driver_name", *driver_name(c) ? driver_name(c) : NULL);
-    row_text(ro, "driver_version", *driver_version(c) ? driver_version(c) : NULL);
+    row_text(ro, "driver_name", driver);
+    row_text(ro, "driver_version", version);
     row_text(ro, "hostname", c->address);
     row_int(ro, "protocol_version", c->client.version);
     row_long(ro, "request_count", (int64_t)usage_all(&c->usage, USAGE_REQUESTS));

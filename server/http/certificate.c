@@ -82,7 +82,7 @@ int http_certificate_copy(struct http_certificate *c, gnutls_pcert_st **chain, u
 
 struct http_certificate *http_certificate_open(const char *cert, const char *key, struct err *e) {
     struct http_certificate *c = calloc(1, sizeof(*c));
-    if (!c) return err_nomem(e), NULL;
+    if (!c) return err_null(err_nomem(e));
     c->cert_path = cert;
     c->key_path = key;
     pthread_mutex_init(&c->lock, NULL);

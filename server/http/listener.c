@@ -99,32 +99,30 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_a
     return rc;
 }
 
-/* Returns true when the request comes from a foreign web page; the answer then refuses it. */
-static bool refuse_foreign(const struct http_listener *l, const struct http_request *q, struct http_answer *a) {
-    const struct http_caller caller = {.host = http_header(q, "Host"), .origin = http_header(q, "Origin"),
-                                       .fetch_site = http_header(q, "Sec-Fetch-Site")};
-    struct buf why;
-    buf_init(&why, 0);
-    bool refused = !http_origin_allows(&l->o.hosts, &caller, &why);
-    buf_u8(&why, 0);
-    a->status = refused ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
-    if (refused && l->o.refuse) l->o.refuse(l->o.arg, q, buf_failed(&why) ? "" : (const char *)why.p, a);
-    else if (refused) buf_printf(&a->body, "%s\n", buf_failed(&why) ? "" : (const char *)why.p);
-    buf_fini(&why);
-    return refused;
-}
-
 static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path,
                               struct http_held *r) {
     const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c,
                                    .state = r};
+    const struct http_caller caller = {.host = http_header(&q, "Host"), .origin = http_header(&q, "Origin"),
+                                       .fetch_site = http_header(&q, "Sec-Fetch-Site")};
     struct http_answer *a = &r->answer;
+    struct buf why; /* why the request is that of a foreign web page, which is refused */
+    buf_init(&why, 0);
     a->status = MHD_HTTP_CONTENT_TOO_LARGE;
     a->type = "text/plain";
     buf_init(&a->body, ANSWER_MAX);
     give_time(l, c, 0, false);
     if (r->too_large) buf_printf(&a->body, "a request may have %zu bytes\n", l->o.body_max);
-    else if (!refuse_foreign(l, &q, a)) l->o.handle(l->o.arg, &q, a);
+    else if (http_origin_allows(&l->o.hosts, &caller, &why)) {
+        a->status = MHD_HTTP_OK;
+        l->o.handle(l->o.arg, &q, a);
+    } else {
+        buf_u8(&why, 0);
+        a->status = MHD_HTTP_FORBIDDEN;
+        if (l->o.refuse) l->o.refuse(l->o.arg, &q, buf_failed(&why) ? "" : (const char *)why.p, a);
+        else buf_printf(&a->body, "%s\n", buf_failed(&why) ? "" : (const char *)why.p);
+    }
+    buf_fini(&why);
     if (r->held) return MHD_YES;
     give_time(l, c, turn_s(l), true);
     return send_answer(c, a);

@@ -18,14 +18,6 @@
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Raises the limit of open files to its maximum, because each connection needs a descriptor. */
-static void raise_file_limit(void) {
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= r.rlim_max) return;
-    r.rlim_cur = r.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &r)) log_warn("cannot raise the limit of open files: %s", strerror(errno));
-}
-
 static void print_ready(const struct instance *in) {
     char path[PATH_MAX];
     const char *data = in->settings.data_dir ? realpath(in->settings.data_dir, path) : ":memory:";
@@ -92,7 +84,11 @@ static int serve(const struct config *c, int argc, char **argv) {
     int sig;
     struct instance in;
     struct reload again = {.in = &in, .argc = argc, .argv = argv, .first = c};
-    raise_file_limit();
+    struct rlimit files; /* each connection needs a descriptor */
+    if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &files)) log_warn("cannot raise the limit of open files: %s", strerror(errno));
+    }
     memory_guard();
     /* Before any thread starts: threads inherit the mask, so that only main takes the signals. */
     sigemptyset(&set);

@@ -230,10 +230,7 @@ static void *run(void *arg) {
 struct history *history_open_still(const struct history_options *o, struct err *e) {
     struct history *h = calloc(1, sizeof(*h));
     pthread_condattr_t monotonic;
-    if (!h) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!h) return err_null(err_nomem(e));
     h->o = *o;
     h->fd = -1;
     pthread_mutex_init(&h->lock, NULL);

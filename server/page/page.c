@@ -308,19 +308,15 @@ static const struct {
                  {"POST", "/api/query", SESSION, NULL, JOB_QUERY},
                  {"POST", "/api/explain", SESSION, NULL, JOB_EXPLAIN}};
 
-static void answer_asset(const struct asset *x, const struct http_request *q, struct http_answer *out) {
-    out->status = strcmp(q->method, "GET") && strcmp(q->method, "HEAD") ? 405 : 200;
-    out->type = x->type;
-    buf_put(&out->body, x->bytes, out->status == 200 ? x->n : 0);
-    secure(out);
-}
-
 bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out) {
     struct asked asked = {.q = q};
     char token[SESSION_TOKEN + 1];
     for (size_t i = 0; i < ARRAY_LEN(assets); i++) {
         if (strcmp(q->path, assets[i].path)) continue;
-        answer_asset(&assets[i], q, out);
+        secure(out);
+        out->status = strcmp(q->method, "GET") && strcmp(q->method, "HEAD") ? 405 : 200;
+        out->type = assets[i].type;
+        buf_put(&out->body, assets[i].bytes, out->status == 200 ? assets[i].n : 0);
         return true;
     }
     size_t i = 0;
@@ -343,10 +339,7 @@ bool page_answer(struct page *p, const struct http_request *q, struct http_answe
 
 struct page *page_new(const struct page_options *o, struct err *e) {
     struct page *p = calloc(1, sizeof(*p));
-    if (!p) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!p) return err_null(err_nomem(e));
     p->o = *o;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more, NULL);

@@ -23,10 +23,7 @@ struct sessions {
 
 struct sessions *sessions_new(struct access_control *access, struct clock *clock, struct err *e) {
     struct sessions *s = calloc(1, sizeof(*s));
-    if (!s) {
-        err_nomem(e);
-        return NULL;
-    }
+    if (!s) return err_null(err_nomem(e));
     s->access = access;
     s->clock = clock;
     pthread_mutex_init(&s->lock, NULL);

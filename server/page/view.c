@@ -470,18 +470,6 @@ static void put_usage(const struct usage *u, struct buf *out) {
     }
 }
 
-static void put_statement(const struct ledger_statement *s, struct buf *out) {
-    json_item(out);
-    buf_put_str(out, "{");
-    json_text(out, "statement", s->text);
-    if (s->s.rows_read) json_text(out, "query_class", query_class_name(s->s.class));
-    json_count(out, "rows_read", s->s.rows_read);
-    json_count(out, "rows_returned", s->s.rows_returned);
-    put_usage(&s->s.usage, out);
-    page_put_rules(out, s->s.rules);
-    buf_put_str(out, "}");
-}
-
 bool view_statements(const struct view_options *v, const struct view_table *q, struct buf *out) {
     const struct schema *schema;
     const struct schema_table *t = find_table(v, q, &schema);
@@ -490,9 +478,18 @@ bool view_statements(const struct view_options *v, const struct view_table *q, s
     struct ledger_statement *all = ledger_statements(v->ledger, &n);
     buf_put_str(out, "{\"statements\":[");
     for (size_t i = 0; all && i < n && shown < VIEW_STATEMENTS; i++) {
-        if (all[i].s.object != t->object) continue;
+        const struct shard_statement *s = &all[i].s;
+        if (s->object != t->object) continue;
         shown++;
-        put_statement(&all[i], out);
+        json_item(out);
+        buf_put_str(out, "{");
+        json_text(out, "statement", all[i].text);
+        if (s->rows_read) json_text(out, "query_class", query_class_name(s->class));
+        json_count(out, "rows_read", s->rows_read);
+        json_count(out, "rows_returned", s->rows_returned);
+        put_usage(&s->usage, out);
+        page_put_rules(out, s->rules);
+        buf_put_str(out, "}");
     }
     buf_put_str(out, "]}\n");
     free(all);
