@@ -14,10 +14,10 @@ static double load_of(const struct workload_partition *p) {
     return p->read_units / 3 + p->write_units + p->entities / 2;
 }
 
-/* Counts a partition by its busiest second, judges it by the limits, and keeps it if it is among the
- * busiest. key: serialised. */
-static int add_partition(struct workload *w, const struct schema_table *t, struct workload_partition p, struct slice key,
-                       struct err *e) {
+/* Counts a partition by its busiest second, judges it by the limits, and keeps it if it is among
+ * the busiest. key: serialised. */
+static int add_partition(struct workload *w, const struct schema_table *t, struct workload_partition p,
+                         struct slice key, struct err *e) {
     struct workload_table *table = workload_table(w, t->keyspace->name, t->name);
     if (!table) return err_nomem(e);
     if (day_judge_partition(t, &p, e)) return -1;

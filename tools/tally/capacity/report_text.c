@@ -70,7 +70,8 @@ static void put_statement(const struct report *r, const struct measured *s, stru
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
     for (int i = 0; i < MODELS; i++)
-        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", size_model_name((enum size_model)i), i == (int)r->m->o.model ? " *" : "",
+        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", size_model_name((enum size_model)i),
+                  i == (int)r->m->o.model ? " *" : "",
                   three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text, three(&s->of[i].read_units).text,
                   three(&s->of[i].write_units).text);
     table_put(&t, out);
