@@ -230,16 +230,6 @@ static int compile_items_once(struct cql_run *r, const char *keyspace, struct wr
     return 0;
 }
 
-/* All for one snapshot of the schema: while it changes, two of them could be compiled for two versions of a table. */
-static int compile_items(struct cql_run *r, const char *keyspace, struct write_item *items) {
-    if (compile_items_once(r, keyspace, items)) return -1;
-    while (UNLIKELY(catalog_generation(r->db->options.catalog) != r->schema->generation)) {
-        drop_schema(r);
-        if (cql_check_running(r) || compile_items_once(r, keyspace, items)) return -1;
-    }
-    return 0;
-}
-
 static enum cql_outcome run_batch(struct cql_run *r) {
     const char *keyspace;
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
@@ -249,7 +239,13 @@ static enum cql_outcome run_batch(struct cql_run *r) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    int rc = compile_items(r, keyspace, items);
+    /* All are of one snapshot of the schema: while it changes, two of them could be compiled for two
+     * versions of a table. */
+    int rc = compile_items_once(r, keyspace, items);
+    while (!rc && UNLIKELY(catalog_generation(r->db->options.catalog) != r->schema->generation)) {
+        drop_schema(r);
+        rc = cql_check_running(r) ? -1 : compile_items_once(r, keyspace, items);
+    }
     r->answer.stmt_kind = STMT_BATCH;
     if (rc) return CQL_FAILED;
     /* Cassandra checks the statements of a batch only after it has read them all. */

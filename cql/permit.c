@@ -15,19 +15,6 @@ struct permit_need {
     struct resource on;
 };
 
-/* Tables that every driver and tool reads. */
-static bool is_readable_by_all(const struct schema_table *t) {
-    static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces",
-                                            "system_schema_mcs", "system_multiregion_info"};
-    static const char *const of_system[] = {"local", "peers", "peers_v2"};
-    if (!t->keyspace->is_system) return false;
-    for (size_t i = 0; i < ARRAY_LEN(keyspaces); i++)
-        if (!strcmp(t->keyspace->name, keyspaces[i])) return true;
-    for (size_t i = 0; i < ARRAY_LEN(of_system); i++)
-        if (!strcmp(t->keyspace->name, "system") && !strcmp(t->name, of_system[i])) return true;
-    return false;
-}
-
 
 static struct permit_need need_of(const struct cql_statement *s) {
     static const struct {
@@ -50,7 +37,16 @@ static struct permit_need need_of(const struct cql_statement *s) {
         need.on.keyspace = s->table->keyspace->name;
         need.on.name = s->table->name;
     }
-    if (category == STMT_IS_QUERY && is_readable_by_all(s->table)) need.permissions = 0;
+    if (category == STMT_IS_QUERY && s->table->keyspace->is_system) { /* tables that every driver and tool reads */
+        static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces",
+                                                "system_schema_mcs", "system_multiregion_info"};
+        static const char *const of_system[] = {"local", "peers", "peers_v2"};
+        bool all = false;
+        for (size_t i = 0; i < ARRAY_LEN(keyspaces); i++) all = all || !strcmp(need.on.keyspace, keyspaces[i]);
+        for (size_t i = 0; i < ARRAY_LEN(of_system); i++)
+            all = all || (!strcmp(need.on.keyspace, "system") && !strcmp(need.on.name, of_system[i]));
+        if (all) need.permissions = 0;
+    }
     /* a condition reveals stored data, so it reads, too */
     if (category == STMT_IS_DML && ((const struct modify_plan *)s->plan)->conditional)
         need.permissions |= 1u << MAY_SELECT;

@@ -186,27 +186,23 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Finds the statement of a bucket with the least id above this one; NULL: none. */
-static const struct cql_prepared *next_in(struct prepared_cache *c, size_t bucket, const uint8_t *id) {
-    const struct cql_prepared *next = NULL;
-    for (const struct cql_prepared *p = atomic_load(&c->buckets[bucket]); p; p = atomic_load(&p->next)) {
-        if (id && memcmp(p->info.id, id, 16) <= 0) continue;
-        if (!next || memcmp(p->info.id, next->info.id, 16) < 0) next = p;
-    }
-    return next;
-}
-
 int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) {
     struct prepared_cache *c = from;
-    const struct cql_prepared *p;
     int rc = 0;
     pthread_mutex_lock(&c->lock);
-    for (size_t i = after ? bucket_of(after) : 0; i < BUCKETS && rc == 0; i++) {
-        while (rc == 0 && (p = next_in(c, i, after))) {
-            after = p->info.id;
-            struct virtual_prepared v = {slice_of(after, 16), p->keyspace, (const char *)p->shown.p};
-            rc = take(arg, &v);
+    for (size_t i = after ? bucket_of(after) : 0; i < BUCKETS && rc == 0;) {
+        const struct cql_prepared *next = NULL; /* of the bucket: with the least id behind after */
+        for (const struct cql_prepared *p = atomic_load(&c->buckets[i]); p; p = atomic_load(&p->next)) {
+            if (after && memcmp(p->info.id, after, 16) <= 0) continue;
+            if (!next || memcmp(p->info.id, next->info.id, 16) < 0) next = p;
         }
+        if (!next) {
+            i++;
+            continue;
+        }
+        after = next->info.id;
+        struct virtual_prepared v = {slice_of(after, 16), next->keyspace, (const char *)next->shown.p};
+        rc = take(arg, &v);
     }
     pthread_mutex_unlock(&c->lock);
     return rc;

@@ -47,26 +47,23 @@ static bool one_of(const char *name, const char *const *names, size_t n) {
     return false;
 }
 
-static int check_call(struct compile *c, const struct ast_expr *x) {
+int compat_check_expr(struct compile *c, const struct ast_expr *x) {
     static const char *const aggregates[] = {"count", "min", "max", "sum", "avg"};
     static const char *const known[] = {"token", "ttl", "writetime", "uuid", "now", "currentdate", "currenttime",
                                         "currenttimestamp", "currenttimeuuid", "mintimeuuid", "maxtimeuuid", "todate",
                                         "totimestamp", "tounixtimestamp", "dateof", "unixtimestampof", "tojson",
                                         "fromjson"};
-    if (one_of(x->name, aggregates, ARRAY_LEN(aggregates))) {
+    if (!x) return 0;
+    if (x->kind == EXPR_CALL && one_of(x->name, aggregates, ARRAY_LEN(aggregates))) {
         bool rows = strcasecmp(x->name, "count") == 0 && x->n_args &&
                     (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
-        return compat_refuse(&c->compat, REFUSE_AGGREGATE, c->err, rows ? "countRows" : x->name);
+        if (compat_refuse(&c->compat, REFUSE_AGGREGATE, c->err, rows ? "countRows" : x->name)) return -1;
+    } else if (x->kind == EXPR_CALL) {
+        size_t n = strlen(x->name);
+        bool blob = n > 6 && (strcasecmp(x->name + n - 6, "asblob") == 0 || strncasecmp(x->name, "blobas", 6) == 0);
+        bool refused = !blob && !one_of(x->name, known, ARRAY_LEN(known));
+        if (refused && compat_refuse(&c->compat, REFUSE_FUNCTION, c->err, x->name)) return -1;
     }
-    size_t n = strlen(x->name);
-    bool blob = n > 6 && (strcasecmp(x->name + n - 6, "asblob") == 0 || strncasecmp(x->name, "blobas", 6) == 0);
-    if (blob || one_of(x->name, known, ARRAY_LEN(known))) return 0;
-    return compat_refuse(&c->compat, REFUSE_FUNCTION, c->err, x->name);
-}
-
-int compat_check_expr(struct compile *c, const struct ast_expr *x) {
-    if (!x) return 0;
-    if (x->kind == EXPR_CALL && check_call(c, x)) return -1;
     if (x->type && compat_check_type(c, x->type)) return -1;
     for (uint32_t i = 0; i < x->n_args; i++)
         if (compat_check_expr(c, x->args[i])) return -1;

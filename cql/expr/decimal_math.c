@@ -86,22 +86,6 @@ static int set_small(struct number *v, unsigned long n) {
     return 0;
 }
 
-/* Cassandra returns logarithms of 10, 100 and their inverses without zeros behind the point, and
- * those of most other powers with them. */
-static void shorten(struct number *v) {
-    static const long whole[] = {1, 2, -1, -2};
-    mpz_t power;
-    mpz_init(power);
-    for (size_t i = 0; i < ARRAY_LEN(whole) && v->scale > 0; i++) {
-        mpz_ui_pow_ui(power, 10, (unsigned long)v->scale);
-        mpz_mul_si(power, power, whole[i]);
-        if (mpz_cmp(power, v->n) != 0) continue;
-        mpz_set_si(v->n, whole[i]);
-        v->scale = 0;
-    }
-    mpz_clear(power);
-}
-
 int decimal_log(struct number *v, bool ten, struct err *e) {
     if (mpz_sgn(v->n) <= 0)
         return err_set(e, ERR_SERVER, "java.lang.ArithmeticException: %s of number zero or less",
@@ -129,7 +113,16 @@ int decimal_log(struct number *v, bool ten, struct err *e) {
     }
     if (mpz_sgn(log)) to_decimal(log, digits, v);
     else set_small(v, 0);
-    if (ten) shorten(v);
+    /* Cassandra returns logarithms of 10, 100 and their inverses without zeros behind the point, and
+     * those of most other powers with them. */
+    static const long whole[] = {1, 2, -1, -2};
+    for (size_t i = 0; i < ARRAY_LEN(whole) && ten && v->scale > 0; i++) {
+        mpz_ui_pow_ui(log, 10, (unsigned long)v->scale);
+        mpz_mul_si(log, log, whole[i]);
+        if (mpz_cmp(log, v->n) != 0) continue;
+        mpz_set_si(v->n, whole[i]);
+        v->scale = 0;
+    }
     mpz_clears(log, log10, NULL);
     return 0;
 }

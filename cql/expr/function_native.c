@@ -219,21 +219,6 @@ static int refuse_negative(const struct function_in *in, const struct cql_durati
     return negative ? err_invalid(in->ev->err, "Negative durations are not supported by the floor function") : 0;
 }
 
-/* The number of steps is estimated from the calendar months between, then lowered while the days
- * and hours of the steps exceed the time. A day that is cut to a month's end on the way stays
- * cut. */
-static int64_t floor_months(int64_t ms, int64_t start, const struct cql_duration *d) {
-    int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d->months,
-            beside = d->days * (int64_t)DAY_MS + d->ns / 1000000;
-    int64_t months = calendar_add_months_ms(start, steps * d->months);
-    if (!beside) return months;
-    while (months + steps * beside > ms) {
-        steps--;
-        months = calendar_add_months_ms(months, -d->months);
-    }
-    return months + steps * beside < start ? start : months + steps * beside;
-}
-
 int function_floor_time(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     bool date = in->f->result->id == CQL_DATE;
@@ -245,8 +230,15 @@ int function_floor_time(const struct function_in *in, struct buf *out) {
         return err_invalid(in->ev->err, "The floor function starting time is greater than the provided time");
     if (refuse_negative(in, &d)) return -1;
     int64_t step = d.days * (int64_t)DAY_MS + d.ns / 1000000;
-    if (d.months) ms = floor_months(ms, start, &d);
-    else if (step) ms -= (int64_t)(((uint64_t)ms - (uint64_t)start) % (uint64_t)step);
+    if (d.months) {
+        /* The number of steps is estimated from the calendar months between, then lowered while the
+         * days and hours of the steps exceed the time. A day that is cut to a month's end on the way
+         * stays cut. */
+        int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d.months;
+        int64_t months = calendar_add_months_ms(start, steps * d.months);
+        for (; step && months + steps * step > ms; steps--) months = calendar_add_months_ms(months, -d.months);
+        ms = step && months + steps * step < start ? start : months + steps * step;
+    } else if (step) ms -= (int64_t)(((uint64_t)ms - (uint64_t)start) % (uint64_t)step);
     if (date) put_date(ms, out);
     else buf_u64(out, (uint64_t)ms);
     return 0;

@@ -95,27 +95,6 @@ double number_to_real(const struct number *v) {
     return d;
 }
 
-/* Low 64 bits of a big number; a real saturates at 32 or 64 bits. */
-static int to_whole(struct number *v, bool wide, int64_t *out, struct err *e) {
-    if (v->form == BIG) {
-        if (number_to_big(v, true, e) < 0) return -1;
-        mpz_t low;
-        mpz_init(low);
-        mpz_fdiv_r_2exp(low, v->n, 64);
-        uint64_t bits = 0;
-        mpz_export(&bits, NULL, -1, sizeof bits, 0, 0, low);
-        mpz_clear(low);
-        *out = (int64_t)bits;
-    } else if (v->form == REAL) {
-        double top = wide ? 9223372036854775808.0 : 2147483648.0;
-        int64_t max = wide ? INT64_MAX : INT32_MAX;
-        *out = isnan(v->d) ? 0 : v->d >= top ? max : v->d <= -top ? -max - 1 : (int64_t)v->d;
-    } else {
-        *out = v->i;
-    }
-    return 0;
-}
-
 void number_put_real(enum cql_type_id id, double d, struct buf *out) {
     float f = (float)d;
     uint32_t small;
@@ -143,7 +122,23 @@ int number_store(const struct cql_type *t, struct number *v, struct buf *out, st
         number_put_real(t->id, number_to_real(v), out);
         return 0;
     }
-    if (to_whole(v, t->id == CQL_BIGINT || t->id == CQL_COUNTER, &whole, e) < 0) return -1;
+    if (v->form == BIG) { /* the low 64 bits */
+        if (number_to_big(v, true, e) < 0) return -1;
+        mpz_t low;
+        uint64_t bits = 0;
+        mpz_init(low);
+        mpz_fdiv_r_2exp(low, v->n, 64);
+        mpz_export(&bits, NULL, -1, sizeof bits, 0, 0, low);
+        mpz_clear(low);
+        whole = (int64_t)bits;
+    } else if (v->form == REAL) { /* saturates at 32 or 64 bits */
+        bool wide = t->id == CQL_BIGINT || t->id == CQL_COUNTER;
+        double top = wide ? 9223372036854775808.0 : 2147483648.0;
+        int64_t max = wide ? INT64_MAX : INT32_MAX;
+        whole = isnan(v->d) ? 0 : v->d >= top ? max : v->d <= -top ? -max - 1 : (int64_t)v->d;
+    } else {
+        whole = v->i;
+    }
     number_put_whole(t->id, whole, out);
     return 0;
 }

@@ -2,22 +2,19 @@
 #include "cql/expr/selector.h"
 #include "cql/expr/term.h"
 
-/* Whether the value has the cast's type already; compiled with a scratch state. */
-static bool is_no_cast(struct compile *c, const struct ast_expr *x) {
-    struct err ignored = {0};
-    struct term_scope tried = *c->scope;
-    struct compile scratch = *c;
-    struct receiver any = receiver_of(c->scope->table, "", NULL);
-    scratch.err = &ignored;
-    scratch.scope = &tried;
-    const struct cql_type *to = compile_type(&scratch, x->type);
-    const struct term *t = to ? term_compile(&scratch, x->args[0], &any) : NULL;
-    return t && cql_type_eq(t->type, to);
-}
-
 /* Drops casts to the type that a value has already: names do not show them. NULL: no memory. */
 static const struct ast_expr *without_casts(struct compile *c, const struct ast_expr *x) {
-    if (x->kind == EXPR_CAST && is_no_cast(c, x)) return without_casts(c, x->args[0]);
+    if (x->kind == EXPR_CAST) { /* its type and the value's, compiled with a scratch state */
+        struct err ignored = {0};
+        struct term_scope tried = *c->scope;
+        struct compile scratch = *c;
+        struct receiver any = receiver_of(c->scope->table, "", NULL);
+        scratch.err = &ignored;
+        scratch.scope = &tried;
+        const struct cql_type *to = compile_type(&scratch, x->type);
+        const struct term *t = to ? term_compile(&scratch, x->args[0], &any) : NULL;
+        if (t && cql_type_eq(t->type, to)) return without_casts(c, x->args[0]);
+    }
     struct ast_expr *copy = NULL;
     for (uint32_t i = 0; i < x->n_args; i++) {
         const struct ast_expr *bare = x->args[i] ? without_casts(c, x->args[i]) : NULL;

@@ -8,33 +8,29 @@
 
 /* ---- values of the statement ---- */
 
-static int put_items(const struct term *t, const struct term_context *c, struct buf *out) {
+static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     bool collection = cql_type_is_collection(t->type), vector = t->type->id == CQL_VECTOR;
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
+    const char *of = vector ? "vectors" : "collections";
     struct err *e = c->ev->err;
-    if (collection) cql_collection_begin(t->type->id == CQL_MAP ? t->n_args / 2 : t->n_args, out);
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        struct value item = value_null();
-        if (t->args[i] && term_eval_in(t->args[i], c, &item) < 0) return -1;
-        if (value_is_unset(item)) {
-            if (t->type->id == CQL_UDT)
-                return err_invalid(e, "Invalid unset value for field '%s' of user defined type %s",
-                                   t->type->field_names[i], t->type->name);
-            if (t->type->id == CQL_TUPLE) return err_invalid(e, "Invalid unset value for tuple field number %u", i);
-            return err_invalid(e, "unset value is not supported inside %s", vector ? "vectors" : "collections");
-        }
-        if (value_is_null(item) && !nullable)
-            return err_invalid(e, "null is not supported inside %s", vector ? "vectors" : "collections");
-        if (vector) cql_vector_put(t->type, value_slice(item), out);
-        else cql_elem_put(item, out);
-    }
-    return buf_failed(out) ? err_nomem(c->ev->err) : 0;
-}
-
-static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
+    int rc = 0;
     buf_init(&b, 64 << 20);
-    if (put_items(t, c, &b)) {
+    if (collection) cql_collection_begin(t->type->id == CQL_MAP ? t->n_args / 2 : t->n_args, &b);
+    for (uint32_t i = 0; i < t->n_args && !rc; i++) {
+        struct value item = value_null();
+        if (t->args[i] && term_eval_in(t->args[i], c, &item) < 0) rc = -1;
+        else if (value_is_unset(item) && t->type->id == CQL_UDT)
+            rc = err_invalid(e, "Invalid unset value for field '%s' of user defined type %s", t->type->field_names[i],
+                             t->type->name);
+        else if (value_is_unset(item) && t->type->id == CQL_TUPLE)
+            rc = err_invalid(e, "Invalid unset value for tuple field number %u", i);
+        else if (value_is_unset(item)) rc = err_invalid(e, "unset value is not supported inside %s", of);
+        else if (value_is_null(item) && !nullable) rc = err_invalid(e, "null is not supported inside %s", of);
+        else if (vector) cql_vector_put(t->type, value_slice(item), &b);
+        else cql_elem_put(item, &b);
+    }
+    if (rc) {
         buf_fini(&b);
         return -1;
     }

@@ -301,13 +301,6 @@ static int read_scan(struct engine_source *s, struct read_batch *out) {
 
 /* ---- batches ---- */
 
-/* The result of a batch to which no further row can be added. The next pull reports the reason again. */
-SELDOM static enum read_pull end_batch(struct engine_source *s, int rc) {
-    if (rc == 1) s->state = AT_HELD;
-    if (rc == 0) s->state = AT_BOUND;
-    return rc >= 0 || rc == ENG_PAUSED ? READ_ROWS : (enum read_pull)rc;
-}
-
 /* Adds the rows that follow a first one, while they are visible rows of the same partition. Each is
  * read when the row before it is done (pass_row), and handed on as by give_row. */
 static enum read_pull add_following(struct engine_source *s, struct read_batch *out) {
@@ -326,7 +319,10 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
         row_view_next(v);
         int rc = eng_scan_next(scan->open, &scan->item, r->err);
         if (UNLIKELY(rc != 1 || scan->item.kind != ENG_ITEM_ROW)) {
-            got = end_batch(s, rc);
+            /* no further row can be added; the next pull reports the reason again */
+            if (rc == 1) s->state = AT_HELD;
+            if (rc == 0) s->state = AT_BOUND;
+            got = rc >= 0 || rc == ENG_PAUSED ? READ_ROWS : (enum read_pull)rc;
             break;
         }
         const struct eng_row *row = scan->item.row;

@@ -87,35 +87,27 @@ static enum read_pull close_group(struct row_group *g, struct read_batch *out) {
     return READ_ROWS;
 }
 
-/* To the next row from below, unless the current one is pending. */
-static enum read_pull move(struct row_group *g) {
-    if (g->pending) return READ_ROWS;
-    if (++g->at < g->rows.n) return READ_ROWS;
-    g->at = g->rows.n = 0;
-    g->rows.most = g->most;
-    return read_next(g->below, &g->rows);
-}
-
-static int add_row(struct row_group *g) {
-    struct term_context c = row_context(g);
-    for (uint32_t i = 0; i < g->plan->n_aggregates; i++)
-        if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return -1;
-    return 0;
-}
-
 static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct row_group *g = (struct row_group *)op;
     if (!g->open) aggregates_clear(g->aggregates, g->plan->n_aggregates);
     while (!g->ended) {
-        enum read_pull pull = move(g);
-        if (pull == READ_END) break;
-        if (pull != READ_ROWS) return pull;
+        /* to the next row from below, unless the current one is pending */
+        if (!g->pending && ++g->at >= g->rows.n) {
+            g->at = g->rows.n = 0;
+            g->rows.most = g->most;
+            enum read_pull pull = read_next(g->below, &g->rows);
+            if (pull == READ_END) break;
+            if (pull != READ_ROWS) return pull;
+        }
         if (put_key(g)) return READ_FAILED;
         bool other = !g->open || !in_group(g);
         g->pending = other && g->open;
         if (g->pending) return close_group(g, out);
         int in = other ? start_group(g) : 1;
-        if (in < 0 || (in && add_row(g))) return READ_FAILED;
+        if (in < 0) return READ_FAILED;
+        struct term_context c = row_context(g);
+        for (uint32_t i = 0; in && i < g->plan->n_aggregates; i++)
+            if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return READ_FAILED;
     }
     bool nothing = g->ended || (!g->open && g->plan->grouped);
     g->ended = true;

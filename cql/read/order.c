@@ -17,26 +17,9 @@ static int too_large(const struct row_order *o) {
                    KEEP_MAX >> 20);
 }
 
-static int make_key(struct row_order *o, const struct value *values, struct slice *out) {
-    const struct schema_table *t = o->plan->table;
-    struct buf b;
-    bool exact = true;
-    int rc = 0;
-    buf_init(&b, 0);
-    for (uint32_t i = 0; rc == 0 && i < o->plan->n_order; i++) {
-        const struct schema_column *c = schema_clustering(t, i);
-        const struct value v = values[t->n_partition_key + i];
-        if (value_is_null(v)) break;
-        rc = cql_key_encode(c->type, c->desc, value_slice(v), &b, &exact, o->r->err);
-    }
-    if (rc == 0 && buf_failed(&b)) rc = err_nomem(o->r->err);
-    if (rc == 0) *out = arena_dup(&o->keep, buf_slice(&b));
-    if (rc == 0 && !out->p) rc = too_large(o);
-    buf_fini(&b);
-    return rc;
-}
-
 static int keep_row(struct row_order *o, const struct value *values, const struct value *out) {
+    const struct schema_table *t = o->plan->table;
+    uint32_t n = o->plan->json ? 1 : o->plan->n_selectors;
     if (o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 64;
         struct sorted_row *rows = realloc(o->rows, cap * sizeof(*rows));
@@ -44,7 +27,6 @@ static int keep_row(struct row_order *o, const struct value *values, const struc
         o->rows = rows;
         o->cap = cap;
     }
-    uint32_t n = o->plan->json ? 1 : o->plan->n_selectors;
     struct sorted_row *kept = &o->rows[o->n];
     *kept = (struct sorted_row){.arrival = o->n, .out = ARENA_ARRAY(&o->keep, n + 1, struct value)};
     if (!kept->out) return too_large(o);
@@ -54,41 +36,45 @@ static int keep_row(struct row_order *o, const struct value *values, const struc
         kept->out[i].p = arena_dup(&o->keep, value_slice(out[i])).p;
         if (!kept->out[i].p) return too_large(o);
     }
-    if (make_key(o, values, &kept->key)) return -1;
-    o->n++;
-    return 0;
+    struct buf key;
+    bool exact = true;
+    int rc = 0;
+    buf_init(&key, 0);
+    for (uint32_t i = 0; rc == 0 && i < o->plan->n_order; i++) {
+        const struct schema_column *c = schema_clustering(t, i);
+        const struct value v = values[t->n_partition_key + i];
+        if (value_is_null(v)) break;
+        rc = cql_key_encode(c->type, c->desc, value_slice(v), &key, &exact, o->r->err);
+    }
+    if (rc == 0 && buf_failed(&key)) rc = err_nomem(o->r->err);
+    if (rc == 0) kept->key = arena_dup(&o->keep, buf_slice(&key));
+    if (rc == 0 && !kept->key.p) rc = too_large(o);
+    buf_fini(&key);
+    o->n += rc == 0;
+    return rc;
 }
 
-/* qsort is not stable. */
-static int compare(const struct sorted_row *x, const struct sorted_row *y, int by_key) {
-    return by_key ? by_key : (x->arrival > y->arrival) - (x->arrival < y->arrival);
-}
-static int forward(const void *a, const void *b) {
+/* Equal keys stay in the order of their arrival: qsort is not stable. */
+static int by_key(const void *a, const void *b, void *reversed) {
     const struct sorted_row *x = a, *y = b;
-    return compare(x, y, slice_cmp(x->key, y->key));
-}
-static int reverse(const void *a, const void *b) {
-    const struct sorted_row *x = a, *y = b;
-    return compare(x, y, slice_cmp(y->key, x->key));
-}
-
-static enum read_pull sort_all(struct row_order *o, struct read_batch *batch) {
-    enum read_pull pull;
-    batch->most = READ_BATCH;
-    while ((pull = read_next(o->below, batch)) == READ_ROWS)
-        for (uint32_t i = 0; i < batch->n; i++)
-            if (keep_row(o, batch->values[i], batch->out[i])) return READ_FAILED;
-    if (pull != READ_END) return pull;
-    if (o->n) qsort(o->rows, o->n, sizeof(*o->rows), o->plan->reversed ? reverse : forward);
-    o->sorted = true;
-    return READ_END;
+    int order = *(const bool *)reversed ? slice_cmp(y->key, x->key) : slice_cmp(x->key, y->key);
+    return order ? order : (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
 static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct row_order *o = (struct row_order *)op;
     uint32_t most = batch->most;
-    enum read_pull pull = o->sorted ? READ_END : sort_all(o, batch);
-    if (!o->sorted) return pull;
+    if (!o->sorted) {
+        enum read_pull pull;
+        bool reversed = o->plan->reversed;
+        batch->most = READ_BATCH;
+        while ((pull = read_next(o->below, batch)) == READ_ROWS)
+            for (uint32_t i = 0; i < batch->n; i++)
+                if (keep_row(o, batch->values[i], batch->out[i])) return READ_FAILED;
+        if (pull != READ_END) return pull;
+        if (o->n) qsort_r(o->rows, o->n, sizeof(*o->rows), by_key, &reversed);
+        o->sorted = true;
+    }
     for (batch->n = 0; batch->n < most && o->at < o->n; batch->n++) batch->out[batch->n] = o->rows[o->at++].out;
     return batch->n ? READ_ROWS : READ_END;
 }

@@ -1,20 +1,18 @@
 #include "cql/read/page.h"
 
-/* Rows behind LIMIT are read to the end of the page. */
-static enum read_pull read_on(struct result_page *p, struct read_batch *batch) {
-    enum read_pull pull;
-    batch->most = READ_BATCH;
-    while ((pull = read_next(&p->source->op, batch)) == READ_ROWS) p->source->read->past_limit += batch->n;
-    return pull;
-}
-
 static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct result_page *p = (struct result_page *)op;
     if (p->ended) return READ_END;
     batch->most = READ_BATCH;
     if (p->has_limit && p->limit_left < batch->most) batch->most = (uint32_t)p->limit_left;
     if (p->rows_left < batch->most) batch->most = (uint32_t)p->rows_left;
-    enum read_pull pull = p->limit_reached ? read_on(p, batch) : read_next(p->below, batch);
+    enum read_pull pull;
+    if (LIKELY(!p->limit_reached)) {
+        pull = read_next(p->below, batch);
+    } else { /* rows behind LIMIT are read to the end of the page */
+        batch->most = READ_BATCH;
+        while ((pull = read_next(&p->source->op, batch)) == READ_ROWS) p->source->read->past_limit += batch->n;
+    }
     if (pull != READ_ROWS) {
         p->ended = pull == READ_END;
         return pull;

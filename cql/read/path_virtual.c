@@ -115,7 +115,19 @@ static bool put_image(struct virtual_source *s, const struct value *values, uint
     return values_put(p, p + bytes, values, n) != NULL;
 }
 
-static int keep_row(struct virtual_source *s, const struct value *values) {
+static int take_row(void *arg, const struct value *values) {
+    struct virtual_source *s = arg;
+    assert(!s->in_parts || !s->n || compare_keys(s, s->rows[s->n - 1].values, values) < 0); /* V1 */
+    if (s->behind && compare_keys(s, values, s->behind) <= 0) return 0;
+    s->more = s->in_parts && s->n == ROWS_AT_ONCE;
+    if (s->more) return -1;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 64;
+        struct virtual_row *rows = realloc(s->rows, cap * sizeof(*rows));
+        if (!rows) return err_nomem(s->spec.r->err);
+        s->rows = rows;
+        s->cap = cap;
+    }
     const struct schema_table *t = s->spec.plan->table;
     struct virtual_row *row = &s->rows[s->n];
     *row = (struct virtual_row){.values = ARENA_ARRAY(&s->arena, t->n_columns, struct value), .of = s, .arrival = s->n};
@@ -130,22 +142,6 @@ static int keep_row(struct virtual_source *s, const struct value *values) {
     if (!put_image(s, values + t->n_partition_key, t->n_clustering, &row->clustering)) return too_large(s);
     s->n++;
     return 0;
-}
-
-static int take_row(void *arg, const struct value *values) {
-    struct virtual_source *s = arg;
-    assert(!s->in_parts || !s->n || compare_keys(s, s->rows[s->n - 1].values, values) < 0); /* V1 */
-    if (s->behind && compare_keys(s, values, s->behind) <= 0) return 0;
-    s->more = s->in_parts && s->n == ROWS_AT_ONCE;
-    if (s->more) return -1;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct virtual_row *rows = realloc(s->rows, cap * sizeof(*rows));
-        if (!rows) return err_nomem(s->spec.r->err);
-        s->rows = rows;
-        s->cap = cap;
-    }
-    return keep_row(s, values);
 }
 
 /* Loads the rows behind those loaded before, as many as the source takes at once. */
@@ -180,27 +176,6 @@ static int load(struct virtual_source *s) {
 
 /* ---- the source ---- */
 
-static bool same_partition(const struct virtual_source *s, const struct value *a, const struct value *b) {
-    for (uint32_t i = 0; i < s->spec.plan->table->n_partition_key; i++)
-        if (!slice_eq(value_slice(a[i]), value_slice(b[i]))) return false;
-    return true;
-}
-
-/* Adds loaded rows of one partition to the batch. */
-static void add_rows(struct virtual_source *s, struct read_batch *out) {
-    for (; s->at < s->n && out->n < out->most; s->at++) {
-        const struct value *row = s->rows[s->at].values, *before = s->at ? s->rows[s->at - 1].values : s->behind;
-        if (!before || !same_partition(s, row, before)) {
-            if (out->n) return;
-            s->base.given = 0;
-            s->base.skip_partition = false;
-        }
-        if (s->base.skip_partition || s->base.given >= s->base.partition_limit) continue;
-        out->values[out->n] = row;
-        out->out[out->n++] = select_result(s->spec.plan, row);
-    }
-}
-
 static enum read_pull next(struct read_op *op, struct read_batch *out) {
     struct virtual_source *s = (struct virtual_source *)op;
     out->n = 0;
@@ -208,7 +183,22 @@ static enum read_pull next(struct read_op *op, struct read_batch *out) {
     while (!s->loaded || s->at < s->n || s->more) {
         int rc = s->loaded && s->at < s->n ? 0 : load(s);
         if (rc) return (enum read_pull)rc;
-        add_rows(s, out);
+        /* loaded rows of one partition */
+        for (; s->at < s->n && out->n < out->most; s->at++) {
+            const struct virtual_row *row = &s->rows[s->at];
+            const struct value *before = s->at ? s->rows[s->at - 1].values : s->behind;
+            bool same = before != NULL;
+            for (uint32_t i = 0; same && i < s->spec.plan->table->n_partition_key; i++)
+                same = slice_eq(value_slice(row->values[i]), value_slice(before[i]));
+            if (!same) {
+                if (out->n) return READ_ROWS;
+                s->base.given = 0;
+                s->base.skip_partition = false;
+            }
+            if (s->base.skip_partition || s->base.given >= s->base.partition_limit) continue;
+            out->values[out->n] = row->values;
+            out->out[out->n++] = select_result(s->spec.plan, row->values);
+        }
         if (out->n) return READ_ROWS;
     }
     s->base.exhausted = true;

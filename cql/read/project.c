@@ -24,32 +24,22 @@ static int make_json(struct row_project *p, const struct value *values, struct v
     return rc ? rc : s.p ? 0 : err_nomem(p->r->err);
 }
 
-/* Columns as they are. */
-static void pick(const struct select_plan *plan, const struct value *values, struct value *restrict out) {
-    const uint32_t *ordinals = plan->ordinals;
-    for (uint32_t i = 0, n = plan->n_selectors; i < n; i++) out[i] = values[ordinals[i]];
-}
-
-static int compute(struct row_project *p, const struct read_batch *batch, uint32_t row, struct value *out) {
-    struct term_context c = {.ev = &p->r->eval,
-                             .view = batch->view,
-                             .values = batch->values[row],
-                             .aggregates = batch->aggregates,
-                             .latched = batch->latched};
-    for (uint32_t i = 0; i < p->plan->n_selectors; i++)
-        if (term_eval_in(p->plan->selectors[i], &c, &out[i])) return -1;
-    return 0;
-}
-
 static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct row_project *p = (struct row_project *)op;
     const struct select_plan *plan = p->plan;
     enum read_pull pull = read_next(p->below, batch);
     if (pull != READ_ROWS) return pull;
     for (uint32_t i = 0; i < batch->n; i++) {
-        struct value *out = p->out + (size_t)i * plan->n_selectors;
-        if (plan->ordinals && batch->values[i]) pick(plan, batch->values[i], out);
-        else if (compute(p, batch, i, out)) return READ_FAILED;
+        struct value *restrict out = p->out + (size_t)i * plan->n_selectors;
+        const struct value *values = batch->values[i];
+        struct term_context c = {.ev = &p->r->eval, .view = batch->view, .values = values,
+                                 .aggregates = batch->aggregates, .latched = batch->latched};
+        if (plan->ordinals && values) { /* columns as they are */
+            for (uint32_t k = 0, n = plan->n_selectors; k < n; k++) out[k] = values[plan->ordinals[k]];
+        } else {
+            for (uint32_t k = 0; k < plan->n_selectors; k++)
+                if (term_eval_in(plan->selectors[k], &c, &out[k])) return READ_FAILED;
+        }
         if (plan->json && make_json(p, out, &p->json[i])) return READ_FAILED;
         batch->out[i] = plan->json ? &p->json[i] : out;
     }

@@ -262,17 +262,6 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     return n < 0 ? -1 : 0;
 }
 
-static int compile_limits(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
-    const struct schema_table *t = p->table;
-    struct receiver to = {.keyspace = t->keyspace->name,
-                          .table = t->name,
-                          .name = "[limit]",
-                          .type = cql_type_scalar(CQL_INT)};
-    if (ast->limit && !(p->limit = term_compile(c, ast->limit, &to))) return -1;
-    to.name = "[per_partition_limit]";
-    return ast->per_partition_limit && !(p->partition_limit = term_compile(c, ast->per_partition_limit, &to)) ? -1 : 0;
-}
-
 static bool asks_for_times(const struct term *t) {
     if (!t) return false;
     bool asks = t->kind == TERM_WRITETIME || t->kind == TERM_MAX_WRITETIME || t->kind == TERM_TTL;
@@ -371,7 +360,11 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
         return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.");
     if (compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
-    if (compile_limits(c, p, ast)) return -1;
+    struct receiver limit = receiver_of(p->table, "[limit]", cql_type_scalar(CQL_INT));
+    if (ast->limit && !(p->limit = term_compile(c, ast->limit, &limit))) return -1;
+    limit.name = "[per_partition_limit]";
+    if (ast->per_partition_limit && !(p->partition_limit = term_compile(c, ast->per_partition_limit, &limit)))
+        return -1;
     /* Rows of several partitions are sorted by columns that the select list need not contain. */
     for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
     if (plan_reading(c, p, wanted)) return -1;

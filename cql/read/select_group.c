@@ -96,40 +96,30 @@ static const char *fault_of(struct compile *c, const struct term *t) {
 
 /* ---- columns ---- */
 
-static const struct schema_column *compile_column(struct compile *c, struct select_plan *p, const struct ast_expr *x) {
-    const struct schema_column *col = schema_column_find(p->table, x->name);
-    if (!col) return (void)selector_undefined(c, p->table, x->name), NULL;
-    if (!schema_column_is_key(col))
-        return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s",
-                           col->name),
-               NULL;
-    if (p->group_function)
-        return err_invalid(c->err, "Functions are only supported on the last element of the GROUP BY clause"), NULL;
-    return col;
-}
-
-/* GROUP BY may leave out columns that = restricts. */
-static int take_column(struct compile *c, struct select_plan *p, const struct schema_column *col) {
-    const struct schema_table *t = p->table;
-    uint32_t at = p->n_group;
-    bool by_key = p->where->partitions == WHERE_KEYS || t->virt;
-    while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] &&
-           p->where->partition_steps[at]->kind == STEP_EQ)
-        at++;
-    while (at < col->ordinal && at >= t->n_partition_key && select_is_fixed(p, at - t->n_partition_key)) at++;
-    if (col->ordinal != at)
-        return err_invalid(
-            c->err,
-            "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
-    p->n_group = at + 1;
-    return 0;
-}
-
 int select_compile_group(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
+    const struct schema_table *t = p->table;
+    bool by_key = p->where->partitions == WHERE_KEYS || t->virt;
     for (uint32_t i = 0; i < ast->n_group_by; i++) {
         const struct ast_expr *x = ast->group_by[i];
-        const struct schema_column *col = x->kind == EXPR_NAME ? compile_column(c, p, x) : compile_function(c, p, x);
-        if (!col || take_column(c, p, col)) return -1;
+        bool column = x->kind == EXPR_NAME;
+        const struct schema_column *col = column ? schema_column_find(t, x->name) : compile_function(c, p, x);
+        if (!col) return column ? selector_undefined(c, t, x->name) : -1;
+        if (column && !schema_column_is_key(col))
+            return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s",
+                               col->name);
+        if (column && p->group_function)
+            return err_invalid(c->err, "Functions are only supported on the last element of the GROUP BY clause");
+        /* it may leave out columns that = restricts */
+        uint32_t at = p->n_group;
+        while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] &&
+               p->where->partition_steps[at]->kind == STEP_EQ)
+            at++;
+        while (at < col->ordinal && at >= t->n_partition_key && select_is_fixed(p, at - t->n_partition_key)) at++;
+        if (col->ordinal != at)
+            return err_invalid(
+                c->err,
+                "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
+        p->n_group = at + 1;
     }
     if (p->n_group && p->n_group < p->table->n_partition_key)
         return err_invalid(c->err, "Group by is not supported on only a part of the partition key");

@@ -73,28 +73,6 @@ static struct read_op *add_filter(struct select_run *run, struct read_op *below,
     return &filter->op;
 }
 
-static struct read_op *add_group(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
-    struct row_group *group = ARENA_NEW(spec->r->arena, struct row_group);
-    if (!group) return err_null(err_nomem(spec->r->err));
-    run->group = group;
-    return row_group_init(group, below, run->source, spec->r, spec->plan, spec) ? NULL : &group->op;
-}
-
-static struct read_op *add_project(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
-    struct row_project *project = ARENA_NEW(spec->r->arena, struct row_project);
-    uint32_t rows = run->group ? 1 : run->source->most;
-    if (!project) return err_null(err_nomem(spec->r->err));
-    return row_project_init(project, below, spec->r, spec->plan, rows) ? NULL : &project->op;
-}
-
-static struct read_op *add_order(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
-    struct row_order *order = ARENA_NEW(spec->r->arena, struct row_order);
-    if (!order) return err_null(err_nomem(spec->r->err));
-    run->order = order;
-    row_order_init(order, below, spec->r, spec->plan);
-    return &order->op;
-}
-
 static int build(struct select_run *run, const struct read_spec *spec, void *keys) {
     const struct select_plan *p = spec->plan;
     bool rows = !p->n_aggregates && !p->grouped;
@@ -102,12 +80,27 @@ static int build(struct select_run *run, const struct read_spec *spec, void *key
     if (!run->source) return -1;
     run->source->partition_limit = !rows ? UINT64_MAX : p->distinct ? 1 : spec->partition_limit;
     struct read_op *op = add_filter(run, &run->source->op, spec);
-    if (op && !rows) op = add_group(run, op, spec);
-    /* A select list that is a range of columns in order needs no projection. */
-    if (op && (!p->consecutive || !rows)) op = add_project(run, op, spec);
-    bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
-    if (op && p->ordered && several && (!p->n_aggregates || p->grouped)) op = add_order(run, op, spec);
     if (!op) return -1;
+    if (!rows) {
+        run->group = ARENA_NEW(spec->r->arena, struct row_group);
+        if (!run->group) return err_nomem(spec->r->err);
+        if (row_group_init(run->group, op, run->source, spec->r, p, spec)) return -1;
+        op = &run->group->op;
+    }
+    /* A select list that is a range of columns in order needs no projection. */
+    if (!p->consecutive || !rows) {
+        struct row_project *project = ARENA_NEW(spec->r->arena, struct row_project);
+        if (!project) return err_nomem(spec->r->err);
+        if (row_project_init(project, op, spec->r, p, rows ? run->source->most : 1)) return -1;
+        op = &project->op;
+    }
+    bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
+    if (p->ordered && several && (!p->n_aggregates || p->grouped)) {
+        run->order = ARENA_NEW(spec->r->arena, struct row_order);
+        if (!run->order) return err_nomem(spec->r->err);
+        row_order_init(run->order, op, spec->r, p);
+        op = &run->order->op;
+    }
     struct result_page *page = &run->page;
     result_page_init(page, op, run->source);
     page->group = run->group;
@@ -131,35 +124,32 @@ static void fini(struct cql_run *r) {
 
 /* ---- the run ---- */
 
-static int send(struct cql_run *r, const struct read_batch *batch) {
-    r->cost->rows_returned += batch->n;
-    if (r->sink->rows(r->sink, batch->out, batch->n) == 0) return 0;
-    return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
-}
-
-static int finish(struct cql_run *r, struct select_run *run) {
-    const struct select_plan *p = run->statement->plan;
-    struct paging_state state;
-    if (run->source->path->end) run->source->path->end(run->source);
-    op_cost_count_rows(r->cost);
-    r->answer.result.kind = RESULT_ROWS;
-    r->answer.result.meta = &run->statement->result;
-    return result_page_next(&run->page, &state)
-               ? paging_encode(&state, p->salt, r->arena, &r->answer.result.paging_state, r->err)
-               : 0;
-}
-
 /* One bounded part. */
 static enum cql_outcome pull(struct cql_run *r) {
     struct select_run *run = r->running;
+    const struct select_plan *p = run->statement->plan;
     struct read_batch batch;
     enum read_pull got;
     batch.latched = NULL;
     batch.aggregates = NULL;
-    while ((got = read_next(&run->page.op, &batch)) == READ_ROWS)
-        if (send(r, &batch)) break;
+    while ((got = read_next(&run->page.op, &batch)) == READ_ROWS) {
+        r->cost->rows_returned += batch.n;
+        if (r->sink->rows(r->sink, batch.out, batch.n) == 0) continue;
+        if (!r->err->set) err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
+        break;
+    }
     if (got == READ_AGAIN) return CQL_AGAIN;
-    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
+    enum cql_outcome outcome = CQL_FAILED;
+    if (got == READ_END) {
+        struct paging_state state;
+        struct slice *next_page = &r->answer.result.paging_state;
+        if (run->source->path->end) run->source->path->end(run->source);
+        op_cost_count_rows(r->cost);
+        r->answer.result.kind = RESULT_ROWS;
+        r->answer.result.meta = &run->statement->result;
+        bool follows = result_page_next(&run->page, &state);
+        if (!follows || !paging_encode(&state, p->salt, r->arena, next_page, r->err)) outcome = CQL_DONE;
+    }
     /* A serial read must not report data that a crash could still lose: its answer waits until all
      * it may have seen is durable. */
     bool serial = r->in->params.consistency == CL_SERIAL || r->in->params.consistency == CL_LOCAL_SERIAL;

@@ -108,22 +108,6 @@ static int list_roles(struct listing *l) {
     return 0;
 }
 
-/* Is the grant on what was asked for, or on something above it? */
-static bool is_asked(const struct listing *l, const struct grant *g) {
-    const struct named_permissions *p = &l->plan->permissions;
-    struct resource at = p->on;
-    bool is = p->on_any || !strcmp(g->resource, p->text);
-    struct buf text;
-    buf_init(&text, 0);
-    while (!is && !l->plan->ast->norecursive && resource_up(&at)) {
-        buf_clear(&text, SIZE_MAX);
-        resource_text(&at, &text);
-        is = !buf_failed(&text) && slice_is(buf_slice(&text), g->resource);
-    }
-    buf_fini(&text);
-    return is;
-}
-
 static int emit_grant(const struct listing *l, const struct role *r, const struct grant *g) {
     struct buf text;
     buf_init(&text, 0);
@@ -153,8 +137,21 @@ static int list_permissions(struct listing *l) {
     for (uint32_t i = 0; !of && i < a->roles->n; i++) show(l, role_at(a->roles, i));
     qsort(l->shown, l->n, sizeof(l->shown[0]), by_name);
     for (uint32_t i = 0; i < l->n; i++)
-        for (uint32_t k = 0; k < l->shown[i]->n_grants; k++)
-            if (is_asked(l, &l->shown[i]->grants[k]) && emit_grant(l, l->shown[i], &l->shown[i]->grants[k])) return -1;
+        for (uint32_t k = 0; k < l->shown[i]->n_grants; k++) {
+            const struct named_permissions *p = &l->plan->permissions;
+            const struct grant *g = &l->shown[i]->grants[k];
+            struct resource at = p->on; /* shows grants on what was asked for, or on something above it */
+            bool asked = p->on_any || !strcmp(g->resource, p->text);
+            struct buf text;
+            buf_init(&text, 0);
+            while (!asked && !l->plan->ast->norecursive && resource_up(&at)) {
+                buf_clear(&text, SIZE_MAX);
+                resource_text(&at, &text);
+                asked = !buf_failed(&text) && slice_is(buf_slice(&text), g->resource);
+            }
+            buf_fini(&text);
+            if (asked && emit_grant(l, l->shown[i], g)) return -1;
+        }
     return 0;
 }
 

@@ -69,25 +69,6 @@ static void add_expired(struct size_sum *to, const struct size_rule *rule, const
 
 /* ---- a row ---- */
 
-static void add_ttl(struct size_sum *to, const struct size_rule *rule, const struct row_view *v) {
-    const struct schema_table *t = v->layout->table;
-    const struct eng_row *row = v->row;
-    uint64_t cells = row->n_expired;
-    if (v->layout->has_ttl) { /* all cells of columns that the table has now */
-        for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) cells += v->runs[i].n;
-    } else { /* those that expire */
-        for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < row->n_cells; i++)
-            cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
-        if (!cells && !row->live_ttl && !row->marker_expired) return;
-    }
-    size_add_ttl(to, rule, cells + t->n_partition_key + t->n_clustering);
-}
-
-static bool may_have_ttl(const struct row_view *v) {
-    return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired ||
-           v->row->n_expired;
-}
-
 void row_size_add_any(struct size_sum *to, const struct row_sizer *s) {
     const struct row_view *v = s->view;
     const struct schema_table *t = v->layout->table;
@@ -99,7 +80,19 @@ void row_size_add_any(struct size_sum *to, const struct row_sizer *s) {
     if (UNLIKELY(v->row->n_expired)) add_expired(&row, rule, v, v->row);
     if (UNLIKELY(v->layout->has_timestamps))
         size_add_timestamps(&row, (uint64_t)s->timestamp_size * (row.n_columns + v->row->n_deletions));
-    if (UNLIKELY(may_have_ttl(v))) add_ttl(&row, rule, v);
+    const struct eng_row *r = v->row;
+    bool expiring = v->row_flags & ENG_CELL_EXPIRING;
+    if (UNLIKELY(v->layout->has_ttl || expiring || r->live_ttl || r->marker_expired || r->n_expired)) {
+        uint64_t cells = r->n_expired;
+        if (v->layout->has_ttl) { /* all cells of columns that the table has now */
+            for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) cells += v->runs[i].n;
+        } else { /* those that expire */
+            for (uint32_t i = 0; expiring && i < r->n_cells; i++)
+                cells += (r->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+        }
+        if (v->layout->has_ttl || cells || r->live_ttl || r->marker_expired)
+            size_add_ttl(&row, rule, cells + t->n_partition_key + t->n_clustering);
+    }
     size_sum_add(to, &row);
 }
 

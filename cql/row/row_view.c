@@ -131,30 +131,26 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     return row_key_split(v->layout->table, key, v->values, e);
 }
 
-/* With the cells that have expired. NULL: no memory. */
-static const struct eng_row *copy_row(const struct eng_row *from, struct arena *a) {
-    struct eng_row *to = ARENA_NEW(a, struct eng_row);
+int row_view_keep_statics(struct row_view *v, struct err *e) {
+    const struct eng_row *from = v->statics;
+    struct arena *a = v->arena;
+    if (!from) return 0;
+    arena_rewind(a, v->mark); /* collections are put together once more, of the copied cells */
+    clear(v, COLUMN_STATIC);
+    v->row = v->statics = NULL;
     uint32_t n = from->n_cells + from->n_expired;
+    struct eng_row *to = ARENA_NEW(a, struct eng_row);
     struct eng_cell *cells = ARENA_ARRAY(a, n + 1, struct eng_cell);
-    if (!to || !cells) return NULL;
+    if (!to || !cells) return err_nomem(e);
     for (uint32_t i = 0; i < n; i++) {
         cells[i] = from->cells[i];
-        if (cells[i].path.n && !(cells[i].path = arena_dup(a, cells[i].path)).p) return NULL;
-        if (cells[i].value.n && !(cells[i].value = arena_dup(a, cells[i].value)).p) return NULL;
+        if (cells[i].path.n && !(cells[i].path = arena_dup(a, cells[i].path)).p) return err_nomem(e);
+        if (cells[i].value.n && !(cells[i].value = arena_dup(a, cells[i].value)).p) return err_nomem(e);
     }
     *to = *from;
     to->cells = cells;
-    return to;
-}
-
-int row_view_keep_statics(struct row_view *v, struct err *e) {
-    if (!v->statics) return 0;
-    arena_rewind(v->arena, v->mark); /* collections are put together once more, of the copied cells */
-    v->row = NULL;
-    v->statics = copy_row(v->statics, v->arena);
-    clear(v, COLUMN_STATIC);
-    if (!v->statics) return err_nomem(e);
-    if (take_cells(v, v->statics, e)) return -1;
+    v->statics = to;
+    if (take_cells(v, to, e)) return -1;
     v->row_mark = arena_mark(v->arena);
     return 0;
 }

@@ -74,13 +74,6 @@ static void put_column(struct buf *out, const struct schema_column *col, bool on
     buf_put_str(out, last ? "\n" : ",\n");
 }
 
-/* True when a column of this name was dropped and the description includes dropped columns. */
-static bool is_told_as_dropped(const struct describe_text *d, const struct schema_table *t, const char *name) {
-    for (uint32_t i = 0; d->internals && i < t->n_dropped; i++)
-        if (strcmp(t->dropped[i].name, name) == 0) return true;
-    return false;
-}
-
 /* Cassandra prints the columns that have cells of their own behind the others of their kind; with
  * internals, columns that were dropped behind all, and no column that came back after its drop:
  * put_drops drops and adds them in the order in which that was done. */
@@ -94,7 +87,10 @@ static void put_columns(const struct describe_text *d, const struct schema_table
             for (uint32_t i = n_key; i < t->n_columns; i++) {
                 const struct schema_column *col = &t->columns[i];
                 if ((int)col->kind != kind || cql_type_is_multicell(col->type) != (multicell == 1)) continue;
-                if (!is_told_as_dropped(d, t, col->name)) put_column(out, col, false, ends && ++done == t->n_columns);
+                bool came_back = false;
+                for (uint32_t k = 0; k < n_dropped; k++)
+                    came_back = came_back || strcmp(t->dropped[k].name, col->name) == 0;
+                if (!came_back) put_column(out, col, false, ends && ++done == t->n_columns);
             }
     for (uint32_t i = 0; i < n_dropped; i++) {
         const struct schema_dropped *x = &t->dropped[i];
@@ -132,14 +128,6 @@ static void put_order(struct buf *out, const struct schema_table *t) {
         buf_put_str(out, col->desc ? " DESC" : " ASC");
     }
     buf_u8(out, ')');
-}
-
-static void put_option(const struct describe_text *d, const struct schema_table *t, enum setting_id id) {
-    const struct setting *row = &setting_rows[id];
-    const struct table_settings *s = settings_of_release(&t->settings, id, d->cassandra_mode);
-    buf_printf(d->out, "%s = ", row->name);
-    if (row->kind == SETTING_KIND_TEXT) put_string(d->out, setting_text(row, s, d->arena));
-    else setting_print(row, s, d->out);
 }
 
 static void put_name(struct buf *out, const struct schema_table *t) {
@@ -216,7 +204,11 @@ void describe_table(const struct describe_text *d, const struct schema_table *t)
     for (int i = 0; i < N_OPTIONS; i++) {
         if (!(setting_rows[i].releases & (d->cassandra_mode ? RELEASE_5_0 : RELEASE_3_11))) continue;
         if (!first) buf_put_str(out, and);
-        put_option(d, t, i);
+        const struct setting *row = &setting_rows[i];
+        const struct table_settings *s = settings_of_release(&t->settings, i, d->cassandra_mode);
+        buf_printf(out, "%s = ", row->name);
+        if (row->kind == SETTING_KIND_TEXT) put_string(out, setting_text(row, s, d->arena));
+        else setting_print(row, s, out);
         first = false;
     }
     settings_describe(&t->settings, and, d->arena, out);

@@ -9,22 +9,6 @@ static int refuse_without_class(struct compile *c) {
     return c->err->set ? -1 : err_set(c->err, ERR_CONFIG, "Missing replication strategy class");
 }
 
-/* 'class' first, as the catalogue wants it; names without "replication." before them. */
-static int take_replication(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
-    struct option_list *l = option_list_new(c);
-    if (!l || prop_map(c, "replication", v, false, l)) return -1;
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->items[i].name += strlen("replication.");
-        if (strcmp(l->items[i].name, "class") != 0) continue;
-        struct schema_option class = l->items[i];
-        l->items[i] = l->items[0];
-        l->items[0] = class;
-    }
-    change->n_replication = l->n;
-    change->replication = l->items;
-    return l->n && strcmp(l->items[0].name, "class") ? refuse_without_class(c) : 0;
-}
-
 static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
     struct table_settings *s = ARENA_NEW(c->arena, struct table_settings);
     if (!s) return err_nomem(c->err);
@@ -60,7 +44,20 @@ static int take_first(struct compile *c, const struct ast_props *p, struct catal
         if (!change->client_timestamps)
             return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
     }
-    if (replication && take_replication(c, replication->value, change)) return -1;
+    if (replication) { /* names without "replication." before them; 'class' first, as the catalogue wants it */
+        struct option_list *l = option_list_new(c);
+        if (!l || prop_map(c, "replication", replication->value, false, l)) return -1;
+        for (uint32_t i = 0; i < l->n; i++) {
+            l->items[i].name += strlen("replication.");
+            if (strcmp(l->items[i].name, "class") != 0) continue;
+            struct schema_option class = l->items[i];
+            l->items[i] = l->items[0];
+            l->items[0] = class;
+        }
+        change->n_replication = l->n;
+        change->replication = l->items;
+        if (l->n && strcmp(l->items[0].name, "class")) return refuse_without_class(c);
+    }
     return tags ? take_tags(c, tags->value, change) : 0;
 }
 

@@ -52,26 +52,27 @@ static int take_map(struct compile *c, const struct setting *row, const struct a
     return setting_take_map(&x, row, given->items, given->n, out);
 }
 
-static int take(struct compile *c, const struct ast_prop *prop, bool range, struct table_settings *out) {
-    const struct setting_context x = ddl_settings(c);
-    const struct setting *row = find(c, prop->name);
-    const char *map = range ? keyspaces_map(c, prop->name) : NULL;
-    if (map) return take_keyspaces_map(c, map, prop->value, out);
-    if (!row) return 0; /* table_id's */
-    if (range && !(row->releases & RELEASE_3_11) && compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, row->name))
-        return -1;
-    if (row->kind == SETTING_KIND_MAP) return take_map(c, row, prop->value, out);
-    const char *text = prop_text(c, row->name, prop->value);
-    return text ? setting_take_option(&x, row, text, range, out) : -1;
-}
-
 /* Takes the properties in the order in which Cassandra reads them or, range, looks at their ranges. */
 static int take_all(struct compile *c, const struct ast_props *p, bool range, struct table_settings *out) {
+    const struct setting_context x = ddl_settings(c);
     for (int place = 0; place <= SETTING_LAST; place++)
         for (uint32_t i = 0; i < p->n; i++) {
-            const struct setting *row = setting_option(p->props[i].name);
-            if ((!row ? SETTING_LAST : range ? row->range : row->read) == place && take(c, &p->props[i], range, out))
+            const struct ast_prop *prop = &p->props[i];
+            const struct setting *row = setting_option(prop->name);
+            if ((!row ? SETTING_LAST : range ? row->range : row->read) != place) continue;
+            row = find(c, prop->name);
+            const char *map = range ? keyspaces_map(c, prop->name) : NULL, *text;
+            if (map && take_keyspaces_map(c, map, prop->value, out)) return -1;
+            if (map || !row) continue; /* table_id's has no row */
+            if (range && !(row->releases & RELEASE_3_11) &&
+                compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, row->name))
                 return -1;
+            if (row->kind == SETTING_KIND_MAP) {
+                if (take_map(c, row, prop->value, out)) return -1;
+                continue;
+            }
+            text = prop_text(c, row->name, prop->value);
+            if (!text || setting_take_option(&x, row, text, range, out)) return -1;
         }
     return 0;
 }

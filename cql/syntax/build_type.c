@@ -44,21 +44,6 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     return x;
 }
 
-/* Cassandra reports it while it parses, before any check that needs the schema. */
-static void check_frozen(struct parse *p, const struct ast_type *inner) {
-    bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args &&
-                  cqli_type_is_native(inner->name);
-    static const char words[] =
-        "frozen<> is only allowed on collections, tuples, and user-defined types (got %s%.*s%s)";
-    if (scalar) cqli_note(p, words, inner->name, 0, "", "");
-    if (!inner || !inner->quoted_class) return;
-    struct buf class; /* whatever it is, a collection, too */
-    buf_init(&class, ERR_TEXT_MAX);
-    cql_class_print(slice_str(inner->name), &class);
-    cqli_note(p, words, "'", SLICE_FMT(buf_slice(&class)), "'");
-    buf_fini(&class);
-}
-
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
@@ -78,7 +63,19 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
         if (!a[i].type) cqli_reject(p, a[i].number);
         x->args[x->n_args++] = a[i].type;
     }
-    if (frozen && x->n_args) check_frozen(p, x->args[0]);
+    const struct ast_type *inner = frozen && x->n_args ? x->args[0] : NULL;
+    if (inner && (inner->quoted_class || (!inner->keyspace && !inner->n_args && cqli_type_is_native(inner->name)))) {
+        /* Cassandra reports it while it parses, before any check that needs the schema; of a class
+         * whatever it is, a collection, too. */
+        static const char words[] =
+            "frozen<> is only allowed on collections, tuples, and user-defined types (got %s%.*s%s)";
+        struct buf class;
+        buf_init(&class, ERR_TEXT_MAX);
+        if (inner->quoted_class) cql_class_print(slice_str(inner->name), &class);
+        if (inner->quoted_class) cqli_note(p, words, "'", SLICE_FMT(buf_slice(&class)), "'");
+        else cqli_note(p, words, inner->name, 0, "", "");
+        buf_fini(&class);
+    }
     if (generic != CQL_VECTOR || p->failed || p->rejected) return x;
     if (a[want].type) {
         cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source});

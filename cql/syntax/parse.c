@@ -2,19 +2,6 @@
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
 
-/* Can a selector begin with it? Words that are not reserved can, as they are names. */
-static bool begins_selector(uint16_t code) {
-    switch (code) {
-    case T_IDENT: case T_QNAME: case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION:
-    case T_UUID: case T_HEX: case T_POSITIVE_NAN: case T_NEGATIVE_NAN: case T_POSITIVE_INFINITY:
-    case T_NEGATIVE_INFINITY: case T_QMARK: case T_COLON: case T_NULL:
-    case T_LP: case T_LBRACKET: case T_LBRACE: case T_MINUS: case T_STAR: case T_TOKEN:
-        return true;
-    default:
-        return cqli_falls_back(code);
-    }
-}
-
 /* SELECT JSON and SELECT DISTINCT, or columns of these names: it depends on what follows. */
 static struct token next_token(struct parse *p) {
     struct token t = p->has_ahead ? p->ahead : token_next(&p->reader);
@@ -25,9 +12,14 @@ static struct token next_token(struct parse *p) {
     if (!first && !second) return t;
     p->ahead = token_next(&p->reader);
     p->has_ahead = true;
-    uint16_t after = p->ahead.code;
-    /* "json as x" is a column with an alias */
-    if (after == T_AS || !begins_selector(after)) t.code = T_IDENT;
+    switch (p->ahead.code) { /* those with which a selector can begin, beside words that are not reserved */
+    case T_IDENT: case T_QNAME: case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION:
+    case T_UUID: case T_HEX: case T_POSITIVE_NAN: case T_NEGATIVE_NAN: case T_POSITIVE_INFINITY:
+    case T_NEGATIVE_INFINITY: case T_QMARK: case T_COLON: case T_NULL:
+    case T_LP: case T_LBRACKET: case T_LBRACE: case T_MINUS: case T_STAR: case T_TOKEN: break;
+    default: /* "json as x" is a column with an alias */
+        if (p->ahead.code == T_AS || !cqli_falls_back(p->ahead.code)) t.code = T_IDENT;
+    }
     return t;
 }
 

@@ -142,33 +142,24 @@ static struct token no_way(struct token_reader *r, size_t at, const char *what) 
 
 static struct token no_char(struct token_reader *r, size_t at) { return no_way(r, at, "no viable alternative"); }
 
-/* A comment, where one may begin. 1: skipped; 0: there is none; -1: it has no end, which is an error. */
-static SELDOM int skip_comment(struct token_reader *r) {
-    int c = peek(r, r->at), d = peek(r, r->at + 1);
-    size_t i = r->at + 2;
-    if (c == d) {
-        while (peek(r, i) >= 0 && peek(r, i) != '\n' && peek(r, i) != '\r') i++;
-        if (i >= r->text.n) return wrong_char(r, i, "set null"), -1;
-        r->at = i + 1;
-        return 1;
-    }
-    if (c != '/' || d != '*') return 0;
-    while (peek(r, i) >= 0 && !(peek(r, i) == '*' && peek(r, i + 1) == '/')) i++;
-    if (i >= r->text.n) return wrong_char(r, i, "'*'"), -1;
-    r->at = i + 2;
-    return 1;
-}
-
-/* -1: a comment without an end. */
+/* Skips white space and comments. -1: a comment has no end, which is an error. */
 static int skip_space(struct token_reader *r) {
-    int rc;
-    do {
+    for (;;) {
         r->at = skip(r, r->at, SPACE);
-        int c = peek(r, r->at);
+        int c = peek(r, r->at), d;
         if (LIKELY(c != '-' && c != '/')) return 0;
-        rc = skip_comment(r);
-    } while (rc > 0);
-    return rc;
+        size_t i = r->at + 2;
+        d = peek(r, r->at + 1);
+        if (c == d) {
+            while (peek(r, i) >= 0 && peek(r, i) != '\n' && peek(r, i) != '\r') i++;
+            if (i >= r->text.n) return wrong_char(r, i, "set null"), -1;
+            r->at = i + 1;
+        } else if (c == '/' && d == '*') {
+            while (peek(r, i) >= 0 && !(peek(r, i) == '*' && peek(r, i + 1) == '/')) i++;
+            if (i >= r->text.n) return wrong_char(r, i, "'*'"), -1;
+            r->at = i + 2;
+        } else return 0;
+    }
 }
 
 /* A quoted text that ends at a quote that is not doubled. */

@@ -48,22 +48,6 @@ static int split_tuple(struct evaluation *ev, const struct where_step *s, struct
     return 0;
 }
 
-/* Values of = or of one value of IN: n_columns of them in out. */
-static int split_value(struct evaluation *ev, const struct where_step *s, struct value v, struct value *out) {
-    if (!s->tuple) {
-        out[0] = v;
-        return check_value(ev, s->columns[0], v);
-    }
-    if (split_tuple(ev, s, v, s->n_columns, out)) return -1;
-    bool of_several = s->kind == STEP_IN && (s->list || s->n_values > 1);
-    for (uint32_t i = 0; i < s->n_columns; i++) {
-        if (!value_is_null(out[i])) continue;
-        if (of_several) return refuse_columns(ev, s, "Invalid null value in condition for columns: [", ", ", "]");
-        return err_invalid(ev->err, "Invalid null value for column %s", s->columns[i]->name);
-    }
-    return 0;
-}
-
 /* The values of the bound list, taken as sent: the error for a null names the column, so this
  * function validates the elements instead of term_eval. */
 static int list_values(struct evaluation *ev, const struct where_step *s, struct value **out, uint32_t *n) {
@@ -119,11 +103,18 @@ static int product_step(struct product *p, struct evaluation *ev, const struct w
     struct product next = {.n = n * p->n, .width = p->width, .used = p->used + s->n_columns};
     next.values = ARENA_ARRAY(ev->arena, (size_t)next.n * p->width + 1, struct value);
     if (!next.values) return err_nomem(ev->err);
-    for (uint32_t i = 0; i < p->n; i++) {
-        for (uint32_t k = 0; k < n; k++) {
-            struct value *to = next.values + ((size_t)i * n + k) * p->width;
-            memcpy(to, p->values + (size_t)i * p->width, p->used * sizeof(*to));
-            if (split_value(ev, s, list[k], to + p->used)) return -1;
+    bool of_several = s->kind == STEP_IN && (s->list || s->n_values > 1);
+    for (uint64_t at = 0; at < next.n; at++) {
+        const struct value *before = p->values + at / n * p->width;
+        struct value *to = next.values + at * p->width, v = list[at % n];
+        memcpy(to, before, p->used * sizeof(*to));
+        to += p->used;
+        *to = v;
+        if (s->tuple ? split_tuple(ev, s, v, s->n_columns, to) : check_value(ev, s->columns[0], v)) return -1;
+        for (uint32_t i = 0; s->tuple && i < s->n_columns; i++) {
+            if (!value_is_null(to[i])) continue;
+            if (of_several) return refuse_columns(ev, s, "Invalid null value in condition for columns: [", ", ", "]");
+            return err_invalid(ev->err, "Invalid null value for column %s", s->columns[i]->name);
         }
     }
     *p = next;

@@ -154,33 +154,30 @@ bool where_collection_has(const struct cql_type *t, struct value collection, con
     return false;
 }
 
-static bool matches(const struct bound_filter *f, const struct value *row) {
-    const struct where_step *s = f->step;
-    const struct schema_column *c = s->columns[0];
-    switch (s->kind) {
-    case STEP_RANGE:
-        if (value_is_null(row[c->ordinal])) return false;
-        if (f->from) {
-            int order = compare(s, row, f->from, s->from.n);
-            if (order == NO_ORDER || order < 0 || (order == 0 && !s->from.inclusive)) return false;
+bool where_filters_match(const struct where_filters *all, const struct value *row) {
+    bool matches = true;
+    for (uint32_t i = 0; matches && i < all->n; i++) {
+        const struct bound_filter *f = &all->filters[i];
+        const struct where_step *s = f->step;
+        struct value v = row[s->columns[0]->ordinal];
+        const struct cql_type *t = s->columns[0]->type;
+        switch (s->kind) {
+        case STEP_RANGE: {
+            int from = f->from ? compare(s, row, f->from, s->from.n) : 1;
+            int to = f->to ? compare(s, row, f->to, s->to.n) : -1;
+            matches = !value_is_null(v) && from != NO_ORDER && to != NO_ORDER &&
+                      (from > 0 || (from == 0 && s->from.inclusive)) && (to < 0 || (to == 0 && s->to.inclusive));
+            break;
         }
-        if (f->to) {
-            int order = compare(s, row, f->to, s->to.n);
-            if (order == NO_ORDER || order > 0 || (order == 0 && !s->to.inclusive)) return false;
+        case STEP_CONTAINS: matches = where_collection_has(t, v, NULL, &f->values[0]); break;
+        case STEP_CONTAINS_KEY: matches = where_collection_has(t, v, &f->values[0], NULL); break;
+        case STEP_ELEMENT: matches = where_collection_has(t, v, &f->values[0], &f->values[1]); break;
+        case STEP_EQ: case STEP_IN:
+            matches = false;
+            for (uint32_t k = 0; k < f->n_values && !matches; k++)
+                matches = compare(s, row, f->values + (size_t)k * s->n_columns, s->n_columns) == 0;
+            break;
         }
-        return true;
-    case STEP_CONTAINS: return where_collection_has(c->type, row[c->ordinal], NULL, &f->values[0]);
-    case STEP_CONTAINS_KEY: return where_collection_has(c->type, row[c->ordinal], &f->values[0], NULL);
-    case STEP_ELEMENT: return where_collection_has(c->type, row[c->ordinal], &f->values[0], &f->values[1]);
-    case STEP_EQ: case STEP_IN: break;
     }
-    for (uint32_t i = 0; i < f->n_values; i++)
-        if (compare(s, row, f->values + (size_t)i * s->n_columns, s->n_columns) == 0) return true;
-    return false;
-}
-
-bool where_filters_match(const struct where_filters *f, const struct value *row) {
-    for (uint32_t i = 0; i < f->n; i++)
-        if (!matches(&f->filters[i], row)) return false;
-    return true;
+    return matches;
 }

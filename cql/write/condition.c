@@ -207,27 +207,26 @@ static bool compare(const struct condition *c, enum ast_op op, struct value have
     }
 }
 
-/* Called when all earlier conditions held: a fault behind a false condition is not reported. */
-static int check_operands(const struct bound_condition *b, struct err *e) {
-    const struct condition *c = b->condition;
-    if (c->access == ELEMENT && c->column->type->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
-        return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
-    if (b->n_values && value_is_unset(b->values[0])) return err_invalid(e, "Invalid 'unset' value in condition");
-    if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN || b->n_values == 0) return 0;
-    struct value v = b->values[0];
-    if (value_is_null(v)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));
-    if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY || c->access != WHOLE) return 0;
-    if (!cql_type_is_multicell(c->type) || !cql_type_is_collection(c->type) || v.n < 4 || load_u32(v.p) > 0) return 0;
-    const char *what = c->type->id == CQL_LIST ? "list" : c->type->id == CQL_SET ? "set" : "map";
-    return err_invalid(e, "Invalid comparison with an empty %s for operator \"%s\"", what, ast_op_text(c->op));
-}
-
 int condition_match(const struct bound_condition *b, struct cql_run *r, const struct eng_row *row) {
     const struct condition *c = b->condition;
     const struct cql_type *t = c->column->type;
     struct value whole = value_null();
+    struct value first = b->n_values ? b->values[0] : value_null();
+    struct err *e = r->err;
     uint32_t n;
-    if (check_operands(b, r->err)) return -1;
+    /* all earlier conditions held: a fault behind a false condition is not reported */
+    if (c->access == ELEMENT && t->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
+        return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
+    if (value_is_unset(first)) return err_invalid(e, "Invalid 'unset' value in condition");
+    if (b->n_values && c->op != OP_EQ && c->op != OP_NEQ && c->op != OP_IN) {
+        const char *op = ast_op_text(c->op);
+        if (value_is_null(first)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", op);
+        bool whole_collection = c->op != OP_CONTAINS && c->op != OP_CONTAINS_KEY && c->access == WHOLE &&
+                                cql_type_is_multicell(c->type) && cql_type_is_collection(c->type);
+        const char *what = c->type->id == CQL_LIST ? "list" : c->type->id == CQL_SET ? "set" : "map";
+        if (whole_collection && first.n >= 4 && load_u32(first.p) == 0)
+            return err_invalid(e, "Invalid comparison with an empty %s for operator \"%s\"", what, op);
+    }
     const struct eng_cell *cells = cells_of(row, c->column, &n);
     if (n && !cql_type_is_multicell(t)) whole = value_of_slice(cells[0].value);
     else if (n && cell_assemble(t, cells, n, r->arena, &whole, r->err)) return -1;

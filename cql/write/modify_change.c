@@ -250,24 +250,6 @@ static int read_current(struct modify_write *w, struct mutation *m, const struct
     return mutation_note_read(w->mutations, m, row->kind, row->ck, *out);
 }
 
-static int add_statics(struct modify_write *w, struct mutation *m, struct op_write *c) {
-    const struct eng_row *current;
-    struct change *last = m->last;
-    uint32_t given = w->n_given;
-    struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
-    if (!change) return -1;
-    change->cost = c;
-    change->row.kind = ENG_STATIC;
-    change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
-    if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row))
-        return -1;
-    measure(m, &change->row);
-    if (w->n_given != given) return 0;
-    mutation_drop_newest(m, last); /* all values are unset */
-    c->has_static = false;
-    return 0;
-}
-
 /* Whether an INSERT sets every regular column. (One with an image of its key may hide another way
  * to write the same key.) */
 static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
@@ -336,7 +318,21 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     bool names_row = c->has_row;
     /* the row comes first: its error is reported before one of the static columns */
     if (names_row && add_row(w, m, key, c)) return -1;
-    if (statics && add_statics(w, m, c)) return -1;
+    if (statics) {
+        const struct eng_row *current;
+        struct change *last = m->last, *change = mutation_add(w->mutations, m, CHANGE_ROW);
+        uint32_t given = w->n_given;
+        if (!change) return -1;
+        change->cost = c;
+        change->row.kind = ENG_STATIC;
+        change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
+        if (read_current(w, m, &change->row, &current) ||
+            make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row))
+            return -1;
+        measure(m, &change->row);
+        c->has_static = w->n_given != given;
+        if (!c->has_static) mutation_drop_newest(m, last); /* all values are unset */
+    }
     if (!names_row && !statics) return 0;
     /* The part whose values are all unset costs nothing. A statement that writes nothing at all
      * costs as its key, which is that of the row where it names one. */

@@ -262,21 +262,6 @@ static int sweep_item(struct row_sizing *f, uint32_t i, struct eng_item *item) {
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
 }
 
-/* The scan skips deleted rows, and pauses to have the deadline checked. */
-static int sweep_items(struct row_sizing *f, uint32_t i, struct eng_scan *scan) {
-    struct eng_item item;
-    int rc;
-    do {
-        if (cql_check_running(f->r)) return -1;
-        eng_scan_allow(scan, PART_STEPS, PART_BYTES);
-        while ((rc = eng_scan_next(scan, &item, f->r->err)) == 1) {
-            int end = sweep_item(f, i, &item);
-            if (end) return end < 0 ? -1 : 0;
-        }
-    } while (rc == ENG_PAUSED);
-    return rc;
-}
-
 /* Sizes a deletion of a range or the partition; the scan delivers everything that is stored. */
 static int sweep(struct row_sizing *f, uint32_t i) {
     struct cql_run *r = f->r;
@@ -291,9 +276,19 @@ static int sweep(struct row_sizing *f, uint32_t i) {
     c->cost->image.known = IMAGE_FOUND;
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, NULL, r->err);
     if (!scan) return -1;
-    int rc = sweep_items(f, i, scan);
+    /* The scan skips deleted rows, and pauses to have the deadline checked. */
+    int rc = ENG_PAUSED, end = 0;
+    while (rc == ENG_PAUSED && !end) {
+        struct eng_item item;
+        if (cql_check_running(r)) {
+            rc = -1;
+            break;
+        }
+        eng_scan_allow(scan, PART_STEPS, PART_BYTES);
+        while (!end && (rc = eng_scan_next(scan, &item, r->err)) == 1) end = sweep_item(f, i, &item);
+    }
     eng_scan_close(scan);
-    return rc;
+    return end ? (end < 0 ? -1 : 0) : rc;
 }
 
 /* ---- a partition ---- */

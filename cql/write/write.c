@@ -47,24 +47,6 @@ static bool is_of_first(const struct write *w, uint32_t i) {
     return a->table == b->table && slice_eq(a->key, b->key);
 }
 
-/* A conditional write, also a batch, is on one partition and names its rows one by one. On Amazon
- * Keyspaces a logged batch may span partitions and tables
- * (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). */
-static int check_rows(const struct write *w, uint32_t i) {
-    const struct where_plan *where = w->writes[i].plan->where;
-    const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
-    if (where && where->partition_in)
-        return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot "
-                                                 "use IN on the partition key)")
-                        : err_invalid(w->r->err, "IN on the partition key is not supported with conditional %s", what);
-    bool spans = w->batch && write_rules_spans(w->r, w->batch->kind);
-    if (!is_of_first(w, i) && !spans)
-        return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
-    if (where && where->clustering_in)
-        return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
-    return 0;
-}
-
 static bool is_whole(const struct write *w, uint32_t i) {
     return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
 }
@@ -91,10 +73,28 @@ static struct cas *cas_of(struct write *w, uint32_t i) {
     return c;
 }
 
-/* A conditional write binds its timestamp and TTL later, when its conditions hold (find_newest). */
+/* A conditional write, also a batch, is on one partition and names its rows one by one. On Amazon
+ * Keyspaces a logged batch may span partitions and tables
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). It binds its
+ * timestamp and TTL later, when its conditions hold (find_newest). */
 static int bind_rows(struct write *w, uint32_t i) {
     use_values(w, i);
-    if (w->conditional && (check_rows(w, i) || !(w->cas[i] = cas_of(w, i)))) return -1;
+    if (w->conditional) {
+        const struct where_plan *where = w->writes[i].plan->where;
+        const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
+        struct err *e = w->r->err;
+        if (where && where->partition_in && w->batch)
+            return err_invalid(e, "Batch with conditions cannot span multiple partitions (you cannot use IN on the "
+                                  "partition key)");
+        if (where && where->partition_in)
+            return err_invalid(e, "IN on the partition key is not supported with conditional %s", what);
+        if (!is_of_first(w, i) && !(w->batch && write_rules_spans(w->r, w->batch->kind)))
+            return err_invalid(e, "Batch with conditions cannot span multiple partitions");
+        if (where && where->clustering_in)
+            return err_invalid(e, "IN on the clustering key columns is not supported with conditional %s", what);
+        w->cas[i] = cas_of(w, i);
+        if (!w->cas[i]) return -1;
+    }
     if (modify_bind_rows(&w->writes[i])) return -1;
     if (w->conditional) w->writes[i].ts = w->times.server;
     else if (modify_bind_times(&w->writes[i], &w->times)) return -1;
@@ -214,25 +214,6 @@ static int change_all(struct write *w) {
 
 /* ---- the locks ---- */
 
-static void unlock(struct cql_run *r) {
-    struct write *w = r->running;
-    eng_unlock_many(r->db->options.eng, w->parts, w->m.n);
-    r->running_fini = NULL;
-}
-
-/* Held until the write is applied or abandoned. */
-static int lock(struct write *w) {
-    struct cql_run *r = w->r;
-    w->parts = ARENA_ARRAY(r->arena, w->m.n, const struct eng_part *);
-    if (!w->parts) return err_nomem(r->err);
-    for (uint32_t i = 0; i < w->m.n; i++) w->parts[i] = &w->m.list[i].part;
-    eng_lock_many(r->db->options.eng, w->parts, w->m.n);
-    r->running_fini = unlock;
-    return 0;
-}
-
-/* ---- on a loop ---- */
-
 /* Whether the write reads at most a few rows (for conditions, counters or sizing). An event loop
  * may then do it, if the rows are in memory and no other request writes them. */
 static bool is_short(const struct write *w) {
@@ -250,9 +231,11 @@ static bool is_short(const struct write *w) {
     return w->n <= ROWS_MAX;
 }
 
-static void give_lock_back(struct cql_run *r) {
+/* On a worker of all partitions, on a loop of the one. */
+static void unlock(struct cql_run *r) {
     struct write *w = r->running;
-    eng_batch_unlock(r->batch, &w->m.list[0].part);
+    if (r->blocking) eng_unlock_many(r->db->options.eng, w->parts, w->m.n);
+    else eng_batch_unlock(r->batch, &w->m.list[0].part);
     r->running_fini = NULL;
 }
 
@@ -310,14 +293,6 @@ static enum cql_outcome wait_for_reason(struct cql_run *r) {
     return CQL_COMMIT;
 }
 
-/* After ENG_INCOMPLETE nothing was written: the request starts over on a worker. restart drops an
- * answer that was already given to the sink. */
-static enum cql_outcome give_up(struct cql_run *r, int rc) {
-    if (rc != ENG_INCOMPLETE) return CQL_FAILED;
-    r->sink->restart(r->sink);
-    return CQL_OFFLOAD;
-}
-
 static const char *write_type(const struct write *w) {
     if (w->conditional) return "CAS";
     if (w->counters) return "COUNTER";
@@ -348,12 +323,21 @@ static enum cql_outcome run(struct write *w) {
         r->apply = apply;
         return CQL_COMMIT;
     }
-    if (!r->blocking) {
+    /* The locks are held until the write is applied or abandoned. */
+    if (r->blocking) {
+        w->parts = ARENA_ARRAY(r->arena, w->m.n, const struct eng_part *);
+        if (!w->parts) {
+            err_nomem(r->err);
+            return CQL_FAILED;
+        }
+        for (uint32_t i = 0; i < w->m.n; i++) w->parts[i] = &w->m.list[i].part;
+        eng_lock_many(r->db->options.eng, w->parts, w->m.n);
+        r->running_fini = unlock;
+    } else {
         int got = w->m.n == 1 ? eng_batch_try_lock(r->batch, &w->m.list[0].part) : -1;
         if (got < 0) return CQL_OFFLOAD;
-        if (got == 1) r->running_fini = give_lock_back;
+        if (got == 1) r->running_fini = unlock;
     }
-    if (r->blocking && lock(w)) return CQL_FAILED;
     int64_t newest = ENG_NO_TS;
     int rc = decide(w, &newest);
     if (rc == 0) r->apply = wait_for_reason;
@@ -365,7 +349,11 @@ static enum cql_outcome run(struct write *w) {
         if (rc == 0) r->apply = apply;
     }
     if (r->apply != apply) release(r);
-    return rc ? give_up(r, rc) : CQL_COMMIT;
+    if (rc != ENG_INCOMPLETE) return rc ? CQL_FAILED : CQL_COMMIT;
+    /* Nothing was written: the request starts over on a worker. An answer that was already given to
+     * the sink is dropped. */
+    r->sink->restart(r->sink);
+    return CQL_OFFLOAD;
 }
 
 enum cql_outcome write_run(struct cql_run *r, const struct write_batch *batch, const struct write_item *items,

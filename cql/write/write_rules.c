@@ -88,24 +88,22 @@ int write_rules_rows(struct cql_run *r, const struct write_item *items, const st
 
 /* ---- values ---- */
 
-/* Whether v, in two's complement, is beyond 10 to the power QUOTA_VARINT_DIGITS. */
-static bool is_beyond_varint(struct slice v) {
-    __int128 number = v.n && v.p[0] & 0x80 ? -1 : 0, most = 1;
-    size_t from = 0;
-    while (v.n - from > sizeof number && v.p[from] == (uint8_t)number) from++;
-    if (v.n - from > sizeof number) return true;
-    for (size_t i = from; i < v.n; i++) number = (__int128)((unsigned __int128)number << 8 | v.p[i]);
-    if (from && (number < 0) != !!(v.p[0] & 0x80)) return true;
-    for (int i = 0; i < QUOTA_VARINT_DIGITS; i++) most *= 10;
-    return number > most || number < -most;
-}
-
-/* Whether v is such a number or contains one. The recursion is as deep as the type. */
+/* Whether v is or contains a varint beyond 10 to the power QUOTA_VARINT_DIGITS. The recursion is as
+ * deep as the type. */
 static bool holds_beyond_varint(const struct cql_type *t, struct value v) {
     struct cql_elems parts;
     struct value part;
     if (v.n <= 0 || !cql_type_contains(t, CQL_VARINT)) return false;
-    if (t->id == CQL_VARINT) return is_beyond_varint(value_slice(v));
+    if (t->id == CQL_VARINT) { /* in two's complement */
+        __int128 number = v.p[0] & 0x80 ? -1 : 0, most = 1;
+        size_t from = 0, n = (size_t)v.n;
+        while (n - from > sizeof number && v.p[from] == (uint8_t)number) from++;
+        if (n - from > sizeof number) return true;
+        for (size_t i = from; i < n; i++) number = (__int128)((unsigned __int128)number << 8 | v.p[i]);
+        if (from && (number < 0) != !!(v.p[0] & 0x80)) return true;
+        for (int i = 0; i < QUOTA_VARINT_DIGITS; i++) most *= 10;
+        return number > most || number < -most;
+    }
     if (t->id == CQL_VECTOR || cql_elems_open(t, value_slice(v), &parts)) return false;
     for (uint32_t i = 0; cql_elems_next(&parts, &part); i++) {
         const struct cql_type *of = t->args[t->id == CQL_MAP ? i % 2 : cql_type_is_collection(t) ? 0 : i];
