@@ -42,6 +42,16 @@ enum eng_durability {
  * flushed. */
 enum { ENG_MEMTABLES = 4 };
 
+/* Faults of a shared memory store, for tests: each once in so many times, 0: never. */
+struct eng_test_faults {
+    uint64_t seed;
+    uint32_t conflict_in;    /* a conditional write fails as if another engine had written */
+    uint32_t applied_in;     /* the answer to a write is lost: the write takes place and fails */
+    uint32_t not_applied_in; /* the same, but the write does not take place */
+    uint32_t late_in;        /* an answer comes late_us later */
+    uint32_t late_us;
+};
+
 struct eng_options {
     const char *data_dir; /* NULL: the memory store */
     enum eng_durability durability;
@@ -56,6 +66,7 @@ struct eng_options {
     struct clock *clock;
     bool shared;         /* of the memory store: other engines will be opened beside this one */
     struct eng *beside;  /* shares that engine's memory store; closed in any order */
+    const struct eng_test_faults *faults; /* of a shared memory store; NULL: none */
     struct eng *copy_of; /* starts as a copy of that engine's store; data_dir must be empty */
 };
 
@@ -65,8 +76,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;
 void eng_close(struct eng *eng);
 
 /* Whether this engine is the store's only writer. If not, nothing is proven from memory, and a
- * commit of writes under a stripe lock fails with ERR_WRITE_TIMEOUT, write type CAS, if another
- * engine has had a turn on the stripe meanwhile. */
+ * commit of writes to a locked partition fails with ERR_WRITE_TIMEOUT, write type CAS, if another
+ * engine has committed such writes since the lock was taken. */
 bool eng_one_writer(const struct eng *eng);
 
 /* ---- addresses ---- */
@@ -196,7 +207,7 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
  * cannot be read for another write (eng_batch_has_written, which may also be true for a row that
  * was not written). 1: the stripe now belongs to the batch, and eng_batch_unlock frees it as long
  * as nothing was written under it; 0: the batch had it already; -1: it is not free, or the store
- * has several writers. */
+ * has several writers: then the ballot must be read, which may block. */
 int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) MUST_CHECK;
 void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part);
 bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part);

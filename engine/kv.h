@@ -5,11 +5,6 @@
  * belongs to one thread at a time. A batch is written atomically, but nothing above relies on
  * atomicity across partitions. merge(key, operand) means value = combine(value, operand), and the
  * store may do it whenever it likes, in any grouping.
- *
- * A store says whether it has one writer. If so, its only engine knows everything written and read
- * since it was opened, and may prove things from memory: which rows may be put blindly, where
- * nothing was deleted, how new anything is. With several writers those proofs are off, and a write
- * that depends on a read carries a condition.
  */
 #pragma once
 
@@ -68,7 +63,6 @@ struct kv_options {
 
 struct kv {
     const struct kv_ops *ops;
-    bool one_writer; /* the owner of this handle is the store's only writer; never changes */
 };
 
 struct eng_backup;
@@ -150,7 +144,7 @@ struct kv_ops {
     /* from must be shorter than near_len, unless near_len is 0 */
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
     /* Makes the write conditional: it succeeds only if the key then has that value, or (NULL) none.
-     * In a store with one writer the caller excludes its own other writes to the key. */
+     * In RocksDB the caller excludes its own other writes to the key. */
     int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
     void (*batch_clear)(struct kv_batch *b);
     /* Visible on return, durable after sync. 0 or -1; KV_BUSY, KV_CHANGED: nothing was written and

@@ -8,6 +8,10 @@
  *
  * Life of a read: begin a view of a table, read a row or move a cursor, end the view. The functions
  * may be called on any thread; a view and a cursor belong to one thread at a time.
+ *
+ * Life of a write that depends on a read: lock the partition, which excludes this process's other
+ * writers and reads the ballot; read; decide; commit on the condition that the ballot is unchanged.
+ * In a store with one writer the lock alone suffices.
  */
 #pragma once
 
@@ -50,6 +54,7 @@ struct store_read {
     int64_t covered_ts;   /* the newest deletion that covers the row: the partition's, or one of a range */
     uint32_t n_covering;  /* deletion records that cover it */
     uint32_t n_loose;     /* range deletions that were compared one by one */
+    uint64_t ballot;      /* the partition's; 0: no write was conditional yet, or the store has one writer */
 };
 
 /* The keys that a cursor goes through. The spec stays as it is until the cursor is freed. */
@@ -87,11 +92,21 @@ struct store_change {
     uint8_t deletes;        /* bits of enum store_deletes */
     bool is_range;          /* a deletion of a range: every operand of this key has this value */
     int64_t oldest, newest; /* its timestamps */
+    void *table;            /* as the front pinned it */
+    /* The commit sets them: it takes place only if the partition's ballot still is this one. */
+    bool conditional;
+    uint64_t ballot;
+};
+
+/* What a store offers, as bits. */
+enum store_offers {
+    /* Its engine is its only writer, and may prove things from memory. Otherwise a write that
+     * depends on a read carries the partition's ballot as its condition. */
+    STORE_ONE_WRITER = 1,
 };
 
 struct store_ops {
-    void (*begin)(struct store *s, uint32_t table, struct store_view *view);
-    void (*end)(struct store *s, const struct store_view *view);
+    unsigned offers;
     /* 0, -1, KV_INCOMPLETE */
     int (*read)(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                 struct err *e);
@@ -106,18 +121,37 @@ struct store_ops {
     /* A batch (engine/rows/batch.h), whose first member the store does not initialise. NULL: no memory. */
     struct eng_batch *(*batch_new)(struct store *s);
     void (*batch_free)(struct eng_batch *b);
-    /* Takes part in adding b->changes[b->n], which is not counted yet. -1, ERR_SERVER: the table was
-     * freed. */
-    int (*batch_add)(struct eng_batch *b, uint32_t table, struct err *e);
-    /* The batch has no change any more. done: it was written or dropped, and gives back its locks. */
-    void (*batch_clear)(struct eng_batch *b, bool done);
-    /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. */
-    int (*commit)(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e);
+    /* Takes part in adding b->changes[b->n], which is not counted yet. */
+    int (*batch_add)(struct eng_batch *b, struct err *e);
+    /* The batch was written or dropped. */
+    void (*batch_done)(struct eng_batch *b);
+    /* Writes all changes. eng_batch_commit says what that means; patience: it may wait. 0, -1,
+     * ENG_BUSY, ENG_MET; KV_CHANGED: a condition does not hold, and nothing was written. The changes
+     * of a group to one partition are written atomically. A conditional write also changes the
+     * partition's ballot. */
+    int (*commit)(struct eng_batch *b, bool patience, struct err *e);
+};
+
+/* The front of an engine: what it knows in this process, whatever its store. */
+struct store_front {
+    void (*begin)(struct store *s, uint32_t table, struct store_view *view);
+    void (*end)(struct store *s, const struct store_view *view);
+    /* Holds a table that is written to. NULL, ERR_SERVER: it was freed, or there is no memory. */
+    void *(*pin)(struct store *s, uint32_t table, struct err *e);
+    void (*unpin)(struct store *s, void *table);
+    /* Whether this thread holds the lock of the partition, and its ballot from when it took the lock. */
+    bool (*ballot)(struct store *s, struct slice prefix, uint64_t *ballot);
+    /* A conditional write of this thread has advanced it. */
+    void (*ballot_moved)(struct store *s, struct slice prefix);
+    /* The sequence of a batch that was just written. */
+    uint64_t (*written)(struct store *s);
 };
 
 /* First member of every engine. */
 struct store {
     const struct store_ops *ops;
+    const struct store_front *front;
+    void *own; /* the store's */
 };
 
 static inline struct store *store_of(struct eng *eng) { return (struct store *)eng; }

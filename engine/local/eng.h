@@ -39,9 +39,7 @@ struct engi_stripe {
     pthread_cond_t left;
     _Atomic(pthread_t) owner; /* 0: free; a thread; ENGI_STRIPE_OF_BATCH */
     uint32_t n_waiting;
-    /* the owner's, in a store with several writers: the stripe's turn in the store when it was
-     * locked */
-    uint64_t turn;
+    struct engi_ballot *ballots; /* the owner's, in a store with several writers */
 };
 
 /* engine/local/reclaim.h */
@@ -90,7 +88,6 @@ struct eng {
     pthread_rwlock_t whole; /* held for writing while kv is replaced by another store */
     struct kv_options kv_options;
     struct kv *retired; /* closed when its last iterator is gone */
-    bool shared; /* !kv->one_writer, known before kv is set: compactions need it while the store is being opened */
     enum eng_durability durability;
     _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
     struct clock *clock;

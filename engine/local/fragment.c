@@ -202,7 +202,6 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
 }
 
 int engi_fragment_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
-    if (!eng->kv->one_writer) return 0; /* the guard excludes only this process */
     struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may fragment, too */
     if (!t) return -1;
     int rc = ENG_INCOMPLETE;

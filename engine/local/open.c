@@ -1,10 +1,10 @@
 /* Opening, closing, and what concerns the engine as a whole. */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/local/eng.h"
 
 #include "engine/local/commit.h"
+#include "engine/local/front.h"
 #include "engine/local/history.h"
 #include "engine/local/lock_order.h"
 #include "engine/local/range_cache.h"
@@ -14,6 +14,7 @@
 #include "engine/local/stripe.h"
 #include "engine/local/table.h"
 #include "engine/local/write.h"
+#include "engine/memory/several.h"
 #include "engine/rows/key.h"
 
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -90,7 +91,7 @@ int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n) {
     return engi_write_clock_ticks(&eng->write_clock, now_us, n);
 }
 
-bool eng_one_writer(const struct eng *eng) { return eng->kv->one_writer; }
+bool eng_one_writer(const struct eng *eng) { return eng->store.ops->offers & STORE_ONE_WRITER; }
 
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     engi_order_will_wait(ENGI_RANK_STORE, 0);
@@ -116,8 +117,7 @@ int eng_compact(struct eng *eng, struct err *e) {
 /* ---- opening ---- */
 
 static const struct store_ops local_store = {
-    .begin = engi_view_begin,
-    .end = engi_view_end,
+    .offers = STORE_ONE_WRITER,
     .read = engi_read_row,
     .cursor_open = engi_read_cursor,
     .may_be_deleted = engi_read_may_be_deleted,
@@ -125,7 +125,7 @@ static const struct store_ops local_store = {
     .batch_new = engi_write_batch_new,
     .batch_free = engi_write_batch_free,
     .batch_add = engi_write_batch_add,
-    .batch_clear = engi_write_batch_clear,
+    .batch_done = engi_write_batch_done,
     .commit = engi_write_commit,
 };
 
@@ -149,7 +149,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         free(eng);
         return NULL;
     }
-    eng->store.ops = &local_store;
+    eng->store = (struct store){.ops = &local_store, .front = &engi_front};
     eng->durability = o->durability;
     pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;
@@ -177,38 +177,26 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .prefix_len = engi_prefix_len,
                             .near_len = ENGI_KEY_NEAR,
                             .filter = engi_purge};
-    eng->shared = o->shared || o->beside;
+    bool several = o->shared || o->beside;
+    if (several) kv.filter = NULL; /* what may be purged is known only to a store's one writer */
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
-    assert(!eng->kv || eng->kv->one_writer == !eng->shared);
-    if (!eng->shared) open_row_cache(eng, o->row_cache_bytes);
-    if (eng->kv && !engi_load_marks(eng, e) && !engi_commit_start(eng, e)) {
-        engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
-        if (!engi_reclaim_start(eng, e)) return eng;
-        engi_commit_stop(eng);
-    }
-    if (eng->kv) eng->kv->ops->close(eng->kv);
-    engi_guards_fini(&eng->guards);
-    engi_commit_locks_fini(&eng->commit_locks);
-    engi_reclaim_fini(&eng->reclaim);
-    engi_histories_fini(&eng->histories);
-    pthread_mutex_destroy(&eng->expiry_lock);
-    pthread_mutex_destroy(&eng->named_lock);
-    pthread_mutex_destroy(&eng->notice_lock);
-    engi_row_cache_free(eng->row_cache);
-    engi_range_cache_free(eng->range_cache);
-    engi_tables_fini(eng);
-    engi_epoch_fini(&eng->epoch);
-    free(eng);
+    if (!several) open_row_cache(eng, o->row_cache_bytes);
+    int rc = !eng->kv || (several && several_init(&eng->store, eng->kv, o->faults, e)) || engi_load_marks(eng, e) ||
+             engi_commit_start(eng, e);
+    if (!rc) engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
+    if (!rc && !engi_reclaim_start(eng, e)) return eng;
+    eng_close(eng);
     return NULL;
 }
 
 void eng_close(struct eng *eng) {
     engi_reclaim_stop(eng);
-    engi_commit_stop(eng);
+    if (eng->commit.running) engi_commit_stop(eng);
     if (eng->retired) eng->retired->ops->close(eng->retired);
+    several_fini(&eng->store);
+    if (eng->kv) eng->kv->ops->close(eng->kv);
     pthread_rwlock_destroy(&eng->whole);
-    eng->kv->ops->close(eng->kv);
     engi_guards_fini(&eng->guards);
     engi_commit_locks_fini(&eng->commit_locks);
     engi_reclaim_fini(&eng->reclaim);

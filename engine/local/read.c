@@ -12,23 +12,6 @@
 
 static struct eng *eng_of(struct store *s) { return (struct eng *)s; }
 
-/* ---- views ---- */
-
-void engi_view_begin(struct store *s, uint32_t table, struct store_view *view) {
-    struct eng *eng = eng_of(s);
-    struct engi_section section = engi_enter(&eng->epoch);
-    struct engi_table *t = engi_table(eng, table);
-    view->section = (uint64_t)section.stripe << 32 | section.phase;
-    view->table = t;
-    view->dropped = engi_dropped_of(t);
-    view->gone = UNLIKELY(!t) && engi_table_was_freed(eng, table);
-}
-
-void engi_view_end(struct store *s, const struct store_view *view) {
-    struct engi_section section = {.stripe = (uint32_t)(view->section >> 32), .phase = (uint32_t)view->section};
-    engi_leave(&eng_of(s)->epoch, section);
-}
-
 /* A mark that was removed since the cursor was opened may have stood for records that the cursor
  * still sees. */
 bool engi_read_may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {

@@ -3,8 +3,6 @@
 
 #include "engine/store.h"
 
-void engi_view_begin(struct store *s, uint32_t table, struct store_view *view);
-void engi_view_end(struct store *s, const struct store_view *view);
 int engi_read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
                   struct err *e) MUST_CHECK;
 struct kv_iter *engi_read_cursor(struct store *s, struct store_view *view, const struct store_range *range,

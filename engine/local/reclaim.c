@@ -475,7 +475,7 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     int rc = engi_commit_check(eng, e);
     uint32_t n;
     engi_epoch_step(&eng->epoch);
-    if (!eng->kv->one_writer) return rc; /* guards and marks cover only this process's writes */
+    if (!eng_one_writer(eng)) return rc; /* guards and marks cover only this process's writes */
     uint32_t *ids = engi_table_ids(eng, &n);
     if (!ids) return err_nomem(e);
     engi_mutex_lock(&eng->reclaim.pass, ENGI_RANK_PASS);

@@ -1,10 +1,13 @@
 #include "engine/local/stripe.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
+#include "base/log.h"
 #include "engine/local/eng.h"
 #include "engine/local/lock_order.h"
 #include "engine/rows/key.h"
+#include "engine/rows/walk.h"
 
 void engi_stripes_init(struct engi_stripe *stripes) {
     for (int i = 0; i < ENGI_STRIPES; i++) {
@@ -22,25 +25,6 @@ void engi_stripes_fini(struct engi_stripe *stripes) {
 
 static uint32_t stripe(const struct eng_part *part) {
     return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
-}
-
-static struct slice turn_key(uint32_t stripe, uint8_t key[6]) {
-    store_u32(key, ENGI_TABLE_TURNS);
-    store_u16(key + 4, (uint16_t)stripe);
-    return slice_of(key, 6);
-}
-
-/* Reads the stripe's turn from the store. If it cannot be read, the result is a turn that no
- * write's condition can match. */
-static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
-    struct err e = {0};
-    struct kv_value v;
-    uint8_t key[6];
-    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, turn_key(stripe, key), &v, &e);
-    if (got <= 0) return got < 0 ? UINT64_MAX : 0;
-    uint64_t turn = v.bytes.n == 8 ? load_u64(v.bytes.p) : UINT64_MAX;
-    eng->kv->ops->release(eng->kv, &v);
-    return turn;
 }
 
 static pthread_t owner_of(const struct engi_stripe *s) { return atomic_load_explicit(&s->owner, memory_order_relaxed); }
@@ -67,7 +51,6 @@ static void take(struct eng *eng, uint32_t i) {
     give_to(s, pthread_self());
     engi_mutex_unlock(&s->lock, ENGI_RANK_LEAF);
     engi_order_holds(ENGI_RANK_STRIPE, i);
-    if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
 }
 
 /* Waiting threads take precedence: the stripe counts as taken while one waits. */
@@ -94,28 +77,8 @@ static void leave(struct eng *eng, uint32_t i) {
     engi_order_leaves(ENGI_RANK_STRIPE);
 }
 
-void eng_lock(struct eng *eng, const struct eng_part *part) { take(eng, stripe(part)); }
-void eng_unlock(struct eng *eng, const struct eng_part *part) { leave(eng, stripe(part)); }
-
 bool eng_holds(const struct eng *eng, const struct eng_part *part) {
     return pthread_equal(owner_of(&eng->stripes[stripe(part)]), pthread_self());
-}
-
-bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *out) {
-    size_t prefix = engi_prefix_len(key);
-    if (!prefix) return false;
-    struct eng_part part = engi_prefix_part(slice_of(key.p, prefix));
-    *out = stripe(&part);
-    return eng_holds(eng, &part);
-}
-
-int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) {
-    uint8_t key[6], now[8], next[8];
-    uint64_t turn = eng->stripes[stripe].turn;
-    struct slice k = turn_key(stripe, key), seen = slice_of(now, 8);
-    store_u64(now, turn);
-    store_u64(next, turn + 1);
-    return b->ops->batch_expect(b, k, turn ? &seen : NULL) || b->ops->batch_put(b, k, slice_of(next, 8)) ? -1 : 0;
 }
 
 /* ---- several ---- */
@@ -142,13 +105,68 @@ static void each_stripe(struct eng *eng, const struct eng_part *const *parts, ui
     each_of(eng, &set, fn);
 }
 
+/* ---- ballots: only in stores with several writers ---- */
+
+/* The ballot of a partition when it was locked; in the list of its stripe, which only the stripe's
+ * owner uses. */
+struct engi_ballot {
+    struct engi_ballot *next;
+    uint64_t ballot;
+    size_t n;
+    uint8_t prefix[];
+};
+
+/* If the ballot cannot be read, the result is one that no partition has, so that the commit fails. */
+static void read_ballot(struct eng *eng, const struct eng_part *part) {
+    struct engi_stripe *s = &eng->stripes[stripe(part)];
+    struct err e = {0};
+    size_t n = ENGI_KEY_PREFIX_MIN + part->key.n;
+    struct engi_ballot *b = malloc(sizeof(*b) + n + 1);
+    if (!b) log_fatal("there is no memory to lock a partition");
+    *b = (struct engi_ballot){.next = s->ballots, .n = n};
+    engi_key_row_write(b->prefix, part, ENG_STATIC, slice_of("", 0));
+    if (engi_ballot_read(&eng->store, part, &b->ballot, &e)) b->ballot = UINT64_MAX;
+    s->ballots = b;
+}
+
+static void forget_ballots(struct eng *eng, const struct eng_part *part) {
+    struct engi_stripe *s = &eng->stripes[stripe(part)];
+    for (struct engi_ballot *b; (b = s->ballots);) {
+        s->ballots = b->next;
+        free(b);
+    }
+}
+
+static struct engi_ballot *find_ballot(struct eng *eng, struct slice prefix) {
+    struct eng_part part = engi_prefix_part(prefix);
+    struct engi_ballot *b = eng_holds(eng, &part) ? eng->stripes[stripe(&part)].ballots : NULL;
+    while (b && !slice_eq(slice_of(b->prefix, b->n), prefix)) b = b->next;
+    return b;
+}
+
+bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot) {
+    const struct engi_ballot *b = find_ballot((struct eng *)s, prefix);
+    if (b) *ballot = b->ballot;
+    return b != NULL;
+}
+
+void engi_ballot_moved(struct store *s, struct slice prefix) {
+    struct engi_ballot *b = find_ballot((struct eng *)s, prefix);
+    if (b) b->ballot++;
+}
+
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
     each_stripe(eng, parts, n, take);
+    for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) read_ballot(eng, parts[i]);
 }
 
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    for (uint32_t i = 0; i < n && !eng_one_writer(eng); i++) forget_ballots(eng, parts[i]);
     each_stripe(eng, parts, n, leave);
 }
+
+void eng_lock(struct eng *eng, const struct eng_part *part) { eng_lock_many(eng, &part, 1); }
+void eng_unlock(struct eng *eng, const struct eng_part *part) { eng_unlock_many(eng, &part, 1); }
 
 /* ---- of a batch ---- */
 

@@ -9,8 +9,8 @@
  * field for its owner, and is not a mutex, which one thread would own.
  *
  * In a store with several writers a lock excludes only the threads of this process. So the thread
- * that locks a stripe also reads the stripe's turn in the store ([u32 2][u16 stripe]). A commit
- * under the stripe has the condition that the turn is unchanged, and sets the next one.
+ * that locks a partition also reads its ballot, a counter in the store. A commit under the lock has
+ * the condition that the ballot is unchanged, and advances it.
  */
 #pragma once
 
@@ -24,7 +24,6 @@
 #define ENGI_STRIPE_OF_BATCH ((pthread_t)(-1))
 
 struct eng_part;
-struct kv_batch;
 
 void engi_stripes_init(struct engi_stripe *stripes);
 void engi_stripes_fini(struct engi_stripe *stripes);
@@ -41,9 +40,6 @@ void engi_stripes_give_back(struct eng *eng, struct engi_stripe_set *set, const 
 bool engi_stripes_have(const struct engi_stripe_set *set, const struct eng_part *part);
 /* All of the set are free again. Any thread. */
 void engi_stripes_leave(struct eng *eng, struct engi_stripe_set *set);
-/* Whether this thread holds the stripe of the row or partition whose key it is, and which one that
- * is. */
-bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *stripe);
-/* Adds to a batch under a stripe the condition that no other engine has had a turn since it was
- * locked, and the next turn. -1: no memory. */
-int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) MUST_CHECK;
+/* Of struct store_front (engine/store.h). */
+bool engi_ballot(struct store *s, struct slice prefix, uint64_t *ballot);
+void engi_ballot_moved(struct store *s, struct slice prefix);

@@ -34,7 +34,7 @@ static void forget_proofs(struct engi_table *t) {
     atomic_store(&t->min_ts, INT64_MIN);
 }
 
-static struct engi_table *table_new(const struct eng *eng, uint32_t id) {
+static struct engi_table *table_new(uint32_t id) {
     struct engi_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
     t->retired.free = free_table;
@@ -43,7 +43,6 @@ static struct engi_table *table_new(const struct eng *eng, uint32_t id) {
     atomic_init(&t->min_ts, INT64_MAX);
     atomic_init(&t->as_of, INT64_MAX);
     for (int i = 0; i < ENGI_BUCKETS / 64; i++) atomic_init(&t->changed[i], ~(uint64_t)0);
-    if (eng->shared) forget_proofs(t);
     return t;
 }
 
@@ -67,7 +66,7 @@ static bool was_freed(const struct engi_tables *all, uint32_t id) {
 /* With the lock. NULL: freed, or no memory. */
 static struct engi_table *find_or_make(struct eng *eng, uint32_t id) {
     struct engi_table *t = find(eng, id);
-    if (t || was_freed(&eng->tables, id) || !(t = table_new(eng, id))) return t;
+    if (t || was_freed(&eng->tables, id) || !(t = table_new(id))) return t;
     _Atomic(struct engi_table *) *place = place_of(eng, id);
     atomic_init(&t->next, atomic_load(place));
     atomic_store_explicit(place, t, memory_order_release);
@@ -167,7 +166,7 @@ int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) {
     if (!rc) rc = eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e);
     for (int i = 0; t && !rc && i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.recorded[i], 0);
-        if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
+        atomic_store(&t->marks.set[i], 0);
     }
     if (t && !rc) engi_changed_all(t);
     engi_leave(&eng->epoch, section);
@@ -300,7 +299,7 @@ bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket) {
     struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
     uint64_t bit = 1ull << (bucket % 64);
-    bool changed = !t || !eng->kv->one_writer || atomic_fetch_and(&t->changed[bucket / 64], ~bit) & bit;
+    bool changed = !t || !eng_one_writer(eng) || atomic_fetch_and(&t->changed[bucket / 64], ~bit) & bit;
     engi_leave(&eng->epoch, section);
     return changed;
 }

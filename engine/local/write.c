@@ -31,7 +31,6 @@ enum step { TO_WRITE, SHARED /* the commit shares its guard and writes it in thi
 /* What the commit knows of a change, beside struct store_change. */
 struct write {
     uint64_t hash;           /* of the key */
-    struct engi_table *table; /* pinned by the batch */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
     uint8_t step;            /* enum step */
     bool exclusive;          /* this commit holds its guard exclusively */
@@ -57,8 +56,6 @@ struct batch {
     struct kv_batch *kv;  /* filled by the commit */
     struct write *writes; /* of base.changes */
     size_t cap_writes;
-    struct engi_table **pinned; /* tables that it writes to, pinned from the first delta until the batch is empty */
-    size_t n_pinned, cap_pinned;
     struct mark *marks; /* recorded with this batch; filled by the commit */
     size_t n_marks, cap_marks;
     struct evicted *taken; /* of one round */
@@ -93,24 +90,30 @@ struct eng_batch *engi_write_batch_new(struct store *s) {
     return &b->base;
 }
 
+/* ---- stripes of a batch: batches of other stores have none ---- */
+
+static struct batch *local_of(const struct eng_batch *b) {
+    return b->store->ops->commit == engi_write_commit ? (struct batch *)b : NULL;
+}
+
 void eng_batch_on_met(struct eng_batch *batch, void (*fn)(void *arg), void *arg) {
-    struct batch *b = batch_of(batch);
+    struct batch *b = local_of(batch);
+    if (!b) return; /* its commits never answer ENG_MET */
     b->note.fn = fn;
     b->note.arg = arg;
 }
 
-/* ---- stripes of a batch ---- */
-
 int eng_batch_try_lock(struct eng_batch *batch, const struct eng_part *part) {
-    struct batch *b = batch_of(batch);
-    return b->eng->kv->one_writer ? engi_stripes_try(b->eng, &b->locked, part) : -1;
+    struct batch *b = local_of(batch);
+    return b ? engi_stripes_try(b->eng, &b->locked, part) : -1;
 }
 void eng_batch_unlock(struct eng_batch *batch, const struct eng_part *part) {
-    struct batch *b = batch_of(batch);
-    engi_stripes_give_back(b->eng, &b->locked, part);
+    struct batch *b = local_of(batch);
+    if (b) engi_stripes_give_back(b->eng, &b->locked, part);
 }
-bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) {
-    return engi_stripes_have(&((const struct batch *)b)->locked, part);
+bool eng_batch_holds(const struct eng_batch *batch, const struct eng_part *part) {
+    const struct batch *b = local_of(batch);
+    return b && engi_stripes_have(&b->locked, part);
 }
 
 static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
@@ -119,17 +122,19 @@ static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind,
 }
 
 void eng_batch_wrote(struct eng_batch *batch, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
-    struct batch *b = batch_of(batch);
+    struct batch *b = local_of(batch);
     uint32_t i = written_bit(part, kind, ck);
+    if (!b) return;
     if (b->n_written < WRITTEN_NOTED) b->noted[b->n_written] = (uint16_t)(i / 64);
     b->n_written++;
     b->written[i / 64] |= 1ull << (i % 64);
 }
 
-bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind,
+bool eng_batch_has_written(const struct eng_batch *batch, const struct eng_part *part, enum eng_row_kind kind,
                            struct slice ck) {
+    const struct batch *b = local_of(batch);
     uint32_t i = written_bit(part, kind, ck);
-    return ((const struct batch *)b)->written[i / 64] >> (i % 64) & 1;
+    return b && b->written[i / 64] >> (i % 64) & 1;
 }
 
 static void leave_stripes(struct batch *b) {
@@ -140,39 +145,19 @@ static void leave_stripes(struct batch *b) {
     engi_stripes_leave(b->eng, &b->locked);
 }
 
-/* ---- pins of a batch ---- */
-
-/* Invariant 8. Searches the newest pins first, because deltas of one table follow each other. */
-static struct engi_table *pin(struct batch *b, uint32_t table, struct err *e) {
-    for (size_t i = b->n_pinned; i-- > 0;)
-        if (LIKELY(b->pinned[i]->id == table)) return b->pinned[i];
-    if (engi_array_grow((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *)))
-        return err_nomem(e), NULL;
-    struct engi_table *t = engi_table_pin(b->eng, table, e);
-    if (t) b->pinned[b->n_pinned++] = t;
-    return t;
-}
-
-static void unpin_all(struct batch *b) {
-    while (b->n_pinned) engi_table_unpin(b->eng, b->pinned[--b->n_pinned]);
-}
-
 void engi_write_batch_free(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
     engi_guard_cancel(&b->eng->guards, &b->note);
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->taken_bytes);
     free(b->writes);
-    free(b->pinned);
     free(b->marks);
     free(b->taken);
     free(b);
 }
 
-void engi_write_batch_clear(struct eng_batch *batch, bool done) {
+void engi_write_batch_done(struct eng_batch *batch) {
     struct batch *b = batch_of(batch);
-    unpin_all(b);
-    if (!done) return;
     b->met_us = 0;
     leave_stripes(b);
 }
@@ -197,18 +182,16 @@ static uint8_t marks_of(uint8_t deletes) {
                      (deletes & STORE_DELETES_CELLS ? 1 << ENGI_MARK_DEAD : 0));
 }
 
-int engi_write_batch_add(struct eng_batch *batch, uint32_t table, struct err *e) {
+int engi_write_batch_add(struct eng_batch *batch, struct err *e) {
     struct batch *b = batch_of(batch);
     const struct store_change *c = &batch->changes[batch->n];
-    struct engi_table *t = pin(b, table, e);
-    if (!t) return -1;
     if (engi_array_grow((void **)&b->writes, batch->n, &b->cap_writes, sizeof(*b->writes))) return err_nomem(e);
     struct slice key = engi_change_key(batch, c);
     struct write *w = &b->writes[batch->n];
-    *w = (struct write){.hash = murmur3_hash(key), .table = t};
+    *w = (struct write){.hash = murmur3_hash(key)};
     if (UNLIKELY(c->deletes)) w->marks = marks_of(c->deletes);
     fetch(b->eng, w->hash, key);
-    note_ts(t, c->oldest);
+    note_ts(c->table, c->oldest);
     return 0;
 }
 
@@ -237,7 +220,7 @@ static int put_mark(struct batch *b, struct engi_table *table, uint16_t place) {
 
 /* Notes the write's marks before the store has the write (invariant 4). */
 static int note_marks(struct batch *b, size_t i) {
-    struct engi_table *t = b->writes[i].table;
+    struct engi_table *t = b->base.changes[i].table;
     uint16_t bucket = engi_bucket_of_key(key_of(b, i));
     for (uint32_t bits = b->writes[i].marks; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
@@ -254,7 +237,7 @@ static bool replaces(struct batch *b, size_t i) {
     struct eng *eng = b->eng;
     struct write *w = &b->writes[i];
     const struct store_change *c = &b->base.changes[i];
-    const struct engi_table *t = w->table;
+    const struct engi_table *t = c->table;
     if (!c->covers_below || c->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
     if (c->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
     uint16_t bucket = engi_bucket_of_key(key_of(b, i));
@@ -276,7 +259,7 @@ static int hand_over(struct batch *b, size_t i) {
     struct eng *eng = b->eng;
     struct write *w = &b->writes[i];
     const struct store_change *c = &b->base.changes[i];
-    struct engi_table *t = w->table;
+    struct engi_table *t = c->table;
     struct slice key = key_of(b, i), value = operand_of(b, i);
     assert(engi_partition_is_shared(&eng->guards, key)); /* invariant 7 (a) */
     assert(engi_is_pinned(t)); /* invariant 8 */
@@ -291,7 +274,7 @@ static int hand_over(struct batch *b, size_t i) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, engi_prefix_len(key))));
         return b->kv->ops->batch_put(b->kv, key, value); /* every write of this key has this value */
     }
-    w->fold = !alone && eng->kv->one_writer && engi_fold_count(&eng->fold, w->hash);
+    w->fold = !alone && engi_fold_count(&eng->fold, w->hash);
     ++*(alone ? &b->puts : &b->merges);
     return alone ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
@@ -310,31 +293,6 @@ static int record_horizons(struct batch *b, int64_t newest, struct ceilings *to)
  * raised: a horizon that high would end all proofs after a restart. */
 static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
 
-/* The stripes that this thread holds of the batch's rows, as a bit set. */
-static void held_stripes(const struct batch *b, uint64_t set[ENGI_STRIPES / 64]) {
-    uint32_t stripe;
-    memset(set, 0, ENGI_STRIPES / 8);
-    for (size_t i = 0; i < b->base.n; i++)
-        if (engi_stripe_held(b->eng, key_of(b, i), &stripe)) set[stripe / 64] |= 1ull << (stripe % 64);
-}
-
-/* Makes the commit conditional on the turns of its stripes, so that it fails if another engine has
- * committed under one of them since this engine locked it. */
-static int take_turns(struct batch *b) {
-    uint64_t set[ENGI_STRIPES / 64];
-    held_stripes(b, set);
-    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
-        if (set[i / 64] >> (i % 64) & 1 && engi_stripe_turn(b->eng, i, b->kv)) return -1;
-    return 0;
-}
-
-static void end_turns(struct batch *b) {
-    uint64_t set[ENGI_STRIPES / 64];
-    held_stripes(b, set);
-    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
-        if (set[i / 64] >> (i % 64) & 1) b->eng->stripes[i].turn++;
-}
-
 /* Evicts the row from the row cache, before the store has the write. */
 static void evict(struct batch *b, size_t i) {
     const struct write *w = &b->writes[i];
@@ -347,7 +305,8 @@ static void evict(struct batch *b, size_t i) {
         return;
     }
     size_t at = b->taken_bytes.n;
-    if (!engi_row_cache_evict_copy(b->eng, w->table, w->hash, key_of(b, i), &b->taken_bytes, &o->absent, &o->look))
+    if (!engi_row_cache_evict_copy(b->eng, b->base.changes[i].table, w->hash, key_of(b, i), &b->taken_bytes,
+                                   &o->absent, &o->look))
         return;
     o->write = i;
     o->at = at;
@@ -384,7 +343,6 @@ static int fill(struct batch *b, struct ceilings *ceilings) {
         evict(b, i);
         if (hand_over(b, i)) return -1;
     }
-    if (UNLIKELY(!b->eng->kv->one_writer) && take_turns(b)) return -1;
     return record_horizons(b, newest, ceilings);
 }
 
@@ -392,13 +350,11 @@ static void recorded(struct batch *b, const struct ceilings *ceilings) {
     engi_horizon_recorded(&b->eng->newest, ceilings->newest);
     engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
-    if (UNLIKELY(!b->eng->kv->one_writer)) end_turns(b);
 }
 
 static void note_changed(struct batch *b) {
     for (size_t i = 0; i < b->base.n; i++) {
-        const struct write *w = &b->writes[i];
-        if (w->step == WRITTEN) engi_changed(w->table, engi_bucket_of_key(key_of(b, i)));
+        if (b->writes[i].step == WRITTEN) engi_changed(b->base.changes[i].table, engi_bucket_of_key(key_of(b, i)));
     }
 }
 
@@ -536,20 +492,11 @@ static int write_patiently(struct batch *b, struct err *e) {
     return rc;
 }
 
-static int contended(struct err *e) {
-    err_set(e, ERR_WRITE_TIMEOUT,
-            "CAS operation timed out: another server has written under the same lock; nothing was written");
-    e->detail = (struct err_detail){.required = 1, .contentions = 1, .write_type = "CAS"};
-    return -1;
-}
-
-int engi_write_commit(struct eng_batch *batch, bool patience, uint64_t *seq, struct err *e) {
+int engi_write_commit(struct eng_batch *batch, bool patience, struct err *e) {
     struct batch *b = batch_of(batch);
     struct eng *eng = b->eng;
     int rc = engi_commit_check(eng, e);
     if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
-    if (rc == KV_CHANGED) rc = contended(e);
-    if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < batch->n; i++)
         if (b->writes[i].fold) fold(b, i);
     return rc;

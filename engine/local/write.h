@@ -5,6 +5,6 @@
 
 struct eng_batch *engi_write_batch_new(struct store *s);
 void engi_write_batch_free(struct eng_batch *b);
-int engi_write_batch_add(struct eng_batch *b, uint32_t table, struct err *e) MUST_CHECK;
-void engi_write_batch_clear(struct eng_batch *b, bool done);
-int engi_write_commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) MUST_CHECK;
+int engi_write_batch_add(struct eng_batch *b, struct err *e) MUST_CHECK;
+void engi_write_batch_done(struct eng_batch *b);
+int engi_write_commit(struct eng_batch *b, bool patience, struct err *e) MUST_CHECK;

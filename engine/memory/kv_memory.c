@@ -4,10 +4,8 @@
  * Merges are done when they are written. A write makes versions with the next sequence, all or none
  * of them; an iterator sees those up to the sequence it began at. Versions that no iterator can see
  * any more are freed with the next write of their key, or when snapshots end. Several handles may
- * share one store (kv_memory_share): then none of them is its only writer, and each is notified of
- * the writes of the others.
+ * share one store (kv_memory_share), and each is notified of the writes of the others.
  */
-#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -39,7 +37,7 @@ struct watch {
     void *arg;
 };
 
-struct store {
+struct content {
     pthread_mutex_t lock;
     unsigned refs;
     struct node *head;
@@ -60,7 +58,7 @@ struct kv_snapshot {
 struct memory {
     struct kv kv;
     struct kv_options o;
-    struct store *s;
+    struct content *s;
 };
 
 enum op { OP_PUT, OP_MERGE, OP_DELETE, OP_DELETE_RANGE, OP_EXPECT, OP_EXPECT_ABSENT };
@@ -73,7 +71,7 @@ struct memory_batch {
 
 struct memory_iter {
     struct kv_iter it;
-    struct store *s;
+    struct content *s;
     struct kv_snapshot snapshot;
     enum eng_tier tier;
     struct slice lower, upper;
@@ -82,13 +80,13 @@ struct memory_iter {
 
 static const struct kv_ops memory_ops;
 
-static struct store *store_of(struct kv *kv) { return ((struct memory *)kv)->s; }
+static struct content *content_of(struct kv *kv) { return ((struct memory *)kv)->s; }
 
 /* ---- the list ---- */
 
 /* The first node with a key >= key, or NULL; before (may be NULL) gets the last node < key of each
  * level. */
-static struct node *find(struct store *s, struct slice key, struct node **before) {
+static struct node *find(struct content *s, struct slice key, struct node **before) {
     struct node *n = s->head;
     for (int level = LEVELS - 1; level >= 0; level--) {
         while (n->next[level] && slice_cmp(n->next[level]->key, key) < 0) n = n->next[level];
@@ -97,7 +95,7 @@ static struct node *find(struct store *s, struct slice key, struct node **before
     return n->next[0];
 }
 
-static struct node *find_exact(struct store *s, struct slice key) {
+static struct node *find_exact(struct content *s, struct slice key) {
     struct node *n = find(s, key, NULL);
     return n && slice_eq(n->key, key) ? n : NULL;
 }
@@ -124,7 +122,7 @@ static void node_free(struct node *n) {
     free(n);
 }
 
-static struct node *insert(struct store *s, struct slice key) {
+static struct node *insert(struct content *s, struct slice key) {
     struct node *before[LEVELS], *n = find(s, key, before);
     if (n && slice_eq(n->key, key)) return n;
     s->random ^= s->random << 13, s->random ^= s->random >> 7, s->random ^= s->random << 17;
@@ -140,7 +138,7 @@ static struct node *insert(struct store *s, struct slice key) {
     return n;
 }
 
-static void unlink_node(struct store *s, struct node *n) {
+static void unlink_node(struct content *s, struct node *n) {
     struct node *before[LEVELS];
     find(s, n->key, before);
     for (int i = 0; i < LEVELS; i++)
@@ -177,7 +175,7 @@ static int set_version(struct node *n, uint64_t seq, bool deleted, struct buf *v
     return 0;
 }
 
-static uint64_t oldest_snapshot(const struct store *s) {
+static uint64_t oldest_snapshot(const struct content *s) {
     uint64_t seq = s->seq;
     for (const struct kv_snapshot *p = s->snapshots; p; p = p->next)
         if (p->seq < seq) seq = p->seq;
@@ -186,7 +184,7 @@ static uint64_t oldest_snapshot(const struct store *s) {
 
 /* Frees the versions that no reader can see: those below the one that the oldest snapshot sees, and
  * the whole node if all snapshots see its deletion. */
-static void trim(struct store *s, struct node *n, uint64_t oldest) {
+static void trim(struct content *s, struct node *n, uint64_t oldest) {
     struct version *v = n->newest;
     while (v && v->seq > oldest) v = v->older;
     if (v) {
@@ -207,7 +205,7 @@ static void trim(struct store *s, struct node *n, uint64_t oldest) {
 
 /* Trims all listed nodes when snapshots end; not every time, because many snapshots would each walk
  * the whole list. */
-static void sweep(struct store *s) {
+static void sweep(struct content *s) {
     enum { SWEEP_LEAST = 64 };
     if (!s->garbage || (s->snapshots && s->n_garbage < s->sweep_at)) return;
     struct node *n = s->garbage;
@@ -222,13 +220,13 @@ static void sweep(struct store *s) {
     s->sweep_at = s->n_garbage * 2 > SWEEP_LEAST ? s->n_garbage * 2 : SWEEP_LEAST;
 }
 
-static void snapshot_add(struct store *s, struct kv_snapshot *p, uint64_t seq) {
+static void snapshot_add(struct content *s, struct kv_snapshot *p, uint64_t seq) {
     *p = (struct kv_snapshot){.seq = seq, .next = s->snapshots};
     if (p->next) p->next->prev = p;
     s->snapshots = p;
 }
 
-static void snapshot_remove(struct store *s, struct kv_snapshot *p) {
+static void snapshot_remove(struct content *s, struct kv_snapshot *p) {
     if (p->prev) p->prev->next = p->next;
     else s->snapshots = p->next;
     if (p->next) p->next->prev = p->prev;
@@ -236,7 +234,7 @@ static void snapshot_remove(struct store *s, struct kv_snapshot *p) {
 }
 
 static struct kv_snapshot *snapshot_new(struct kv *kv) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     struct kv_snapshot *p = malloc(sizeof(*p));
     if (!p) return NULL;
     pthread_mutex_lock(&s->lock);
@@ -246,7 +244,7 @@ static struct kv_snapshot *snapshot_new(struct kv *kv) {
 }
 
 static void snapshot_free(struct kv *kv, struct kv_snapshot *p) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     pthread_mutex_lock(&s->lock);
     snapshot_remove(s, p);
     pthread_mutex_unlock(&s->lock);
@@ -332,20 +330,20 @@ static int delete_node(struct node *n, uint64_t seq, struct err *e) {
     return current(n) ? set_version(n, seq, true, &none, e) : 0;
 }
 
-static int delete_range(struct store *s, struct slice from, struct slice to, uint64_t seq, struct err *e) {
+static int delete_range(struct content *s, struct slice from, struct slice to, uint64_t seq, struct err *e) {
     int rc = 0;
     for (struct node *n = find(s, from, NULL); n && !rc && slice_cmp(n->key, to) < 0; n = n->next[0])
         rc = delete_node(n, seq, e);
     return rc;
 }
 
-static bool holds(struct store *s, const struct op_record *o) {
+static bool holds(struct content *s, const struct op_record *o) {
     const struct version *v = current(find_exact(s, o->key));
     if (o->op == OP_EXPECT_ABSENT) return !v;
     return v && slice_eq(buf_slice(&v->value), o->value);
 }
 
-static bool conditions_hold(struct store *s, struct slice ops) {
+static bool conditions_hold(struct content *s, struct slice ops) {
     struct rd r = rd_of(ops);
     struct op_record o;
     while (next_op(&r, &o))
@@ -367,7 +365,7 @@ static int apply(struct memory *m, struct slice ops, uint64_t seq, struct err *e
 
 /* Removes the versions that a failed write has made with its sequence, or frees those that a
  * successful write has replaced. */
-static void settle_node(struct store *s, struct node *n, uint64_t failed_seq, uint64_t oldest) {
+static void settle_node(struct content *s, struct node *n, uint64_t failed_seq, uint64_t oldest) {
     struct version *v = n->newest;
     if (v && v->seq == failed_seq) {
         n->newest = v->older;
@@ -377,7 +375,7 @@ static void settle_node(struct store *s, struct node *n, uint64_t failed_seq, ui
     trim(s, n, oldest);
 }
 
-static void settle_range(struct store *s, struct slice from, struct slice to, uint64_t failed_seq) {
+static void settle_range(struct content *s, struct slice from, struct slice to, uint64_t failed_seq) {
     uint64_t oldest = oldest_snapshot(s);
     for (struct node *n = find(s, from, NULL), *next; n && slice_cmp(n->key, to) < 0; n = next) {
         next = n->next[0];
@@ -385,7 +383,7 @@ static void settle_range(struct store *s, struct slice from, struct slice to, ui
     }
 }
 
-static void settle_ops(struct store *s, struct slice ops, uint64_t failed_seq) {
+static void settle_ops(struct content *s, struct slice ops, uint64_t failed_seq) {
     struct rd r = rd_of(ops);
     struct op_record o;
     uint64_t oldest = oldest_snapshot(s);
@@ -414,7 +412,7 @@ static void notify(struct memory *m, struct slice ops) {
 }
 
 static int write_ops(struct memory *m, struct slice ops, struct err *e) {
-    struct store *s = m->s;
+    struct content *s = m->s;
     pthread_mutex_lock(&s->lock);
     int rc = conditions_hold(s, ops) ? apply(m, ops, s->seq + 1, e) : KV_CHANGED;
     if (rc == 0) s->seq++;
@@ -507,7 +505,7 @@ static int copy_value(const struct version *v, struct kv_value *value, struct er
 }
 
 static int get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
     if (kv_is_cold(tier)) return KV_INCOMPLETE;
     pthread_mutex_lock(&s->lock);
@@ -524,7 +522,7 @@ static void release(struct kv *kv, struct kv_value *value) {
 
 static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys,
                     uint32_t n, struct kv_value *values, bool *found, struct err *e) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     uint32_t i = 0;
     int rc = 0;
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
@@ -547,7 +545,7 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     struct memory_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
     *it = (struct memory_iter){
-        .it.ops = kv->ops, .s = store_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
+        .it.ops = kv->ops, .s = content_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
     buf_init(&it->key, 0);
     buf_init(&it->value, 0);
     buf_init(&it->sought, 0);
@@ -658,7 +656,7 @@ static int filter_node(struct memory *m, struct node *n, uint64_t seq, struct er
 
 static int compact(struct kv *kv, struct err *e) {
     struct memory *m = (struct memory *)kv;
-    struct store *s = m->s;
+    struct content *s = m->s;
     int rc = 0;
     if (!m->o.filter) return 0;
     pthread_mutex_lock(&s->lock);
@@ -674,7 +672,7 @@ static int compact(struct kv *kv, struct err *e) {
 }
 
 static int watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     pthread_mutex_lock(&s->lock);
     struct watch *w = s->n_watches < WATCHES_MAX ? &s->watches[s->n_watches] : NULL;
     if (w) {
@@ -694,7 +692,7 @@ static void watch_fini(struct watch *w) {
     buf_fini(&w->upper);
 }
 
-static void unwatch_all(struct store *s, const struct kv *kv) {
+static void unwatch_all(struct content *s, const struct kv *kv) {
     unsigned kept = 0;
     for (unsigned i = 0; i < s->n_watches; i++) {
         if (s->watches[i].who == kv) watch_fini(&s->watches[i]);
@@ -704,7 +702,7 @@ static void unwatch_all(struct store *s, const struct kv *kv) {
 }
 
 static void close_store(struct kv *kv) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     pthread_mutex_lock(&s->lock);
     unwatch_all(s, kv);
     bool last = --s->refs == 0;
@@ -719,18 +717,17 @@ static void close_store(struct kv *kv) {
     free(s);
 }
 
-static struct kv *handle_new(struct store *s, const struct kv_options *o, bool one_writer, struct err *e) {
+static struct kv *handle_new(struct content *s, const struct kv_options *o, struct err *e) {
     struct memory *m = calloc(1, sizeof(*m));
     if (!m) return err_nomem(e), NULL;
     m->kv.ops = &memory_ops;
-    m->kv.one_writer = one_writer;
     m->o = *o;
     m->s = s;
     return &m->kv;
 }
 
 static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct err *e) {
-    struct store *s = store_of(kv);
+    struct content *s = content_of(kv);
     struct kv *copy = kv_memory_open(o, e);
     int rc = copy ? 0 : -1;
     pthread_mutex_lock(&s->lock);
@@ -788,7 +785,7 @@ static const struct kv_ops memory_ops = {
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {
-    struct store *s = calloc(1, sizeof(*s));
+    struct content *s = calloc(1, sizeof(*s));
     if (!s || !(s->head = node_new(slice_of("", 0), LEVELS))) {
         free(s);
         err_nomem(e);
@@ -797,7 +794,7 @@ struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {
     s->random = 0x9e3779b97f4a7c15;
     pthread_mutex_init(&s->lock, NULL);
     s->refs = 1;
-    struct kv *kv = handle_new(s, o, !o->shared, e);
+    struct kv *kv = handle_new(s, o, e);
     if (kv) return kv;
     pthread_mutex_destroy(&s->lock);
     node_free(s->head);
@@ -806,9 +803,8 @@ struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {
 }
 
 struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) {
-    struct store *s = store_of(first);
-    assert(!first->one_writer);
-    struct kv *kv = handle_new(s, o, false, e);
+    struct content *s = content_of(first);
+    struct kv *kv = handle_new(s, o, e);
     pthread_mutex_lock(&s->lock);
     if (kv) s->refs++;
     pthread_mutex_unlock(&s->lock);

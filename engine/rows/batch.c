@@ -29,14 +29,32 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     return b;
 }
 
+/* ---- pins ---- */
+
+/* Invariant 8. Searches the newest pins first, because changes of one table follow each other. */
+static void *pin(struct eng_batch *b, uint32_t table, struct err *e) {
+    for (size_t i = b->n_pinned; i-- > 0;)
+        if (LIKELY(b->pins[i].id == table)) return b->pins[i].table;
+    if (engi_array_grow((void **)&b->pins, b->n_pinned, &b->cap_pinned, sizeof(*b->pins))) return err_nomem(e), NULL;
+    void *t = b->store->front->pin(b->store, table, e);
+    if (t) b->pins[b->n_pinned++] = (struct engi_pin){.id = table, .table = t};
+    return t;
+}
+
+static void unpin_all(struct eng_batch *b) {
+    while (b->n_pinned) b->store->front->unpin(b->store, b->pins[--b->n_pinned].table);
+}
+
 void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
-    b->store->ops->batch_clear(b, true);
+    unpin_all(b);
+    b->store->ops->batch_done(b);
     buf_fini(&b->key);
     buf_fini(&b->value);
     buf_fini(&b->bytes);
     arena_fini(&b->arena);
     free(b->changes);
+    free(b->pins);
     b->store->ops->batch_free(b);
 }
 
@@ -67,6 +85,8 @@ static void describe(const struct eng_row *row, struct store_change *c) {
 static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, bool many, bool is_range,
                struct op_cost *cost, struct err *e) {
     struct store_change c;
+    void *t = pin(b, table, e);
+    if (!t) return -1;
     describe(row, &c);
     if (many) c.deletes = STORE_DELETES_MANY;
     c.is_range = is_range;
@@ -82,8 +102,9 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, b
         c.n_key = (uint32_t)b->key.n;
         c.n_value = (uint32_t)b->value.n;
         c.group = b->group;
+        c.table = t;
         b->changes[b->n] = c;
-        failed = b->store->ops->batch_add(b, table, e);
+        failed = b->store->ops->batch_add(b, e);
     }
     if (UNLIKELY(failed)) {
         b->key.failed = b->value.failed = b->bytes.failed = false;
@@ -167,7 +188,7 @@ void eng_batch_rollback(struct eng_batch *b) {
     b->n = b->savepoints[--b->n_savepoints].n;
     b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
     if (!b->n_savepoints) b->group++;
-    if (!b->n) b->store->ops->batch_clear(b, false); /* a batch that stays empty is not committed */
+    if (!b->n) unpin_all(b); /* a batch that stays empty is not committed */
 }
 
 void eng_batch_release(struct eng_batch *b) {
@@ -183,13 +204,34 @@ size_t eng_batch_bytes(const struct eng_batch *b) { return b->bytes.n + b->n * s
 void eng_batch_drop(struct eng_batch *b) {
     buf_clear(&b->bytes, BYTES_KEPT);
     b->n = 0;
-    b->store->ops->batch_clear(b, true);
+    unpin_all(b);
+    b->store->ops->batch_done(b);
+}
+
+/* Makes the writes to partitions that this thread has locked conditional on their ballots. */
+static void set_conditions(struct eng_batch *b) {
+    for (size_t i = 0; i < b->n; i++) {
+        struct store_change *c = &b->changes[i];
+        struct slice key = engi_change_key(b, c);
+        c->conditional = b->store->front->ballot(b->store, slice_of(key.p, engi_prefix_len(key)), &c->ballot);
+    }
+}
+
+static int contended(struct err *e) {
+    err_set(e, ERR_WRITE_TIMEOUT,
+            "CAS operation timed out: another server has written under the same lock; nothing was written");
+    e->detail = (struct err_detail){.required = 1, .contentions = 1, .write_type = "CAS"};
+    return -1;
 }
 
 static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
+    struct store *s = b->store;
     assert(b->n_savepoints == 0);
-    int rc = b->store->ops->commit(b, patience, seq, e);
+    if (UNLIKELY(!(s->ops->offers & STORE_ONE_WRITER))) set_conditions(b);
+    int rc = s->ops->commit(b, patience, e);
     if (rc == ENG_BUSY || rc == ENG_MET) return rc;
+    if (rc == KV_CHANGED) rc = contended(e);
+    if (!rc) *seq = s->front->written(s);
     eng_batch_drop(b);
     return rc;
 }

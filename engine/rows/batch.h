@@ -8,6 +8,11 @@
 #include "engine/engine.h"
 #include "engine/store.h"
 
+struct engi_pin {
+    uint32_t id;
+    void *table;
+};
+
 struct eng_batch {
     struct store *store;
     struct buf bytes;             /* of the changes */
@@ -15,6 +20,8 @@ struct eng_batch {
     size_t n, cap;
     struct buf key, value;        /* of the change that is added */
     struct arena arena;           /* bounds of one range delete */
+    struct engi_pin *pins; /* of the tables that it writes to, from the first change until it is empty */
+    size_t n_pinned, cap_pinned;
     struct { size_t n, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
     size_t n_savepoints;
     uint32_t group;               /* of the next change; each outermost savepoint begins a new group */

@@ -3,18 +3,18 @@
  *   [u32 table][u64 token, sign flipped][u16 n][n bytes partition key] [u8 kind][clustering key]
  *    `------------------------ prefix of the partition ------------'
  *
- * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its
- * static row, its range tombstones, its rows in clustering order. Table 0 holds the catalogue's
+ * Big-endian, so that byte order is table, token, partition, and in a partition: its ballot (in
+ * stores with several writers), its deletion, its static row, its range tombstones, its rows in
+ * clustering order. Table 0 holds the catalogue's
  * named records, table 1 what buckets of tables may hold (engine/local/marks.h) and the horizons
- * (engine/local/horizon.h), table 2 whose turn it is on a stripe where a store has several writers:
- * [u32 2][u16 stripe]; table 3 the logs of tables with a history (engine/local/history.h).
+ * (engine/local/horizon.h), table 3 the logs of tables with a history (engine/local/history.h).
  */
 #pragma once
 
 #include "engine/engine.h"
 
-enum engi_kind { ENGI_PARTITION_DELETION = 1, ENGI_STATIC = 2, ENGI_RANGE_TOMBSTONE = 3, ENGI_ROW = 4, ENGI_PAST = 5 };
-enum { ENGI_TABLE_META = 0, ENGI_TABLE_MARKS = 1, ENGI_TABLE_TURNS = 2, ENGI_TABLE_HISTORY = 3, ENGI_TABLE_FIRST = 16 };
+enum engi_kind { ENGI_BALLOT, ENGI_PARTITION_DELETION, ENGI_STATIC, ENGI_RANGE_TOMBSTONE, ENGI_ROW, ENGI_PAST };
+enum { ENGI_TABLE_META = 0, ENGI_TABLE_MARKS = 1, ENGI_TABLE_HISTORY = 3, ENGI_TABLE_FIRST = 16 };
 enum { ENGI_KEY_TOKEN = 4, ENGI_KEY_LENGTH = 12, ENGI_KEY_PREFIX_MIN = 14 };
 
 void engi_key_table(struct buf *out, uint32_t table);

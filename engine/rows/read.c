@@ -68,13 +68,30 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     struct store_read r;
     eng_row_init(row, kind, ck);
     if (prepare(&r, stack, part, kind, ck, a, e)) return -1;
-    s->ops->begin(s, part->table, &view);
+    s->front->begin(s, part->table, &view);
     int got = UNLIKELY(view.gone) ? 0 : s->ops->read(s, &view, tier, &r, e);
     take_deletions(&r, row);
     if (!got && r.row.bytes.p) got = resolve(&r.row, view.dropped, r.key.n, r.covered_ts, now, row, cost, e);
-    s->ops->end(s, &view);
+    s->front->end(s, &view);
     count(&r, got, cost);
     return got;
+}
+
+int engi_ballot_read(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) {
+    uint8_t stack[KEY_ON_STACK];
+    struct store_view view;
+    struct store_read r;
+    struct arena a;
+    arena_init(&a, 1024, 0);
+    int rc = prepare(&r, stack, part, ENG_STATIC, slice_of("", 0), &a, e);
+    if (!rc) {
+        s->front->begin(s, part->table, &view);
+        rc = s->ops->read(s, &view, ENG_TIER_ANY, &r, e);
+        s->front->end(s, &view);
+        *ballot = r.ballot;
+    }
+    arena_fini(&a);
+    return rc;
 }
 
 /* ---- a row with its static row ---- */
@@ -114,10 +131,10 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     eng_row_init(&out->statics, ENG_STATIC, slice_of("", 0));
     if (prepare(&r, stack, part, ENG_ROW, ck, a, e)) return -1;
     r.with_statics = true;
-    s->ops->begin(s, part->table, &view);
+    s->front->begin(s, part->table, &view);
     int rc = UNLIKELY(view.gone) ? 0 : s->ops->read(s, &view, tier, &r, e);
     if (!rc) rc = resolve_pair(&r, view.dropped, now, out, cost, e);
-    s->ops->end(s, &view);
+    s->front->end(s, &view);
     count(&r, rc, cost);
     return rc;
 }

@@ -168,7 +168,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     struct eng_scan *s = calloc(1, sizeof(*s));
     if (!s) return err_nomem(e), NULL;
     s->store = store_of(eng);
-    s->store->ops->begin(s->store, spec->table, &s->view);
+    s->store->front->begin(s->store, spec->table, &s->view);
     s->spec = *spec;
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
@@ -203,7 +203,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
 void eng_scan_close(struct eng_scan *s) {
     if (!s) return;
     if (s->it) s->it->ops->iter_free(s->it);
-    s->store->ops->end(s->store, &s->view);
+    s->store->front->end(s->store, &s->view);
     arena_fini(&s->spec_arena);
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);
@@ -359,7 +359,9 @@ static int read_head(struct eng_scan *s, struct err *e) {
     if (!deleted && !s->spec.statics) return 1;
     int got = s->on_key;
     while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
-        if (s->it->key.p[s->prefix.n] == ENGI_STATIC ? read_static(s, e) : read_partition_deletion(s, e)) return -1;
+        uint8_t kind = s->it->key.p[s->prefix.n];
+        if (kind == ENGI_PARTITION_DELETION && read_partition_deletion(s, e)) return -1;
+        if (kind == ENGI_STATIC && read_static(s, e)) return -1;
         got = move(s, KV_NEXT, e);
     }
     if (got < 0) return got;

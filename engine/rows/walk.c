@@ -74,6 +74,11 @@ static int keep_statics(struct walk *w, struct err *e) {
  * read. */
 static int walk_head(struct walk *w, struct err *e) {
     int got = w->it->ops->iter_move(w->it, KV_SEEK, w->prefix, e);
+    if (got > 0 && kind_at(w) == ENGI_BALLOT) {
+        if (w->it->value.n != 8) return err_set(e, ERR_SERVER, "the ballot of a partition is damaged");
+        w->r->ballot = load_u64(w->it->value.p);
+        got = next(w, e);
+    }
     if (got > 0 && kind_at(w) == ENGI_PARTITION_DELETION) {
         int64_t at;
         if (engi_tomb_deletion(w->it->value, &w->r->partition_ts, &at, e)) return -1;
@@ -136,6 +141,7 @@ void engi_read_begin(struct store_read *r) {
     r->row = r->statics = (struct store_value){.cells = NULL};
     r->partition_ts = r->covered_ts = ENG_NO_TS;
     r->n_covering = r->n_loose = 0;
+    r->ballot = 0;
 }
 
 int engi_walk(struct kv_iter *it, enum eng_tier tier, struct store_read *r, struct err *e) {

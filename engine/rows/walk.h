@@ -11,6 +11,8 @@ void engi_read_begin(struct store_read *r);
 /* The cursor is over the partition, in the given tier. 0, -1, KV_INCOMPLETE: in the cache tier, there
  * are more loose range deletions than a loop compares. */
 int engi_walk(struct kv_iter *it, enum eng_tier tier, struct store_read *r, struct err *e) MUST_CHECK;
+/* Reads a partition's ballot. */
+int engi_ballot_read(struct store *s, const struct eng_part *part, uint64_t *ballot, struct err *e) MUST_CHECK;
 
 /* ---- values, and their memory ----
  *

@@ -1117,7 +1117,6 @@ static struct rocks *rocks_new(const struct kv_options *o, struct err *e) {
     struct rocks *r = calloc(1, sizeof(*r));
     if (!r) return err_nomem(e), NULL;
     r->kv.ops = &rocks_ops;
-    r->kv.one_writer = true; /* RocksDB locks its folder */
     r->o = *o;
     kv_log_sync_init(&r->log_sync);
     init_lock(&r->log_lock);

@@ -1,0 +1,7 @@
+/* What an engine knows in this process, whatever its store: struct store_front (engine/store.h).
+ * Private to engine/. */
+#pragma once
+
+#include "engine/store.h"
+
+extern const struct store_front engi_front;

@@ -1,0 +1,170 @@
+#include "engine/memory/several.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "engine/rows/batch.h"
+#include "engine/rows/key.h"
+#include "engine/rows/walk.h"
+
+struct several {
+    struct kv *kv;
+    struct eng_test_faults faults;
+    _Atomic uint64_t draws; /* so far */
+};
+
+static struct several *several_of(const struct store *s) { return s->own; }
+
+/* ---- faults ---- */
+
+/* Returns true once in so many times; 0: never. */
+static bool draw(struct several *own, uint32_t one_in) {
+    if (!one_in) return false;
+    uint64_t x = own->faults.seed + atomic_fetch_add(&own->draws, 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (x ^ x >> 31) % one_in == 0;
+}
+
+static void answer_late(struct several *own) {
+    if (draw(own, own->faults.late_in)) nanosleep(&(struct timespec){.tv_nsec = own->faults.late_us * 1000L}, NULL);
+}
+
+static int lost(struct err *e) {
+    return err_set(e, ERR_WRITE_TIMEOUT, "the store has not answered: the write may have been applied");
+}
+
+/* ---- reads ---- */
+
+static struct kv_iter *cursor(struct several *own, enum eng_tier tier, struct slice lower, struct slice upper,
+                              struct err *e) {
+    struct kv_iter_spec spec = {.tier = tier, .lower = lower, .upper = upper};
+    answer_late(own);
+    return own->kv->ops->iter_new(own->kv, &spec, e);
+}
+
+static struct kv_iter *cursor_open(struct store *s, struct store_view *view, const struct store_range *range,
+                                   struct err *e) {
+    (void)view;
+    return cursor(several_of(s), range->tier, range->lower, range->upper, e);
+}
+
+static int read_row(struct store *s, const struct store_view *view, enum eng_tier tier, struct store_read *r,
+                    struct err *e) {
+    struct buf upper;
+    (void)view;
+    buf_init(&upper, 0);
+    engi_key_kind(&upper, r->part, ENGI_PAST);
+    struct slice lower = slice_of(r->key.p, r->n_prefix);
+    struct kv_iter *it = buf_failed(&upper) ? NULL : cursor(several_of(s), tier, lower, buf_slice(&upper), e);
+    engi_read_begin(r);
+    int rc = it ? engi_walk(it, tier, r, e) : buf_failed(&upper) ? err_nomem(e) : -1;
+    if (it) it->ops->iter_free(it);
+    buf_fini(&upper);
+    return rc;
+}
+
+static bool may_be_deleted(struct store *s, const struct store_view *view, int64_t token) {
+    (void)s, (void)view, (void)token;
+    return true;
+}
+
+static void hint(struct store *s, const struct store_view *view, struct slice prefix, enum store_hint what) {
+    (void)s, (void)view, (void)prefix, (void)what;
+}
+
+/* ---- writes ---- */
+
+static struct eng_batch *batch_new(struct store *s) {
+    (void)s;
+    return calloc(1, sizeof(struct eng_batch));
+}
+
+static void batch_free(struct eng_batch *b) { free(b); }
+
+static int batch_add(struct eng_batch *b, struct err *e) {
+    (void)b, (void)e;
+    return 0;
+}
+
+static void batch_done(struct eng_batch *b) { (void)b; }
+
+/* Adds the condition that the partition's ballot is as read, and the next one. */
+static int add_condition(struct kv_batch *kv, struct slice prefix, uint64_t ballot, struct buf *key) {
+    uint8_t now[8], next[8];
+    store_u64(now, ballot);
+    store_u64(next, ballot + 1);
+    struct slice seen = slice_of(now, sizeof(now));
+    key->n = 0;
+    buf_put_slice(key, prefix);
+    buf_u8(key, ENGI_BALLOT);
+    return buf_failed(key) || kv->ops->batch_expect(kv, buf_slice(key), ballot ? &seen : NULL) ||
+           kv->ops->batch_put(kv, buf_slice(key), slice_of(next, sizeof(next)));
+}
+
+static struct slice prefix_of(const struct eng_batch *b, size_t i) {
+    struct slice key = engi_change_key(b, &b->changes[i]);
+    return slice_of(key.p, engi_prefix_len(key));
+}
+
+/* Whether an earlier change is to the same partition, and so has the same condition. */
+static bool has_condition(const struct eng_batch *b, size_t i) {
+    for (size_t k = 0; k < i; k++)
+        if (b->changes[k].conditional && slice_eq(prefix_of(b, k), prefix_of(b, i))) return true;
+    return false;
+}
+
+static int fill(struct eng_batch *b, struct kv_batch *kv, bool *conditional) {
+    int rc = 0;
+    for (size_t i = 0; i < b->n && !rc; i++) {
+        const struct store_change *c = &b->changes[i];
+        struct slice key = engi_change_key(b, c), value = engi_change_value(b, c);
+        rc = c->is_range ? kv->ops->batch_put(kv, key, value) : kv->ops->batch_merge(kv, key, value);
+        if (rc || !c->conditional || has_condition(b, i)) continue;
+        *conditional = true;
+        rc = add_condition(kv, prefix_of(b, i), c->ballot, &b->key);
+    }
+    return rc;
+}
+
+static int commit(struct eng_batch *b, bool patience, struct err *e) {
+    struct several *own = several_of(b->store);
+    struct kv_batch *kv = own->kv->ops->batch_new(own->kv);
+    bool conditional = false;
+    (void)patience;
+    if (!kv) return err_nomem(e);
+    int rc = fill(b, kv, &conditional) ? err_nomem(e) : 0;
+    answer_late(own);
+    if (!rc && conditional && draw(own, own->faults.conflict_in)) rc = KV_CHANGED;
+    if (!rc && draw(own, own->faults.not_applied_in)) rc = lost(e);
+    if (!rc) rc = own->kv->ops->write(own->kv, kv, false, e);
+    for (size_t i = 0; i < b->n && !rc; i++)
+        if (b->changes[i].conditional && !has_condition(b, i)) b->store->front->ballot_moved(b->store, prefix_of(b, i));
+    if (!rc && draw(own, own->faults.applied_in)) rc = lost(e);
+    kv->ops->batch_free(kv);
+    return rc;
+}
+
+static const struct store_ops several_ops = {
+    .read = read_row,
+    .cursor_open = cursor_open,
+    .may_be_deleted = may_be_deleted,
+    .hint = hint,
+    .batch_new = batch_new,
+    .batch_free = batch_free,
+    .batch_add = batch_add,
+    .batch_done = batch_done,
+    .commit = commit,
+};
+
+int several_init(struct store *s, struct kv *kv, const struct eng_test_faults *faults, struct err *e) {
+    struct several *own = calloc(1, sizeof(*own));
+    if (!own) return err_nomem(e);
+    own->kv = kv;
+    if (faults) own->faults = *faults;
+    s->ops = &several_ops;
+    s->own = own;
+    return 0;
+}
+
+void several_fini(struct store *s) { free(s->own); }
