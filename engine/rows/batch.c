@@ -208,7 +208,8 @@ void eng_batch_drop(struct eng_batch *b) {
     b->store->ops->batch_done(b);
 }
 
-/* Makes the writes to partitions that this thread has locked conditional on their ballots. */
+/* Makes the writes to partitions that this thread has locked conditional on their ballots:
+ * invariant 12. */
 static void set_conditions(struct eng_batch *b) {
     for (size_t i = 0; i < b->n; i++) {
         struct store_change *c = &b->changes[i];

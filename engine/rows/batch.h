@@ -2,6 +2,9 @@
  * Private to engine/.
  *
  * A store's batch begins with a struct eng_batch.
+ *
+ * Invariant 12: in a store with several writers, a write to a partition that the thread has locked
+ *               takes place only if the partition's ballot is as it was when the lock was taken.
  */
 #pragma once
 
