@@ -1,8 +1,9 @@
 /* Builds rows of system tables by column name, for the functions that yield them.
  *
  * Life: the reader calls row_out_init and passes it to the table's function, which for each row calls
- * some row_* functions and row_out_emit. Values that need memory live in the context's arena. A column that the table does not have in the
- * reported release is skipped, so that one function serves all releases.
+ * some row_* functions and row_out_emit. Values that need memory live in the context's arena. A
+ * column that the table does not have in the reported release is skipped, so that one function
+ * serves all releases.
  */
 #pragma once
 
