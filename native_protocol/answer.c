@@ -37,13 +37,13 @@ int npi_answer_deliver(struct np_call *call) {
     return buf_failed(&call->out) || npi_hold_call(c->loop->durability, call) ? -1 : 1;
 }
 
-/* A client that the answer tells more than its result and its charge. */
+/* Whether the answer has more than its result and its charge. */
 static bool has_extras(const struct np_call *call) {
     const struct np_conn *c = call->conn;
-    bool asked = call->options.wants_capacity || c->capacity_full ||
+    bool capacity = call->options.wants_capacity || c->capacity_full ||
                  c->loop->o->capacity_payload == NP_CAPACITY_FULL;
     bool compressed = c->compression != NP_COMPRESS_NONE && !npi_conn_framed(c);
-    return asked || compressed || call->r.answer.n_warnings || call->r.answer.verdict ||
+    return capacity || compressed || call->r.answer.n_warnings || call->r.answer.verdict ||
            call->env.flags & NP_FLAG_TRACING;
 }
 
@@ -58,11 +58,11 @@ SELDOM static int end_with_extras(struct np_call *call) {
     struct np_reply_extras x = {
         .n_warnings = call->r.answer.n_warnings,
         .warnings = call->r.answer.warnings,
-        .asked = call->options.wants_capacity || c->capacity_full,
+        .requested = call->options.wants_capacity || c->capacity_full,
         .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
         .scratch = &l->scratch.packed,
     };
-    if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
+    if (call->reply.has_charge && (x.requested || l->o->capacity_payload == NP_CAPACITY_FULL)) {
         charge_json(&call->cost, charge, &json);
         x.capacity = buf_slice(&json);
     }

@@ -110,7 +110,7 @@ enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
 enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
 /* n bytes are no longer in the making (finished, or given up); they still count as held. */
 void npi_share_made(struct np_share *s, size_t n);
-/* Asks whether the maker may continue now. A maker may get the turn here and gives it back at its
+/* Whether the maker may continue now. A maker may get the turn here and gives it back at its
  * end (npi_budget_end_turn). The makers of a connection that has not read its earlier answers do
  * not get it. */
 enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);

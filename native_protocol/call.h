@@ -48,7 +48,7 @@ struct np_trace {
 
 /* The effect of a fault of system_control.faults on a call (fault.h). */
 struct np_call_fault {
-    bool asked;                    /* the faults were checked for one that hits it */
+    bool checked;                  /* the faults were checked for one that hits it */
     const struct fault_rule *rule; /* the fault that hits it, in the arena; NULL: none */
     bool begun;                    /* its effect before apply has taken place */
     /* the call was applied before the fault took effect: its writes remain, whatever the answer
@@ -78,7 +78,7 @@ struct np_call {
     struct np_rows rows;
     enum cql_outcome outcome;
     struct np_call_fault fault;
-    uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
+    uint64_t statement_id; /* the ledger's id of the statement; 0: none */
     struct slice statement_text;
     int64_t started_us; /* machine time; only when traced */
     struct np_trace trace; /* its steps; only when traced */

@@ -26,8 +26,8 @@ static void set_error(struct np_call *call, const struct fault_rule *rule) {
 }
 
 bool npi_fault_before(struct np_call *call) {
-    if (!call->fault.asked) { /* once in a call, on the thread and in the part that plans it first */
-        call->fault.asked = true;
+    if (!call->fault.checked) { /* once in a call, on the thread and in the part that plans it first */
+        call->fault.checked = true;
         call->fault.rule = faults_hit(call->conn->loop->o->faults, &call->r, call->conn->account.id);
         if (call->fault.rule) npi_trace_step(call, NP_TRACE_FAULT, 0);
     }

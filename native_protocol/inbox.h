@@ -25,7 +25,7 @@ struct np_inbox {
 
 /* woken is called on the thread of the event loop after npi_inbox_wake; arg is its watcher's data. */
 void npi_inbox_init(struct np_inbox *in, void (*woken)(struct ev_loop *, ev_async *, int), void *arg);
-/* Before any other thread knows the inbox. */
+/* Before any other thread uses the inbox. */
 void npi_inbox_start(struct np_inbox *in, struct ev_loop *ev);
 /* Runs what is left, as ended. No other thread may use the inbox any more. */
 void npi_inbox_fini(struct np_inbox *in);

@@ -103,7 +103,7 @@ struct np_loop {
 
     struct np_inbox inbox;
     struct {
-        _Atomic bool asked;
+        _Atomic bool requested;
         bool begun;
         int64_t since_us;
     } stop;

@@ -153,7 +153,7 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* Every body is compressed when the client asked for compression, however small, as Cassandra does.
+/* Every body is compressed when the client requested compression, however small, as Cassandra does.
  * A body is compressed as a whole, so it is in memory twice for a moment. A body above FLATTEN_MAX
  * is sent uncompressed, as the specification allows for each envelope (v4, section 2.2). */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
@@ -169,7 +169,7 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 static void fill_extras(struct np_reply *r, const struct np_reply_extras *x) {
-    if (r->has_charge && (x->asked || !warns(r, x))) fill_payload(r, x);
+    if (r->has_charge && (x->requested || !warns(r, x))) fill_payload(r, x);
     else if (r->has_charge) {
         /* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings
          * and then loses the connection. Cassandra sends a payload only on request, so no driver of

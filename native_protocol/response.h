@@ -1,7 +1,7 @@
 /* Responses: one envelope each, written at the end of an output buffer (v5 specification, section
  * 4.2, and v3, v4).
  *
- * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge
+ * Life: np_reply_begin reserves the header (and, for queries on v4+, room for the RequestCharge
  * payload); the body is appended; np_reply_end fills in the parts that are known only at the end:
  * charge, tracing id, warnings, capacity, length, compression. np_reply_cancel drops the response
  * instead, so that another one can be written. A failed buffer stays failed until cancel.
@@ -69,7 +69,7 @@ struct np_reply_extras {
     const uint8_t *tracing_id; /* 16 bytes, or NULL */
     uint32_t n_warnings;       /* left out before v4 */
     const char *const *warnings;
-    bool asked;                /* the client asked for the payload: else it is left out when there are warnings */
+    bool requested;            /* the client requested the payload; else it is left out when there are warnings */
     struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
     struct slice throttle;     /* payload throttle, likewise */
     enum np_compression compression; /* of the body; NONE on v5 */

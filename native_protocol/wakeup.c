@@ -70,7 +70,7 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
             next = c->next;
             npi_conn_check_evicted(c);
         }
-    if (atomic_load(&l->stop.asked) && !l->stop.begun) {
+    if (atomic_load(&l->stop.requested) && !l->stop.begun) {
         l->stop.begun = true;
         l->stop.since_us = clock_machine_us(l->o->clock);
         for (int i = 0; i < NP_LISTENERS; i++) {
@@ -136,7 +136,7 @@ void npi_loop_evict(void *owner) {
 }
 
 void npi_loop_stop(struct np_loop *l) {
-    atomic_store(&l->stop.asked, true);
+    atomic_store(&l->stop.requested, true);
     npi_loop_wake(l);
 }
 

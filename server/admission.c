@@ -152,33 +152,27 @@ static int by_row(const void *a, const void *b) {
     return slice_cmp(*x, *y);
 }
 
-/* The largest number of writes to one row. -1: no memory. */
-static int64_t same_row(struct arena *arena, const struct op_cost *c, uint32_t n) {
-    struct slice *rows = ARENA_ARRAY(arena, n, struct slice);
-    int64_t most = 1, in_row = 1;
-    uint32_t k = 0;
-    if (!rows) return -1;
-    for (const struct op_write *w = c->writes; w; w = w->next)
-        if (w->row_key.p) rows[k++] = w->row_key;
-    qsort(rows, k, sizeof(*rows), by_row);
-    for (uint32_t i = 1; i < k; i++) {
-        in_row = slice_eq(rows[i], rows[i - 1]) ? in_row + 1 : 1;
-        if (in_row > most) most = in_row;
-    }
-    return most;
-}
-
 static int put_group(struct limit_ask *ask, const struct cql_run *r, uint32_t n_writes, struct err *e) {
     const struct op_cost *c = r->cost;
     bool one_partition = r->answer.stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_parts == 1 && !c->reads;
     if (!one_partition) return 0;
-    ask->group_operations = n_writes;
-    ask->group_same_row = same_row(r->arena, c, n_writes);
+    struct slice *rows = ARENA_ARRAY(r->arena, n_writes, struct slice);
+    if (!rows) return err_nomem(e);
+    uint32_t k = 0;
     for (const struct op_write *w = c->writes; w; w = w->next) {
+        if (w->row_key.p) rows[k++] = w->row_key;
         if (w->has_row) ask->group_bytes += (int64_t)w->row.bytes;
         if (w->has_static) ask->group_bytes += (int64_t)w->statics.bytes;
     }
-    return ask->group_same_row < 0 ? err_nomem(e) : 0;
+    qsort(rows, k, sizeof(*rows), by_row);
+    ask->group_operations = n_writes;
+    ask->group_same_row = 1;
+    int64_t in_row = 1;
+    for (uint32_t i = 1; i < k; i++) {
+        in_row = slice_eq(rows[i], rows[i - 1]) ? in_row + 1 : 1;
+        if (in_row > ask->group_same_row) ask->group_same_row = in_row;
+    }
+    return 0;
 }
 
 /* ---- the answer ---- */

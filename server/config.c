@@ -130,40 +130,32 @@ static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pai
     return set_value(c, o, (const char *)value->data.scalar.value, e);
 }
 
-static int yaml_document(struct config *c, yaml_parser_t *parser, const char *path, struct err *e) {
-    yaml_document_t doc;
-    if (!yaml_parser_load(parser, &doc))
-        return err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser->problem_mark.line + 1,
-                       parser->problem ? parser->problem : "not YAML");
-    yaml_node_t *root = yaml_document_get_root_node(&doc);
-    int rc = 0;
-    if (root && root->type != YAML_MAPPING_NODE)
-        rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
-    else if (root)
-        for (yaml_node_pair_t *p = root->data.mapping.pairs.start; !rc && p < root->data.mapping.pairs.top; p++)
-            rc = yaml_pair(c, &doc, p, path, e);
-    yaml_document_delete(&doc);
-    return rc;
-}
-
 static int load_yaml(struct config *c, const char *path, struct err *e) {
     const char *why;
-    int fd = file_open_read(path, &why);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    yaml_parser_t parser;
+    yaml_document_t doc;
+    int fd = file_open_read(path, &why), rc = 0;
     if (fd < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
-    if (!f) {
-        close(fd);
+    FILE *f = fdopen(fd, "rb");
+    if (!f || !yaml_parser_initialize(&parser)) {
+        if (f) fclose(f);
+        else close(fd);
         return err_nomem(e);
     }
-    yaml_parser_t parser;
-    int rc = -1;
-    if (yaml_parser_initialize(&parser)) {
-        yaml_parser_set_input_file(&parser, f);
-        rc = yaml_document(c, &parser, path, e);
-        yaml_parser_delete(&parser);
-    } else {
-        err_nomem(e);
+    yaml_parser_set_input_file(&parser, f);
+    if (!yaml_parser_load(&parser, &doc))
+        rc = err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser.problem_mark.line + 1,
+                     parser.problem ? parser.problem : "not YAML");
+    else {
+        yaml_node_t *root = yaml_document_get_root_node(&doc);
+        if (root && root->type != YAML_MAPPING_NODE)
+            rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
+        else if (root)
+            for (yaml_node_pair_t *p = root->data.mapping.pairs.start; !rc && p < root->data.mapping.pairs.top; p++)
+                rc = yaml_pair(c, &doc, p, path, e);
+        yaml_document_delete(&doc);
     }
+    yaml_parser_delete(&parser);
     fclose(f);
     return rc;
 }

@@ -31,20 +31,6 @@ static unsigned cores(void) {
     return n > 0 ? (unsigned)n : 1;
 }
 
-/* Checks the limit of address space (ulimit -v). It also counts memory that is only reserved:
- * stacks, and the arenas of the C library. */
-static int check_limit(const struct memory_settings *w, size_t memory, struct err *e) {
-    enum { BASE = 320, THREAD = 10, WORKERS = 24 };
-    size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
-    size_t need = BASE * MB + threads * THREAD * MB + memory + memory / 2;
-    if (need <= limit) return 0;
-    return err_set(e, ERR_CONFIG,
-                   "the limit of address space (ulimit -v) is %zu MB, but about %zu MB are needed for %zu MB of caches "
-                   "and memtables and %zu "
-                   "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads",
-                   limit / MB, need / MB, memory / MB, threads);
-}
-
 static const struct part {
     unsigned of_64;
     size_t least, most; /* MB */
@@ -85,7 +71,7 @@ static void divide(const struct memory_settings *w, struct memory_plan *plan) {
 }
 
 int memory_plan(const struct memory_settings *w, struct memory_plan *plan, struct err *e) {
-    enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8 };
+    enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8, BASE = 320, THREAD = 10, WORKERS = 24 };
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;
     size_t group = cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup");
@@ -97,7 +83,17 @@ int memory_plan(const struct memory_settings *w, struct memory_plan *plan, struc
     plan->memory = w->memory ? w->memory : usual > need ? usual : need;
     divide(w, plan);
     plan->background_jobs = w->background_jobs ? w->background_jobs : (unsigned)between(cores(), JOBS_LEAST, JOBS_MOST);
-    return check_limit(w, plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES] + plan->parts[MEMORY_ROW_CACHE], e);
+    /* The limit of address space also counts memory that is only reserved: stacks, and the arenas of
+     * the C library. */
+    size_t memory = plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES] + plan->parts[MEMORY_ROW_CACHE];
+    size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
+    size_t reserved = BASE * MB + threads * THREAD * MB + memory + memory / 2;
+    if (reserved <= limit) return 0;
+    return err_set(e, ERR_CONFIG,
+                   "the limit of address space (ulimit -v) is %zu MB, but about %zu MB are needed for %zu MB of caches "
+                   "and memtables and %zu "
+                   "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads",
+                   limit / MB, reserved / MB, memory / MB, threads);
 }
 
 /* ---- when no memory is left ---- */

@@ -29,7 +29,7 @@ unsigned faults_count(const struct faults *f) { return atomic_load_explicit(&f->
 
 /* ---- the list; under its lock ---- */
 
-static unsigned place_of(const struct faults *f, const char *name) {
+static unsigned position_of(const struct faults *f, const char *name) {
     unsigned i = 0;
     while (i < f->n && strcmp(f->all[i]->name, name) < 0) i++;
     return i;
@@ -41,7 +41,7 @@ static bool is_at(const struct faults *f, unsigned i, const char *name) {
 
 bool faults_find(struct faults *f, const char *name, struct fault_rule *out) {
     pthread_mutex_lock(&f->lock);
-    unsigned at = place_of(f, name);
+    unsigned at = position_of(f, name);
     bool found = is_at(f, at, name);
     if (found) *out = *f->all[at];
     pthread_mutex_unlock(&f->lock);
@@ -52,7 +52,7 @@ int faults_put(struct faults *f, const struct fault_rule *rule, struct err *e) {
     struct fault_rule *copy;
     int rc = 0;
     pthread_mutex_lock(&f->lock);
-    unsigned at = place_of(f, rule->name);
+    unsigned at = position_of(f, rule->name);
     if (is_at(f, at, rule->name)) {
         *f->all[at] = *rule;
     } else if (f->n == FAULTS_MAX) {
@@ -71,7 +71,7 @@ int faults_put(struct faults *f, const struct fault_rule *rule, struct err *e) {
 
 void faults_remove(struct faults *f, const char *name) {
     pthread_mutex_lock(&f->lock);
-    unsigned at = place_of(f, name);
+    unsigned at = position_of(f, name);
     if (is_at(f, at, name)) {
         free(f->all[at]);
         f->n--;
@@ -92,12 +92,13 @@ int faults_each(struct faults *f, int (*fn)(void *arg, const struct fault_rule *
 
 /* The tables of a request, compared with a rule. any: there is a table or keyspace at all;
  * meant: one of them is the rule's. */
-struct places {
+struct tables_seen {
     bool system, control, any, meant;
 };
 
 /* name NULL: only a keyspace is known. */
-static void look_at(struct places *p, const struct fault_rule *r, const char *keyspace, const char *name, bool system) {
+static void compare_table(struct tables_seen *p, const struct fault_rule *r, const char *keyspace, const char *name,
+                          bool system) {
     bool same_keyspace = !*r->keyspace_name || !strcmp(r->keyspace_name, keyspace);
     bool same_table = !*r->table_name || (name && !strcmp(r->table_name, name));
     p->any = true;
@@ -107,18 +108,18 @@ static void look_at(struct places *p, const struct fault_rule *r, const char *ke
 }
 
 static bool is_where(const struct fault_rule *r, const struct cql_run *q) {
-    struct places p = {0};
+    struct tables_seen p = {0};
     const struct catalog_change *change = q->compiled ? q->compiled->change : NULL;
     /* The tables that a statement was compiled for. A BATCH request has its tables in its cost. */
     const struct table_use *tables = NULL;
     if (q->answer.result.kind == RESULT_PREPARED) tables = prepared_statement(q->answer.result.prepared)->tables;
     else if (q->compiled && q->in->kind != REQUEST_BATCH) tables = q->compiled->tables;
     for (const struct table_use *t = tables; t; t = t->next)
-        look_at(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
+        compare_table(&p, r, t->table->keyspace->name, t->table->name, t->table->keyspace->is_system);
     for (const struct op_write *w = q->cost->writes; w; w = w->next)
-        look_at(&p, r, w->keyspace, w->table, q->cost->is_system);
-    if (q->cost->table) look_at(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
-    if (change && change->keyspace) look_at(&p, r, change->keyspace, change->name, false);
+        compare_table(&p, r, w->keyspace, w->table, q->cost->is_system);
+    if (q->cost->table) compare_table(&p, r, q->cost->keyspace, q->cost->table, q->cost->is_system);
+    if (change && change->keyspace) compare_table(&p, r, change->keyspace, change->name, false);
     if (p.control || (p.system && !*r->keyspace_name)) return false;
     return p.any ? p.meant : !*r->keyspace_name;
 }

@@ -198,19 +198,6 @@ static void close_client(struct http_listener *l, struct client *v) {
     shutdown(v->fd, SHUT_RDWR); /* the daemon then closes the connection */
 }
 
-/* The connection that makes room for a new one, the last in the list: the oldest that has sent no
- * whole request yet; else the one whose last answer is the longest ago. One whose request is being
- * answered is the last choice. */
-static struct client *least_used(struct http_listener *l) {
-    struct client *v, *idle = NULL;
-    TAILQ_FOREACH(v, &l->clients, entry) {
-        if (!v->until || !TAILQ_NEXT(v, entry)) continue;
-        if (!v->served) return v;
-        if (!idle) idle = v;
-    }
-    return idle ? idle : TAILQ_FIRST(&l->clients);
-}
-
 static void on_connection(void *arg, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
@@ -231,7 +218,18 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context,
     pthread_mutex_lock(&l->lock);
     *v = (struct client){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
     TAILQ_INSERT_TAIL(&l->clients, v, entry);
-    if (++l->n_clients > CLIENTS_MAX) close_client(l, least_used(l));
+    if (++l->n_clients > CLIENTS_MAX) {
+        /* Makes room for the new one, the last in the list: the oldest that has sent no whole request
+         * yet; else the one whose last answer is the longest ago. One whose request is being
+         * answered is the last choice. */
+        struct client *x, *idle = NULL;
+        TAILQ_FOREACH(x, &l->clients, entry) {
+            if (!x->until || !TAILQ_NEXT(x, entry)) continue;
+            if (!idle || !x->served) idle = x;
+            if (!x->served) break;
+        }
+        close_client(l, idle ? idle : TAILQ_FIRST(&l->clients));
+    }
     pthread_mutex_unlock(&l->lock);
 }
 

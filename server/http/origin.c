@@ -64,16 +64,6 @@ static bool listed_host(const char *text, size_t n, char host[HOST_MAX + 1]) {
     return host_of(text, n, host) && (text[n - 1] == ']' || !memchr(text, ':', n));
 }
 
-static bool is_listed(const char *names, const char *host) {
-    char name[HOST_MAX + 1];
-    while (names && *names) {
-        size_t n = strcspn(names, ",");
-        if (listed_host(names, n, name) && is_same_host(name, host)) return true;
-        names += n + (names[n] == ',');
-    }
-    return false;
-}
-
 int http_hosts_check(const char *names, struct err *e) {
     char name[HOST_MAX + 1];
     for (const char *at = names; *names; at += strcspn(at, ",") + 1) {
@@ -95,7 +85,12 @@ static bool is_own_name(const struct http_hosts *hosts, const char *header, stru
         return false;
     }
     if (is_loopback(host) || (hosts->listen && is_same_host(host, hosts->listen))) return true;
-    if (is_listed(hosts->names, host)) return true;
+    for (const char *names = hosts->names; names && *names;) {
+        char name[HOST_MAX + 1];
+        size_t n = strcspn(names, ",");
+        if (listed_host(names, n, name) && is_same_host(name, host)) return true;
+        names += n + (names[n] == ',');
+    }
     buf_printf(why,
                "The Host %s is not a name of this server. Its names are localhost, loopback addresses, the address of "
                "--listen and the hosts of --http-hosts; if requests reach it by another name, add it to --http-hosts.",
@@ -103,20 +98,17 @@ static bool is_own_name(const struct http_hosts *hosts, const char *header, stru
     return false;
 }
 
-/* An origin is scheme://host, with a port unless it is the scheme's; Host leaves out the same
- * ports. A proxy in front may use the other scheme. */
-static bool is_same_origin(const char *origin, const char *host) {
-    static const char *const schemes[] = {"http://", "https://"};
-    for (size_t i = 0; host && i < ARRAY_LEN(schemes); i++) {
-        size_t n = strlen(schemes[i]);
-        if (!strncasecmp(origin, schemes[i], n)) return !strcasecmp(origin + n, host);
-    }
-    return false;
-}
-
 bool http_origin_allows(const struct http_hosts *hosts, const struct http_caller *c, struct buf *why) {
+    static const char *const schemes[] = {"http://", "https://"};
     if (c->host && !is_own_name(hosts, c->host, why)) return false;
-    if (c->origin && !is_same_origin(c->origin, c->host)) {
+    /* An origin is scheme://host, with a port unless it is the scheme's; Host leaves out the same
+     * ports. A proxy in front may use the other scheme. */
+    bool same = !c->origin;
+    for (size_t i = 0; c->origin && c->host && i < ARRAY_LEN(schemes); i++) {
+        size_t n = strlen(schemes[i]);
+        same = same || (!strncasecmp(c->origin, schemes[i], n) && !strcasecmp(c->origin + n, c->host));
+    }
+    if (!same) {
         buf_put_str(why, "This request has the Origin of a web page that is not this server's. Requests of foreign "
                      "web pages are refused; programs send no Origin.");
         return false;

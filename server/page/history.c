@@ -206,25 +206,24 @@ void history_sample(struct history *h) {
 
 /* ---- life ---- */
 
-/* Sleeps until a second of the wall clock has just ended, or the history is closed. */
-static bool sleep_a_second(struct history *h) {
-    enum { SECOND_NS = 1000000000, AFTER_NS = 20000000 };
-    struct timespec wall, until;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    long ns = until.tv_nsec + (SECOND_NS - wall.tv_nsec) + AFTER_NS;
-    until.tv_sec += ns / SECOND_NS;
-    until.tv_nsec = ns % SECOND_NS;
-    pthread_mutex_lock(&h->lock);
-    while (!h->stop && pthread_cond_timedwait(&h->wake, &h->lock, &until) != ETIMEDOUT) continue;
-    bool goes_on = !h->stop;
-    pthread_mutex_unlock(&h->lock);
-    return goes_on;
-}
-
+/* Samples whenever a second of the wall clock has just ended, until the history is closed. */
 static void *run(void *arg) {
-    while (sleep_a_second(arg)) history_sample(arg);
-    return NULL;
+    enum { SECOND_NS = 1000000000, AFTER_NS = 20000000 };
+    struct history *h = arg;
+    for (;;) {
+        struct timespec wall, until;
+        clock_gettime(CLOCK_REALTIME, &wall);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        long ns = until.tv_nsec + (SECOND_NS - wall.tv_nsec) + AFTER_NS;
+        until.tv_sec += ns / SECOND_NS;
+        until.tv_nsec = ns % SECOND_NS;
+        pthread_mutex_lock(&h->lock);
+        while (!h->stop && pthread_cond_timedwait(&h->wake, &h->lock, &until) != ETIMEDOUT) continue;
+        bool stops = h->stop;
+        pthread_mutex_unlock(&h->lock);
+        if (stops) return NULL;
+        history_sample(h);
+    }
 }
 
 struct history *history_open_still(const struct history_options *o, struct err *e) {

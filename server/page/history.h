@@ -1,15 +1,15 @@
 /* The history of tables that the page shows: series of a table's figures (series.def), of 256 ranges
  * of its tokens, and of its heaviest partitions.
  *
- * Life of a second: the history's thread wakes after each second of the clock, asks the ledger for
+ * Life of a second: the history's thread wakes after each second of the clock, reads from the ledger
  * the tables that were posted to, and adds their figures to the rings of those that it watches. Once
  * a minute, and at the end, it writes the slots that changed to its file.
  *
  * Memory and work are bounded: at most HISTORY_TABLES tables are watched, those with traffic. When
- * all places are taken, a table takes the place of the one that has had the least load in the last
- * whole minute, if it had more than that itself; a table that lost its place has no history.
+ * all entries are in use, a table replaces the one that has had the least load in the last whole
+ * minute, if it had more than that itself; a table that was replaced has no history.
  *
- * The file, history.tally, is a head and a place for each table, with checksums. Damaged parts are
+ * The file, history.tally, is a head and an entry for each table, with checksums. Damaged parts are
  * left out and named in the log. Without a file the history is in memory only.
  */
 #pragma once
@@ -47,7 +47,7 @@ struct history_options {
 
 /* A watched table. */
 struct history_table {
-    uint32_t object; /* 0: the place is free */
+    uint32_t object; /* 0: the entry is free */
     char keyspace[BOOK_NAME], name[BOOK_NAME];
     uint32_t seen;   /* the last second with a request */
     bool counts;     /* last is set */
@@ -90,13 +90,13 @@ void history_close(struct history *h);
 void history_sample(struct history *h);
 /* history_open without the thread, for tests. */
 struct history *history_open_still(const struct history_options *o, struct err *e) MUST_CHECK;
-/* The table's place, under the lock; NULL: it is not watched. */
+/* The table's entry, under the lock; NULL: it is not watched. */
 struct history_table *history_find(struct history *h, uint32_t object);
 
 /* ---- history_file.c; under the lock ---- */
 
 size_t history_image_bytes(void);
-/* Makes the rings of a place on an image, which becomes the place's. -1: err. */
+/* Makes the rings of an entry on an image, which then belongs to the entry. -1: err. */
 int history_table_open(struct history_table *t, uint8_t *image, struct err *e) MUST_CHECK;
 void history_table_close(struct history_table *t);
 void history_file_open(struct history *h);

@@ -1,7 +1,7 @@
-/* The file of the history: a head, then a place of history_image_bytes for each table.
+/* The file of the history: a head, then an entry of history_image_bytes for each table.
  *
- *     head    magic (8 bytes) | u32 form | u32 bytes of a place | zeros up to 4096
- *     place   struct name | keys of partitions | series | ranges | partitions (ring.h, parts.h)
+ *     head    magic (8 bytes) | u32 form | u32 bytes of an entry | zeros up to 4096
+ *     entry   struct name | keys of partitions | series | ranges | partitions (ring.h, parts.h)
  *
  * The name and the keys each begin with a checksum. Numbers have the machine's byte order: the file
  * stays on its machine, and form is another number on a machine of the other order. */
@@ -20,7 +20,7 @@
 enum { HEAD = 4096, HISTORY_FORM = 1, SERIES_WIDTH = 2, RANGES_WIDTH = 1 };
 static const char magic[8] = "TALLYPG";
 
-/* A part of a place with a checksum of its own. */
+/* A part of an entry with a checksum of its own. */
 struct name {
     uint32_t crc, object;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
@@ -31,12 +31,12 @@ struct keys {
 };
 struct head {
     char magic[sizeof(magic)];
-    uint32_t form, place;
+    uint32_t form, entry;
 };
 
 /* ---- a table's image ---- */
 
-/* Where the parts of a place begin; rows of partitions hold 8-byte numbers. */
+/* Where the parts of an entry begin; rows of partitions hold 8-byte numbers. */
 static size_t aligned(size_t n) { return (n + 7) & ~(size_t)7; }
 static size_t series_at(void) { return aligned(sizeof(struct name) + sizeof(struct keys)); }
 static size_t ranges_at(void) { return aligned(series_at() + rings_bytes(SERIES_N, SERIES_WIDTH)); }
@@ -127,7 +127,7 @@ void history_file_save(struct history *h) {
 
 void history_file_forget(struct history *h, const struct history_table *t) {
     off_t at = offset_of((uint32_t)(t - h->tables)), end = at + (off_t)history_image_bytes();
-    /* A place that stays as it is would be taken for a table that exists no more, and dropped then. */
+    /* An entry that is left as it is would be read as a table that no longer exists. */
     if (h->fd >= 0 && fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at)) {
         const struct name none = {0};
         write_at(h, &none, sizeof(none), at);
@@ -136,7 +136,7 @@ void history_file_forget(struct history *h, const struct history_table *t) {
 
 /* ---- reading ---- */
 
-/* Reads a place. false: there is no table in it. *damaged: the number of parts that were left out. */
+/* Reads an entry. false: there is no table in it. *damaged: the number of parts that were left out. */
 static bool read_image(struct history *h, uint32_t i, uint8_t *image, uint32_t *damaged) {
     const struct name *name = (const void *)image;
     struct keys *keys = keys_of(image);
@@ -182,7 +182,7 @@ static void read_table(struct history *h, uint32_t i) {
 }
 
 void history_file_open(struct history *h) {
-    struct head head = {.form = HISTORY_FORM, .place = (uint32_t)history_image_bytes()}, found = {0};
+    struct head head = {.form = HISTORY_FORM, .entry = (uint32_t)history_image_bytes()}, found = {0};
     struct stat st;
     memcpy(head.magic, magic, sizeof(magic));
     h->fd = open(h->o.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

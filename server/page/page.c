@@ -16,7 +16,7 @@ struct asset {
 /* ---- jobs ---- */
 
 enum job_kind { JOB_LOGIN, JOB_ROWS, JOB_QUERY, JOB_EXPLAIN };
-enum { LANES = 2 }; /* statements of users; all else */
+enum { QUEUES = 2 }; /* statements of users; all else */
 
 struct job {
     STAILQ_ENTRY(job) entry;
@@ -29,7 +29,7 @@ struct job {
     uint32_t rows;
 };
 
-struct lane {
+struct job_queue {
     struct page *page;
     pthread_t thread;
     bool has_thread;
@@ -44,7 +44,7 @@ struct page {
     pthread_mutex_t lock;      /* of the queues */
     pthread_cond_t more;
     bool stopping;
-    struct lane lanes[LANES];
+    struct job_queue queues[QUEUES];
 };
 
 /* ---- answers ---- */
@@ -137,8 +137,8 @@ static void log_in(struct page *p, const struct job *j, struct http_answer *a) {
     buf_put_str(&a->body, "}\n");
 }
 
-static void *run_lane(void *arg) {
-    struct lane *l = arg;
+static void *run_queue(void *arg) {
+    struct job_queue *l = arg;
     struct page *p = l->page;
     pthread_mutex_lock(&p->lock);
     while (!p->stopping || l->n) {
@@ -165,28 +165,28 @@ static void *run_lane(void *arg) {
 
 /* ---- requests, on the listener's thread ---- */
 
-struct asked {
+struct caller {
     const struct http_request *q;
     char role[ROLE_NAME_MAX + 1]; /* "": the server has no roles */
     bool signed_in;
 };
 
-static void hold(struct page *p, const struct asked *asked, enum job_kind kind, struct http_answer *a) {
-    struct lane *l = &p->lanes[kind == JOB_QUERY || kind == JOB_EXPLAIN ? 0 : 1];
-    const char *rows = http_argument(asked->q, "rows"), *consistency = http_argument(asked->q, "consistency");
+static void hold(struct page *p, const struct caller *caller, enum job_kind kind, struct http_answer *a) {
+    struct job_queue *l = &p->queues[kind == JOB_QUERY || kind == JOB_EXPLAIN ? 0 : 1];
+    const char *rows = http_argument(caller->q, "rows"), *consistency = http_argument(caller->q, "consistency");
     struct job *j = calloc(1, sizeof(*j));
     if (!j) {
         answer_error(a, 503, "no memory");
         return;
     }
-    *j = (struct job){.kind = kind, .body = asked->q->body, .of = http_argument(asked->q, "of"),
-                      .state = http_argument(asked->q, "next"), .rows = rows ? (uint32_t)strtoul(rows, NULL, 10) : 0,
+    *j = (struct job){.kind = kind, .body = caller->q->body, .of = http_argument(caller->q, "of"),
+                      .state = http_argument(caller->q, "next"), .rows = rows ? (uint32_t)strtoul(rows, NULL, 10) : 0,
                       .eventual = consistency && !strcmp(consistency, "LOCAL_ONE")};
-    memcpy(j->role, asked->role, sizeof(j->role));
+    memcpy(j->role, caller->role, sizeof(j->role));
     pthread_mutex_lock(&p->lock);
     bool stopping = p->stopping, room = !stopping && l->n < PAGE_QUEUE;
     if (room) {
-        j->held = http_hold(asked->q);
+        j->held = http_hold(caller->q);
         STAILQ_INSERT_TAIL(&l->jobs, j, entry);
         l->n++;
         pthread_cond_broadcast(&p->more);
@@ -198,58 +198,58 @@ static void hold(struct page *p, const struct asked *asked, enum job_kind kind, 
                                   : "Too many statements of the page are waiting: ask again later");
 }
 
-static void answer_session(struct page *p, const struct asked *asked, struct http_answer *a) {
+static void answer_session(struct page *p, const struct caller *caller, struct http_answer *a) {
     answer_json(a, 200);
     buf_printf(&a->body, "{\"login\":%s,\"role\":", p->sessions ? "true" : "false");
-    if (asked->signed_in && *asked->role) buf_json_str(&a->body, slice_str(asked->role));
+    if (caller->signed_in && *caller->role) buf_json_str(&a->body, slice_str(caller->role));
     else buf_put_str(&a->body, "null");
     buf_printf(&a->body, ",\"mode\":\"%s\",\"report\":%s}\n", p->o.cassandra ? "cassandra" : "keyspaces",
                p->o.report ? "true" : "false");
 }
 
-static void answer_login(struct page *p, const struct asked *asked, struct http_answer *a) {
-    if (p->sessions) hold(p, asked, JOB_LOGIN, a);
+static void answer_login(struct page *p, const struct caller *caller, struct http_answer *a) {
+    if (p->sessions) hold(p, caller, JOB_LOGIN, a);
     else answer_error(a, 400, "This server has no roles: it starts with --auth none");
 }
 
-static void answer_logout(struct page *p, const struct asked *asked, struct http_answer *a) {
+static void answer_logout(struct page *p, const struct caller *caller, struct http_answer *a) {
     char token[SESSION_TOKEN + 1];
-    if (p->sessions && session_token(http_header(asked->q, "Cookie"), token)) session_end(p->sessions, token);
+    if (p->sessions && session_token(http_header(caller->q, "Cookie"), token)) session_end(p->sessions, token);
     snprintf(a->cookie, sizeof(a->cookie), "tally_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
     answer_json(a, 200);
     buf_put_str(&a->body, "{}\n");
 }
 
-static void answer_rows(struct page *p, const struct asked *asked, struct http_answer *a) {
-    const char *of = http_argument(asked->q, "of");
+static void answer_rows(struct page *p, const struct caller *caller, struct http_answer *a) {
+    const char *of = http_argument(caller->q, "of");
     for (size_t i = 0; of && i < ARRAY_LEN(system_rows); i++)
         if (!strcmp(system_rows[i].of, of)) {
-            hold(p, asked, JOB_ROWS, a);
+            hold(p, caller, JOB_ROWS, a);
             return;
         }
     answer_error(a, 404, "There are no rows of that name");
 }
 
 /* Pictures show keys and statements of all tables, as system_metering does. False: answered. */
-static bool may_see(struct page *p, const struct asked *asked, struct http_answer *a) {
+static bool may_see(struct page *p, const struct caller *caller, struct http_answer *a) {
     const struct resource on = {RESOURCE_OF_TABLE, "system_metering", "partitions"};
     struct buf words;
     if (!p->sessions) return true;
     const struct role_set *roles = access_roles(p->o.access);
-    bool may = role_permissions(roles, asked->role, &on) & 1u << MAY_SELECT;
+    bool may = role_permissions(roles, caller->role, &on) & 1u << MAY_SELECT;
     role_set_unref(roles);
     if (may) return true;
     buf_init(&words, 0);
-    permission_missing(MAY_SELECT, asked->role, &on, &words);
+    permission_missing(MAY_SELECT, caller->role, &on, &words);
     buf_u8(&words, 0);
     answer_error(a, 403, buf_failed(&words) ? "" : (const char *)words.p);
     buf_fini(&words);
     return false;
 }
 
-static void answer_tables(struct page *p, const struct asked *asked, struct http_answer *a) {
+static void answer_tables(struct page *p, const struct caller *caller, struct http_answer *a) {
     answer_json(a, 200);
-    view_tables(&p->o.view, http_argument(asked->q, "after"), &a->body);
+    view_tables(&p->o.view, http_argument(caller->q, "after"), &a->body);
 }
 
 /* Reads the arguments that pictures of a table share. */
@@ -267,25 +267,25 @@ static void answer_view(struct http_answer *a, bool found) {
     else answer_error(a, 404, "There is no such table");
 }
 
-static void answer_history(struct page *p, const struct asked *asked, struct http_answer *a) {
-    const struct view_table t = table_of(asked->q);
+static void answer_history(struct page *p, const struct caller *caller, struct http_answer *a) {
+    const struct view_table t = table_of(caller->q);
     answer_view(a, view_history(&p->o.view, &t, &a->body));
 }
 
-static void answer_map(struct page *p, const struct asked *asked, struct http_answer *a) {
-    const struct view_table t = table_of(asked->q);
-    const char *by = http_argument(asked->q, "by");
+static void answer_map(struct page *p, const struct caller *caller, struct http_answer *a) {
+    const struct view_table t = table_of(caller->q);
+    const char *by = http_argument(caller->q, "by");
     answer_view(a, view_map(&p->o.view, &t, by && !strcmp(by, "partition"), &a->body));
 }
 
-static void answer_statements(struct page *p, const struct asked *asked, struct http_answer *a) {
-    const struct view_table t = table_of(asked->q);
+static void answer_statements(struct page *p, const struct caller *caller, struct http_answer *a) {
+    const struct view_table t = table_of(caller->q);
     answer_view(a, view_statements(&p->o.view, &t, &a->body));
 }
 
-static void answer_partitions(struct page *p, const struct asked *asked, struct http_answer *a) {
-    const struct view_table t = table_of(asked->q);
-    const char *token = http_argument(asked->q, "token"), *range = http_argument(asked->q, "range");
+static void answer_partitions(struct page *p, const struct caller *caller, struct http_answer *a) {
+    const struct view_table t = table_of(caller->q);
+    const char *token = http_argument(caller->q, "token"), *range = http_argument(caller->q, "range");
     answer_view(a, view_partitions(&p->o.view, &t, !token, token ? strtoll(token, NULL, 10) : 0,
                                    range ? (uint32_t)strtoul(range, NULL, 10) : 0, &a->body));
 }
@@ -294,7 +294,7 @@ enum needs { NOTHING, SESSION, PICTURES /* a session that may see all tables */ 
 static const struct {
     const char *method, *path;
     enum needs needs;
-    void (*answer)(struct page *p, const struct asked *asked, struct http_answer *a); /* NULL: a job answers */
+    void (*answer)(struct page *p, const struct caller *caller, struct http_answer *a); /* NULL: a job answers */
     enum job_kind job;
 } addresses[] = {{"GET", "/api/session", NOTHING, answer_session},
                  {"POST", "/api/login", NOTHING, answer_login},
@@ -309,7 +309,7 @@ static const struct {
                  {"POST", "/api/explain", SESSION, NULL, JOB_EXPLAIN}};
 
 bool page_answer(struct page *p, const struct http_request *q, struct http_answer *out) {
-    struct asked asked = {.q = q};
+    struct caller caller = {.q = q};
     char token[SESSION_TOKEN + 1];
     for (size_t i = 0; i < ARRAY_LEN(assets); i++) {
         if (strcmp(q->path, assets[i].path)) continue;
@@ -324,14 +324,14 @@ bool page_answer(struct page *p, const struct http_request *q, struct http_answe
     if (i == ARRAY_LEN(addresses)) return false;
     bool posts = !strcmp(addresses[i].method, "POST");
     secure(out);
-    asked.signed_in = !p->sessions || (session_token(http_header(q, "Cookie"), token) &&
-                                       session_role(p->sessions, token, asked.role));
+    caller.signed_in = !p->sessions || (session_token(http_header(q, "Cookie"), token) &&
+                                       session_role(p->sessions, token, caller.role));
     if (strcmp(q->method, addresses[i].method)) answer_error(out, 405, "This address takes another method");
     else if (posts && !http_header(q, "X-Tally")) answer_error(out, 403, "A POST needs the header X-Tally");
-    else if (!asked.signed_in && addresses[i].needs != NOTHING) answer_error(out, 401, "Sign in first");
-    else if (addresses[i].needs == PICTURES && !may_see(p, &asked, out)) return true;
-    else if (addresses[i].answer) addresses[i].answer(p, &asked, out);
-    else hold(p, &asked, addresses[i].job, out);
+    else if (!caller.signed_in && addresses[i].needs != NOTHING) answer_error(out, 401, "Sign in first");
+    else if (addresses[i].needs == PICTURES && !may_see(p, &caller, out)) return true;
+    else if (addresses[i].answer) addresses[i].answer(p, &caller, out);
+    else hold(p, &caller, addresses[i].job, out);
     return true;
 }
 
@@ -343,14 +343,14 @@ struct page *page_new(const struct page_options *o, struct err *e) {
     p->o = *o;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->more, NULL);
-    for (struct lane *l = p->lanes; l < p->lanes + LANES; l++) {
+    for (struct job_queue *l = p->queues; l < p->queues + QUEUES; l++) {
         l->page = p;
         STAILQ_INIT(&l->jobs);
         pthread_mutex_init(&l->running, NULL);
     }
     bool whole = !o->access || (p->sessions = sessions_new(o->access, o->statement.clock, e));
-    for (struct lane *l = p->lanes; whole && l < p->lanes + LANES; l++) {
-        whole = l->has_thread = !pthread_create(&l->thread, NULL, run_lane, l);
+    for (struct job_queue *l = p->queues; whole && l < p->queues + QUEUES; l++) {
+        whole = l->has_thread = !pthread_create(&l->thread, NULL, run_queue, l);
         if (!whole) err_set(e, ERR_SERVER, "cannot start a thread of the page");
     }
     if (whole) return p;
@@ -364,12 +364,12 @@ void page_stop(struct page *p) {
     p->stopping = true;
     pthread_cond_broadcast(&p->more);
     pthread_mutex_unlock(&p->lock);
-    for (struct lane *l = p->lanes; l < p->lanes + LANES; l++)
+    for (struct job_queue *l = p->queues; l < p->queues + QUEUES; l++)
         if (l->has_thread) pthread_join(l->thread, NULL);
 }
 
 void page_free(struct page *p) {
-    for (struct lane *l = p->lanes; l < p->lanes + LANES; l++) pthread_mutex_destroy(&l->running);
+    for (struct job_queue *l = p->queues; l < p->queues + QUEUES; l++) pthread_mutex_destroy(&l->running);
     sessions_free(p->sessions);
     pthread_cond_destroy(&p->more);
     pthread_mutex_destroy(&p->lock);
@@ -377,9 +377,9 @@ void page_free(struct page *p) {
 }
 
 void page_pause(struct page *p) {
-    for (int i = 0; p && i < LANES; i++) pthread_mutex_lock(&p->lanes[i].running);
+    for (int i = 0; p && i < QUEUES; i++) pthread_mutex_lock(&p->queues[i].running);
 }
 
 void page_go_on(struct page *p) {
-    for (int i = 0; p && i < LANES; i++) pthread_mutex_unlock(&p->lanes[i].running);
+    for (int i = 0; p && i < QUEUES; i++) pthread_mutex_unlock(&p->queues[i].running);
 }

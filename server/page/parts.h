@@ -1,6 +1,6 @@
 /* The heaviest partitions of a table over time, in the rings of ring.h, and the names of their keys.
  *
- * An open slot counts up to PARTS_OPEN partitions; a further one takes the place of the lightest. A
+ * An open slot counts up to PARTS_OPEN partitions; a further one replaces the lightest. A
  * closed slot keeps the PARTS_KEPT heaviest:
  *
  *     the head of ring.h, seconds: number of rows | rows
@@ -27,7 +27,7 @@ struct part_row { /* in an image: codes of two bytes */
 };
 struct part_key {
     int64_t token;
-    uint32_t seen, n; /* seen: the second; 0: the place is free. n: bytes of the whole key */
+    uint32_t seen, n; /* seen: the second; 0: the entry is free. n: bytes of the whole key */
     float most;       /* the greatest share of a second, throttles included */
     uint8_t key[SHARD_KEY];
 };

@@ -155,7 +155,7 @@ bool rings_read(const struct rings *r, unsigned ring, uint32_t slot, uint32_t no
     const struct ring_open *o = &r->open[ring];
     uint32_t width = ring_shapes[ring].seconds, seconds, passed = now / width == slot ? now % width + 1 : width;
     assert(ring < RINGS);
-    if (o->slot >= slot + ring_shapes[ring].slots) return false; /* its place is the open slot's */
+    if (o->slot >= slot + ring_shapes[ring].slots) return false; /* the open slot has taken its position */
     if (o->slot != slot) {
         if (!load(r, ring, slot, mean, most, &seconds)) return false;
     } else {

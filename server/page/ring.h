@@ -2,7 +2,7 @@
  * mean and the maximum of each figure by slots of so many seconds.
  *
  * Life of a second: rings_add adds its figures to the open slot of each ring. When a later slot
- * opens, the one before is written to its place in the ring as codes, logarithms of one or two
+ * opens, the one before is written to its position in the ring as codes, logarithms of one or two
  * bytes (an error of 3.2 % or 0.03 % at most). Seconds in which nothing happened are not added, and
  * count as zeros in the mean of a rate; the mean of a gauge is that of the seconds that were added.
  *

@@ -43,7 +43,7 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
     struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef",
                                 .n_warnings = 1,
                                 .warnings = warnings,
-                                .asked = true,
+                                .requested = true,
                                 .capacity = slice_str("{}")};
     assert_int_equal(np_reply_end(&r, 1, &x), 0);
     assert_int_equal(b.p[1], NP_FLAG_PAYLOAD | NP_FLAG_TRACING | NP_FLAG_WARNING);
