@@ -82,13 +82,11 @@ int tally_backup(int argc, char **argv) {
     struct eng_backup made;
     struct err e = {0};
     const struct flag flags[] = {
-        {.name = "data-dir", .argument = "DIR", .help = "the running server's data folder (tally-data)",
-         .text = &b.data_dir},
-        {.name = "to", .argument = "DIR",
-         .help = "folder of backups, made when it is not there; table files are shared by the backups in it",
-         .text = &b.to},
-        {.name = "keep", .argument = "N", .help = "how many backups stay, the newest; 0: all (0)", .number = &b.keep},
-        {.name = "json", .help = "print the result as JSON", .on = &b.json},
+        FLAG_TEXT("data-dir", "DIR", b.data_dir, "the running server's data folder (tally-data)"),
+        FLAG_TEXT("to", "DIR", b.to,
+             "folder of backups, made when it is not there; table files are shared by the backups in it"),
+        FLAG_NUMBER("keep", "N", b.keep, "how many backups stay, the newest; 0: all (0)"),
+        FLAG_ON("json", b.json, "print the result as JSON"),
     };
     int rc = flags_read("backup", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

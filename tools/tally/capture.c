@@ -184,20 +184,18 @@ static int inspect(const struct capture_flags *f, struct err *e) {
 int tally_capture(int argc, char **argv) {
     struct capture_flags f = {.max_mb = 1024};
     const struct flag flags[] = {
-        {.name = "start", .argument = "NAME", .text = &f.start,
-         .help = "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"},
-        {.name = "stop", .argument = "NAME", .text = &f.stop, .help = "ends it"},
-        {.name = "status", .on = &f.status, .help = "says what runs, or ran last"},
-        {.name = "max-mb", .argument = "MB", .number = &f.max_mb,
-         .help = "of --start: the most that it may hold (1024)"},
-        {.name = "rotate", .on = &f.rotate,
-         .help = "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"},
-        {.name = "hashed", .on = &f.hashed,
-         .help = "of --start: values are not recorded, only their lengths and a hash"},
-        {.name = "file", .argument = "FILE", .text = &f.file, .help = "says what is in a capture"},
-        {.name = "up-to-damage", .on = &f.up_to_damage,
-         .help = "of --file: of one that is damaged or cut off, what stands before the damage"},
-        {.name = "json", .on = &f.json, .help = "the answer as JSON"},
+        FLAG_TEXT("start", "NAME", f.start,
+             "begins a capture: captures/NAME.tcap in the server's data folder. The server has --control on"),
+        FLAG_TEXT("stop", "NAME", f.stop, "ends it"),
+        FLAG_ON("status", f.status, "says what runs, or ran last"),
+        FLAG_NUMBER("max-mb", "MB", f.max_mb, "of --start: the most that it may hold (1024)"),
+        FLAG_ON("rotate", f.rotate,
+             "of --start: when it is full it goes on in a new file; the one before stays as FILE.1"),
+        FLAG_ON("hashed", f.hashed, "of --start: values are not recorded, only their lengths and a hash"),
+        FLAG_TEXT("file", "FILE", f.file, "says what is in a capture"),
+        FLAG_ON("up-to-damage", f.up_to_damage,
+             "of --file: of one that is damaged or cut off, what stands before the damage"),
+        FLAG_ON("json", f.json, "the answer as JSON"),
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};
     int rc = flags_read("capture", argc, argv, flags, ARRAY_LEN(flags));

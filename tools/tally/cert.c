@@ -167,16 +167,12 @@ int tally_cert(int argc, char **argv) {
     struct cert c = {.host = "localhost,127.0.0.1,::1", .client = "client", .days = DAYS};
     struct err e = {0};
     const struct flag flags[] = {
-        {.name = "to", .argument = "DIR",
-         .help = "folder for ca.pem, server.pem, server-key.pem, client.pem and client-key.pem; none of them may be "
-         "there",
-         .text = &c.to},
-        {.name = "host", .argument = "NAME,...",
-         .help = "names and addresses of the server (localhost,127.0.0.1,::1)", .text = &c.host},
-        {.name = "client", .argument = "NAME", .help = "whom the client's certificate names (client)",
-         .text = &c.client},
-        {.name = "days", .argument = "N", .help = "how long they last (365)", .number = &c.days},
-        {.name = "json", .help = "print the result as JSON", .on = &c.json},
+        FLAG_TEXT("to", "DIR", c.to,
+             "folder for ca.pem, server.pem, server-key.pem, client.pem and client-key.pem; none of them may be there"),
+        FLAG_TEXT("host", "NAME,...", c.host, "names and addresses of the server (localhost,127.0.0.1,::1)"),
+        FLAG_TEXT("client", "NAME", c.client, "whom the client's certificate names (client)"),
+        FLAG_NUMBER("days", "N", c.days, "how long they last (365)"),
+        FLAG_ON("json", c.json, "print the result as JSON"),
     };
     int rc = flags_read("cert", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

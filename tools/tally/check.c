@@ -101,11 +101,11 @@ int tally_check(int argc, char **argv) {
     struct remote remote = {.timeout_s = 10};
     const char *path = NULL;
     const struct flag flags[] = {
-        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"},
+        FLAG_TEXT("file", "FILE", path, "the statements; - is standard input"),
         REMOTE_FLAGS(&remote),
-        {.name = "schema", .argument = "FILE", .text = &p.schema,
-         .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
-        {.name = "json", .on = &p.json, .help = "the answer as JSON"}};
+        FLAG_TEXT("schema", "FILE", p.schema,
+             "CQL that makes the keyspaces and tables that they need, when they do not themselves"),
+        FLAG_ON("json", p.json, "the answer as JSON")};
     struct err e = {0};
     int rc = flags_read("check", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

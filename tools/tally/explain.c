@@ -147,11 +147,9 @@ int tally_explain(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     struct remote remote = {.timeout_s = 10};
     const char *text = NULL;
-    const struct flag flags[] = {{.name = "statement",
-                                  .argument = "CQL",
-                                  .text = &text,
-                                  .help = "what is to be explained, when it does not come first; with --server a read "
-                                          "runs there, and a write is priced against its schema"},
+    const struct flag flags[] = {FLAG_TEXT("statement", "CQL", text,
+                                      "what is to be explained, when it does not come first; with --server a read "
+                                      "runs there, and a write is priced against its schema"),
                                  PRICING_FLAGS(&p),
                                  REMOTE_FLAGS(&remote)};
     struct err e = {0};

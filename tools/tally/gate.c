@@ -109,8 +109,8 @@ int tally_gate(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     const char *path = NULL, *junit = NULL;
     const struct flag flags[] = {
-        {.name = "file", .argument = "FILE", .text = &path, .help = "statements, above each: -- at most N units"},
-        {.name = "junit", .argument = "FILE", .text = &junit, .help = "also write the outcome as JUnit XML"},
+        FLAG_TEXT("file", "FILE", path, "statements, above each: -- at most N units"),
+        FLAG_TEXT("junit", "FILE", junit, "also write the outcome as JUnit XML"),
         PRICING_FLAGS(&p)};
     struct err e = {0};
     int rc = flags_read("gate", argc, argv, flags, ARRAY_LEN(flags));

@@ -14,17 +14,16 @@ struct pricing {
 };
 enum { PRICING_TIMESTAMP_SIZE = 20 };
 #define PRICING_FLAGS(p) \
-    {.name = "schema", .argument = "FILE", .text = &(p)->schema, .help = "CQL that makes keyspaces and tables"}, \
-        {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
-        {.name = "consistency", .argument = "LEVEL", .text = &(p)->consistency, \
-         .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
-        {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
-        {.name = "size-model", .argument = "documented-2022|current", .text = &(p)->size_model, \
-         .help = "as of tallyd (documented-2022)"}, \
-        {.name = "write-size", .argument = "row|written", .text = &(p)->write_size, .help = "as of tallyd (row)"}, \
-        {.name = "timestamp-size", .argument = "N", .number = &(p)->timestamp_size, \
-         .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
-        {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
+    FLAG_TEXT("schema", "FILE", (p)->schema, "CQL that makes keyspaces and tables"), \
+        FLAG_TEXT("data", "FILE", (p)->data, "CQL that fills them"), \
+        FLAG_TEXT("consistency", "LEVEL", (p)->consistency, \
+             "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"), \
+        FLAG_NUMBER("page-size", "N", (p)->page_size, "rows of a page (5000)"), \
+        FLAG_TEXT("size-model", "documented-2022|current", (p)->size_model, "as of tallyd (documented-2022)"), \
+        FLAG_TEXT("write-size", "row|written", (p)->write_size, "as of tallyd (row)"), \
+        FLAG_NUMBER("timestamp-size", "N", (p)->timestamp_size, \
+             "bytes of a column's client-side timestamp (20), as of tallyd"), \
+        FLAG_ON("json", (p)->json, "the answer as JSON")
 
 /* Makes the world that the flags describe and loads schema and data. NULL: e names the file and
  * line, or the flag. */

@@ -15,24 +15,19 @@ struct remote {
 };
 enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
 #define REMOTE_FLAGS(r) \
-    {.name = "server", .argument = "HOST[:PORT]", .text = &(r)->server, \
-     .help = "the server; port 9042, with --tls 9142, when none is given"}, \
-        {.name = "tls", .on = &(r)->tls, .help = "TLS; the server's certificate must be for HOST"}, \
-        {.name = "ca", .argument = "FILE", .text = &(r)->ca, \
-         .help = "certificates (PEM) to believe instead of the machine's"}, \
-        {.name = "insecure", .on = &(r)->insecure, .help = "believe whoever answers"}, \
-        {.name = "user", .argument = "NAME", .text = &(r)->user, \
-         .help = "log in with a password: --password, or TALLY_PASSWORD in the environment"}, \
-        {.name = "password", .argument = "TEXT", .text = &(r)->password, \
-         .help = "others on this machine may see it in the list of processes"}, \
-        {.name = "sigv4", .on = &(r)->sigv4, \
-         .help = "log in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"}, \
-        {.name = "region", .argument = "NAME", .text = &(r)->region, \
-         .help = "AWS Region of --sigv4 (AWS_REGION of the environment)"}, \
-        {.name = "protocol", .argument = "VERSION", .number = &(r)->protocol, \
-         .help = "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"}, \
-        {.name = "timeout", .argument = "SECONDS", .number = &(r)->timeout_s, \
-         .help = "for a connection or an answer (10)"}
+    FLAG_TEXT("server", "HOST[:PORT]", (r)->server, "the server; port 9042, with --tls 9142, when none is given"), \
+        FLAG_ON("tls", (r)->tls, "TLS; the server's certificate must be for HOST"), \
+        FLAG_TEXT("ca", "FILE", (r)->ca, "certificates (PEM) to believe instead of the machine's"), \
+        FLAG_ON("insecure", (r)->insecure, "believe whoever answers"), \
+        FLAG_TEXT("user", "NAME", (r)->user, \
+             "log in with a password: --password, or TALLY_PASSWORD in the environment"), \
+        FLAG_TEXT("password", "TEXT", (r)->password, "others on this machine may see it in the list of processes"), \
+        FLAG_ON("sigv4", (r)->sigv4, \
+             "log in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"), \
+        FLAG_TEXT("region", "NAME", (r)->region, "AWS Region of --sigv4 (AWS_REGION of the environment)"), \
+        FLAG_NUMBER("protocol", "VERSION", (r)->protocol, \
+             "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"), \
+        FLAG_NUMBER("timeout", "SECONDS", (r)->timeout_s, "for a connection or an answer (10)")
 
 /* Reads the login of --sigv4 from the environment. region NULL: AWS_REGION. -1: ERR_CONFIG. */
 int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) MUST_CHECK;

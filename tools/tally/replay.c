@@ -168,30 +168,26 @@ static int wrong(const struct replay_flags *f, struct err *e) {
 int tally_replay(int argc, char **argv) {
     struct replay_flags f = {.connections = 256, .speed = "1"};
     const struct flag flags[] = {
-        {.name = "file", .argument = "FILE", .text = &f.file, .help = "the capture"},
-        {.name = "speed", .argument = "N|max", .text = &f.speed,
-         .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is "
-         "never sent before those have been answered that were answered when it came"},
-        {.name = "connections", .argument = "N", .number = &f.connections,
-         .help = "at most so many; a captured connection gets one of its own while there are enough (256)"},
-        {.name = "price", .on = &f.price,
-         .help = "sends nothing: runs the capture through the server's own code in memory, at the times of the "
-         "capture"},
-        {.name = "schema", .argument = "FILE", .text = &f.pricing.schema,
-         .help = "of --price: CQL that makes the tables; the capture's own DDL is left out then"},
-        {.name = "data", .argument = "FILE", .text = &f.pricing.data, .help = "of --price: CQL that fills them"},
-        {.name = "size-model", .argument = "NAME", .text = &f.pricing.size_model,
-         .help = "of --price: documented-2022 or current (as captured)"},
-        {.name = "write-size", .argument = "NAME", .text = &f.pricing.write_size,
-         .help = "of --price: row or written (as captured)"},
-        {.name = "page-size", .argument = "N", .number = &f.pricing.page_size,
-         .help = "of --price: rows of a page (as captured)"},
-        {.name = "capacity-mode", .argument = "MODE", .text = &f.capacity_mode,
-         .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it "
-         "is throttled, as by --limits enforce"},
-        {.name = "up-to-damage", .on = &f.up_to_damage,
-         .help = "of a capture that is damaged or cut off: what stands before the damage"},
-        {.name = "json", .on = &f.json, .help = "the answer as JSON"},
+        FLAG_TEXT("file", "FILE", f.file, "the capture"),
+        FLAG_TEXT("speed", "N|max", f.speed,
+             "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never "
+             "sent before those have been answered that were answered when it came"),
+        FLAG_NUMBER("connections", "N", f.connections,
+             "at most so many; a captured connection gets one of its own while there are enough (256)"),
+        FLAG_ON("price", f.price,
+             "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"),
+        FLAG_TEXT("schema", "FILE", f.pricing.schema,
+             "of --price: CQL that makes the tables; the capture's own DDL is left out then"),
+        FLAG_TEXT("data", "FILE", f.pricing.data, "of --price: CQL that fills them"),
+        FLAG_TEXT("size-model", "NAME", f.pricing.size_model, "of --price: documented-2022 or current (as captured)"),
+        FLAG_TEXT("write-size", "NAME", f.pricing.write_size, "of --price: row or written (as captured)"),
+        FLAG_NUMBER("page-size", "N", f.pricing.page_size, "of --price: rows of a page (as captured)"),
+        FLAG_TEXT("capacity-mode", "MODE", f.capacity_mode,
+             "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is "
+             "throttled, as by --limits enforce"),
+        FLAG_ON("up-to-damage", f.up_to_damage,
+             "of a capture that is damaged or cut off: what stands before the damage"),
+        FLAG_ON("json", f.json, "the answer as JSON"),
         REMOTE_FLAGS(&f.remote)};
     struct err e = {0};
     struct trace t;

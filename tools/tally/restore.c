@@ -120,12 +120,11 @@ static int restore(const struct restore *r, const struct eng_backup *b, struct e
 int tally_restore(int argc, char **argv) {
     struct restore r = {0};
     const struct flag flags[] = {
-        {.name = "from", .argument = "DIR", .help = "the folder of backups", .text = &r.from},
-        {.name = "backup", .argument = "N", .help = "which one (the newest)", .number = &r.number},
-        {.name = "data-dir", .argument = "DIR", .help = "the data folder to make; it must not be there, or be empty",
-         .text = &r.data_dir},
-        {.name = "list", .help = "list the backups, and verify each file of each", .on = &r.list},
-        {.name = "json", .help = "print the result as JSON", .on = &r.json},
+        FLAG_TEXT("from", "DIR", r.from, "the folder of backups"),
+        FLAG_NUMBER("backup", "N", r.number, "which one (the newest)"),
+        FLAG_TEXT("data-dir", "DIR", r.data_dir, "the data folder to make; it must not be there, or be empty"),
+        FLAG_ON("list", r.list, "list the backups, and verify each file of each"),
+        FLAG_ON("json", r.json, "print the result as JSON"),
     };
     int rc = flags_read("restore", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;

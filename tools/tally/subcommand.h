@@ -45,6 +45,11 @@ struct flag {
     uint32_t *number;
 };
 
+/* Flags with a text, with a number, and without a value. */
+#define FLAG_TEXT(name_, argument_, to, help_) {.name = name_, .argument = argument_, .text = &(to), .help = help_}
+#define FLAG_NUMBER(name_, argument_, to, help_) {.name = name_, .argument = argument_, .number = &(to), .help = help_}
+#define FLAG_ON(name_, to, help_) {.name = name_, .on = &(to), .help = help_}
+
 /* Reads the arguments after the sub-command's name. Returns EXIT_DONE; EXIT_USAGE after a message
  * on stderr; or -1 after --help was printed. --help=json prints this sub-command's
  * object. */

@@ -221,9 +221,8 @@ int tally_verify(int argc, char **argv) {
     char folder[PATH_MAX];
     if (!v) return EXIT_NO;
     const struct flag flags[] = {
-        {.name = "data-dir", .argument = "DIR", .help = "the data folder of a server that is stopped",
-         .text = &v->data_dir},
-        {.name = "json", .help = "print the result as JSON", .on = &v->json},
+        FLAG_TEXT("data-dir", "DIR", v->data_dir, "the data folder of a server that is stopped"),
+        FLAG_ON("json", v->json, "print the result as JSON"),
     };
     int rc = flags_read("verify", argc, argv, flags, ARRAY_LEN(flags));
     if (!rc && (!v->data_dir || !realpath(v->data_dir, folder))) {

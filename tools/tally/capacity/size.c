@@ -122,12 +122,12 @@ static int size(struct sizing *z) {
 int tally_capacity_size(int argc, char **argv) {
     struct err e = {0};
     struct sizing z = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .e = &e};
-    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &z.statement,
-                                  .help = "statements, one after the other, each with what those before it left"},
-                                 {.name = "rows", .argument = "FILE", .text = &z.rows,
-                                  .help = "instead: rows, CSV with a line of column names (.csv), or JSON objects"},
-                                 {.name = "table", .argument = "KEYSPACE.TABLE", .text = &z.table,
-                                  .help = "the table that --rows is of, when the schema has more than one"},
+    const struct flag flags[] = {FLAG_TEXT("statement", "CQL", z.statement,
+                                      "statements, one after the other, each with what those before it left"),
+                                 FLAG_TEXT("rows", "FILE", z.rows,
+                                      "instead: rows, CSV with a line of column names (.csv), or JSON objects"),
+                                 FLAG_TEXT("table", "KEYSPACE.TABLE", z.table,
+                                      "the table that --rows is of, when the schema has more than one"),
                                  PRICING_FLAGS(&z.p)};
     int rc = flags_read("capacity size", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
