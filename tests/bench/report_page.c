@@ -26,7 +26,7 @@ static void put_row(const struct sheet *s, const char (*cells)[CELL], size_t n) 
     for (size_t i = 0; i < n; i++) {
         if (s->html) {
             buf_printf(s->out, "<td%s>", i < 2 ? " class=\"l\"" : "");
-            page_escaped(cells[i], s->out);
+            page_escaped(slice_str(cells[i]), s->out);
             buf_put_str(s->out, "</td>");
         } else {
             buf_printf(s->out, " %s |", cells[i]);

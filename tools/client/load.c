@@ -63,19 +63,6 @@ static void flush(struct load_conn *c) {
     else ev_io_stop(l->loop, &c->writer);
 }
 
-static void set_alarm(struct load *l) {
-    uint64_t at = flight_next(&l->flight);
-    uint64_t due = l->driver->due && !l->stopping && l->flight.n_free && !l->crowded ? l->driver->due(l->driver->arg)
-                                                                                     : FLIGHT_NEVER;
-    if (due < at) at = due;
-    if (at == l->alarm_ns) return;
-    l->alarm_ns = at;
-    struct itimerspec t = {0};
-    if (at != FLIGHT_NEVER)
-        t.it_value = (struct timespec){.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)};
-    timerfd_settime(l->alarm_fd, TFD_TIMER_ABSTIME, &t, NULL);
-}
-
 static bool is_over(const struct load *l) {
     if (l->flight.n_flying || l->flight.n_waiting) return false;
     if (l->stopping) return true;
@@ -90,11 +77,11 @@ static void pump(struct load *l) {
     while (l->flight.n_waiting && (s = flight_due(&l->flight, load_now()))) send_slot(l, s, load_now());
     while (!l->stopping && l->flight.n_free) {
         bool open = d->due != NULL;
-        uint64_t due = open ? d->due(d->arg) : 0, now = load_now();
-        if (due > now) break;
+        uint64_t due_ns = open ? d->due(d->arg) : 0, now = load_now();
+        if (due_ns > now) break;
         /* a request of a closed loop is due now and takes the slot that was freed last */
-        s = open && d->where ? flight_take_of(&l->flight, d->where(d->arg) * l->in_flight, l->in_flight, due)
-                             : flight_take(&l->flight, open ? due : now);
+        s = open && d->where ? flight_take_of(&l->flight, d->where(d->arg) * l->in_flight, l->in_flight, due_ns)
+                             : flight_take(&l->flight, open ? due_ns : now);
         l->crowded = !s;
         if (!s) break;
         if (!d->pick(d->arg, s)) {
@@ -109,7 +96,17 @@ static void pump(struct load *l) {
         flush(l->dirty[i]);
     }
     l->n_dirty = 0;
-    if (d->due || l->flight.n_waiting || l->alarm_ns != FLIGHT_NEVER) set_alarm(l);
+    /* The alarm is for the next request that is due, or is to be tried again. */
+    uint64_t at = flight_next(&l->flight),
+             due = d->due && !l->stopping && l->flight.n_free && !l->crowded ? d->due(d->arg) : FLIGHT_NEVER;
+    if (due < at) at = due;
+    if (at != l->alarm_ns) {
+        struct itimerspec t = {0};
+        l->alarm_ns = at;
+        if (at != FLIGHT_NEVER)
+            t.it_value = (struct timespec){.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)};
+        timerfd_settime(l->alarm_fd, TFD_TIMER_ABSTIME, &t, NULL);
+    }
     if (is_over(l)) end(l);
 }
 

@@ -7,14 +7,15 @@
 
 enum { WIDTH = 860, HEIGHT = 220, LEFT = 70, RIGHT = 12, TOP = 14, BOTTOM = 28 };
 
-void page_escaped(const char *text, struct buf *out) {
-    for (; *text; text++) {
-        switch (*text) {
+void page_escaped(struct slice text, struct buf *out) {
+    for (size_t i = 0; i < text.n; i++) {
+        uint8_t c = text.p[i];
+        switch (c) {
         case '<': buf_put_str(out, "&lt;"); break;
         case '>': buf_put_str(out, "&gt;"); break;
         case '&': buf_put_str(out, "&amp;"); break;
         case '"': buf_put_str(out, "&quot;"); break;
-        default: buf_u8(out, (uint8_t)*text);
+        default: buf_u8(out, c < ' ' ? ' ' : c);
         }
     }
 }
@@ -82,7 +83,7 @@ void page_bars(const char *title, const char *unit, const struct page_bar *bars,
         y += BAR + BAR_GAP + (is_first(bars, i) ? GROUP_GAP : 0);
         if (is_first(bars, i)) {
             buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", BAR_LEFT - 8, y + BAR);
-            page_escaped(b->group, out);
+            page_escaped(slice_str(b->group), out);
             buf_put_str(out, "</text>");
         }
         buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", BAR_LEFT, y,
@@ -90,7 +91,7 @@ void page_bars(const char *title, const char *unit, const struct page_bar *bars,
         buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#222\"/>", bar_x(b->least, most),
                    bar_x(b->most, most), y + BAR / 2, y + BAR / 2);
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\">%.3g ", bar_x(b->most, most) + 5, y + BAR, b->value);
-        page_escaped(b->name, out);
+        page_escaped(slice_str(b->name), out);
         buf_put_str(out, "</text>");
     }
     buf_put_str(out, "</svg>\n");
@@ -100,7 +101,7 @@ void page_bars(const char *title, const char *unit, const struct page_bar *bars,
 
 void page_open(const char *title, struct buf *out) {
     buf_put_str(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
-    page_escaped(title, out);
+    page_escaped(slice_str(title), out);
     buf_put_str(out, "</title><style>body{font:15px/1.45 system-ui,sans-serif;max-width:900px;margin:2em "
                      "auto;padding:0 1em;color:#222}h2{font-size:1.1em;margin:1.6em 0 .2em}small{color:#777;"
                      "font-weight:normal}svg{width:100%;height:auto;font:11px "
@@ -109,7 +110,7 @@ void page_open(const char *title, struct buf *out) {
                      "solid "
                      "#ddd}.l{text-align:left}.above{color:#b00020;font-weight:bold}.key{margin:0}code{font-size:.9em}<"
                      "/style></head><body>\n<h1>");
-    page_escaped(title, out);
+    page_escaped(slice_str(title), out);
     buf_put_str(out, "</h1>\n");
 }
 

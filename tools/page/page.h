@@ -12,8 +12,9 @@
 /* Begins the page; the title is also its heading. */
 void page_open(const char *title, struct buf *out);
 void page_close(struct buf *out);
-/* Appends text with the characters of markup escaped. */
-void page_escaped(const char *text, struct buf *out);
+/* Appends text with the characters of markup escaped, of HTML and of XML; control characters become
+ * spaces. */
+void page_escaped(struct slice text, struct buf *out);
 /* Writes the page to a file, replacing it. */
 int page_save(const char *path, const struct buf *page, struct err *e) MUST_CHECK;
 

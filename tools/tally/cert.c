@@ -37,25 +37,20 @@ static int no(struct err *e, const char *what) {
 
 /* ---- making ---- */
 
-static int number(X509 *cert) {
-    unsigned char bytes[SERIAL_BYTES];
-    struct err why = {0};
-    if (random_bytes(bytes, sizeof(bytes), &why)) return 0;
-    bytes[0] &= 0x7f; /* it must not be negative */
-    BIGNUM *n = BN_bin2bn(bytes, sizeof(bytes), NULL);
-    int ok = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert));
-    BN_free(n);
-    return ok;
-}
-
 /* Without a signer the certificate is self-signed. */
 static int make(struct pair *p, const char *name, uint32_t days, const struct pair *signer,
                 const char *const (*extensions)[2], struct err *e) {
     p->key = EVP_EC_gen("P-256");
     p->cert = X509_new();
+    unsigned char serial[SERIAL_BYTES];
     if (!p->key || !p->cert) return no(e, "a key");
+    if (random_bytes(serial, sizeof(serial), e)) return -1;
+    serial[0] &= 0x7f; /* it must not be negative */
+    BIGNUM *n = BN_bin2bn(serial, sizeof(serial), NULL);
+    bool numbered = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(p->cert));
+    BN_free(n);
     X509 *issuer = signer ? signer->cert : p->cert;
-    if (!X509_set_version(p->cert, 2) || !number(p->cert) || !X509_gmtime_adj(X509_getm_notBefore(p->cert), -3600) ||
+    if (!X509_set_version(p->cert, 2) || !numbered || !X509_gmtime_adj(X509_getm_notBefore(p->cert), -3600) ||
         !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) ||
         !X509_NAME_add_entry_by_txt(X509_get_subject_name(p->cert), "CN", MBSTRING_UTF8, (const unsigned char *)name,
                                     -1, -1, 0) ||
@@ -79,40 +74,32 @@ static void drop(struct pair *p) {
 
 /* ---- files ---- */
 
-/* Never overwrites a file, because the existing certificate may be in use. */
-static FILE *new_file(const char *folder, const char *name, mode_t mode, struct err *e) {
+/* Writes a certificate, or with cert NULL a key. Never overwrites a file, because the existing
+ * certificate may be in use. */
+static int write_pem(const char *folder, const char *name, X509 *cert, EVP_PKEY *key, struct err *e) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, cert ? 0644 : 0600);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f) err_set(e, ERR_CONFIG, "cannot make %s: %s", path, strerror(errno));
-    if (!f && fd >= 0) close(fd);
-    return f;
-}
-
-static int close_file(FILE *f, bool written, struct err *e) {
+    if (!f) {
+        err_set(e, ERR_CONFIG, "cannot make %s: %s", path, strerror(errno));
+        if (fd >= 0) close(fd);
+        return -1;
+    }
+    bool written = cert ? PEM_write_X509(f, cert) : PEM_write_PKCS8PrivateKey(f, key, NULL, NULL, 0, NULL, NULL);
     bool closed = !fclose(f);
     return written && closed ? 0 : err_set(e, ERR_SERVER, "a file could not be written: %s", strerror(errno));
-}
-
-static int write_cert(const char *folder, const char *name, X509 *cert, struct err *e) {
-    FILE *f = new_file(folder, name, 0644, e);
-    return f ? close_file(f, PEM_write_X509(f, cert), e) : -1;
-}
-
-static int write_key(const char *folder, const char *name, EVP_PKEY *key, struct err *e) {
-    FILE *f = new_file(folder, name, 0600, e);
-    return f ? close_file(f, PEM_write_PKCS8PrivateKey(f, key, NULL, NULL, 0, NULL, NULL), e) : -1;
 }
 
 static int write_all(const struct cert *c, const struct pair *authority, const struct pair *server,
                      const struct pair *client, struct err *e) {
     if (mkdir(c->to, 0700) && errno != EEXIST)
         return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", c->to, strerror(errno));
-    return write_cert(c->to, "ca.pem", authority->cert, e) || write_cert(c->to, "server.pem", server->cert, e) ||
-                   write_key(c->to, "server-key.pem", server->key, e) ||
-                   write_cert(c->to, "client.pem", client->cert, e) ||
-                   write_key(c->to, "client-key.pem", client->key, e)
+    return write_pem(c->to, "ca.pem", authority->cert, NULL, e) ||
+                   write_pem(c->to, "server.pem", server->cert, NULL, e) ||
+                   write_pem(c->to, "server-key.pem", NULL, server->key, e) ||
+                   write_pem(c->to, "client.pem", client->cert, NULL, e) ||
+                   write_pem(c->to, "client-key.pem", NULL, client->key, e)
                ? -1
                : 0;
 }

@@ -58,14 +58,6 @@ static int price(const struct pricing *p, struct world *w, struct slice text, st
     return EXIT_DONE;
 }
 
-static int explain(const struct pricing *p, struct slice text, struct err *e) {
-    struct world *w = pricing_world(p, true, e);
-    if (!w) return say_wrong(p->json, "explain", e);
-    int rc = price(p, w, text, e);
-    world_free(w);
-    return rc;
-}
-
 /* ---- on a server ---- */
 
 /* A read runs on the server to its last page. The payload of each page gives the charge and its
@@ -118,31 +110,6 @@ static int explain_read(const struct pricing *p, struct client *c, struct slice 
     return rc;
 }
 
-static int explain_on_server(const struct pricing *p, struct remote *remote, struct slice text, struct err *e) {
-    struct client c = {0};
-    int rc;
-    if (p->consistency && world_consistency(p->consistency) < 0)
-        err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);
-    if (p->schema || p->data) err_set(e, ERR_CONFIG, "--schema and --data are of no use with --server");
-    if (e->set || remote_connect(remote, &c, e)) {
-        rc = say_wrong(p->json, "explain", e);
-    } else if (pricing_is_read(text)) {
-        rc = explain_read(p, &c, text, e);
-    } else {
-        /* Running a write would change the server's data, so the write is priced on empty tables
-         * with the server's schema. */
-        struct buf schema;
-        buf_init(&schema, 0);
-        struct world *w = server_schema(&c, &schema, e) ? NULL : pricing_world(p, true, e);
-        bool loaded = w && !world_load_text(w, "the server's schema", buf_slice(&schema), e);
-        rc = loaded ? price(p, w, text, e) : say_wrong(p->json, "explain", e);
-        if (w) world_free(w);
-        buf_fini(&schema);
-    }
-    client_close(&c);
-    return rc;
-}
-
 int tally_explain(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     struct remote remote = {.timeout_s = 10};
@@ -164,5 +131,25 @@ int tally_explain(int argc, char **argv) {
         fprintf(stderr, "tally explain: --statement is needed; see tally explain --help\n");
         return EXIT_USAGE;
     }
-    return remote.server ? explain_on_server(&p, &remote, statement.text, &e) : explain(&p, statement.text, &e);
+    const bool on_server = remote.server != NULL, read = pricing_is_read(statement.text);
+    struct client c = {0};
+    struct world *w = NULL;
+    struct buf schema;
+    buf_init(&schema, 0);
+    if (on_server && p.consistency && world_consistency(p.consistency) < 0)
+        err_set(&e, ERR_CONFIG, "--consistency: there is no level '%s'", p.consistency);
+    if (on_server && (p.schema || p.data))
+        err_set(&e, ERR_CONFIG, "--schema and --data are of no use with --server");
+    if (on_server && !e.set) (void)!remote_connect(&remote, &c, &e);
+    /* Running a write on the server would change its data, so the write is priced on empty tables with
+     * the server's schema. */
+    if (!e.set && on_server && !read) (void)!server_schema(&c, &schema, &e);
+    if (!e.set && !(on_server && read)) w = pricing_world(&p, true, &e);
+    if (w && schema.n) (void)!world_load_text(w, "the server's schema", buf_slice(&schema), &e);
+    if (e.set) rc = say_wrong(p.json, "explain", &e);
+    else rc = w ? price(&p, w, statement.text, &e) : explain_read(&p, &c, statement.text, &e);
+    if (w) world_free(w);
+    client_close(&c);
+    buf_fini(&schema);
+    return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/page/page.h"
 #include "tools/tally/json.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
@@ -32,17 +33,6 @@ static double limit_before(const uint8_t *statement, const uint8_t *from) {
     return limit;
 }
 
-static void put_xml(struct buf *out, struct slice text) {
-    for (size_t i = 0; i < text.n; i++) {
-        uint8_t c = text.p[i];
-        if (c == '<') buf_put_str(out, "&lt;");
-        else if (c == '>') buf_put_str(out, "&gt;");
-        else if (c == '&') buf_put_str(out, "&amp;");
-        else if (c == '"') buf_put_str(out, "&quot;");
-        else buf_u8(out, c < ' ' ? ' ' : c);
-    }
-}
-
 static void note(struct gate *g, const struct script_statement *at, double limit, double units, const char *why) {
     g->statements++;
     g->failed += why != NULL;
@@ -53,9 +43,9 @@ static void note(struct gate *g, const struct script_statement *at, double limit
     json_text(&g->json, "statement", at->text);
     buf_u8(&g->json, '}');
     buf_printf(&g->xml, "  <testcase classname=\"tally.gate\" name=\"line %u: ", at->line);
-    put_xml(&g->xml, at->text);
+    page_escaped(at->text, &g->xml);
     buf_put_str(&g->xml, why ? "\"><failure message=\"" : "\"/>\n");
-    if (why) put_xml(&g->xml, slice_str(why));
+    if (why) page_escaped(slice_str(why), &g->xml);
     if (why) buf_put_str(&g->xml, "\"/></testcase>\n");
     if (!g->p->json && why) printf("%s:%u: %s\n    %.*s\n", g->path, at->line, why, SLICE_FMT(at->text));
 }

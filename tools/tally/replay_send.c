@@ -200,13 +200,18 @@ static void forget(struct sender *s) {
 
 /* ---- the schema ---- */
 
-static struct slice read_string(struct rd *in) { return rd_bytes(in, rd_u16(in)); }
-
-/* 1: the change has taken effect; 0: not yet; -1: this server has no system_schema_mcs. */
-static int is_settled(struct sender *s, bool dropped, bool table, struct slice keyspace, struct slice name) {
+/* Waits until the change in r, a SCHEMA_CHANGE result, has taken effect, at most SETTLE_S seconds;
+ * not at all on a server without system_schema_mcs. */
+static void settle(struct sender *s, const struct wire_response *r) {
+    const struct timespec pause = {.tv_nsec = 20000000};
+    struct rd in = rd_of(r->body);
+    rd_u32(&in);
+    struct slice change = rd_bytes(&in, rd_u16(&in)), target = rd_bytes(&in, rd_u16(&in)),
+                 keyspace = rd_bytes(&in, rd_u16(&in)), name = {0};
+    bool table = slice_is(target, "TABLE"), dropped = slice_is(change, "DROPPED"), settled = false;
+    if (table) name = rd_bytes(&in, rd_u16(&in));
+    if (in.bad || (!table && !slice_is(target, "KEYSPACE"))) return;
     char text[512];
-    struct client_answer a;
-    struct err why = {0};
     if (table)
         snprintf(text, sizeof(text),
                  "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = '%.*s' AND table_name = '%.*s'",
@@ -215,25 +220,15 @@ static int is_settled(struct sender *s, bool dropped, bool table, struct slice k
         snprintf(text, sizeof(text),
                  "SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = '%.*s'",
                  SLICE_FMT(keyspace));
-    if (client_ask(&s->watcher, text, &a, &why)) return -1;
-    bool there = a.has_rows && client_rows_next(&a.rows);
-    if (dropped) return !there;
-    return there && (!table || !strcmp(client_text(&a.rows, &s->watcher.arena, "status"), "ACTIVE"));
-}
-
-/* Waits until the change in r, a SCHEMA_CHANGE result, has taken effect, at most SETTLE_S
- * seconds. */
-static void settle(struct sender *s, const struct wire_response *r) {
-    struct rd in = rd_of(r->body);
-    rd_u32(&in);
-    struct slice change = read_string(&in), target = read_string(&in), keyspace = read_string(&in);
-    bool table = slice_is(target, "TABLE"), dropped = slice_is(change, "DROPPED");
-    struct slice name = table ? read_string(&in) : (struct slice){0};
-    if (in.bad || (!table && !slice_is(target, "KEYSPACE"))) return;
-    uint64_t until = load_now() + (uint64_t)SETTLE_S * 1000000000u;
-    while (load_now() < until && !is_settled(s, dropped, table, keyspace, name)) {
-        const struct timespec t = {.tv_nsec = 20000000};
-        nanosleep(&t, NULL);
+    for (uint64_t until = load_now() + (uint64_t)SETTLE_S * 1000000000u; !settled && load_now() < until;) {
+        struct client_answer a;
+        struct err why = {0};
+        if (client_ask(&s->watcher, text, &a, &why)) break;
+        bool there = a.has_rows && client_rows_next(&a.rows);
+        settled = dropped ? !there
+                          : there && (!table ||
+                                      !strcmp(client_text(&a.rows, &s->watcher.arena, "status"), "ACTIVE"));
+        if (!settled) nanosleep(&pause, NULL);
     }
     forget(s);
 }

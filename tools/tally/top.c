@@ -150,21 +150,6 @@ static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
 
 /* ---- showing ---- */
 
-static void put_list(const char *title, const char *minute, const struct top_list *l, uint32_t most, struct buf *out) {
-    struct table_column columns[] = {{"units/s", true}, {minute, true}, {"in all", true}, {"entities/s", true},
-                                     {"throttled/s", true}, {"throttled", true}, {title, false}};
-    struct table t;
-    table_init(&t, columns, ARRAY_LEN(columns));
-    for (size_t i = 0; i < l->n && i < most; i++) {
-        const struct top_row *r = &l->rows[i];
-        table_row(&t, "%.1f\t%.1f\t%.1f\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%s", r->now, r->minute, r->total,
-                  r->entities_now, r->throttles_now, r->throttles, r->name);
-    }
-    table_put(&t, out);
-    table_fini(&t);
-    buf_u8(out, '\n');
-}
-
 static void minute_text(const struct top_screen *s, const char *format, char *out, size_t n) {
     time_t at = (time_t)(s->minute_ms / 1000);
     struct tm tm;
@@ -184,12 +169,25 @@ static void put_text(const struct top_screen *s, const struct top_flags *f, stru
     }
     buf_printf(out, "%s: %.1f units in the last second, %.1f in the last whole minute, that of %s UTC, %zu tables\n\n",
                f->remote.host, now, minute, at, tables->n);
-    for (int i = 0; i < TOP_LIMITS; i++) put_list(kinds[i].title, column, &s->lists[i], f->rows, out);
+    struct table t;
+    for (int k = 0; k < TOP_LIMITS; k++) {
+        const struct table_column columns[] = {{"units/s", true}, {column, true}, {"in all", true},
+                                               {"entities/s", true}, {"throttled/s", true}, {"throttled", true},
+                                               {kinds[k].title, false}};
+        table_init(&t, columns, ARRAY_LEN(columns));
+        for (size_t i = 0; i < s->lists[k].n && i < f->rows; i++) {
+            const struct top_row *r = &s->lists[k].rows[i];
+            table_row(&t, "%.1f\t%.1f\t%.1f\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t%s", r->now, r->minute, r->total,
+                      r->entities_now, r->throttles_now, r->throttles, r->name);
+        }
+        table_put(&t, out);
+        table_fini(&t);
+        buf_u8(out, '\n');
+    }
     static const struct table_column latencies[] = {{"mean ms", true},
                                                     {"most ms", true},
                                                     {"latency of the newest minute", false}},
                                      refusals[] = {{"refused", true}, {"would have been", true}, {"limit", false}};
-    struct table t;
     table_init(&t, latencies, ARRAY_LEN(latencies));
     for (size_t i = 0; i < tables->n && i < f->rows; i++)
         if (tables->rows[i].latency_ms >= 0)

@@ -52,21 +52,6 @@ static int read_file(struct trace *t, const char *path, bool up_to_damage, struc
     return 0;
 }
 
-static int read_files(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
-    struct capture_reader last;
-    char before[4096];
-    if (capture_reader_open(&last, path, e)) return -1;
-    uint32_t part = last.header.part;
-    capture_reader_close(&last);
-    snprintf(before, sizeof(before), "%s.1", path);
-    if (part && read_file(t, before, up_to_damage, e)) return -1;
-    if (t->damage[0]) return 0; /* a gap would separate the two files' requests */
-    if (read_file(t, path, up_to_damage, e)) return -1;
-    t->header = t->files[0].header;
-    t->parts_gone = t->header.part;
-    return 0;
-}
-
 int trace_decode(const struct trace_request *r, struct arena *a, struct cql_request *out, struct err *e) {
     const struct np_envelope env = {.version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags};
     struct np_query_options ignored;
@@ -205,23 +190,31 @@ static void link_pages(struct trace *t) {
 }
 
 int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
+    struct capture_reader last;
+    char before[4096];
     *t = (struct trace){0};
     arena_init(&t->arena, 64 << 10, 0);
-    if (!read_files(t, path, up_to_damage, e)) {
-        /* Sorts the statements by id and removes duplicates. */
-        size_t n = 0;
-        if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
-        for (size_t i = 0; i < t->n_statements; i++)
-            if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
-        t->n_statements = n;
-        t->prepared = calloc(n + 1, sizeof(*t->prepared));
-        if (!t->prepared) {
-            (void)err_nomem(e);
-        } else if (!name_all(t, e)) {
-            link_pages(t);
-            return 0;
-        }
-    }
+    if (capture_reader_open(&last, path, e)) goto failed;
+    uint32_t part = last.header.part;
+    capture_reader_close(&last);
+    snprintf(before, sizeof(before), "%s.1", path);
+    if (part && read_file(t, before, up_to_damage, e)) goto failed;
+    /* after damage a gap would separate the two files' requests */
+    if (!t->damage[0] && read_file(t, path, up_to_damage, e)) goto failed;
+    t->header = t->files[0].header;
+    t->parts_gone = t->header.part;
+    /* Sorts the statements by id and removes duplicates. */
+    size_t n = 0;
+    if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
+    for (size_t i = 0; i < t->n_statements; i++)
+        if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
+    t->n_statements = n;
+    t->prepared = calloc(n + 1, sizeof(*t->prepared));
+    if (!t->prepared) (void)err_nomem(e);
+    if (e->set || name_all(t, e)) goto failed;
+    link_pages(t);
+    return 0;
+failed:
     trace_close(t);
     return -1;
 }

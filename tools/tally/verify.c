@@ -126,24 +126,7 @@ static void check_capture(struct verify *v, const char *path) {
     buf_fini(&bytes);
 }
 
-/* ---- the list of files ---- */
-
-static void list_file(struct verify *v, const char *path, const char *name, uint64_t bytes) {
-    /* the file is damaged if a recorded finding has its path as a whole name */
-    bool damaged = false;
-    size_t n = strlen(path);
-    for (uint32_t i = 0; i < v->n_found; i++)
-        for (const char *at = v->found[i]; (at = strstr(at, path)); at += n)
-            if (!at[n] || strchr(" :,;\n", at[n])) damaged = true;
-    table_row(&v->table, "%s\t%llu\t%s", name, (unsigned long long)bytes, damaged ? "damaged" : "sound");
-    json_open(&v->files, NULL, '{');
-    json_str(&v->files, "file", name);
-    json_count(&v->files, "bytes", bytes);
-    json_flag(&v->files, "sound", !damaged);
-    buf_u8(&v->files, '}');
-    v->n_files++;
-    v->bytes += bytes;
-}
+/* ---- the files ---- */
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
@@ -160,10 +143,24 @@ static void walk(struct verify *v, const char *folder, bool beside) {
         bool usable = strcmp(name, ".") && strcmp(name, "..") &&
                       snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX && !lstat(path, &st);
         if (usable && S_ISDIR(st.st_mode)) walk(v, path, beside);
-        else if (usable && S_ISREG(st.st_mode) && !beside)
-            list_file(v, path, path + strlen(v->data_dir) + 1, (uint64_t)st.st_size);
-        else if (usable && S_ISREG(st.st_mode) && !strcmp(name, "ledger.tally")) check_ledger(v, path);
-        else if (usable && S_ISREG(st.st_mode) && capture) check_capture(v, path);
+        else if (usable && S_ISREG(st.st_mode) && beside && !strcmp(name, "ledger.tally")) check_ledger(v, path);
+        else if (usable && S_ISREG(st.st_mode) && beside && capture) check_capture(v, path);
+        else if (usable && S_ISREG(st.st_mode) && !beside) {
+            /* the file is damaged if a recorded finding has its path as a whole name */
+            const char *shown = path + strlen(v->data_dir) + 1;
+            bool damaged = false;
+            for (uint32_t k = 0; k < v->n_found; k++)
+                for (const char *at = v->found[k]; (at = strstr(at, path)); at += strlen(path))
+                    if (!at[strlen(path)] || strchr(" :,;\n", at[strlen(path)])) damaged = true;
+            table_row(&v->table, "%s\t%llu\t%s", shown, (unsigned long long)st.st_size, damaged ? "damaged" : "sound");
+            json_open(&v->files, NULL, '{');
+            json_str(&v->files, "file", shown);
+            json_count(&v->files, "bytes", (uint64_t)st.st_size);
+            json_flag(&v->files, "sound", !damaged);
+            buf_u8(&v->files, '}');
+            v->n_files++;
+            v->bytes += (uint64_t)st.st_size;
+        }
         free(all[i]);
     }
     if (n >= 0) free(all);

@@ -69,45 +69,33 @@ static struct cql_db_options database_options(struct world *w) {
         .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
 }
 
-static int open_parts(struct world *w, struct err *e) {
+struct world *world_new(const struct world_options *o, struct err *e) {
     static const struct node_info keyspaces = {"tally", "us-east-1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
+    struct limiter_options limits = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
+    struct world *w = calloc(1, sizeof(*w));
+    if (!w) return err_null(err_nomem(e));
     const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
     const struct ledger_options ledger = {.clock = &w->clock.clock, .n_shards = 1};
-    struct limiter_options limits = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
-    w->eng = eng_open(&eo, e);
-    if (!w->eng || limit_rules_parse("", &limits.rules, e) || limit_values_parse("", &limits.values, e)) return -1;
-    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
-                                       .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
-                                       .node = w->o.cassandra ? cassandra : keyspaces,
-                                       .quota = admission_quota(&limits.values)};
-    w->catalog = catalog_open(&co, e);
-    if (!w->catalog) return -1;
-    if (w->o.limits) {
-        w->ledger = ledger_open(&ledger, e);
-        if (!w->ledger) return -1;
-        w->admission = admission_new(&limits, w->catalog, &w->clock.clock, w->ledger, e);
-        if (!w->admission) return -1;
-    }
-    const struct cql_db_options dbo = database_options(w);
-    w->db = cql_db_new(&dbo, e);
-    if (!w->db) return -1;
-    w->batch = eng_batch_new(w->eng);
-    return w->batch ? 0 : err_nomem(e);
-}
-
-struct world *world_new(const struct world_options *o, struct err *e) {
-    struct world *w = calloc(1, sizeof(*w));
-    if (!w) {
-        err_nomem(e);
-        return NULL;
-    }
     w->o = *o;
     clock_control_init(&w->clock, &clock_real);
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
     buf_init(&w->paging, 0);
     w->sink = (struct row_sink){.begin = take_meta, .rows = take_rows, .restart = restart_rows, .bytes = bytes_taken};
-    if (!open_parts(w, e)) return w;
+    w->eng = eng_open(&eo, e);
+    if (!w->eng || limit_rules_parse("", &limits.rules, e) || limit_values_parse("", &limits.values, e)) goto failed;
+    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock,
+                                       .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+                                       .node = o->cassandra ? cassandra : keyspaces,
+                                       .quota = admission_quota(&limits.values)};
+    if (!(w->catalog = catalog_open(&co, e))) goto failed;
+    if (o->limits && !(w->ledger = ledger_open(&ledger, e))) goto failed;
+    if (o->limits && !(w->admission = admission_new(&limits, w->catalog, &w->clock.clock, w->ledger, e))) goto failed;
+    const struct cql_db_options dbo = database_options(w);
+    if (!(w->db = cql_db_new(&dbo, e))) goto failed;
+    if ((w->batch = eng_batch_new(w->eng))) return w;
+    (void)err_nomem(e);
+failed:
     world_free(w);
     return NULL;
 }
@@ -306,8 +294,10 @@ int world_prepare(struct world *w, struct slice text, struct slice keyspace, str
 
 int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) {
     const struct schema *s = catalog_schema(w->catalog);
-    struct buf text;
-    buf_init(&text, 0);
+    struct buf text, mode;
+    buf_init(&text, 0), buf_init(&mode, 0);
+    buf_printf(&mode, "'%s'", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+    if (provisioned) buf_printf(&mode, ", 'read_capacity_units': %u, 'write_capacity_units': %u", read, write);
     err_clear(e);
     for (uint32_t i = 0; i < s->n_spaces && !e->set; i++) {
         if (s->spaces[i]->keyspace->is_system) continue;
@@ -322,17 +312,14 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
             cql_identifier_print(t->keyspace->name, false, &text);
             buf_u8(&text, '.');
             cql_identifier_print(t->name, false, &text);
-            buf_put_str(&text, " WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': ");
-            if (provisioned)
-                buf_printf(&text, "'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u}}", read,
-                           write);
-            else buf_put_str(&text, "'PAY_PER_REQUEST'}}");
+            buf_printf(&text, " WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': %.*s}}",
+                       SLICE_FMT(buf_slice(&mode)));
             const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
             struct world_answer ignored;
             if (world_run(w, &q, &ignored, e)) break;
         }
     }
-    buf_fini(&text);
+    buf_fini(&text), buf_fini(&mode);
     schema_unref(s);
     return e->set ? -1 : 0;
 }

@@ -119,24 +119,6 @@ static void say_progress(uint32_t done, uint32_t of) {
     fprintf(stderr, "\rtally capacity: %u of %u statements priced%s", done, of, done == of ? "\n" : "");
 }
 
-static int estimate(struct capacity_command *c, struct report *r) {
-    const struct day_scaling scaling = {.minimum = c->scale_minimum, .maximum = c->scale_maximum,
-                                        .target_percent = c->scale_target};
-    bool watched = !c->p.json && isatty(STDERR_FILENO);
-    if (measure_run(&c->m, watched ? say_progress : NULL, c->e)) return -1;
-    struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
-    if (!days) return err_nomem(c->e);
-    for (uint32_t i = 0; i < c->m.n_tables; i++) {
-        if (watched)
-            fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
-                    i + 1 == c->m.n_tables ? "\n" : "");
-        if (day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e)) return -1;
-    }
-    r->m = &c->m;
-    r->days = days;
-    return 0;
-}
-
 /* Reads all inputs into the workload and the notes. */
 static int read_inputs(struct capacity_command *c, struct measure_options *o) {
     struct slice text;
@@ -182,7 +164,20 @@ static int run(struct capacity_command *c) {
                                 .model = current ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
     if (c->record && !(o.record = fopen(c->record, "we")))
         return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
-    int rc = read_inputs(c, &o) || read_prices(c, &r) || estimate(c, &r);
+    const struct day_scaling scaling = {.minimum = c->scale_minimum, .maximum = c->scale_maximum,
+                                        .target_percent = c->scale_target};
+    bool watched = !c->p.json && isatty(STDERR_FILENO);
+    int rc = read_inputs(c, &o) || read_prices(c, &r) || measure_run(&c->m, watched ? say_progress : NULL, c->e);
+    struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
+    if (!rc && !days) rc = err_nomem(c->e);
+    for (uint32_t i = 0; !rc && i < c->m.n_tables; i++) {
+        if (watched)
+            fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables,
+                    i + 1 == c->m.n_tables ? "\n" : "");
+        rc = day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e);
+    }
+    r.m = &c->m;
+    r.days = days;
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
     struct buf out;

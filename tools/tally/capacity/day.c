@@ -145,25 +145,6 @@ static double run_trial(const struct trial *t) {
     return refused;
 }
 
-static int find_needed(struct trial t, struct day_use *u, struct err *e) {
-    int64_t low = 1, high = limit_info(t.reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
-    t.capacity = (struct capacity){.provisioned = true, .units = high};
-    t.days = 2;
-    t.ends_early = true;
-    double refused = run_trial(&t);
-    if (refused < 0) return err_nomem(e);
-    if (refused > 0) return u->needed = 0, 0;
-    if (u->peak_second < (double)high) high = (int64_t)u->peak_second + 1;
-    while (low < high) {
-        t.capacity.units = low + (high - low) / 2;
-        if ((refused = run_trial(&t)) < 0) return err_nomem(e);
-        if (refused > 0) low = t.capacity.units + 1;
-        else high = t.capacity.units;
-    }
-    u->needed = low;
-    return 0;
-}
-
 /* The table's own auto scaling settings take precedence over asked_for. */
 static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for,
                                  struct day_scaling *out) {
@@ -190,7 +171,23 @@ static int try_modes(const struct schema_table *t, bool reads, const struct day_
     trial.days = 1;
     u->new_table_refused = run_trial(&trial);
     if (u->on_demand_refused < 0 || u->new_table_refused < 0) return err_nomem(e);
-    if (find_needed(trial, u, e)) return -1;
+    /* The fewest provisioned units that refuse nothing: a binary search below the quota. */
+    int64_t low = 1, high = limit_info(reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
+    trial.capacity = (struct capacity){.provisioned = true, .units = high};
+    trial.days = 2;
+    trial.ends_early = true;
+    double refused = run_trial(&trial);
+    bool enough = refused <= 0;
+    if (u->peak_second < (double)high) high = (int64_t)u->peak_second + 1;
+    while (enough && refused >= 0 && low < high) {
+        trial.capacity.units = low + (high - low) / 2;
+        refused = run_trial(&trial);
+        if (refused > 0) low = trial.capacity.units + 1;
+        else high = trial.capacity.units;
+    }
+    if (refused < 0) return err_nomem(e);
+    u->needed = enough ? low : 0;
+    trial.ends_early = false;
     trial.scales = true;
     trial.days = 2;
     trial.minutes = u->scaled;

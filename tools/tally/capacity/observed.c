@@ -280,22 +280,6 @@ struct figures {
     double *reads, *writes, *rows, *statics;
 };
 
-static int add_captured(struct capturing *x, uint32_t name, const struct figures *f) {
-    struct arena *a = &x->w->arena;
-    double rate = (double)f->n / (double)(x->last_s - x->first_s + 1);
-    struct workload_observed *o = add_statement(x->w, x->t.names[name].text, x->path, name + 1, x->tables[name],
-                                                     rate);
-    if (!o) return err_nomem(x->e);
-    spread_of(f->reads, f->n, a, &o->reads);
-    spread_of(f->writes, f->n, a, &o->writes);
-    spread_of(f->rows, f->n, a, &o->row_bytes);
-    spread_of(f->statics, f->n, a, &o->static_bytes);
-    o->n = o->n_samples = f->n;
-    o->read_samples = f->reads;
-    o->write_samples = f->writes;
-    return 0;
-}
-
 /* Adds up the units of each second for each table, and the figures of each statement. */
 static int add_requests(struct capturing *x, struct figures *by_name) {
     uint32_t seconds = x->last_s - x->first_s + 1 < DAY_S ? (uint32_t)(x->last_s - x->first_s + 1) : DAY_S;
@@ -326,8 +310,21 @@ static int add_requests(struct capturing *x, struct figures *by_name) {
         f->rows[i] = (double)r->q.row_bytes;
         f->statics[i] = (double)r->q.static_bytes;
     }
-    for (uint32_t name = 0; name < x->t.n_names; name++)
-        if (by_name[name].n && add_captured(x, name, &by_name[name])) return -1;
+    for (uint32_t name = 0; name < x->t.n_names; name++) {
+        const struct figures *f = &by_name[name];
+        double rate = (double)f->n / (double)(x->last_s - x->first_s + 1);
+        if (!f->n) continue;
+        struct workload_observed *o = add_statement(x->w, x->t.names[name].text, x->path, name + 1, x->tables[name],
+                                                    rate);
+        if (!o) return err_nomem(x->e);
+        spread_of(f->reads, f->n, a, &o->reads);
+        spread_of(f->writes, f->n, a, &o->writes);
+        spread_of(f->rows, f->n, a, &o->row_bytes);
+        spread_of(f->statics, f->n, a, &o->static_bytes);
+        o->n = o->n_samples = f->n;
+        o->read_samples = f->reads;
+        o->write_samples = f->writes;
+    }
     return 0;
 }
 

@@ -22,66 +22,58 @@ static bool is(const struct description *d, int word, const char *text) {
 
 /* ---- lists of names ---- */
 
-/* The names of one keyspace, collected until the next keyspace begins. */
-struct name_list {
-    const char **names;
+/* The names of one keyspace, collected until the next keyspace begins; or those of the keyspaces. */
+struct listing {
+    struct description *d;
+    struct buf *out;
+    struct err *e;
+    const char *column; /* of the names */
+    bool by_keyspace;
+    const char *keyspace, **names;
     size_t n, cap;
-    const char *keyspace;
 };
 
-static void put_list(struct shell *s, const struct name_list *l, bool heading, struct buf *out) {
+static void put_list(const struct listing *l) {
     if (!l->n) return;
-    buf_u8(out, '\n');
-    if (heading && !*s->keyspace && l->keyspace) {
-        buf_printf(out, "Keyspace %s\n---------", l->keyspace);
-        for (const char *c = l->keyspace; *c; c++) buf_u8(out, '-');
-        buf_u8(out, '\n');
+    buf_u8(l->out, '\n');
+    if (l->by_keyspace && !*l->d->s->keyspace && l->keyspace) {
+        buf_printf(l->out, "Keyspace %s\n---------", l->keyspace);
+        for (const char *c = l->keyspace; *c; c++) buf_u8(l->out, '-');
+        buf_u8(l->out, '\n');
     }
-    grid_put_names(l->names, (uint32_t)l->n, out);
+    grid_put_names(l->names, (uint32_t)l->n, l->out);
 }
 
-static int add_name(struct name_list *l, const char *name) {
-    if (array_room(&l->names, l->n, &l->cap, sizeof(*l->names))) return -1;
+static int add_name(struct listing *l, const char *keyspace, const char *name) {
+    if (l->by_keyspace && l->keyspace && strcmp(l->keyspace, keyspace)) {
+        put_list(l);
+        l->n = 0;
+    }
+    l->keyspace = keyspace;
+    if (array_room(&l->names, l->n, &l->cap, sizeof(*l->names))) return err_nomem(l->e);
     l->names[l->n++] = name;
     return 0;
 }
 
-struct listing {
-    struct description *d;
-    const char *column;
-    struct name_list list;
-    struct buf *out;
-    struct err *e;
-};
-
 static int take_name(void *arg, struct client *c, const struct client_rows *row) {
     struct listing *l = arg;
-    struct shell *s = l->d->s;
-    const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"),
-               *name = client_text(row, &l->d->arena, l->column);
-    bool keyspaces = !strcmp(l->column, "keyspace_name");
+    const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"), *only = l->d->s->keyspace;
     (void)c;
-    if (!keyspace || !name) return err_nomem(l->e);
-    if (!keyspaces && *s->keyspace && strcmp(s->keyspace, keyspace)) return 0;
-    if (!keyspaces && l->list.keyspace && strcmp(l->list.keyspace, keyspace)) {
-        put_list(s, &l->list, true, l->out);
-        l->list.n = 0;
-    }
-    l->list.keyspace = keyspace;
-    return add_name(&l->list, name) ? err_nomem(l->e) : 0;
+    if (l->by_keyspace && *only && strcmp(only, keyspace)) return 0;
+    return add_name(l, keyspace, client_text(row, &l->d->arena, l->column));
 }
 
 /* Lists the names of all objects of a kind by keyspace. */
 static int list(struct description *d, const char *table, const char *column, struct buf *out, struct err *e) {
-    struct listing l = {.d = d, .column = column, .out = out, .e = e};
-    bool keyspaces = !strcmp(column, "keyspace_name");
+    struct listing l = {.d = d, .column = column, .out = out, .e = e,
+                        .by_keyspace = strcmp(column, "keyspace_name") != 0};
     char text[128];
-    snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", keyspaces ? "" : ", ",
-             keyspaces ? "" : column, table);
+    snprintf(text, sizeof(text), "SELECT keyspace_name%s%s FROM system_schema.%s", l.by_keyspace ? ", " : "",
+             l.by_keyspace ? column : "", table);
     int rc = client_each(&d->s->client, text, take_name, &l, e);
-    if (!rc) put_list(d->s, &l.list, !keyspaces, out);
-    if (!rc && l.list.n) buf_u8(out, '\n');
-    free(l.list.names);
+    if (!rc) put_list(&l);
+    if (!rc && l.n) buf_u8(out, '\n');
+    free(l.names);
     return rc;
 }
 
@@ -172,8 +164,9 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
 
 /* ---- answered by the server ---- */
 
-static int take_described(struct description *d, struct client_answer *a, struct listing *l, struct buf *out) {
-    struct arena *keep = &d->arena;
+static int take_described(struct client_answer *a, struct listing *l) {
+    struct arena *keep = &l->d->arena;
+    struct buf *out = l->out;
     while (client_rows_next(&a->rows)) {
         const char *statement = client_text(&a->rows, keep, "create_statement"),
                    *keyspace = client_text(&a->rows, keep, "keyspace_name");
@@ -183,12 +176,7 @@ static int take_described(struct description *d, struct client_answer *a, struct
             buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n", client_text(&a->rows, keep, "cluster"),
                        client_text(&a->rows, keep, "partitioner"), client_text(&a->rows, keep, "snitch"));
         } else {
-            if (!is(d, 0, "KEYSPACES") && l->list.keyspace && strcmp(l->list.keyspace, keyspace)) {
-                put_list(d->s, &l->list, true, out);
-                l->list.n = 0;
-            }
-            l->list.keyspace = keyspace;
-            if (add_name(&l->list, client_text(&a->rows, keep, "name"))) return -1;
+            if (add_name(l, keyspace, client_text(&a->rows, keep, "name"))) return -1;
         }
     }
     return 0;
@@ -196,9 +184,9 @@ static int take_described(struct description *d, struct client_answer *a, struct
 
 static void ask_server(struct description *d, struct slice text, struct buf *out) {
     struct wire_params p = {.consistency = CL_LOCAL_ONE, .page_size = DESCRIBE_PAGE};
-    struct listing l = {.d = d};
     struct client_answer a;
     struct err e = {0};
+    struct listing l = {.d = d, .out = out, .e = &e, .by_keyspace = !is(d, 0, "KEYSPACES")};
     struct buf state;
     int rc;
     buf_init(&state, 0);
@@ -208,7 +196,7 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
         buf_clear(&state, SIZE_MAX);
         buf_put_slice(&state, a.rows.paging_state);
         p.paging_state = buf_slice(&state);
-        rc = take_described(d, &a, &l, out);
+        rc = take_described(&a, &l);
     } while (!rc && state.n);
     if (rc && shell_is_refused(&a)) {
         struct slice words;
@@ -216,11 +204,11 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
         shell_complain(d->s, "%.*s", SLICE_FMT(words));
     } else if (rc) {
         shell_complain_of(d->s, &a, &e);
-    } else if (l.list.n) {
-        put_list(d->s, &l.list, !is(d, 0, "KEYSPACES"), out);
+    } else if (l.n) {
+        put_list(&l);
         buf_u8(out, '\n');
     }
-    free(l.list.names);
+    free(l.names);
     buf_fini(&state);
 }
 

@@ -43,14 +43,10 @@ static void put_row(struct grid *g, const char *activity, int64_t us, struct sli
 
 /* 1: the session is complete; 0: not yet; -1: the query failed, and the error was printed. */
 static int read_session(struct shell *s, struct trace_session *t, struct arena *keep) {
-    struct client_answer a;
+    struct client_answer a = {0};
     struct err e = {0};
-    struct buf text;
-    buf_init(&text, 0);
-    buf_printf(&text, "SELECT * FROM system_traces.sessions WHERE session_id = %s%c", t->id, 0);
-    int rc = shell_ask_system(s, (const char *)text.p, &a, &e);
-    buf_fini(&text);
-    if (rc) {
+    const char *text = arena_printf(keep, "SELECT * FROM system_traces.sessions WHERE session_id = %s", t->id);
+    if (text ? shell_ask_system(s, text, &a, &e) : err_nomem(&e)) {
         shell_complain_of(s, &a, &e);
         return -1;
     }
@@ -63,16 +59,15 @@ static int read_session(struct shell *s, struct trace_session *t, struct arena *
     return 1;
 }
 
-static int fill(struct shell *s, const struct trace_session *t) {
+static int fill(struct shell *s, const struct trace_session *t, struct arena *keep) {
     static const char *const names[COLUMNS] = {"activity", "timestamp", "source", "source_elapsed", "client"};
     struct slice client = buf_slice(&t->client);
-    struct client_answer a;
+    struct client_answer a = {0};
     struct err e = {0};
+    const char *question = arena_printf(keep, "SELECT * FROM system_traces.events WHERE session_id = %s", t->id);
+    int rc = question ? shell_ask_system(s, question, &a, &e) : err_nomem(&e);
     struct buf text;
     buf_init(&text, 0);
-    buf_printf(&text, "SELECT * FROM system_traces.events WHERE session_id = %s%c", t->id, 0);
-    int rc = shell_ask_system(s, (const char *)text.p, &a, &e);
-    buf_clear(&text, SIZE_MAX);
     if (rc) shell_complain_of(s, &a, &e);
     grid_begin(&s->grid, COLUMNS);
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -111,7 +106,7 @@ void steps_put_named(struct shell *s, const char *id) {
     for (int i = 0; i < TRIES && !(rc = read_session(s, &t, &keep)) && !interrupt_seen(); i++)
         interrupt_sleep_ms(PAUSE_MS);
     if (!rc) shell_complain(s, "Session %s wasn't found.", id);
-    if (rc > 0 && !fill(s, &t)) {
+    if (rc > 0 && !fill(s, &t, &keep)) {
         buf_printf(&out, "\nTracing session: %s\n\n", id);
         grid_put(&s->grid, true, &out);
         buf_put_str(&out, s->terminal ? "\n\n" : "\n");

@@ -192,48 +192,43 @@ static bool read_line(struct terminal *t) {
     return true;
 }
 
-static int begin(struct terminal *t, struct err *e) {
+int terminal_run(struct shell *s, struct err *e) {
+    struct terminal t = {.shell = s, .edit = el_init("tally", stdin, stdout, stderr), .history = history_init()};
     const char *home = getenv("HOME");
     HistEvent event;
-    t->edit = el_init("tally", stdin, stdout, stderr);
-    t->history = history_init();
-    if (!t->edit || !t->history) return err_nomem(e);
-    history(t->history, &event, H_SETSIZE, HISTORY_LINES);
-    history(t->history, &event, H_SETUNIQUE, 1);
-    if (home && *home) {
-        snprintf(t->history_path, sizeof(t->history_path), "%s/.tally_cql_history", home);
-        history(t->history, &event, H_LOAD, t->history_path);
+    if (!t.edit || !t.history) {
+        if (t.edit) el_end(t.edit);
+        if (t.history) history_end(t.history);
+        return err_nomem(e);
     }
-    el_set(t->edit, EL_CLIENTDATA, t);
-    el_set(t->edit, EL_EDITOR, "emacs");
-    el_set(t->edit, EL_PROMPT, prompt);
-    el_set(t->edit, EL_HIST, history, t->history);
-    el_set(t->edit, EL_GETCFN, read_character);
-    el_set(t->edit, EL_ADDFN, "cql-complete", "Completes a word of CQL", on_tab);
-    el_set(t->edit, EL_BIND, "\t", "cql-complete", NULL);
-    el_set(t->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
-    el_source(t->edit, NULL);
-    return 0;
-}
-
-int terminal_run(struct shell *s, struct err *e) {
-    struct terminal t = {.shell = s};
     buf_init(&t.text, STATEMENT_MAX);
     buf_init(&t.prompt, 0);
     arena_init(&t.names.arena, 64 << 10, NAMES_MAX);
     interrupt_init();
-    int rc = begin(&t, e);
-    if (!rc) {
-        shell_say("Connected to %s at %s:%u\n", s->cluster, s->options.link.host, s->options.link.port);
-        shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\nUse HELP for help.\n",
-                  TALLY_VERSION, s->release, s->cql_version, s->client.version);
-        while (!s->leaves && read_line(&t)) continue;
+    history(t.history, &event, H_SETSIZE, HISTORY_LINES);
+    history(t.history, &event, H_SETUNIQUE, 1);
+    if (home && *home) {
+        snprintf(t.history_path, sizeof(t.history_path), "%s/.tally_cql_history", home);
+        history(t.history, &event, H_LOAD, t.history_path);
     }
-    if (t.edit) el_end(t.edit);
-    if (t.history) history_end(t.history);
+    el_set(t.edit, EL_CLIENTDATA, &t);
+    el_set(t.edit, EL_EDITOR, "emacs");
+    el_set(t.edit, EL_PROMPT, prompt);
+    el_set(t.edit, EL_HIST, history, t.history);
+    el_set(t.edit, EL_GETCFN, read_character);
+    el_set(t.edit, EL_ADDFN, "cql-complete", "Completes a word of CQL", on_tab);
+    el_set(t.edit, EL_BIND, "\t", "cql-complete", NULL);
+    el_set(t.edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    el_source(t.edit, NULL);
+    shell_say("Connected to %s at %s:%u\n", s->cluster, s->options.link.host, s->options.link.port);
+    shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\nUse HELP for help.\n", TALLY_VERSION,
+              s->release, s->cql_version, s->client.version);
+    while (!s->leaves && read_line(&t)) continue;
+    el_end(t.edit);
+    history_end(t.history);
     free(t.names.list);
     arena_fini(&t.names.arena);
     buf_fini(&t.prompt);
     buf_fini(&t.text);
-    return rc;
+    return 0;
 }

@@ -46,24 +46,6 @@ static int print_usage(enum usage_format format, const char *argument, const str
     return rc;
 }
 
-/* The sub-command with the most words at the beginning of the line; *n: its number of words. -1:
- * none. */
-static int find(const struct usage_program *p, int argc, char **argv, int *n) {
-    int found = -1;
-    *n = 0;
-    for (uint32_t i = 0; i < p->n_commands; i++) {
-        const char *name = p->commands[i].name, *second = strchr(name, ' ');
-        size_t first = second ? (size_t)(second - name) : strlen(name);
-        int words = second ? 2 : 1;
-        if (argc < words || words <= *n || strlen(argv[0]) != first || strncmp(argv[0], name, first) ||
-            (second && strcmp(argv[1], second + 1)))
-            continue;
-        found = (int)i;
-        *n = words;
-    }
-    return found;
-}
-
 int main(int argc, char **argv) {
     /* Under the name cqlsh, which images and scripts use, the program runs tally cql. */
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
@@ -71,7 +53,7 @@ int main(int argc, char **argv) {
     struct usage_command commands[SUBCOMMANDS];
     struct usage_program program;
     const char *name = argc > 1 ? argv[1] : "";
-    int words, format = !strncmp(name, "--help=", 7) ? usage_format_of(name + 7) : -1;
+    int format = !strncmp(name, "--help=", 7) ? usage_format_of(name + 7) : -1;
     subcommand_program(&program, commands);
     if (format > USAGE_HELP) return print_usage((enum usage_format)format, name, &program);
     if (format == USAGE_HELP || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
@@ -82,8 +64,19 @@ int main(int argc, char **argv) {
         printf("tally %s (%s), RocksDB %s\n", TALLY_VERSION, TALLY_COMMIT, TALLY_ROCKSDB_VERSION);
         return EXIT_DONE;
     }
-    int s = find(&program, argc - 1, argv + 1, &words);
-    if (s >= 0) return runs[s](argc - 1 - words, argv + 1 + words);
+    /* The sub-command is the row with the most words at the beginning of the line. */
+    int found = -1, words = 0;
+    for (int i = 0; i < SUBCOMMANDS; i++) {
+        const char *row = commands[i].name, *second = strchr(row, ' ');
+        size_t first = second ? (size_t)(second - row) : strlen(row);
+        int n = second ? 2 : 1;
+        if (argc <= n || n <= words || strlen(name) != first || strncmp(name, row, first) ||
+            (second && strcmp(argv[2], second + 1)))
+            continue;
+        found = i;
+        words = n;
+    }
+    if (found >= 0) return runs[found](argc - 1 - words, argv + 1 + words);
     if (*name) fprintf(stderr, "tally: there is no sub-command '%s'\n\n", name);
     print_help(stderr, &program);
     return EXIT_USAGE;

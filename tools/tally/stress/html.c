@@ -47,23 +47,6 @@ static void put_series(const struct stress *s, struct buf *out) {
 
 /* ---- tables ---- */
 
-static void put_statements(const struct stress *s, struct buf *out) {
-    buf_put_str(out, "<h2>Statements</h2><table><tr><th>requests</th><th>throttled</th><th>failed</th><th>units</"
-                     "th><th>p50 ms</th><th>p99 ms</th><th class=\"l\">statement</th></tr>\n");
-    for (uint32_t i = 0; i < s->score.n_statements; i++) {
-        const struct score_statement *x = &s->score.statements[i];
-        buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", x->sums.requests,
-                   x->sums.throttled, x->sums.failed);
-        if (s->score.told) buf_printf(out, "<td>%.1f</td>", x->sums.read_units + x->sums.write_units);
-        else buf_put_str(out, "<td>?</td>");
-        buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>",
-                   (double)hist_quantile(&x->latency, 0.5) / 1e6, (double)hist_quantile(&x->latency, 0.99) / 1e6);
-        page_escaped(s->plan.statements[i].cql, out);
-        buf_put_str(out, "</code></td></tr>\n");
-    }
-    buf_put_str(out, "</table>\n");
-}
-
 static void put_cell(double value, double bound, bool known, struct buf *out) {
     if (known) buf_printf(out, "<td%s>%.1f</td>", value > bound ? " class=\"above\"" : "", value);
     else buf_put_str(out, "<td>?</td>");
@@ -87,7 +70,7 @@ static void put_partitions(const struct stress *s, struct buf *out) {
         put_cell(hot[i]->write_peak, b.write_units, s->score.told, out);
         buf_printf(out, "<td>%" PRIu64 "</td><td>%" PRIu64 "</td><td class=\"l\"><code>", hot[i]->sums.requests,
                    hot[i]->sums.throttled);
-        page_escaped(hot[i]->label, out);
+        page_escaped(slice_str(hot[i]->label), out);
         buf_put_str(out, "</code></td></tr>\n");
     }
     buf_put_str(out, "</table>\n");
@@ -119,7 +102,20 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
                                      .x_name = "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", .n = CURVE, .x = x,
                                      .n_lines = 1, .lines = {{"latency", "#1663a5", y}}};
     page_plot(&shares, out);
-    put_statements(s, out);
+    buf_put_str(out, "<h2>Statements</h2><table><tr><th>requests</th><th>throttled</th><th>failed</th><th>units</"
+                     "th><th>p50 ms</th><th>p99 ms</th><th class=\"l\">statement</th></tr>\n");
+    for (uint32_t i = 0; i < c->n_statements; i++) {
+        const struct score_statement *st = &c->statements[i];
+        buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", st->sums.requests,
+                   st->sums.throttled, st->sums.failed);
+        if (c->told) buf_printf(out, "<td>%.1f</td>", st->sums.read_units + st->sums.write_units);
+        else buf_put_str(out, "<td>?</td>");
+        buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>",
+                   (double)hist_quantile(&st->latency, 0.5) / 1e6, (double)hist_quantile(&st->latency, 0.99) / 1e6);
+        page_escaped(slice_str(s->plan.statements[i].cql), out);
+        buf_put_str(out, "</code></td></tr>\n");
+    }
+    buf_put_str(out, "</table>\n");
     put_partitions(s, out);
     page_close(out);
 }

@@ -200,16 +200,16 @@ static bool tick(void *arg) {
 
 /* ---- schema, preparing and loading ---- */
 
-static void nap(void) {
-    const struct timespec t = {.tv_nsec = 50000000};
-    nanosleep(&t, NULL);
-}
-
 /* Whether the error may be due to a schema change that the server still carries out in the
- * background. */
-static bool may_come(const struct err *e) {
-    return (e->code == ERR_INVALID || e->code == ERR_CONFIG) &&
-           (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));
+ * background. Then it is cleared, after a pause. */
+static bool may_pass(struct err *e, uint64_t until) {
+    const struct timespec pause = {.tv_nsec = 50000000};
+    bool may = (e->code == ERR_INVALID || e->code == ERR_CONFIG) && load_now() < until &&
+               (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));
+    if (!may) return false;
+    err_clear(e);
+    nanosleep(&pause, NULL);
+    return true;
 }
 
 static int make_schema(struct stress *s, struct err *e) {
@@ -217,11 +217,8 @@ static int make_schema(struct stress *s, struct err *e) {
     for (uint32_t i = 0; i < s->plan.n_schema; i++) {
         uint64_t until = load_now() + (uint64_t)SCHEMA_PATIENCE_S * 1000000000u;
         err_clear(e);
-        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e)) {
-            if (!may_come(e) || load_now() > until) return -1;
-            err_clear(e);
-            nap();
-        }
+        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e))
+            if (!may_pass(e, until)) return -1;
     }
     return 0;
 }
@@ -235,12 +232,8 @@ static int prepare_all(struct stress *s, struct err *e) {
         struct client_prepared *p = &s->prepared[i];
         uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
         struct err why = {0};
-        while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, p, &why)) {
-            if (!may_come(&why) || load_now() >= until)
-                return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
-            err_clear(&why);
-            nap();
-        }
+        while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, p, &why))
+            if (!may_pass(&why, until)) return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
         if (p->binds.n != st->n_values)
             return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line,
                            p->binds.n, st->n_values);
@@ -259,18 +252,6 @@ static int run(struct stress *s, const struct load_driver *d, double seconds, st
     return s->failed.set ? err_set(e, s->failed.code, "%s", s->failed.text) : 0;
 }
 
-static int load_rows(struct stress *s, struct err *e) {
-    const struct load_driver d = {.arg = s, .pick = pick, .put = put, .answered = answered, .tick = tick};
-    if (!s->plan.load.rows || s->skip_load) return 0;
-    s->loading = true;
-    int rc = run(s, &d, 0, e);
-    s->loading = false;
-    if (rc) return -1;
-    return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s",
-                                          s->score.sums.failed, s->plan.load.rows, s->score.first_error)
-                                : 0;
-}
-
 bool stress_has_failed(const struct stress *s) {
     return s->score.sums.failed || s->unanswered > s->backing_off || !s->score.sums.requests;
 }
@@ -286,7 +267,17 @@ int stress_run(struct stress *s, struct err *e) {
     if (score_init(&s->score, s->plan.n_statements)) return err_nomem(e);
     if (remote_read(&s->remote, e)) return -1;
     s->load = load_open(&options, 1, s->connections, s->in_flight, e);
-    if (!s->load || make_schema(s, e) || prepare_all(s, e) || load_rows(s, e)) return -1;
+    if (!s->load || make_schema(s, e) || prepare_all(s, e)) return -1;
+    if (s->plan.load.rows && !s->skip_load) {
+        const struct load_driver rows = {.arg = s, .pick = pick, .put = put, .answered = answered, .tick = tick};
+        s->loading = true;
+        int rc = run(s, &rows, 0, e);
+        s->loading = false;
+        if (rc) return -1;
+        if (s->score.sums.failed)
+            return err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s",
+                           s->score.sums.failed, s->plan.load.rows, s->score.first_error);
+    }
     if (run(s, &d, s->seconds, e)) return -1;
     score_end(&s->score);
     return 0;

@@ -37,20 +37,6 @@ void score_end(struct score *s) {
     if (s->current.sums.requests) close_second(s);
 }
 
-/* ---- partitions ---- */
-
-/* Finds or adds a partition; NULL: there are too many. */
-static struct score_partition *find(struct score *s, uint64_t hash, bool *is_new) {
-    size_t i = (size_t)hash & (SCORE_PARTITIONS - 1);
-    for (; s->partitions[i].hash; i = (i + 1) & (SCORE_PARTITIONS - 1))
-        if (s->partitions[i].hash == hash) return &s->partitions[i];
-    if (s->n_partitions >= SCORE_PARTITIONS / 2) return NULL;
-    s->n_partitions++;
-    s->partitions[i].hash = hash;
-    *is_new = true;
-    return &s->partitions[i];
-}
-
 static void raise_to(double *peak, double now) {
     if (now > *peak) *peak = now;
 }
@@ -69,7 +55,6 @@ static void add_sums(struct score_sums *to, const struct score_event *v) {
 
 struct score_partition *score_add(struct score *s, const struct score_event *v) {
     struct score_statement *statement = &s->statements[v->statement];
-    bool is_new = false;
     for (; s->second < v->second; s->second++) close_second(s);
     add_sums(&s->sums, v);
     add_sums(&s->current.sums, v);
@@ -80,9 +65,17 @@ struct score_partition *score_add(struct score *s, const struct score_event *v) 
         hist_add(&s->now, v->latency_ns);
         hist_add(&statement->latency, v->latency_ns);
     }
-    struct score_partition *p = v->partition ? find(s, v->partition, &is_new) : NULL;
-    if (v->partition && !p) s->not_followed++;
-    if (!p) return NULL;
+    if (!v->partition) return NULL;
+    size_t at = (size_t)v->partition & (SCORE_PARTITIONS - 1);
+    while (s->partitions[at].hash && s->partitions[at].hash != v->partition) at = (at + 1) & (SCORE_PARTITIONS - 1);
+    struct score_partition *p = &s->partitions[at];
+    bool is_new = !p->hash;
+    if (is_new && s->n_partitions >= SCORE_PARTITIONS / 2) {
+        s->not_followed++;
+        return NULL;
+    }
+    s->n_partitions += is_new;
+    p->hash = v->partition;
     add_sums(&p->sums, v);
     if (v->result == SCORE_OK) {
         if (p->second != v->second) p->entities_now = p->read_now = p->write_now = 0;
