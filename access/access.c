@@ -58,13 +58,6 @@ const struct role_set *access_begin(struct access_control *a) {
 
 void access_end(struct access_control *a) { pthread_mutex_unlock(&a->change_lock); }
 
-static int key_of(const char *name, struct buf *key) {
-    buf_init(key, 0);
-    buf_put_str(key, key_prefix);
-    buf_put_str(key, name);
-    return buf_failed(key) ? -1 : 0;
-}
-
 static int check_size(const struct role_set *s, const struct role *r, struct err *e) {
     if (!*r->name) return err_invalid(e, "Role name can't be an empty string");
     if (strlen(r->name) > ROLE_NAME_MAX)
@@ -79,37 +72,27 @@ static int check_size(const struct role_set *s, const struct role *r, struct err
     return 0;
 }
 
-static int save(struct access_control *a, const struct role *r, struct err *e) {
-    struct buf key, form;
-    buf_init(&form, 0);
-    role_encode(r, &form);
-    int rc = key_of(r->name, &key) || buf_failed(&form) ? err_nomem(e)
-                                                        : eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e);
-    buf_fini(&form);
-    buf_fini(&key);
-    return rc;
-}
-
-static int erase(struct access_control *a, const char *name, struct err *e) {
-    struct buf key;
-    int rc = key_of(name, &key) ? err_nomem(e) : eng_meta_delete(a->eng, buf_slice(&key), e);
-    buf_fini(&key);
-    return rc;
-}
-
 /* Keeps A1: builds the new set first, then writes the record, and publishes the set last, so
  * that a failure leaves readers and records unchanged. */
 static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r,
                                           struct err *e) {
     const struct role_set *next = role_set_with(a->current, name, r);
-    if (!next) err_nomem(e);
+    struct buf key, form;
     for (uint32_t i = 0; next && r && i < r->n_member_of; i++)
         assert(role_find(next, r->member_of[i]) && !role_is_member(next, r->member_of[i], name)); /* A2 */
-    if (!next || (r ? save(a, r, e) : erase(a, name, e))) {
-        role_set_unref(next);
-        return NULL;
-    }
-    return publish(a, next);
+    buf_init(&key, 0);
+    buf_init(&form, 0);
+    buf_put_str(&key, key_prefix);
+    buf_put_str(&key, name);
+    if (r) role_encode(r, &form);
+    int rc = !next || buf_failed(&key) || buf_failed(&form) ? err_nomem(e)
+             : r ? eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e)
+                 : eng_meta_delete(a->eng, buf_slice(&key), e);
+    buf_fini(&form);
+    buf_fini(&key);
+    if (!rc) return publish(a, next);
+    role_set_unref(next);
+    return NULL;
 }
 
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) {
@@ -150,30 +133,28 @@ int access_provide(struct access_control *a, const char *name, const char *hash,
 
 typedef bool (*match_fn)(const void *arg, const char *resource);
 
-/* Returns a copy of the role without its membership of member_of and without grants on resources
- * that match. NULL without an error: nothing had to be removed. */
-static const struct role *without(const struct role *r, const char *member_of, match_fn match, const void *arg,
-                                  struct arena *a, struct err *e) {
-    struct role *out = ARENA_NEW(a, struct role);
-    struct grant *grants = ARENA_ARRAY(a, r->n_grants ? r->n_grants : 1, struct grant);
-    const char **names = ARENA_ARRAY(a, r->n_member_of ? r->n_member_of : 1, const char *);
-    if (!out || !grants || !names) return err_null(err_nomem(e));
-    *out = *r;
-    out->grants = grants, out->member_of = names;
-    out->n_grants = out->n_member_of = 0;
-    for (uint32_t i = 0; i < r->n_grants; i++)
-        if (!match(arg, r->grants[i].resource)) grants[out->n_grants++] = r->grants[i];
-    for (uint32_t i = 0; i < r->n_member_of; i++)
-        if (!member_of || strcmp(r->member_of[i], member_of) != 0) names[out->n_member_of++] = r->member_of[i];
-    return out->n_grants == r->n_grants && out->n_member_of == r->n_member_of ? NULL : out;
-}
-
+/* Removes from all roles their membership of member_of and their grants on resources that match. */
 static int strip(struct access_control *a, const char *member_of, match_fn match, const void *arg, struct err *e) {
     struct arena arena;
     arena_init(&arena, 4096, 0);
     for (uint32_t i = 0; i < a->current->n && !e->set; i++) {
-        const struct role *r = without(role_at(a->current, i), member_of, match, arg, &arena, e);
-        if (r && !change_role(a, r->name, r, e)) break;
+        const struct role *r = role_at(a->current, i);
+        struct role out = *r;
+        struct grant *grants = ARENA_ARRAY(&arena, r->n_grants + 1, struct grant);
+        const char **names = ARENA_ARRAY(&arena, r->n_member_of + 1, const char *);
+        if (!grants || !names) {
+            err_nomem(e);
+            break;
+        }
+        out.grants = grants;
+        out.member_of = names;
+        out.n_grants = out.n_member_of = 0;
+        for (uint32_t k = 0; k < r->n_grants; k++)
+            if (!match(arg, r->grants[k].resource)) grants[out.n_grants++] = r->grants[k];
+        for (uint32_t k = 0; k < r->n_member_of; k++)
+            if (!member_of || strcmp(r->member_of[k], member_of) != 0) names[out.n_member_of++] = r->member_of[k];
+        bool changed = out.n_grants != r->n_grants || out.n_member_of != r->n_member_of;
+        if (changed && !change_role(a, r->name, &out, e)) break;
         arena_reset(&arena);
     }
     arena_fini(&arena);

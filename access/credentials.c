@@ -27,17 +27,6 @@ static int refuse(const struct reader *r, const char *why) {
     return err_set(r->e, ERR_CONFIG, "%s line %u: %s", r->path, r->line, why);
 }
 
-static int take_user(struct reader *r, const char *name, const char *password) {
-    char made[PASSWORD_HASH_MAX];
-    enum password_form form = password_form(password);
-    if (form == PASSWORD_IS_TOO_SLOW)
-        return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
-    if (!r->access) return 0;
-    const char *hash = form == PASSWORD_IS_HASH ? password : made;
-    if (hash == made && password_hash(password, made, r->e)) return -1;
-    return access_provide(r->access, name, hash, r->e);
-}
-
 static int take_key(struct reader *r, uint32_t n, char *const *words) {
     struct access_keys *k = r->keys;
     if (k->n == KEYS_MAX) return refuse(r, "too many access keys");
@@ -57,8 +46,17 @@ static int take_line(struct reader *r, char *line) {
     for (char *w = strtok_r(line, " \t\r\n", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t\r\n", &rest))
         words[n++] = w;
     if (!n || words[0][0] == '#') return 0;
-    if (!strcmp(words[0], "user"))
-        return n == 3 ? take_user(r, words[1], words[2]) : refuse(r, "it must be: user NAME PASSWORD");
+    if (!strcmp(words[0], "user")) {
+        char made[PASSWORD_HASH_MAX];
+        if (n != 3) return refuse(r, "it must be: user NAME PASSWORD");
+        enum password_form form = password_form(words[2]);
+        if (form == PASSWORD_IS_TOO_SLOW)
+            return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
+        if (!r->access) return 0;
+        const char *hash = form == PASSWORD_IS_HASH ? words[2] : made;
+        if (hash == made && password_hash(words[2], made, r->e)) return -1;
+        return access_provide(r->access, words[1], hash, r->e);
+    }
     if (!strcmp(words[0], "key"))
         return n == 4 || n == 5 ? take_key(r, n, words)
                                 : refuse(r, "it must be: key ACCESS-KEY-ID SECRET NAME [SESSION-TOKEN]");

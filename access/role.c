@@ -144,23 +144,6 @@ static void cell_unref(struct role_cell *c) {
     free(c);
 }
 
-/* Copies a role by encoding and decoding its record, which proves that the record is readable. */
-static struct role_cell *cell_new(const struct role *r) {
-    struct role_cell *c = calloc(1, sizeof(*c));
-    struct buf form;
-    struct err e = {0};
-    if (!c) return NULL;
-    atomic_init(&c->refs, 1);
-    arena_init(&c->arena, 1024, 0);
-    buf_init(&form, 0);
-    role_encode(r, &form);
-    int rc = buf_failed(&form) ? -1 : role_decode(r->name, buf_slice(&form), &c->arena, &c->role, &e);
-    buf_fini(&form);
-    if (!rc) return c;
-    cell_unref(c);
-    return NULL;
-}
-
 static struct role_set *set_new(uint32_t n) {
     struct role_set *s = calloc(1, sizeof(*s));
     if (s) s->cells = calloc(n ? n : 1, sizeof(struct role_cell *));
@@ -215,8 +198,20 @@ static void take_cell(struct role_set *to, struct role_cell *c) {
 
 const struct role_set *role_set_with(const struct role_set *s, const char *name, const struct role *role) {
     uint32_t at = place_of(s, name), behind = at + (role_find(s, name) != NULL);
-    struct role_cell *cell = role ? cell_new(role) : NULL;
-    struct role_set *to = role && !cell ? NULL : set_new(s->n + 1);
+    struct role_cell *cell = role ? calloc(1, sizeof(*cell)) : NULL;
+    if (role && !cell) return NULL;
+    int rc = 0;
+    if (cell) { /* encoding and decoding the role copies it, and proves that its record is readable */
+        struct buf form;
+        struct err e = {0};
+        atomic_init(&cell->refs, 1);
+        arena_init(&cell->arena, 1024, 0);
+        buf_init(&form, 0);
+        role_encode(role, &form);
+        rc = buf_failed(&form) ? -1 : role_decode(role->name, buf_slice(&form), &cell->arena, &cell->role, &e);
+        buf_fini(&form);
+    }
+    struct role_set *to = rc ? NULL : set_new(s->n + 1);
     if (!to) {
         if (cell) cell_unref(cell);
         return NULL;

@@ -133,10 +133,9 @@ static bool signing_key(const char *secret, struct slice day, struct slice regio
 
 bool sigv4_hash(struct slice text, char out[SIGV4_SIGNATURE]) { return sha256_hex(text, out); }
 
-/* The scope is day/region/service/aws4_request. */
-static int sign_scope(const char *secret, struct slice scope, struct slice to_sign, char out[SIGV4_SIGNATURE]) {
-    struct slice part[4] = {{0}};
-    uint8_t key[DIGEST], signature[DIGEST];
+int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical,
+                         char out[SIGV4_SIGNATURE]) {
+    struct slice part[4] = {{0}}; /* of the scope: day/region/service/aws4_request */
     size_t n = 0, from = 0;
     for (size_t i = 0; i <= scope.n && n < ARRAY_LEN(part); i++) {
         if (i < scope.n && scope.p[i] != '/') continue;
@@ -144,21 +143,17 @@ static int sign_scope(const char *secret, struct slice scope, struct slice to_si
         from = i + 1;
     }
     if (n != ARRAY_LEN(part) || from <= scope.n || part[0].n != DAY || !slice_is(part[3], "aws4_request")) return -1;
-    bool ok = signing_key(secret, part[0], part[1], part[2], key) && hmac(key, DIGEST, to_sign, signature);
-    if (ok) hex(signature, DIGEST, out);
-    OPENSSL_cleanse(key, sizeof(key));
-    return ok ? 0 : -1;
-}
-
-int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical,
-                         char out[SIGV4_SIGNATURE]) {
     char hash[2 * DIGEST];
+    uint8_t key[DIGEST], signature[DIGEST];
     struct buf to_sign;
     buf_init(&to_sign, 0);
     buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%.*s\n%.*s\n", SLICE_FMT(date), SLICE_FMT(scope));
     bool ok = sha256_hex(canonical, hash);
     if (ok) buf_put(&to_sign, hash, sizeof(hash));
-    ok = ok && !buf_failed(&to_sign) && !sign_scope(secret, scope, buf_slice(&to_sign), out);
+    ok = ok && !buf_failed(&to_sign) && signing_key(secret, part[0], part[1], part[2], key) &&
+         hmac(key, DIGEST, buf_slice(&to_sign), signature);
+    if (ok) hex(signature, DIGEST, out);
+    OPENSSL_cleanse(key, sizeof(key));
     buf_fini(&to_sign);
     return ok ? 0 : -1;
 }

@@ -4,45 +4,35 @@
 
 #include "system_schema/system_tables/row_out.h"
 
-#define YIELDS_AUTH(name) static int yield_auth_##name(struct row_out *ro)
+static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
-/* Calls emit for every role. */
-typedef int (*emit_fn)(struct row_out *ro, const struct role *r);
-
-static int each_role(struct row_out *ro,
-                     emit_fn emit) {
-    const struct system_auth *a = ro->table->virt->owner;
-    if (!a->access) return 0;
-    const struct role_set *roles = access_roles(a->access);
-    int rc = 0;
-    for (uint32_t i = 0; i < roles->n && !rc; i++) rc = emit(ro, role_at(roles, i));
-    role_set_unref(roles);
-    return rc;
-}
-
-/* Values point into the role; the row is consumed before each_role releases the set. */
-static int emit_role(struct row_out *ro, const struct role *r) {
-    row_text(ro, "role", r->name);
-    row_bool(ro, "can_login", r->login);
-    row_bool(ro, "is_superuser", r->superuser);
-    if (r->n_member_of) row_texts(ro, "member_of", r->n_member_of, r->member_of);
-    if (*r->hash) row_text(ro, "salted_hash", r->hash);
-    return row_out_emit(ro);
-}
-
-static int emit_memberships(struct row_out *ro, const struct role *r) {
-    for (uint32_t i = 0; i < r->n_member_of; i++) {
-        row_text(ro, "role", r->member_of[i]);
-        row_text(ro, "member", r->name);
+/* A row of two texts for each name. */
+static int emit_pairs(struct row_out *ro, uint32_t n, const char *const *names, const char *column, const char *other,
+                      const struct role *r) {
+    for (uint32_t i = 0; i < n; i++) {
+        row_text(ro, column, names[i]);
+        row_text(ro, other, r->name);
         if (row_out_emit(ro)) return -1;
     }
     return 0;
 }
 
-static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
-
-static int emit_grants(struct row_out *ro, const struct role *r) {
-    for (uint32_t i = 0; i < r->n_grants; i++) {
+/* The rows of one role in a table. */
+static int emit_role(struct row_out *ro, const struct role *r, int table) {
+    switch (table) {
+    case AUTH_TABLE_roles:
+        row_text(ro, "role", r->name);
+        row_bool(ro, "can_login", r->login);
+        row_bool(ro, "is_superuser", r->superuser);
+        if (r->n_member_of) row_texts(ro, "member_of", r->n_member_of, r->member_of);
+        if (*r->hash) row_text(ro, "salted_hash", r->hash);
+        return row_out_emit(ro);
+    case AUTH_TABLE_role_members: return emit_pairs(ro, r->n_member_of, r->member_of, "role", "member", r);
+    case AUTH_TABLE_identity_to_role: return emit_pairs(ro, r->n_identities, r->identities, "identity", "role", r);
+    case AUTH_TABLE_network_permissions: return 0;
+    default: break;
+    }
+    for (uint32_t i = 0; i < r->n_grants; i++) { /* role_permissions, resource_role_permissons_index */
         const char *names[PERMISSIONS];
         uint32_t n = 0;
         for (int k = 0; k < PERMISSIONS; k++)
@@ -56,35 +46,21 @@ static int emit_grants(struct row_out *ro, const struct role *r) {
     return 0;
 }
 
-static int emit_resources(struct row_out *ro, const struct role *r) {
-    for (uint32_t i = 0; i < r->n_grants; i++) {
-        row_text(ro, "resource", r->grants[i].resource);
-        row_text(ro, "role", r->name);
-        if (row_out_emit(ro)) return -1;
-    }
-    return 0;
+/* Values point into the roles; each row is consumed before the set is released. */
+static int each_role(struct row_out *ro, int table) {
+    const struct system_auth *a = ro->table->virt->owner;
+    if (!a->access) return 0;
+    const struct role_set *roles = access_roles(a->access);
+    int rc = 0;
+    for (uint32_t i = 0; i < roles->n && !rc; i++) rc = emit_role(ro, role_at(roles, i), table);
+    role_set_unref(roles);
+    return rc;
 }
 
-static int emit_identities(struct row_out *ro, const struct role *r) {
-    for (uint32_t i = 0; i < r->n_identities; i++) {
-        row_text(ro, "identity", r->identities[i]);
-        row_text(ro, "role", r->name);
-        if (row_out_emit(ro)) return -1;
-    }
-    return 0;
-}
-
-static int emit_nothing(struct row_out *ro, const struct role *r) {
-    (void)ro, (void)r;
-    return 0;
-}
-
-YIELDS_AUTH(roles) { return each_role(ro, emit_role); }
-YIELDS_AUTH(role_members) { return each_role(ro, emit_memberships); }
-YIELDS_AUTH(role_permissions) { return each_role(ro, emit_grants); }
-YIELDS_AUTH(resource_role_permissons_index) { return each_role(ro, emit_resources); }
-YIELDS_AUTH(network_permissions) { return each_role(ro, emit_nothing); }
-YIELDS_AUTH(identity_to_role) { return each_role(ro, emit_identities); }
+#define AUTH_TABLE(name, ...) \
+    static int yield_auth_##name(struct row_out *ro) { return each_role(ro, AUTH_TABLE_##name); }
+#include "access/system_auth.def"
+#undef AUTH_TABLE
 
 void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_TABLES]) {
 #define AUTH_TABLE(name_, comment_, columns_) \

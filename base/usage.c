@@ -35,22 +35,6 @@ static void put_member(struct buf *out, bool first, const char *name, const char
     buf_json_str(out, slice_str(value));
 }
 
-static void json_program(struct buf *out, const struct usage_program *p) {
-    buf_u8(out, '{');
-    put_member(out, true, "program", p->name);
-    put_member(out, false, "what", p->what);
-    put_member(out, false, "version", p->version);
-    put_member(out, false, "section", p->section);
-    put_member(out, false, "notes", p->notes);
-    buf_put_str(out, ",\"exits\":[");
-    for (uint32_t i = 0; i < p->n_exits; i++) {
-        buf_printf(out, "%s{\"code\":%d", i ? "," : "", p->exits[i].code);
-        put_member(out, false, "what", p->exits[i].what);
-        buf_u8(out, '}');
-    }
-    buf_put_str(out, "]}\n");
-}
-
 static void json_command(struct buf *out, const struct usage_command *c) {
     buf_u8(out, '{');
     put_member(out, true, "command", c->name);
@@ -80,7 +64,20 @@ static void json_command(struct buf *out, const struct usage_command *c) {
 /* ---- entry points ---- */
 
 void usage_begin(struct buf *out, enum usage_format f, const struct usage_program *p) {
-    if (f == USAGE_JSON) json_program(out, p);
+    if (f != USAGE_JSON) return;
+    buf_u8(out, '{');
+    put_member(out, true, "program", p->name);
+    put_member(out, false, "what", p->what);
+    put_member(out, false, "version", p->version);
+    put_member(out, false, "section", p->section);
+    put_member(out, false, "notes", p->notes);
+    buf_put_str(out, ",\"exits\":[");
+    for (uint32_t i = 0; i < p->n_exits; i++) {
+        buf_printf(out, "%s{\"code\":%d", i ? "," : "", p->exits[i].code);
+        put_member(out, false, "what", p->exits[i].what);
+        buf_u8(out, '}');
+    }
+    buf_put_str(out, "]}\n");
 }
 
 void usage_command(struct buf *out, enum usage_format f, const struct usage_program *p, const struct usage_command *c) {

@@ -124,19 +124,6 @@ static int check_type(const struct http_request *q, const struct asked *asked, s
                      types[asked->protocol].due);
 }
 
-static enum api_error error_of_statement(const struct err *e) {
-    static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
-                                         "schema-size",     "table-capacity", "account-capacity"};
-    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
-        if (e->rule && !strcmp(e->rule, quotas[i])) return API_ServiceQuotaExceededException;
-    switch (e->code) {
-    case ERR_ALREADY_EXISTS: return API_ConflictException;
-    case ERR_UNAUTHORIZED: return API_AccessDeniedException;
-    case ERR_SERVER: return API_InternalServerException;
-    default: return API_ValidationException;
-    }
-}
-
 /* Runs the call's statement with the signer's permissions. -1: the catalogue, the rules of Keyspaces
  * or the permissions refuse it. The API's changes are asynchronous: the answer comes before the
  * change is visible. */
@@ -160,8 +147,16 @@ static int run_statement(struct call *c) {
     enum cql_outcome outcome = cql_run(&r);
     if (outcome == CQL_DONE) outcome = cql_admit(&r) ? CQL_FAILED : cql_apply(&r, outcome);
     cql_run_fini(&r);
-    if (outcome == CQL_FAILED) c->error = error_of_statement(c->err);
-    return outcome == CQL_FAILED ? -1 : 0;
+    if (outcome != CQL_FAILED) return 0;
+    static const char *const quotas[] = {"keyspaces-quota", "tables-quota",   "concurrent-ddl",  "concurrent-restores",
+                                         "schema-size",     "table-capacity", "account-capacity"};
+    c->error = c->err->code == ERR_ALREADY_EXISTS  ? API_ConflictException
+               : c->err->code == ERR_UNAUTHORIZED ? API_AccessDeniedException
+               : c->err->code == ERR_SERVER       ? API_InternalServerException
+                                                  : API_ValidationException;
+    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
+        if (c->err->rule && !strcmp(c->err->rule, quotas[i])) c->error = API_ServiceQuotaExceededException;
+    return -1;
 }
 
 static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked,
@@ -266,12 +261,6 @@ static void answer_error(struct call *c, const struct asked *asked, struct http_
     if (d) write_doc(asked, d, &out->body);
 }
 
-static void answer(struct call *c, const struct asked *asked, struct http_answer *out) {
-    if (asked->protocol == PROTOCOL_QUERY)
-        form_write_answer(c->out, services[asked->service].xmlns, asked->operation, request_id(c->arena), &out->body);
-    else write_doc(asked, c->out, &out->body);
-}
-
 /* Answers a request. refusal: the text that refuses it; NULL: run its operation. */
 static void respond(struct control_plane *p, const struct http_request *q, const char *refusal,
                     struct http_answer *out) {
@@ -297,7 +286,9 @@ static void respond(struct control_plane *p, const struct http_request *q, const
         pthread_mutex_unlock(&p->lock);
     }
     if (rc) answer_error(&c, &asked, out);
-    else answer(&c, &asked, out);
+    else if (asked.protocol == PROTOCOL_QUERY)
+        form_write_answer(c.out, services[asked.service].xmlns, asked.operation, request_id(&arena), &out->body);
+    else write_doc(&asked, c.out, &out->body);
     arena_fini(&arena);
 }
 

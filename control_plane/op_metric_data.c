@@ -28,16 +28,6 @@ static int invalid(struct call *c, uint32_t i, const char *what) {
 
 /* ---- queries of the request ---- */
 
-static int check_metric(struct call *c, const struct doc *stat) {
-    const struct doc *name = doc_get(stat, "Stat");
-    if (metric_period_check(c, API_ValidationError, doc_get(stat, "Period")->whole)) return -1;
-    if (metric_statistic_find(name->text) != STATISTICS) return 0;
-    return call_fail(c, API_ValidationError,
-                     "The value %.*s for parameter Stat is not supported: Tally keeps no samples, only their "
-                     "SampleCount, Average, Sum, Minimum and Maximum.",
-                     (int)(name->text.n < 64 ? name->text.n : 64), (const char *)name->text.p);
-}
-
 static int take_query(struct request *r, const struct doc *d, uint32_t i) {
     struct query *q = &r->queries[i];
     const struct doc *stat = doc_get(d, "MetricStat"), *returned = doc_get(d, "ReturnData");
@@ -58,7 +48,13 @@ static int take_query(struct request *r, const struct doc *d, uint32_t i) {
         return call_fail(r->c, API_ValidationError,
                          "Error in expression '%s': Tally evaluates no metric math; query the metrics themselves.",
                          q->id);
-    return check_metric(r->c, stat);
+    const struct doc *name = doc_get(stat, "Stat");
+    if (metric_period_check(r->c, API_ValidationError, doc_get(stat, "Period")->whole)) return -1;
+    if (metric_statistic_find(name->text) != STATISTICS) return 0;
+    return call_fail(r->c, API_ValidationError,
+                     "The value %.*s for parameter Stat is not supported: Tally keeps no samples, only their "
+                     "SampleCount, Average, Sum, Minimum and Maximum.",
+                     (int)(name->text.n < 64 ? name->text.n : 64), (const char *)name->text.p);
 }
 
 static int take_queries(struct request *r) {

@@ -150,21 +150,17 @@ static void set_disabled(struct scaling_settings *w) {
     else w->given &= ~SCALING_BIT(autoscaling_disabled);
 }
 
-static int refuse_suspended(struct call *c) {
-    const struct doc *state = doc_get(c->in, "SuspendedState");
-    for (const struct doc *d = state ? state->first : NULL; d; d = d->next)
+int op_register_scalable_target(struct call *c) {
+    struct target x;
+    if (take_target(c, &x)) return -1;
+    const struct doc *suspended = doc_get(c->in, "SuspendedState");
+    for (const struct doc *d = suspended ? suspended->first : NULL; d; d = d->next)
         if (d->flag)
             return call_fail(
                 c, API_ValidationException,
                 "SuspendedState: Tally cannot suspend auto scaling; deregister the target, or delete its policy.");
-    return doc_get(c->in, "Tags")
-               ? call_fail(c, API_ValidationException, "Tags: Tally keeps none of scalable targets; tag the table.")
-               : 0;
-}
-
-int op_register_scalable_target(struct call *c) {
-    struct target x;
-    if (take_target(c, &x) || refuse_suspended(c)) return -1;
+    if (doc_get(c->in, "Tags"))
+        return call_fail(c, API_ValidationException, "Tags: Tally keeps none of scalable targets; tag the table.");
     if (!x.t) return call_fail(c, API_ValidationException, "The resource %s does not exist.", x.resource);
     const struct doc *least = doc_get(c->in, "MinCapacity"), *most = doc_get(c->in, "MaxCapacity");
     struct scaling_settings w = settings_defaults(true)->scaling[x.of];
@@ -217,29 +213,26 @@ static void put_target(struct call *c, struct doc *to, const struct target *x) {
 
 /* ---- policies ---- */
 
-static int check_policy(struct call *c, const struct target *x, const struct doc *tracking) {
+int op_put_scaling_policy(struct call *c) {
+    const struct doc *tracking = doc_get(c->in, "TargetTrackingScalingPolicyConfiguration"),
+                     *still = doc_get(tracking, "DisableScaleIn");
+    struct target x;
+    if (take_registered(c, &x)) return -1;
     const struct doc *type = doc_get(c->in, "PolicyType"),
                      *metric = doc_get(doc_get(tracking, "PredefinedMetricSpecification"), "PredefinedMetricType");
-    if (!has_policy(x) && !type)
+    if (!has_policy(&x) && !type)
         return call_fail(c, API_ValidationException, "PolicyType is required to create a scaling policy.");
     if ((type && !slice_is(type->text, "TargetTrackingScaling")) || !tracking)
         return call_fail(c, API_ValidationException,
                          "Amazon Keyspaces tables have policies of the type TargetTrackingScaling, with a "
                          "TargetTrackingScalingPolicyConfiguration.");
-    if (!metric || !slice_is(metric->text, kinds[x->of].metric))
+    if (!metric || !slice_is(metric->text, kinds[x.of].metric))
         return call_fail(c, API_ValidationException,
                          "A policy of %s needs the PredefinedMetricType %s; Tally follows no other metric.",
-                         kinds[x->of].dimension, kinds[x->of].metric);
-    if (!has_policy(x) || asks(c, "PolicyName", policy_name(x))) return 0;
-    return call_fail(c, API_ValidationException,
-                     "Only one TargetTrackingScaling policy for a given metric specification is allowed.");
-}
-
-int op_put_scaling_policy(struct call *c) {
-    const struct doc *tracking = doc_get(c->in, "TargetTrackingScalingPolicyConfiguration"),
-                     *still = doc_get(tracking, "DisableScaleIn");
-    struct target x;
-    if (take_registered(c, &x) || check_policy(c, &x, tracking)) return -1;
+                         kinds[x.of].dimension, kinds[x.of].metric);
+    if (has_policy(&x) && !asks(c, "PolicyName", policy_name(&x)))
+        return call_fail(c, API_ValidationException,
+                         "Only one TargetTrackingScaling policy for a given metric specification is allowed.");
     const struct doc *in = doc_get(tracking, "ScaleInCooldown"), *out = doc_get(tracking, "ScaleOutCooldown"),
                      *target = doc_get(tracking, "TargetValue");
     struct scaling_settings w = *scaling_of(&x);

@@ -30,34 +30,6 @@ static const char **names_of(struct call *c, const struct doc *list, uint32_t *n
     return names;
 }
 
-static int take_definition(struct call *c, struct ast_create_table *t) {
-    const struct doc *d = doc_get(c->in, "schemaDefinition"), *clustering = doc_get(d, "clusteringKeys");
-    if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
-    t->partition_key = names_of(c, doc_get(d, "partitionKeys"), &t->n_partition_key);
-    t->clustering = names_of(c, clustering, &t->n_clustering);
-    t->has_primary_key = true;
-    if (!t->partition_key || !t->clustering) return -1;
-    const struct doc *statics = doc_get(d, "staticColumns");
-    for (const struct doc *x = statics ? statics->first : NULL; x; x = x->next) {
-        const char *name = doc_text(c->arena, x, "name");
-        uint32_t i = 0;
-        while (name && i < t->n_columns && strcmp(t->columns[i].name, name) != 0) i++;
-        if (!name) return call_nomem(c);
-        if (i == t->n_columns)
-            return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
-        t->columns[i].is_static = true;
-    }
-    struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
-    if (!order) return call_nomem(c);
-    uint32_t n = 0;
-    for (const struct doc *x = clustering ? clustering->first : NULL; x; x = x->next, n++)
-        order[n] = (struct ast_ordering){.column = t->clustering[n],
-                                         .desc = slice_is(doc_get(x, "orderBy")->text, "DESC")};
-    t->props.n_order = n;
-    t->props.order = order;
-    return 0;
-}
-
 /* ---- settings from members: `api` of settings/setting.def ---- */
 
 /* The member of a path like "ttl.status". In RestoreTable some first names have the ending
@@ -113,19 +85,6 @@ static int take_tags(struct call *c, const struct doc *tags, struct setting_map 
     return 0;
 }
 
-/* The option cdc turns CDC on or off; a property says what its records contain. */
-static int take_stream(struct call *c, struct table_settings *s) {
-    const struct doc *spec = doc_get(c->in, "cdcSpecification"), *status = doc_get(spec, "status"),
-                     *tags = doc_get(spec, "tags");
-    if (!status) return 0;
-    SETTING_SET(s, cdc, slice_is(status->text, "ENABLED"));
-    if (!s->cdc && !slice_is(status->text, "DISABLED"))
-        return call_fail(c, API_ValidationException,
-                         "The status of a cdcSpecification can be set to ENABLED or DISABLED.");
-    if (tags && tags->n) s->given |= SETTING_BIT(stream_tags);
-    return take_tags(c, tags, &s->stream_tags);
-}
-
 /* Adds the settings of the request to a statement's properties. -1: a setting is not allowed. */
 static int take_settings(struct call *c, struct ast_props *props) {
     static const char *const scaling[] = {"readCapacityAutoScaling", "writeCapacityAutoScaling"};
@@ -136,7 +95,18 @@ static int take_settings(struct call *c, struct ast_props *props) {
     if (!s) return call_nomem(c);
     *s = *settings_defaults(true);
     take(c, in, setting_rows, SETTINGS, s);
-    if (take_stream(c, s) || take_tags(c, tags, &s->tags)) return -1;
+    /* The option cdc turns CDC on or off; a property says what its records contain. */
+    const struct doc *cdc = doc_get(in, "cdcSpecification"), *status = doc_get(cdc, "status"),
+                     *stream_tags = doc_get(cdc, "tags");
+    if (status) {
+        SETTING_SET(s, cdc, slice_is(status->text, "ENABLED"));
+        if (!s->cdc && !slice_is(status->text, "DISABLED"))
+            return call_fail(c, API_ValidationException,
+                             "The status of a cdcSpecification can be set to ENABLED or DISABLED.");
+        if (stream_tags && stream_tags->n) s->given |= SETTING_BIT(stream_tags);
+        if (take_tags(c, stream_tags, &s->stream_tags)) return -1;
+    }
+    if (take_tags(c, tags, &s->tags)) return -1;
     if (s->tags.n) s->given |= SETTING_BIT(tags);
     for (int of = READ_CAPACITY; of <= WRITE_CAPACITY; of++)
         take(c, doc_get(spec, scaling[of]), scaling_rows, SCALING_SETTINGS, &s->scaling[of]);
@@ -170,7 +140,31 @@ int op_create_table(struct call *c) {
     struct ast_create_table *t = &c->statement->create_table;
     t->table = (struct ast_name){keyspace, name};
     doc_put_text(&c->make, c->out, "resourceArn", arn_of_table(c, keyspace, name));
-    return take_definition(c, t) || take_settings(c, &t->props) ? -1 : 0;
+    const struct doc *d = doc_get(c->in, "schemaDefinition"), *clustering = doc_get(d, "clusteringKeys");
+    if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
+    t->partition_key = names_of(c, doc_get(d, "partitionKeys"), &t->n_partition_key);
+    t->clustering = names_of(c, clustering, &t->n_clustering);
+    t->has_primary_key = true;
+    if (!t->partition_key || !t->clustering) return -1;
+    const struct doc *statics = doc_get(d, "staticColumns");
+    for (const struct doc *x = statics ? statics->first : NULL; x; x = x->next) {
+        const char *column = doc_text(c->arena, x, "name");
+        uint32_t i = 0;
+        while (column && i < t->n_columns && strcmp(t->columns[i].name, column) != 0) i++;
+        if (!column) return call_nomem(c);
+        if (i == t->n_columns)
+            return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", column);
+        t->columns[i].is_static = true;
+    }
+    struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
+    if (!order) return call_nomem(c);
+    uint32_t n = 0;
+    for (const struct doc *x = clustering ? clustering->first : NULL; x; x = x->next, n++)
+        order[n] = (struct ast_ordering){.column = t->clustering[n],
+                                         .desc = slice_is(doc_get(x, "orderBy")->text, "DESC")};
+    t->props.n_order = n;
+    t->props.order = order;
+    return take_settings(c, &t->props);
 }
 
 /* Finds a table that is ACTIVE, so that statements may change it. */
@@ -270,22 +264,6 @@ static void put_status(struct call *c, struct doc *to, const struct schema_table
     doc_put_text(&c->make, warm, "status", t->status == SCHEMA_UPDATING ? "UPDATING" : "AVAILABLE");
 }
 
-static void put_replicas(struct call *c, const struct schema_table *t, const struct table_settings *s) {
-    uint64_t bits = setting_group(SETTING_BIT(throughput_mode)) | setting_group(SETTING_BIT(warm_read_units));
-    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
-    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
-    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
-        const struct region_settings *own = settings_find_region(s, ks->regions[i].name);
-        struct table_settings there = *s;
-        struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
-        if (own && own->given) there.read_capacity_units = own->read_capacity_units;
-        doc_put_text(&c->make, one, "region", ks->regions[i].name);
-        doc_put_text(&c->make, one, "status", schema_status_name(schema_replica_status(ks, t, &ks->regions[i])));
-        put(c, one, setting_rows, SETTINGS, bits, &there);
-        put_status(c, one, t);
-    }
-}
-
 static int put_settings(struct call *c, const struct schema_table *t) {
     struct table_settings s;
     struct table_capacity k;
@@ -300,7 +278,19 @@ static int put_settings(struct call *c, const struct schema_table *t) {
     SETTING_SET(&s, warm_write_units, k.warm[WRITE_CAPACITY]);
     put(c, c->out, setting_rows, SETTINGS, ~SETTING_BIT(propagate_tags), &s);
     put_status(c, c->out, t);
-    put_replicas(c, t, &s);
+    uint64_t bits = setting_group(SETTING_BIT(throughput_mode)) | setting_group(SETTING_BIT(warm_read_units));
+    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
+    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
+    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
+        const struct region_settings *own = settings_find_region(&s, ks->regions[i].name);
+        struct table_settings there = s;
+        struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
+        if (own && own->given) there.read_capacity_units = own->read_capacity_units;
+        doc_put_text(&c->make, one, "region", ks->regions[i].name);
+        doc_put_text(&c->make, one, "status", schema_status_name(schema_replica_status(ks, t, &ks->regions[i])));
+        put(c, one, setting_rows, SETTINGS, bits, &there);
+        put_status(c, one, t);
+    }
     return 0;
 }
 
@@ -313,22 +303,6 @@ static void put_policy(struct call *c, struct doc *to, const char *name, const s
     put(c, doc_put(&c->make, to, name, DOC_MAP), scaling_rows, SCALING_SETTINGS, ~SCALING_TARGET, &all);
 }
 
-static void put_scaling(struct call *c, const struct schema_table *t) {
-    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
-    const struct table_settings *s = &t->settings;
-    struct doc *spec = doc_put(&c->make, c->out, "autoScalingSpecification", DOC_MAP);
-    put_policy(c, spec, "writeCapacityAutoScaling", &s->scaling[WRITE_CAPACITY]);
-    put_policy(c, spec, "readCapacityAutoScaling", &s->scaling[READ_CAPACITY]);
-    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
-    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
-        const struct region_settings *own = settings_find_region(s, ks->regions[i].name);
-        struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
-        doc_put_text(&c->make, one, "region", ks->regions[i].name);
-        put_policy(c, doc_put(&c->make, one, "autoScalingSpecification", DOC_MAP), "readCapacityAutoScaling",
-                    own ? &own->scaling[READ_CAPACITY] : &settings_defaults(true)->scaling[READ_CAPACITY]);
-    }
-}
-
 /* ---- descriptions ---- */
 
 static void put_names(struct call *c, const struct schema_table *t) {
@@ -337,7 +311,17 @@ static void put_names(struct call *c, const struct schema_table *t) {
     doc_put_text(&c->make, c->out, "resourceArn", arn_of_table(c, t->keyspace->name, t->name));
 }
 
-static void put_definition(struct call *c, const struct schema_table *t) {
+static const struct schema_table *asked_table(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
+    return keyspace && name ? call_table(c, keyspace, name) : NULL;
+}
+
+int op_get_table(struct call *c) {
+    const struct schema_table *t = asked_table(c);
+    if (!t) return -1;
+    put_names(c, t);
+    doc_put_text(&c->make, c->out, "status", schema_status_name(t->status));
+    if (!t->keyspace->is_system) doc_put_moment(&c->make, c->out, "creationTimestamp", t->created_ms);
     struct doc *d = doc_put(&c->make, c->out, "schemaDefinition", DOC_MAP);
     struct doc *all = doc_put(&c->make, d, "allColumns", DOC_LIST),
                *partition = doc_put(&c->make, d, "partitionKeys", DOC_LIST);
@@ -356,20 +340,6 @@ static void put_definition(struct call *c, const struct schema_table *t) {
         doc_put_text(&c->make, x, "name", col->name);
         if (col->kind == COLUMN_CLUSTERING) doc_put_text(&c->make, x, "orderBy", col->desc ? "DESC" : "ASC");
     }
-}
-
-static const struct schema_table *asked_table(struct call *c) {
-    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
-    return keyspace && name ? call_table(c, keyspace, name) : NULL;
-}
-
-int op_get_table(struct call *c) {
-    const struct schema_table *t = asked_table(c);
-    if (!t) return -1;
-    put_names(c, t);
-    doc_put_text(&c->make, c->out, "status", schema_status_name(t->status));
-    if (!t->keyspace->is_system) doc_put_moment(&c->make, c->out, "creationTimestamp", t->created_ms);
-    put_definition(c, t);
     return t->keyspace->is_system ? 0 : put_settings(c, t);
 }
 
@@ -381,7 +351,19 @@ int op_get_table_auto_scaling_settings(struct call *c) {
                          "Auto scaling is for tables of provisioned capacity; %s.%s is on-demand.", t->keyspace->name,
                          t->name);
     put_names(c, t);
-    put_scaling(c, t);
+    const struct schema_keyspace *ks = call_space(c, t->keyspace->name)->keyspace; /* newer than the table's */
+    const struct table_settings *s = &t->settings;
+    struct doc *spec = doc_put(&c->make, c->out, "autoScalingSpecification", DOC_MAP);
+    put_policy(c, spec, "writeCapacityAutoScaling", &s->scaling[WRITE_CAPACITY]);
+    put_policy(c, spec, "readCapacityAutoScaling", &s->scaling[READ_CAPACITY]);
+    struct doc *all = ks->n_regions ? doc_put(&c->make, c->out, "replicaSpecifications", DOC_LIST) : NULL;
+    for (uint32_t i = 0; all && i < ks->n_regions; i++) {
+        const struct region_settings *own = settings_find_region(s, ks->regions[i].name);
+        struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
+        doc_put_text(&c->make, one, "region", ks->regions[i].name);
+        put_policy(c, doc_put(&c->make, one, "autoScalingSpecification", DOC_MAP), "readCapacityAutoScaling",
+                    own ? &own->scaling[READ_CAPACITY] : &settings_defaults(true)->scaling[READ_CAPACITY]);
+    }
     return 0;
 }
 

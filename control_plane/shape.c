@@ -141,19 +141,6 @@ static bool is_of_kind(const struct shape *s, const struct doc *d) {
     return false;
 }
 
-static void check_doc(struct check *c, enum shape_id id, const struct doc *d);
-
-static void check_structure(struct check *c, enum shape_id id, const struct doc *d) {
-    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-        if (members[i].of != id) continue;
-        const struct doc *x = doc_get(d, members[i].name);
-        size_t at = enter(c, members[i].name, 0);
-        if (x) check_doc(c, members[i].shape, x);
-        else if (members[i].required) find(c, NULL, "not be null", "");
-        c->path[at] = 0;
-    }
-}
-
 /* Checks a node and all below it. The recursion is as deep as the model, which is finite. */
 static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
     const struct shape *s = &shapes[id];
@@ -193,7 +180,16 @@ static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
             check_doc(c, s->of, x);
         }
         break;
-    case MAPPING: check_structure(c, id, d); break;
+    case MAPPING:
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+            if (members[i].of != id) continue;
+            const struct doc *x = doc_get(d, members[i].name);
+            size_t at = enter(c, members[i].name, 0);
+            if (x) check_doc(c, members[i].shape, x);
+            else if (members[i].required) find(c, NULL, "not be null", "");
+            c->path[at] = 0;
+        }
+        break;
     case BOOLEAN:
     case TIME: break;
     }

@@ -66,23 +66,19 @@ static bool is_uuid(struct slice s, size_t i) {
     return true;
 }
 
-/* The end of the value that begins at i, or 0 when no value begins there. */
-static size_t after_value(struct slice s, size_t i, bool in_word) {
-    if (s.p[i] == '\'') return after_quote(s, i, '\'');
-    if (in_word || !(isdigit(s.p[i]) || is_uuid(s, i))) return 0;
-    /* a number, a blob, a UUID or a duration */
-    while (i < s.n && (is_word(s.p[i]) || s.p[i] == '.' || (s.p[i] == '-' && i + 1 < s.n && isalnum(s.p[i + 1])))) i++;
-    return i;
-}
-
 /* Copies a statement with ? for each value. to has room for REPORT_TEXT bytes and a NUL. */
 static void without_values(struct slice s, char *to) {
     size_t n = 0, i = 0;
     bool in_word = false;
     while (i < s.n && n < REPORT_TEXT) {
         uint8_t c = s.p[i];
-        size_t end = after_value(s, i, in_word);
-        if (end) {
+        size_t end = i;
+        if (c == '\'') end = after_quote(s, i, c);
+        else if (!in_word && (isdigit(c) || is_uuid(s, i))) /* a number, a blob, a UUID or a duration */
+            while (end < s.n && (is_word(s.p[end]) || s.p[end] == '.' ||
+                                 (s.p[end] == '-' && end + 1 < s.n && isalnum(s.p[end + 1]))))
+                end++;
+        if (end > i) {
             to[n++] = '?';
             i = end;
             in_word = false;
@@ -106,28 +102,29 @@ static void without_values(struct slice s, char *to) {
 
 /* ---- rows ---- */
 
-static struct row *row_for(struct rule_rows *of, const char *keyspace, const char *table, const char *statement) {
-    for (unsigned i = 0; i < of->n; i++)
-        if (!strcmp(of->rows[i].statement, statement) && !strcmp(of->rows[i].table, table) &&
-            !strcmp(of->rows[i].keyspace, keyspace))
-            return &of->rows[i];
-    if (!of->rows) of->rows = calloc(REPORT_STATEMENTS, sizeof *of->rows);
-    if (!of->rows || of->n == REPORT_STATEMENTS) return &of->others;
-    struct row *row = &of->rows[of->n++];
-    snprintf(row->keyspace, sizeof row->keyspace, "%s", keyspace);
-    snprintf(row->table, sizeof row->table, "%s", table);
-    snprintf(row->statement, sizeof row->statement, "%s", statement);
-    return row;
-}
-
 void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table,
                         struct slice statement, const char *words) {
     char text[REPORT_TEXT + 1];
     if (!r) return;
     without_values(statement, text);
     int64_t now = clock_wall_us(r->clock);
+    struct rule_rows *of = &r->rules[id];
+    struct row *row = NULL;
+    if (!keyspace) keyspace = "";
+    if (!table) table = "";
     pthread_mutex_lock(&r->lock);
-    struct row *row = row_for(&r->rules[id], keyspace ? keyspace : "", table ? table : "", text);
+    for (unsigned i = 0; i < of->n && !row; i++)
+        if (!strcmp(of->rows[i].statement, text) && !strcmp(of->rows[i].table, table) &&
+            !strcmp(of->rows[i].keyspace, keyspace))
+            row = &of->rows[i];
+    if (!of->rows) of->rows = calloc(REPORT_STATEMENTS, sizeof *of->rows);
+    if (!row && of->rows && of->n < REPORT_STATEMENTS) {
+        row = &of->rows[of->n++];
+        snprintf(row->keyspace, sizeof row->keyspace, "%s", keyspace);
+        snprintf(row->table, sizeof row->table, "%s", table);
+        snprintf(row->statement, sizeof row->statement, "%s", text);
+    }
+    if (!row) row = &of->others;
     if (!row->uses++) row->first_us = now;
     if (words && !*row->words && *row->statement) snprintf(row->words, sizeof row->words, "%s", words);
     row->last_us = now;

@@ -134,10 +134,6 @@ void setting_map_print(const struct setting_map *m, struct buf *out) {
     buf_u8(out, '}');
 }
 
-static bool is_bare(const char *text) {
-    return strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || (*text && !text[strspn(text, "0123456789.-")]);
-}
-
 /* Names with a dot after the first skip bytes are maps in maps. bare: numbers and booleans have no quotes. */
 static void put_nested(struct buf *out, uint32_t n, const struct schema_option *texts, size_t skip, bool bare) {
     buf_u8(out, '{');
@@ -148,8 +144,12 @@ static void put_nested(struct buf *out, uint32_t n, const struct schema_option *
             continue;
         buf_printf(out, "%s'%.*s': ", i ? ", " : "", (int)length, name);
         if (name[length]) put_nested(out, end - i, texts + i, skip + length + 1, bare);
-        else if (bare && is_bare(texts[i].value)) buf_put_str(out, texts[i].value);
-        else put_string(out, texts[i].value);
+        else {
+            const char *text = texts[i].value;
+            bool is_number = *text && !text[strspn(text, "0123456789.-")];
+            if (bare && (is_number || !strcmp(text, "true") || !strcmp(text, "false"))) buf_put_str(out, text);
+            else put_string(out, text);
+        }
     }
     buf_u8(out, '}');
 }

@@ -59,15 +59,6 @@ bool setting_read(const struct setting *row, const char *text, void *of) {
     return word >= 0 && *text && !*end && !errno;
 }
 
-/* As Java prints a double, which is how Cassandra shows it: 1.0E-4. */
-static void print_real(double d, struct buf *out) {
-    uint8_t wire[8];
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    store_u64(wire, bits);
-    cql_value_text(cql_type_scalar(CQL_DOUBLE), slice_of(wire, sizeof wire), out);
-}
-
 void setting_print(const struct setting *row, const void *of, struct buf *out) {
     const void *m = member(row, of);
     switch (row->kind) {
@@ -83,7 +74,14 @@ void setting_print(const struct setting *row, const void *of, struct buf *out) {
         buf_printf(out, "%sZ", text);
         break;
     }
-    case SETTING_KIND_REAL: print_real(*(const double *)m, out); break;
+    case SETTING_KIND_REAL: { /* as Java prints a double, which is how Cassandra shows it: 1.0E-4 */
+        uint8_t wire[8];
+        uint64_t bits;
+        memcpy(&bits, m, sizeof bits);
+        store_u64(wire, bits);
+        cql_value_text(cql_type_scalar(CQL_DOUBLE), slice_of(wire, sizeof wire), out);
+        break;
+    }
     case SETTING_KIND_NUMBER: buf_printf(out, "%.15g", *(const double *)m); break;
     case SETTING_KIND_TEXT: buf_put_str(out, *(const char *const *)m); break;
     case SETTING_KIND_MAP: setting_map_print(m, out); break;

@@ -24,25 +24,6 @@ static int start(struct catalog *c, struct err *e) {
     return ddl_start(&c->ddl, e) || recovery_start(&c->recovery, e) ? -1 : 0;
 }
 
-static int open_rooms(struct catalog *c, const struct catalog_options *o, struct err *e) {
-    struct system_tables *t = &c->tables;
-    *t = (struct system_tables){.objects = &c->objects,
-                                .recovery = &c->recovery,
-                                .ddl = &c->ddl,
-                                .traces = o->traces,
-                                .clock_control = o->clock_control};
-    if (node_init(&t->node, &o->node, &c->objects, &c->arena, e)) return -1;
-    c->objects.region = t->node.info.region;
-    c->ddl.datacenter = t->node.info.datacenter;
-    if (system_tables_build(t, o->n_tables, o->tables, &c->arena, e) || system_keyspaces_load(&c->ddl, e)) return -1;
-    pthread_mutex_lock(&c->objects.lock);
-    int rc = ddl_read(&c->ddl, e) || partitioner_load(&t->partitioner, &c->ddl, e) ? -1 : 0;
-    pthread_mutex_unlock(&c->objects.lock);
-    if (rc) return -1;
-    ddl_move(&c->ddl);
-    return start(c, e);
-}
-
 struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     struct catalog *c = calloc(1, sizeof *c);
     if (!c) return err_null(err_nomem(e));
@@ -59,7 +40,23 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
         set_kinds(&c->objects, o->n_kinds, o->kinds, &c->arena, e))
         goto failed;
     c->ddl.quota = o->quota;
-    if (open_rooms(c, o, e)) goto failed;
+    struct system_tables *t = &c->tables;
+    *t = (struct system_tables){.objects = &c->objects,
+                                .recovery = &c->recovery,
+                                .ddl = &c->ddl,
+                                .traces = o->traces,
+                                .clock_control = o->clock_control};
+    if (node_init(&t->node, &o->node, &c->objects, &c->arena, e)) goto failed;
+    c->objects.region = t->node.info.region;
+    c->ddl.datacenter = t->node.info.datacenter;
+    if (system_tables_build(t, o->n_tables, o->tables, &c->arena, e) || system_keyspaces_load(&c->ddl, e))
+        goto failed;
+    pthread_mutex_lock(&c->objects.lock);
+    int rc = ddl_read(&c->ddl, e) || partitioner_load(&t->partitioner, &c->ddl, e) ? -1 : 0;
+    pthread_mutex_unlock(&c->objects.lock);
+    if (rc) goto failed;
+    ddl_move(&c->ddl);
+    if (start(c, e)) goto failed;
     return c;
 failed:
     catalog_close(c);

@@ -230,7 +230,7 @@ static int alter_keyspace(struct apply *a) {
 }
 
 /* Only the keyspace's record is written. After a stop half-way the next start deletes the tables
- * (catalog_open.c, resume). */
+ * (ddl/start.c, show). */
 static int drop_keyspace(struct apply *a) {
     struct entry *ks = apply_existing(a, &keyspace_kind, "Keyspace '%s' doesn't exist");
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;

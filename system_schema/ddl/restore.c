@@ -21,26 +21,22 @@ static int settings_of(struct apply *a, const struct table_settings *then, const
     return apply_merge_settings(a, &s, out);
 }
 
-static int check_moment(struct apply *a, const struct history *h) {
-    const struct catalog_change *ch = a->change;
-    int64_t first = recovery_earliest(a->ddl->recovery, h),
-            last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->objects->clock);
-    char texts[3][CLOCK_TEXT];
-    /* clients see the first moment in milliseconds */
-    if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return 0;
-    clock_text(ch->restore_us, texts[0]);
-    clock_text(first, texts[1]);
-    clock_text(last, texts[2]);
-    return err_invalid(a->err,
-                       "Table %s.%s cannot be restored to %sZ: the restore timestamp must be between %sZ and %sZ",
-                       ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]);
-}
-
 static struct history *source(struct apply *a) {
     const struct catalog_change *ch = a->change;
     const struct entry *ks = entry_find(a->objects, &keyspace_kind, 0, ch->from_keyspace);
     struct history *h = recovery_find(a->ddl->recovery, ch->from_keyspace, ch->from_name);
-    if (h) return check_moment(a, h) ? NULL : h; /* the newest history of its lineage */
+    if (h) { /* the newest history of its lineage; clients see its first moment in milliseconds */
+        int64_t first = recovery_earliest(a->ddl->recovery, h),
+                last = h->gone_us != INT64_MAX ? h->gone_us : clock_wall_us(a->objects->clock);
+        char texts[3][CLOCK_TEXT];
+        if (!ch->has_restore_us || (ch->restore_us >= first / 1000 * 1000 && ch->restore_us <= last)) return h;
+        clock_text(ch->restore_us, texts[0]);
+        clock_text(first, texts[1]);
+        clock_text(last, texts[2]);
+        return err_null(err_invalid(a->err,
+            "Table %s.%s cannot be restored to %sZ: the restore timestamp must be between %sZ and %sZ",
+            ch->from_keyspace, ch->from_name, texts[0], texts[1], texts[2]));
+    }
     bool there = ks && (entry_find(a->objects, &table_kind, ks->id, ch->from_name) ||
                         entry_find_deleting(a->objects, &table_kind, ks->id, ch->from_name));
     if (there)

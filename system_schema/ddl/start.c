@@ -30,10 +30,10 @@ void ddl_fini(struct ddl *d) { ddl_rules_fini(&d->rules); }
 
 /* ---- reading ---- */
 
-/* Continues the changes that were under way when the server stopped, with a new delay. The
- * objects of a keyspace that is being deleted go with it even if their own records do not say
- * so. */
-static void resume(struct ddl *d) {
+/* Publishes what was read. The changes that were under way when the server stopped go on, with a new
+ * delay. The objects of a keyspace that is being deleted go with it even if their own records do not
+ * say so. */
+static int show(struct ddl *d, struct err *e) {
     struct objects *o = d->objects;
     for (uint32_t i = 0; i < o->n_entries; i++) {
         struct entry *x = o->entries[i];
@@ -46,11 +46,6 @@ static void resume(struct ddl *d) {
         if (orphan && entry_is_gone(ks)) entry_set_status(o, x, SCHEMA_DELETED);
         else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(d, x);
     }
-}
-
-static int show(struct ddl *d, struct err *e) {
-    struct objects *o = d->objects;
-    resume(d);
     if (truncate_resume(d, e) || objects_publish(o, e)) return -1;
     for (uint32_t i = 0; i < o->n_entries; i++) {
         const struct schema_table *t = o->entries[i]->shown;

@@ -249,22 +249,6 @@ void recovery_follow(struct recovery *r, struct entry *x, bool fresh) {
 
 /* ---- a new storage id for the rows ---- */
 
-/* Begins a history for the new storage id. It is recorded as unwanted, so that a restart frees
- * it unless the batch with the table's record follows. */
-static struct history *begin_at(struct recovery *r, const struct entry *x, uint32_t storage, struct err *e) {
-    struct objects *o = r->objects;
-    uint32_t id;
-    struct history *h = entry_next_id(o, &id, e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, e);
-    if (!h) return NULL;
-    h->lineage = x->id;
-    h->unwanted = true;
-    if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
-        add_version(h, eng_history_since(o->eng, id), x->form, e))
-        return NULL;
-    eng_table_set(o->eng, id, wishes_of(r, x).gc_grace);
-    return h;
-}
-
 static int add_record(struct recovery_turn *turn, const struct history *h, struct err *e) {
     struct buf *b = &turn->records[turn->n];
     encode(h, b);
@@ -282,9 +266,20 @@ int recovery_turn_begin(struct recovery *r, struct entry *x, uint32_t storage, s
     bool begun = turn->old->begun;
     if (!begun) give_up(r, x); /* its rows are about to be freed */
     if (!begun) turn->old = NULL;
-    turn->fresh = begin_at(r, x, storage, e);
-    if (!turn->fresh) return -1;
-    int64_t at_us = eng_history_since(r->objects->eng, turn->fresh->id);
+    /* The history for the new storage id is recorded as unwanted, so that a restart frees it unless
+     * the batch with the table's record follows. */
+    struct objects *o = r->objects;
+    uint32_t id;
+    struct history *h = entry_next_id(o, &id, e) ? NULL : history_new(r, id, entry_place(o, x).keyspace, x->name, e);
+    if (!h) return -1;
+    h->lineage = x->id;
+    h->unwanted = true;
+    if (recovery_record(r, h, e) || eng_history_begin(o->eng, storage, id, false, e) ||
+        add_version(h, eng_history_since(o->eng, id), x->form, e))
+        return -1;
+    eng_table_set(o->eng, id, wishes_of(r, x).gc_grace);
+    turn->fresh = h;
+    int64_t at_us = eng_history_since(o->eng, id);
     assert(at_us != INT64_MAX); /* W1 */
     if (turn->old) {
         turn->old->table = 0;

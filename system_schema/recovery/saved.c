@@ -360,19 +360,6 @@ static int put_saved(struct look *l, const struct record *r, struct err *e) {
 
 static uint32_t history_of(const void *arg, uint32_t id) { return part_of(arg, SPARE_HISTORY, id); }
 
-static int put_all(struct recovery *r, struct spare *s, struct meta_batch *b, struct err *e) {
-    struct look l = {.r = r, .spare = s, .batch = b};
-    if (look_through(&l, e) || take_out(r, s->keyspace, l.keyspace_id, b, e)) return -1;
-    l.each = put_saved;
-    if (look_through(&l, e) || history_take_over(r->objects, s->state, s->keyspace, b, e)) return -1;
-    if (recovery_take_over(r, s->state, s->keyspace, history_of, s, b, e)) return -1;
-    for (uint32_t i = 0; i < s->n; i++) {
-        uint8_t key[SPARE_KEY];
-        if (meta_batch_delete(b, spare_key(s->parts[i].to, key), e)) return -1;
-    }
-    return 0;
-}
-
 int saved_put_back(struct recovery *r, const char *name, struct err *e) {
     struct objects *o = r->objects;
     struct meta_batch b;
@@ -382,9 +369,19 @@ int saved_put_back(struct recovery *r, const char *name, struct err *e) {
     bool ready = s && s->ready;
     pthread_mutex_unlock(&r->saved->lock);
     meta_batch_init(&b);
-    int rc = ready ? put_all(r, s, &b, e)
+    struct look l = {.r = r, .spare = s, .batch = &b};
+    int rc = ready ? look_through(&l, e)
                    : err_set(e, ERR_OVERLOADED,
                              "The saved state '%s' has just been put back by somebody else; try again", name);
+    if (!rc) rc = take_out(r, s->keyspace, l.keyspace_id, &b, e);
+    l.each = put_saved;
+    if (!rc) rc = look_through(&l, e);
+    if (!rc) rc = history_take_over(o, s->state, s->keyspace, &b, e);
+    if (!rc) rc = recovery_take_over(r, s->state, s->keyspace, history_of, s, &b, e);
+    for (uint32_t i = 0; !rc && i < s->n; i++) {
+        uint8_t key[SPARE_KEY];
+        rc = meta_batch_delete(&b, spare_key(s->parts[i].to, key), e);
+    }
     if (!rc) rc = objects_write(o, b.n, b.changes, e);
     if (!rc) {
         s->n = 0; /* the parts are tables now */

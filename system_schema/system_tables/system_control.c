@@ -118,27 +118,25 @@ static int emit_objects(struct row_out *ro, struct objects *o) {
 /* The switch of the partitioner is shown like an object, because it has a delay like one. */
 static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", switch_name[] = "local";
 
-static int emit_switch(struct row_out *ro, const struct partitioner *p) {
-    const struct objects *o = p->ddl->objects;
-    int64_t since = clock_wall_us(o->clock) - clock_mono_us(o->clock), due_us = p->ddl->guest.due_us;
-    if (!partitioner_is_switching(p) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
-    row_text(ro, "keyspace_name", switch_keyspace);
-    row_text(ro, "kind", switch_kind);
-    row_text(ro, "name", switch_name);
-    row_text(ro, "status", schema_status_name(SCHEMA_UPDATING));
-    row_text(ro, "statement", "UPDATE PARTITIONER");
-    row_long(ro, "since", (since + p->since_us) / 1000);
-    row_bool(ro, "held", due_us == INT64_MAX);
-    if (due_us != INT64_MAX) row_long(ro, "due", (since + due_us) / 1000);
-    if (*p->failure) row_text_copy(ro, "failure", p->failure);
-    return row_out_emit(ro);
-}
-
 YIELDS(control_objects) {
     const struct system_tables *s = context_of(ro->table);
     pthread_mutex_lock(&s->objects->lock);
     int rc = emit_objects(ro, s->objects);
-    if (rc == 0) rc = emit_switch(ro, &s->partitioner);
+    const struct partitioner *p = &s->partitioner;
+    if (rc == 0 && partitioner_is_switching(p) && row_out_wants(ro, 0, switch_keyspace)) {
+        struct clock *clock = s->objects->clock;
+        int64_t since = clock_wall_us(clock) - clock_mono_us(clock), due_us = s->ddl->guest.due_us;
+        row_text(ro, "keyspace_name", switch_keyspace);
+        row_text(ro, "kind", switch_kind);
+        row_text(ro, "name", switch_name);
+        row_text(ro, "status", schema_status_name(SCHEMA_UPDATING));
+        row_text(ro, "statement", "UPDATE PARTITIONER");
+        row_long(ro, "since", (since + p->since_us) / 1000);
+        row_bool(ro, "held", due_us == INT64_MAX);
+        if (due_us != INT64_MAX) row_long(ro, "due", (since + due_us) / 1000);
+        if (*p->failure) row_text_copy(ro, "failure", p->failure);
+        rc = row_out_emit(ro);
+    }
     pthread_mutex_unlock(&s->objects->lock);
     return rc;
 }

@@ -41,16 +41,18 @@ void trace_store_free(struct trace_store *t) {
 
 static const char *copy_text(struct arena *a, const char *s) { return s ? arena_strdup(a, s) : NULL; }
 
-/* Copies a session. Parts that do not fit are left out: traces may be incomplete. */
-static void copy_session(struct kept *k, const struct trace_session *t) {
+uint64_t trace_store_add(struct trace_store *store, const struct trace_session *t) {
+    struct kept *k = calloc(1, sizeof *k);
+    if (!k) return 0;
     struct arena *a = &k->arena;
+    arena_init(a, 2048, MAX_SESSION_BYTES);
+    /* Parts that do not fit are left out: traces may be incomplete. */
     k->session = *t;
     k->session.command = copy_text(a, t->command);
     k->session.request = copy_text(a, t->request);
     k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
     struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
-    /* with room for one more event */
-    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
+    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event); /* room for one more */
     k->session.n_parameters = k->session.n_events = 0;
     k->session.parameters = parameters;
     k->session.events = k->events = events;
@@ -63,13 +65,6 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
         struct trace_event copy = {e->at_us, copy_text(a, e->activity), copy_text(a, e->thread)};
         if (copy.activity) events[k->session.n_events++] = copy;
     }
-}
-
-uint64_t trace_store_add(struct trace_store *store, const struct trace_session *t) {
-    struct kept *k = calloc(1, sizeof *k);
-    if (!k) return 0;
-    arena_init(&k->arena, 2048, MAX_SESSION_BYTES);
-    copy_session(k, t);
     pthread_mutex_lock(&store->lock);
     struct kept **slot = &store->ring[store->added++ % MAX_SESSIONS];
     struct kept *old = *slot;
