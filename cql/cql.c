@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/name_tree.h"
-#include "cql/loop_share.h"
 #include "cql/permit.h"
 #include "cql/prepared.h"
 #include "cql/row/table_size.h"
@@ -99,6 +98,57 @@ static int check_values(struct cql_run *r, const struct bind_specs *binds) {
     return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->eval.n_values);
 }
 
+/* ---- the share of a loop ---- */
+
+/* Bounds the work that one request does on the loop it arrived on. A worker runs a longer request,
+ * so that the loop's other connections do not wait for it. Parsing and compiling cost about as much
+ * as the text is long (tests/unit/cql/test_growth.c), a batch as its items, and values of
+ * collections as their elements, which are checked and put in order. Reading and printing a number
+ * takes longer than it has digits, so large values leave the loop, too, where a function or JSON
+ * may print or read them; those that are stored do when they are met (cql/read/engine_source.c). */
+enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, VALUE_BYTES_MAX = 64 << 10 };
+
+static bool leave(struct cql_run *r, enum cql_work_class class) {
+    r->answer.work_class = class;
+    if (class == WORK_UPDATE) r->answer.write_type = r->in->kind == REQUEST_BATCH ? "BATCH" : "SIMPLE";
+    return true;
+}
+
+static size_t bytes_of(const struct value *values, uint32_t n) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) bytes += values[i].n > 0 ? (size_t)values[i].n : 0;
+    return bytes;
+}
+
+/* Checks a QUERY, PREPARE or BATCH before any work. True: a worker of work_class must run it. */
+static bool exceeds_loop_share(struct cql_run *r) {
+    if (r->blocking) return false;
+    if (r->in->kind == REQUEST_BATCH) {
+        size_t text = 0, bytes = 0;
+        for (uint32_t i = 0; i < r->in->n_items; i++) {
+            text += r->in->items[i].query.n;
+            bytes += bytes_of(r->in->items[i].values, r->in->items[i].n_values);
+        }
+        bool exceeded = r->in->n_items > ITEMS_MAX || text > TEXT_MAX || bytes > BATCH_BYTES_MAX;
+        return exceeded && leave(r, WORK_UPDATE);
+    }
+    if (r->in->query.n <= TEXT_MAX) return false;
+    static const enum cql_work_class classes[] = {
+#define STMT(id, words, functions, permission, resource, rule, checks, category, operation, work) WORK_##work,
+#include "cql/syntax/stmt.def"
+#undef STMT
+        WORK_DDL, /* STMT_KINDS */
+    };
+    return leave(r, classes[cql_parse_kind(r->in->query)]); /* only parsing would say what it needs besides */
+}
+
+/* Checks a statement that is compiled. */
+static bool exceeds_loop_share_by_values(struct cql_run *r, const struct cql_statement *s) {
+    if (r->blocking || !s->works_on_values) return false;
+    return bytes_of(r->in->params.values, r->in->params.n_values) > VALUE_BYTES_MAX &&
+           leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
+}
+
 /* ---- kinds of request ---- */
 
 /* The keyspace for unqualified names: the request's (v5), or the session's; NULL: none. */
@@ -164,7 +214,7 @@ static enum cql_outcome apply_change(struct cql_run *r) {
  * kinds of statements: it waits for the disk, so a worker applies it. */
 static enum cql_outcome run_statement(struct cql_run *r, const struct cql_statement *s) {
     if (cql_permit(r, s)) return CQL_FAILED;
-    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
+    if (exceeds_loop_share_by_values(r, s)) return CQL_OFFLOAD;
     if (UNLIKELY(r->notes != NULL) && r->statement && s == prepared_statement(r->statement)) {
         struct compat k = compat_in(r, &s->compat);
         compat_again(&k); /* it was compiled before, so its refusals are noted now */
@@ -296,7 +346,7 @@ enum cql_outcome cql_apply(struct cql_run *r, enum cql_outcome outcome) {
 static enum cql_outcome run(struct cql_run *r) {
     enum cql_outcome outcome;
     const char *keyspace;
-    if (loop_share_exceeded(r)) return CQL_OFFLOAD;
+    if (exceeds_loop_share(r)) return CQL_OFFLOAD;
     switch (r->in->kind) {
     case REQUEST_QUERY:
         return default_keyspace(r, &keyspace) ? CQL_FAILED : say_disowned(r, run_text(r, r->in->query, keyspace));

@@ -3,9 +3,9 @@
 #include "cql/compat/compat_check.h"
 #include "cql/fingerprint.h"
 #include "cql/known_meta.h"
-#include "cql/request/result_meta.h"
 #include "cql/statement.h"
 
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -210,6 +210,27 @@ int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, vo
 
 /* ---- compiling ---- */
 
+/* 16 bytes to out, as Cassandra takes ids. */
+static int md5(struct slice bytes, uint8_t *out, struct err *e) {
+    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1
+               ? 0
+               : err_set(e, ERR_SERVER, "MD5 is not available");
+}
+
+/* MD5 of names and types of a result: result_metadata_id. */
+static int hash_meta(struct result_meta *m, struct err *e) {
+    struct buf b;
+    buf_init(&b, 0);
+    for (uint32_t i = 0; i < m->n; i++) {
+        buf_printf(&b, "%s.%s.%s ", m->columns[i].keyspace, m->columns[i].table, m->columns[i].name);
+        cql_type_print(m->columns[i].type, &b);
+        buf_u8(&b, '\n');
+    }
+    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), m->id, e);
+    buf_fini(&b);
+    return rc;
+}
+
 static int fill_info(struct cql_prepared *p, struct err *e) {
     struct cql_statement *s = p->statement;
     struct result_column *binds = ARENA_ARRAY(&p->arena, s->binds.n + 1, struct result_column);
@@ -225,11 +246,11 @@ static int fill_info(struct cql_prepared *p, struct err *e) {
         if (!to->type) return err_invalid(e, "Cannot infer type of bind marker %u; use a type hint", i);
     }
     p->info.binds = (struct result_meta){.n = s->binds.n, .columns = binds};
-    if (s->result.n && result_meta_hash(&s->result, e)) return -1;
+    if (s->result.n && hash_meta(&s->result, e)) return -1;
     p->info.result = s->result;
     p->info.n_pk = s->n_pk;
     p->info.pk_indexes = s->pk_indexes;
-    return result_meta_hash(&p->info.binds, e);
+    return hash_meta(&p->info.binds, e);
 }
 
 static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, const char *keyspace, struct err *e) {
@@ -257,7 +278,7 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     if (p->keyspace && !(table && table->keyspace)) buf_put_str(&id, p->keyspace);
     buf_put_slice(&id, p->query);
     bool made = ast && compat_check_prepare(&compat, ast, e) == 0 &&
-                (buf_failed(&id) ? err_nomem(e) : result_md5(buf_slice(&id), p->info.id, e)) == 0;
+                (buf_failed(&id) ? err_nomem(e) : md5(buf_slice(&id), p->info.id, e)) == 0;
     buf_fini(&id);
     if (made) {
         struct bind_specs binds = {0};

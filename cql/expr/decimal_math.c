@@ -1,4 +1,4 @@
-#include "cql/expr/decimal_math.h"
+#include "cql/expr/number.h"
 
 #include <math.h>
 

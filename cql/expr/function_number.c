@@ -1,7 +1,6 @@
 /* Casts, arithmetic and math of numbers, as Java's: integers wrap, reals saturate in casts. */
 #include <math.h>
 
-#include "cql/expr/decimal_math.h"
 #include "cql/expr/function.h"
 #include "cql/expr/number.h"
 #include "types/decimal.h"

@@ -40,3 +40,8 @@ int64_t number_digits(const mpz_t n);
 void number_rescale(mpz_t n, int64_t from, int64_t to);
 /* Converts two numbers, both BIG and not huge, to the greater of their scales. */
 void number_align(struct number *a, struct number *b);
+/* e^x and logarithms (natural, or to the base of 10) of varint and decimal to 32 significant digits,
+ * as in Cassandra (decimal_math.c). v, of form BIG, becomes the result. ERR_SERVER, as Java's
+ * ArithmeticException: there is none. */
+int decimal_exp(struct number *v, struct err *e) MUST_CHECK;
+int decimal_log(struct number *v, bool ten, struct err *e) MUST_CHECK;

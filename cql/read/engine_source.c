@@ -36,7 +36,7 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     s->base.skip_partition = s->in_row = s->row_out = false;
     if (keep(&s->key, key, e) || row_view_partition(&s->view, s->key.is, statics, e)) return -1;
     read_meter_enter(&s->meter);
-    if (!statics || !s->spec.plan->asks_statics) return 0;
+    if (!statics || !s->spec.plan->statics.asked) return 0;
     read_meter_static(&s->meter);
     return 0;
 }
@@ -173,13 +173,13 @@ SELDOM static int read_point(struct engine_source *s, struct read_batch *out) {
     if (s->had_point) arena_let_go(a, s->point_mark); /* a large row of the point before */
     s->point_mark = arena_mark(a);
     s->had_point = true;
-    int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
+    int rc = s->spec.plan->statics.read ? get_pair(s, &at) : get_row(s, &at);
     if (rc < 0) return rc;
     if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
     if (UNLIKELY(at.n_markers)) read_meter_markers(&s->meter, at.n_markers);
     if (at.visible) return give_row(s, at.row, out);
     int pull = at.row ? pass_expired(s, at.row) : GO_ON;
-    if (pull != GO_ON || !at.has_statics || !s->spec.plan->static_only_rows) return pull;
+    if (pull != GO_ON || !at.has_statics || !s->spec.plan->statics.only) return pull;
     return give_row(s, NULL, out);
 }
 
@@ -209,8 +209,8 @@ static int start_scan(struct engine_source *s) {
                                           .n_slices = p->n_slices,
                                           .token_from = p->token_from,
                                           .token_to = p->token_to,
-                                          .reverse = s->spec.plan->reversed,
-                                          .statics = s->spec.plan->wants_statics,
+                                          .reverse = s->spec.plan->order.reversed,
+                                          .statics = s->spec.plan->statics.read,
                                           .rows = true,
                                           .expired = true,
                                           .deletions = s->view.layout->has_timestamps,
@@ -243,7 +243,7 @@ static int start_partition(struct engine_source *s, struct read_batch *out) {
         if (row_view_keep_statics(&s->view, s->spec.r->err)) return READ_FAILED;
     }
     if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, item->n_markers);
-    s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->static_only_rows;
+    s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->statics.only;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
@@ -310,7 +310,7 @@ static enum read_pull add_following(struct engine_source *s, struct read_batch *
     uint32_t most = out->most < s->base.most ? out->most : s->base.most, n = out->n;
     /* The pull does not know yet how many rows of the partition an earlier page returned. */
     if (s->base.partition_limit - s->base.given < most) most = (uint32_t)(s->base.partition_limit - s->base.given);
-    const uint32_t result = s->spec.plan->consecutive ? s->spec.plan->ordinals[0] : 0;
+    const uint32_t result = s->spec.plan->list.consecutive ? s->spec.plan->list.ordinals[0] : 0;
     struct read_meter_batch sum = read_meter_batch_begin(&s->meter, &most);
     const uint64_t large = r->cost->bytes_read + BATCH_BYTES, enough = large < sum.enough ? large : sum.enough;
     struct slice ck = s->row_ck;

@@ -1,4 +1,4 @@
-#include "cql/read/filter.h"
+#include "cql/read/operators.h"
 
 static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct row_filter *f = (struct row_filter *)op;

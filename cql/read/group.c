@@ -1,4 +1,4 @@
-#include "cql/read/group.h"
+#include "cql/read/operators.h"
 
 #include "cql/expr/aggregate.h"
 #include "cql/read/select.h"
@@ -27,9 +27,9 @@ static bool in_group(const struct row_group *g) {
     if (slice_eq(buf_slice(&g->next_key), buf_slice(&g->key))) return true;
     const struct schema_table *t = g->plan->table;
     struct rd key = rd_of(buf_slice(&g->key)), next = rd_of(buf_slice(&g->next_key));
-    for (uint32_t i = 0; i < g->plan->n_group; i++) {
+    for (uint32_t i = 0; i < g->plan->group.n; i++) {
         struct slice mine = rd_bytes(&next, rd_u32(&next)), first = rd_bytes(&key, rd_u32(&key));
-        bool computed = g->plan->group_function && i + 1 == g->plan->n_group;
+        bool computed = g->plan->group.function && i + 1 == g->plan->group.n;
         bool same = slice_eq(mine, first) ||
                     (i >= t->n_partition_key && !computed && cql_value_compare(t->columns[i].type, mine, first) == 0);
         if (!same || key.bad || next.bad) return false; /* bad: one is null, and the other is not */
@@ -44,13 +44,13 @@ static struct term_context row_context(const struct row_group *g) {
 
 static int put_key(struct row_group *g) {
     const struct select_plan *p = g->plan;
-    uint32_t plain = p->n_group - (p->group_function != NULL);
+    uint32_t plain = p->group.n - (p->group.function != NULL);
     buf_clear(&g->next_key, KEY_KEEP);
     for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->rows.values[g->at][i], &g->next_key);
-    if (p->group_function) {
+    if (p->group.function) {
         struct term_context c = row_context(g);
         struct value last;
-        if (term_eval_in(p->group_function, &c, &last)) return -1;
+        if (term_eval_in(p->group.function, &c, &last)) return -1;
         cql_elem_put(last, &g->next_key);
     }
     return buf_failed(&g->next_key) ? err_nomem(g->r->err) : 0;

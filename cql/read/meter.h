@@ -34,24 +34,56 @@ struct read_meter {
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
 };
 
+static inline bool read_meter_may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range
  * of tokens. NULL: no memory. */
-struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t,
-                               const struct eng_part *part) MUST_CHECK;
+MUST_CHECK static inline struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t,
+                                                        const struct eng_part *part) {
+    if (m->read) m->earlier_bytes += m->read->rows.bytes + m->read->statics.bytes;
+    m->read = op_cost_read(m->cost);
+    if (!m->read) return NULL;
+    m->read->keyspace = t->keyspace->name;
+    m->read->table = t->name;
+    m->read->object = t->object;
+    m->read->one_partition = part != NULL;
+    if (part) m->read->token = part->token;
+    if (part) m->read->key = part->key;
+    return m->read;
+}
 /* The view is at a new partition; and, when the page ends before its first row, the partition is
  * left to the next page. */
-void read_meter_enter(struct read_meter *m);
-void read_meter_leave(struct read_meter *m);
+static inline void read_meter_enter(struct read_meter *m) {
+    row_sizer_partition(&m->sizer);
+    if (!read_meter_may_end(m)) return;
+    m->entered.rows = m->read->rows;
+    m->entered.statics = m->read->statics;
+    m->entered.markers = m->read->markers;
+}
+static inline void read_meter_leave(struct read_meter *m) {
+    m->read->rows = m->entered.rows;
+    m->read->statics = m->entered.statics;
+    m->read->markers = m->entered.markers;
+}
 /* The static values of the partition. */
-void read_meter_static(struct read_meter *m);
+static inline void read_meter_static(struct read_meter *m) { row_size_add_static(&m->read->statics, m->sizer.view); }
 /* Markers of deletions of the partition. */
-void read_meter_markers(struct read_meter *m, uint32_t n);
+static inline void read_meter_markers(struct read_meter *m, uint32_t n) {
+    if (m->cost->unmetered) return;
+    row_size_add_markers(&m->read->rows, &m->sizer, n);
+    m->read->markers += n;
+}
 /* The row that the view is at matches an excluded bound: read for nothing. */
-void read_meter_bound(struct read_meter *m);
+static inline void read_meter_bound(struct read_meter *m) {
+    row_size_add(&m->read->rows, &m->sizer);
+    m->read->at_bound++;
+}
 /* The row counted last is read on the next page. */
-void read_meter_undo(struct read_meter *m);
-
-static inline bool read_meter_may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
+static inline void read_meter_undo(struct read_meter *m) {
+    m->read->rows = m->rows_before;
+    m->cost->rows_read = m->rows_read_before;
+    m->cost->bytes_read = m->bytes_read_before;
+    m->page_rows--;
+}
 
 /* The row that the view is at; has_row false: a row of static values, which are counted already.
  * False: the page is full without it. */
@@ -115,7 +147,13 @@ MUST_CHECK static inline bool read_meter_batch_row(struct read_meter *m, struct 
     return true;
 }
 /* All of them but the last are done (read_meter_passed). */
-void read_meter_batch_end(struct read_meter *m, const struct read_meter_batch *sum);
+static inline void read_meter_batch_end(struct read_meter *m, const struct read_meter_batch *sum) {
+    size_sum_add(&m->read->rows, &sum->rows);
+    m->page_rows += sum->n;
+    if (m->paged && m->rows_left != UINT64_MAX) m->rows_left -= sum->n;
+    m->rows_read = sum->rows_read;
+    m->bytes_read = sum->bytes_read;
+}
 
 /* A row was handed on and is done. True: the page ends with it. */
 MUST_CHECK static inline bool read_meter_passed(struct read_meter *m) {

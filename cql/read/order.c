@@ -1,4 +1,4 @@
-#include "cql/read/order.h"
+#include "cql/read/operators.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int too_large(const struct row_order *o) {
 
 static int keep_row(struct row_order *o, const struct value *values, const struct value *out) {
     const struct schema_table *t = o->plan->table;
-    uint32_t n = o->plan->json ? 1 : o->plan->n_selectors;
+    uint32_t n = o->plan->list.json ? 1 : o->plan->list.n;
     if (o->n == o->cap) {
         size_t cap = o->cap ? o->cap * 2 : 64;
         struct sorted_row *rows = realloc(o->rows, cap * sizeof(*rows));
@@ -40,7 +40,7 @@ static int keep_row(struct row_order *o, const struct value *values, const struc
     bool exact = true;
     int rc = 0;
     buf_init(&key, 0);
-    for (uint32_t i = 0; rc == 0 && i < o->plan->n_order; i++) {
+    for (uint32_t i = 0; rc == 0 && i < o->plan->order.n; i++) {
         const struct schema_column *c = schema_clustering(t, i);
         const struct value v = values[t->n_partition_key + i];
         if (value_is_null(v)) break;
@@ -66,7 +66,7 @@ static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     uint32_t most = batch->most;
     if (!o->sorted) {
         enum read_pull pull;
-        bool reversed = o->plan->reversed;
+        bool reversed = o->plan->order.reversed;
         batch->most = READ_BATCH;
         while ((pull = read_next(o->below, batch)) == READ_ROWS)
             for (uint32_t i = 0; i < batch->n; i++)

@@ -1,4 +1,4 @@
-#include "cql/read/page.h"
+#include "cql/read/operators.h"
 
 static enum read_pull next(struct read_op *op, struct read_batch *batch) {
     struct result_page *p = (struct result_page *)op;

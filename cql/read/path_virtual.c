@@ -64,7 +64,7 @@ static int compare_keys(const struct virtual_source *s, const struct value *a, c
         bool null = value_is_null(a[i]) || value_is_null(b[i]);
         int order = null ? value_is_null(b[i]) - value_is_null(a[i])
                          : cql_value_compare(t->columns[i].type, value_slice(a[i]), value_slice(b[i]));
-        bool reversed = s->spec.plan->reversed && i >= t->n_partition_key;
+        bool reversed = s->spec.plan->order.reversed && i >= t->n_partition_key;
         if (order) return (t->columns[i].desc && !null) != reversed ? -order : order;
     }
     return 0;
@@ -214,7 +214,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     s->spec = *spec;
     s->key = keys;
     s->n_key = t->n_partition_key + t->n_clustering;
-    s->in_parts = t->virt->ordered && !spec->plan->reversed;
+    s->in_parts = t->virt->ordered && !spec->plan->order.reversed;
     s->behind_room = ARENA_ARRAY(spec->r->arena, s->n_key, struct value);
     if (!s->behind_room) return err_nomem(spec->r->err), NULL;
     kept_key_init(&s->partition);

@@ -12,9 +12,9 @@ static int add_column(struct compile *c, struct select_plan *p, struct result_co
     if (!sel) return -1;
     sel->column = column;
     c->scope->wanted[column->ordinal] = true;
-    columns[p->n_selectors].name = column->name;
-    columns[p->n_selectors].type = column->type;
-    p->selectors[p->n_selectors++] = sel;
+    columns[p->list.n].name = column->name;
+    columns[p->list.n].type = column->type;
+    p->list.terms[p->list.n++] = sel;
     return 0;
 }
 
@@ -25,9 +25,9 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     if (!sel) return -1;
     const char *name = x->alias ? x->alias : selector_name(c, x->expr);
     if (!name) return -1;
-    columns[p->n_selectors].name = name;
-    columns[p->n_selectors].type = sel->type;
-    p->selectors[p->n_selectors++] = sel;
+    columns[p->list.n].name = name;
+    columns[p->list.n].type = sel->type;
+    p->list.terms[p->list.n++] = sel;
     return 0;
 }
 
@@ -80,32 +80,32 @@ static int add_selectors(struct compile *c, struct select_plan *p, const struct 
 
 /* SELECT JSON gives one column of text; names with capitals are quoted within it. */
 static int make_json(struct compile *c, struct select_plan *p, struct result_column *columns) {
-    p->json_names = ARENA_ARRAY(c->arena, p->n_selectors + 1, const char *);
-    if (!p->json_names) return err_nomem(c->err);
-    for (uint32_t i = 0; i < p->n_selectors; i++) {
+    p->list.json_names = ARENA_ARRAY(c->arena, p->list.n + 1, const char *);
+    if (!p->list.json_names) return err_nomem(c->err);
+    for (uint32_t i = 0; i < p->list.n; i++) {
         const char *name = columns[i].name;
         bool capitals = false;
         for (const char *q = name; *q; q++) capitals = capitals || (*q >= 'A' && *q <= 'Z');
-        p->json_names[i] = capitals ? arena_printf(c->arena, "\"%s\"", name) : name;
-        if (!p->json_names[i]) return err_nomem(c->err);
+        p->list.json_names[i] = capitals ? arena_printf(c->arena, "\"%s\"", name) : name;
+        if (!p->list.json_names[i]) return err_nomem(c->err);
     }
     columns[0].name = "[json]";
     columns[0].type = cql_type_scalar(CQL_TEXT);
     return 0;
 }
 
-/* A select list of columns alone needs no computing: p->ordinals then lists the columns. */
+/* A select list of columns alone needs no computing: p->list.ordinals then lists the columns. */
 static int find_ordinals(struct compile *c, struct select_plan *p) {
-    uint32_t *ordinals = ARENA_ARRAY(c->arena, p->n_selectors + 1, uint32_t);
+    uint32_t *ordinals = ARENA_ARRAY(c->arena, p->list.n + 1, uint32_t);
     if (!ordinals) return err_nomem(c->err);
     bool consecutive = true;
-    for (uint32_t i = 0; i < p->n_selectors; i++) {
-        if (p->selectors[i]->kind != TERM_COLUMN) return 0;
-        ordinals[i] = p->selectors[i]->column->ordinal;
+    for (uint32_t i = 0; i < p->list.n; i++) {
+        if (p->list.terms[i]->kind != TERM_COLUMN) return 0;
+        ordinals[i] = p->list.terms[i]->column->ordinal;
         consecutive = consecutive && ordinals[i] == ordinals[0] + i;
     }
-    p->ordinals = ordinals;
-    p->consecutive = consecutive;
+    p->list.ordinals = ordinals;
+    p->list.consecutive = consecutive;
     return 0;
 }
 
@@ -115,8 +115,8 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     struct term_scope *s = ARENA_NEW(c->arena, struct term_scope);
     size_t room = (size_t)ast->n_selectors + t->n_columns + 1;
     struct result_column *columns = ARENA_ARRAY(c->arena, room, struct result_column);
-    p->selectors = ARENA_ARRAY(c->arena, room, struct term *);
-    if (!s || !columns || !p->selectors) return err_nomem(c->err);
+    p->list.terms = ARENA_ARRAY(c->arena, room, struct term *);
+    if (!s || !columns || !p->list.terms) return err_nomem(c->err);
     *s = (struct term_scope){.table = t, .wanted = wanted};
     struct compile on_row = *c;
     on_row.scope = s;
@@ -133,10 +133,10 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
         subscripts = x;
     }
     p->subscripts = subscripts;
-    p->json = ast->json;
-    if (!p->json && find_ordinals(c, p)) return -1;
-    if (p->json && make_json(c, p, columns)) return -1;
-    out->result.n = p->json ? 1 : p->n_selectors;
+    p->list.json = ast->json;
+    if (!p->list.json && find_ordinals(c, p)) return -1;
+    if (p->list.json && make_json(c, p, columns)) return -1;
+    out->result.n = p->list.json ? 1 : p->list.n;
     out->result.columns = columns;
     for (uint32_t i = 0; i < out->result.n; i++) {
         columns[i].keyspace = t->keyspace->name;
@@ -238,7 +238,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
             return err_invalid(c->err,
                                "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
     }
-    p->ordered = true;
+    p->order.given = true;
     struct ast_ordering *orderings = ARENA_ARRAY(c->arena, ast->n_order_by, struct ast_ordering);
     int n = orderings ? list_orderings(c, t, ast, orderings) : err_nomem(c->err);
     uint32_t at = 0;
@@ -255,10 +255,10 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
                                        "declared order in the PRIMARY KEY");
         at++;
         bool reversed = orderings[i].desc != col->desc;
-        if (i && reversed != p->reversed) return err_invalid(c->err, "Unsupported order by relation");
-        p->reversed = reversed;
+        if (i && reversed != p->order.reversed) return err_invalid(c->err, "Unsupported order by relation");
+        p->order.reversed = reversed;
     }
-    p->n_order = at;
+    p->order.n = at;
     return n < 0 ? -1 : 0;
 }
 
@@ -281,13 +281,13 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     bool statics = false;
     for (uint32_t i = 0; i < t->n_columns && t->n_static; i++)
         statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
-    p->static_only_rows = t->n_static && p->where->rows == WHERE_ALL_ROWS;
-    p->asks_statics = statics;
-    p->wants_statics = statics || p->static_only_rows;
+    p->statics.only = t->n_static && p->where->rows == WHERE_ALL_ROWS;
+    p->statics.asked = statics;
+    p->statics.read = statics || p->statics.only;
     p->wanted = wanted;
     p->layout = row_view_layout_new(t, wanted, c->arena);
     if (!p->layout) return err_nomem(c->err);
-    for (uint32_t i = 0; i < p->n_selectors; i++) p->asks_times = p->asks_times || asks_for_times(p->selectors[i]);
+    for (uint32_t i = 0; i < p->list.n; i++) p->asks_times = p->asks_times || asks_for_times(p->list.terms[i]);
     p->lays_out = lays_out(p);
     return 0;
 }
@@ -314,10 +314,10 @@ static int make_salt(struct compile *c, struct select_plan *p) {
     buf_init(&b, 0);
     buf_put(&b, p->table->id, sizeof(p->table->id));
     buf_u32(&b, p->table->storage);
-    buf_u8(&b, (uint8_t)(p->reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 |
+    buf_u8(&b, (uint8_t)(p->order.reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 |
                          (p->n_aggregates > 0) << 4));
-    buf_uvarint(&b, p->n_group);
-    if (p->group_function) buf_put_str(&b, p->group_salt);
+    buf_uvarint(&b, p->group.n);
+    if (p->group.function) buf_put_str(&b, p->group.salt);
     buf_u8(&b, (uint8_t)(p->where->partitions | p->where->rows << 2));
     put_steps(&b, p->where->partition_steps, p->where->partitions == WHERE_KEYS ? p->table->n_partition_key : 0);
     put_steps(&b, p->where->clustering_steps, p->where->n_clustering_steps);
@@ -366,11 +366,11 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     if (ast->per_partition_limit && !(p->partition_limit = term_compile(c, ast->per_partition_limit, &limit)))
         return -1;
     /* Rows of several partitions are sorted by columns that the select list need not contain. */
-    for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
+    for (uint32_t i = 0; i < p->order.n; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
     p->path = p->table->virt ? &path_virtual : p->where->partitions == WHERE_KEYS ? &path_keys : &path_tokens;
-    p->computes = !p->ordinals || p->where->n_filters || p->n_aggregates;
+    p->computes = !p->list.ordinals || p->where->n_filters || p->n_aggregates;
     return make_salt(c, p);
 }

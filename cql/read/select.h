@@ -14,39 +14,49 @@ struct select_plan {
     const struct row_view_layout *layout;
     bool asks_times; /* selectors look at the cells of rows, for timestamps or TTLs: rows come one by one */
     bool lays_out;   /* the engine lays the values of rows out, without cells */
-    const bool *wanted; /* by column: what selectors and filters look at */
-    uint32_t n_selectors;
-    struct term **selectors;
-    const uint32_t *ordinals; /* by selector, when all are columns as they are; else NULL */
-    const char **json_names; /* JSON: the selectors' names, quoted for JSON */
-    bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
-    bool computes;    /* on values of rows: functions, JSON, conditions, aggregates */
-    bool consecutive; /* ordinals are: a row's values from the first one on are its result */
-    uint32_t n_order;        /* leading clustering columns that rows of several partitions are sorted by */
+    bool computes;   /* on values of rows: functions, JSON, conditions, aggregates */
+    bool distinct;
     bool several_partitions; /* IN on the partition key */
-    bool asks_statics;  /* selects or tests static columns: what they take is charged */
-    bool wants_statics; /* reads static rows, for those or to see whether a partition has nothing else */
-    bool static_only_rows; /* a partition with static values only yields a row */
+    const bool *wanted; /* by column: what selectors and filters look at */
+    struct {
+        uint32_t n;
+        struct term **terms;
+        const uint32_t *ordinals; /* by selector, when all are columns as they are; else NULL */
+        bool consecutive;         /* ordinals are: a row's values from the first one on are its result */
+        bool json;
+        const char **json_names;  /* JSON: the selectors' names, quoted for JSON */
+    } list; /* of selectors */
+    struct {
+        bool asked; /* selects or tests static columns: what they take is charged */
+        bool read;  /* static rows, for those or to see whether a partition has nothing else */
+        bool only;  /* a partition with static values only yields a row */
+    } statics;
+    struct {
+        bool given, reversed;
+        uint32_t n; /* leading clustering columns that rows of several partitions are sorted by */
+    } order;
     struct term *limit, *partition_limit;
     uint32_t n_aggregates;
     const struct term *const *aggregates;
     uint32_t n_latches;
     const struct term *subscripts; /* their keys are checked when the statement starts to run */
     const struct term *latches; /* computed from the first row of a group and kept with its values */
-    uint32_t n_group; /* leading primary key columns that GROUP BY names */
-    const struct term *group_function; /* of the last of them, whose values make the groups; NULL: the column's own */
-    const char *group_salt;  /* the function as written */
-    /* why the function cannot make groups, reported when the statement runs, as in Cassandra; else
-     * NULL */
-    const char *group_fault;
     bool grouped;
+    struct {
+        uint32_t n; /* leading primary key columns that GROUP BY names */
+        const struct term *function; /* of the last of them, whose values make the groups; NULL: the column's own */
+        const char *salt; /* the function as written */
+        /* why the function cannot make groups, reported when the statement runs, as in Cassandra;
+         * else NULL */
+        const char *fault;
+    } group;
     uint32_t salt; /* of paging states: what they are bound to */
 };
 
 /* The result values of a row when the select list is a range of columns in their order, which needs
  * no projection; NULL: project the row. */
 static inline const struct value *select_result(const struct select_plan *p, const struct value *values) {
-    return p->consecutive ? values + p->ordinals[0] : NULL;
+    return p->list.consecutive ? values + p->list.ordinals[0] : NULL;
 }
 
 /* Is a clustering column restricted by =? On a system table nothing is sought: every restriction is a filter. */

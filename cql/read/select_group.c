@@ -61,9 +61,9 @@ static const struct schema_column *compile_function(struct compile *c, struct se
         return err_invalid(c->err, "Group by functions are only supported on clustering columns, got %s",
                            columns[0]->name),
                NULL;
-    p->group_function = t;
-    p->group_salt = selector_name(&on_row, x);
-    return p->group_salt ? columns[0] : NULL;
+    p->group.function = t;
+    p->group.salt = selector_name(&on_row, x);
+    return p->group.salt ? columns[0] : NULL;
 }
 
 static const char *say_not_monotonic(struct compile *c, const struct term *t) {
@@ -107,10 +107,10 @@ int select_compile_group(struct compile *c, struct select_plan *p, const struct 
         if (column && !schema_column_is_key(col))
             return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s",
                                col->name);
-        if (column && p->group_function)
+        if (column && p->group.function)
             return err_invalid(c->err, "Functions are only supported on the last element of the GROUP BY clause");
         /* it may leave out columns that = restricts */
-        uint32_t at = p->n_group;
+        uint32_t at = p->group.n;
         while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] &&
                p->where->partition_steps[at]->kind == STEP_EQ)
             at++;
@@ -119,13 +119,13 @@ int select_compile_group(struct compile *c, struct select_plan *p, const struct 
             return err_invalid(
                 c->err,
                 "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
-        p->n_group = at + 1;
+        p->group.n = at + 1;
     }
-    if (p->n_group && p->n_group < p->table->n_partition_key)
+    if (p->group.n && p->group.n < p->table->n_partition_key)
         return err_invalid(c->err, "Group by is not supported on only a part of the partition key");
-    if (p->distinct && p->n_group > p->table->n_partition_key)
+    if (p->distinct && p->group.n > p->table->n_partition_key)
         return err_invalid(c->err, "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
     p->grouped = ast->n_group_by > 0;
-    p->group_fault = p->group_function ? fault_of(c, p->group_function) : NULL;
+    p->group.fault = p->group.function ? fault_of(c, p->group.function) : NULL;
     return c->err->set ? -1 : 0;
 }

@@ -1,10 +1,7 @@
 /* SELECT: a plan and bound values to a chain of operators (read.h), and pulling it, part by part. */
 #include <assert.h>
 
-#include "cql/read/filter.h"
-#include "cql/read/order.h"
-#include "cql/read/page.h"
-#include "cql/read/project.h"
+#include "cql/read/operators.h"
 #include "cql/read/select.h"
 #include "cql/request/consistency.h"
 #include "cql/request/db.h"
@@ -36,7 +33,7 @@ static int make_spec(struct cql_run *r, const struct select_plan *p, struct read
     bool rows = !p->n_aggregates && !p->grouped, asked = r->in->params.page_size > 0;
     *out = (struct read_spec){.r = r, .plan = p};
     if (eval_limit(r, p->limit, &out->limit) || eval_limit(r, p->partition_limit, &out->partition_limit)) return -1;
-    if (p->group_fault) return err_invalid(r->err, "%s", p->group_fault);
+    if (p->group.fault) return err_invalid(r->err, "%s", p->group.fault);
     if (term_check_subscripts(p->subscripts, &r->eval)) return -1;
     out->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
     out->paged = rows && (out->as_keyspaces || asked) && !p->table->virt;
@@ -51,7 +48,7 @@ static int make_spec(struct cql_run *r, const struct select_plan *p, struct read
 static int check_order(const struct read_spec *spec, bool empty) {
     const struct select_plan *p = spec->plan;
     if (empty && !p->n_aggregates && !p->grouped) return 0;
-    if (!p->ordered || !p->several_partitions) return 0;
+    if (!p->order.given || !p->several_partitions) return 0;
     if (spec->r->in->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
     return err_invalid(
         spec->r->err,
@@ -88,14 +85,14 @@ static int build(struct select_run *run, const struct read_spec *spec, void *key
         op = &run->group->op;
     }
     /* A select list that is a range of columns in order needs no projection. */
-    if (!p->consecutive || !rows) {
+    if (!p->list.consecutive || !rows) {
         struct row_project *project = ARENA_NEW(spec->r->arena, struct row_project);
         if (!project) return err_nomem(spec->r->err);
         if (row_project_init(project, op, spec->r, p, rows ? run->source->most : 1)) return -1;
         op = &project->op;
     }
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
-    if (p->ordered && several && (!p->n_aggregates || p->grouped)) {
+    if (p->order.given && several && (!p->n_aggregates || p->grouped)) {
         run->order = ARENA_NEW(spec->r->arena, struct row_order);
         if (!run->order) return err_nomem(spec->r->err);
         row_order_init(run->order, op, spec->r, p);

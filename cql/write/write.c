@@ -8,7 +8,6 @@
 #include "cql/write/counter.h"
 #include "cql/write/row_sizing.h"
 #include "cql/write/virtual_write.h"
-#include "cql/write/size_check.h"
 #include "cql/write/write_rules.h"
 
 struct write {

@@ -9,6 +9,7 @@
 
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
+#include "cql/write/mutation.h"
 
 static inline bool write_rules_on(const struct cql_run *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
@@ -27,3 +28,8 @@ int write_rules_rows(struct cql_run *r, const struct write_item *items, const st
                      uint32_t n) MUST_CHECK;
 /* Sized: every row and static row as the write leaves it. */
 int write_rules_sized(struct cql_run *r, const struct compat *k) MUST_CHECK;
+/* Limits the bytes that a statement or batch writes to one partition and to all. */
+int check_write_size(struct cql_run *r, const struct mutations *m) MUST_CHECK;
+/* In Cassandra mode, limits and warnings for a batch over several partitions. */
+int check_batch_size(struct cql_run *r, const struct mutations *m, enum ast_batch_kind kind,
+                bool conditional) MUST_CHECK;

@@ -4,11 +4,7 @@
 
 #include <stdio.h>
 
-#include "cql/read/filter.h"
-#include "cql/read/group.h"
-#include "cql/read/order.h"
-#include "cql/read/page.h"
-#include "cql/read/project.h"
+#include "cql/read/operators.h"
 #include "cql/read/select.h"
 
 enum { ROWS_MAX = 16, AGAIN = -99 /* among rows: the source pauses */ };
